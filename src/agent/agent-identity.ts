@@ -1,9 +1,10 @@
-// Who an agent is: its ids, its place in the tree, and the name by which its parent calls it.
+// The identity of an agent: its ids, its position in the tree, and the name by which its parent
+// refers to it.
 
 import { EspalierError } from "../kernel/error.ts";
 import type { AgentId, CallId, ExecutionId, RunId, StepId } from "../protocol/ids.ts";
 
-/** The ids of one agent in one execution. */
+/** The ids of an agent in an execution. */
 export interface AgentIdentity {
   readonly runId: RunId;
   readonly agentId: AgentId;
@@ -13,32 +14,41 @@ export interface AgentIdentity {
   readonly executionId: ExecutionId;
 }
 
-/** Where in an execution an event belongs. */
+/** The position of an event in an execution. */
 export interface EventPosition {
   readonly stepId?: StepId;
   readonly callId?: CallId;
-  /** From 2: a further call that hooks made of one model call. */
+  /** Set from 2 on, for further calls that hooks made in place of one model call. */
   readonly modelCallNumber?: number;
 }
 
-/** Where an effect stands in its execution. */
+/** The position of an effect in its execution. */
 export interface EffectPosition {
   readonly stepId: StepId;
   readonly stepNumber: number;
-  /** Set for a model call whose step is counted already: its first request was too long for the model, which is called again. */
+  /**
+   * Set for a model call whose step is already counted: the first request was too long, and the
+   * model is called again.
+   */
   readonly isStepCounted?: true;
-  /** Set for a model call besides that of the step: its name there, and the tool call that it serves. Without one it is in no step. */
+  /**
+   * Set for a side call: its name, and the tool call that it serves. Without a tool call it belongs
+   * to no step.
+   */
   readonly sideCall?: { readonly name: string; readonly callId?: CallId };
 }
 
-/** Returns how many steps a model call adds: 0 for a side call, and for one of a step that is counted already. */
+/**
+ * Returns the number of steps that a model call adds: 0 for a side call, and for a call whose step
+ * is already counted.
+ */
 export function countAddedSteps({ sideCall, isStepCounted }: EffectPosition): 0 | 1 {
   return sideCall === undefined && isStepCounted !== true ? 1 : 0;
 }
 
 /**
- * Returns where events of a model call belong: to its step, to the tool call that it serves, or to the agent.
- * `number`: which of the calls that hooks made of one it is.
+ * Returns the position for the events of a model call: in its step, in the tool call that it
+ * serves, or in the agent. `number` counts the calls that hooks made in its place.
  */
 export function toEventPosition({ stepId, sideCall }: EffectPosition, number = 1): EventPosition {
   const { callId } = sideCall ?? {};
@@ -46,18 +56,18 @@ export function toEventPosition({ stepId, sideCall }: EffectPosition, number = 1
   return number === 1 ? at : { ...at, modelCallNumber: number };
 }
 
-/** What a parent calls the subagent at this path: the end of it, such as `researcher#2`. */
+/** Returns the name of the subagent at this path: its last segment, such as `researcher#2`. */
 export function getChildName(agentPath: string): string {
   return agentPath.slice(agentPath.lastIndexOf("/") + 1);
 }
 
-/** The number of an agent among those of its role: `lead/leaf#2` is the second. */
+/** Returns the number of an agent among the agents of its role: `lead/leaf#2` is the second. */
 export function parseOrdinal(agentPath: string): number {
   const [, ordinal = 1] = /#(\d+)$/.exec(agentPath) ?? [];
   return Number(ordinal);
 }
 
-/** Returns the error for an id that is not that of an agent of the run. */
+/** Returns the error for an id that belongs to no agent of the run. */
 export function createUnknownAgentError(agentId: unknown): EspalierError {
   return new EspalierError({
     code: "unknown_agent",

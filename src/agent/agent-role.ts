@@ -56,7 +56,7 @@ export type InferOutput<Role extends AgentRole<unknown, never>> =
  * ```
  */
 export type InferContext<Part extends AgentRole<unknown, never> | ToolsetTool<never>> =
-  // As the parameter of a function, where what several ask comes together.
+  // As the parameter of a function, because parameter types of a union are intersected.
   (
     Part extends
       | AgentRole<unknown, infer Context>
@@ -217,7 +217,8 @@ function askForInstructions(
     throw failed(`it threw: ${getErrorMessage(cause)}`, cause);
   }
   if (typeof text === "string" && text.trim() !== "") return text;
-  void Promise.resolve(text).catch(() => undefined); // A promise that is not waited for must not be rejected without an owner.
+  // The ignored promise must not cause an unhandled rejection.
+  void Promise.resolve(text).catch(() => undefined);
   throw failed(`it returned ${describeReceived(text)}`);
 }
 

@@ -1,8 +1,10 @@
-// AgentRuntime: one agent in the tree, and everything that its execution works with. Owns its identity,
-// its cancel signals, its mailbox, its subagents and its state. Has its run from the ports of `run`.
+// AgentRuntime: one agent in the tree, with everything that its execution needs. Owns its identity,
+// its cancel signals, its mailbox, its subagents and its state. Reads everything that its run
+// shares from the ports of `run`.
 //
-// Cancellation runs from parent to child, never back (R148): each agent aborts those below it that have not ended. Of its own signals only
-// that of the calls of a reply listens to another: to `noStartSignal`.
+// Cancellation goes from parent to child, never back: each agent aborts the agents below it that
+// have not ended. An agent's own signals do not listen to each other, except the signal for the
+// calls of a reply, which listens to `noStartSignal`.
 
 import { invariant } from "../kernel/assert.ts";
 import {
@@ -48,50 +50,52 @@ import type { Phase, PhaseReport } from "./phase-report.ts";
 import type { AgentRun } from "./run-ports.ts";
 import { SpawnGroup } from "./spawn-group.ts";
 
-/** What is known of an agent when it is created, and holds for one execution or more. */
+/** Facts about an agent that are set when it is created and hold for all its executions. */
 export interface AgentFacts {
-  /** What it is to do. */
+  /** The task of the agent. */
   readonly task: MessageContent;
   readonly metadata: JsonObject;
-  /** The call in its parent that starts it. */
+  /** The call of its parent that started the agent. */
   readonly spawnCallId?: CallId | undefined;
-  /** The step of its parent in which it is started. */
+  /** The step of its parent in which the agent was started. */
   readonly spawnStepId?: StepId | undefined;
-  /** What its parent's model wrote, where its role was made at spawn. */
+  /** The role definition that its parent's model wrote, if the role was created at spawn. */
   readonly roleDefinition?: DynamicRole | undefined;
 }
 
-/** The facts with which an agent is created. The runtime has those of its own under names of their own. */
+/**
+ * The facts with which an agent is created. The runtime stores some of them under its own names.
+ */
 export interface NewAgentFacts extends AgentFacts {
   readonly role: AgentRole;
   readonly agentPath: string;
-  /** What it may not use. Default: it has all tools of its role. */
+  /** Tools that the agent may not use. By default it has all tools of its role. */
   readonly toolLimits?: ToolLimits | undefined;
 }
 
-/** With what an agent begins, for the first time or once more. */
+/** The beginning of the first execution or of a further one. */
 export interface ExecutionStart {
   readonly agentId: AgentId;
   readonly executionId: ExecutionId;
-  /** The model of the role, as `readModel` returns it. */
+  /** The model of the role, as returned by `readModel`. */
   readonly model: Model;
-  /** Its first state, or that of a paused run. */
+  /** The first state, or the state of a paused run. */
   readonly state: PendingState | SettledState;
   readonly account: BudgetAccount;
-  /** Of an agent that ran before the run was paused. */
+  /** Facts about the executions before the run was paused. */
   readonly before?: EarlierExecutions;
 }
 
-/** Counts and marks of an agent that ran before. */
+/** Counts and flags of an agent that ran before. */
 export interface EarlierExecutions {
   readonly firstStartedAtMs: number;
-  /** Subagents that it has started, and how many were started below it in all. */
+  /** Number of its subagents, and number of all agents started below it. */
   readonly childCount: number;
   readonly subagentsBelow: number;
   readonly ordinals: Readonly<Record<string, number>>;
-  /** Which execution of it this is, from 1. */
+  /** The number of this execution of the agent, counted from 1. */
   readonly execution: number;
-  /** It was left to the run by its parent. */
+  /** True if its parent detached it. */
   readonly isDetached: boolean;
 }
 
@@ -105,73 +109,111 @@ export class AgentRuntime {
   readonly facts: AgentFacts;
   /** The text of its task, with a line for each attachment. */
   readonly taskText: string;
-  /** The start of its first execution. `telemetry.startedAtMs` of a state is that of the execution. */
+  /**
+   * Start of its first execution. The start of the current execution is `telemetry.startedAtMs` of
+   * the state.
+   */
   readonly firstStartedAtMs: number;
-  /** Which execution of the agent this is, from 1. */
+  /** The number of this execution of the agent, counted from 1. */
   readonly execution: number;
-  /** How deep and how broad the tree below it may be. */
+  /** Limits on the depth and breadth of the tree below the agent. */
   readonly shape: TreeShape;
-  /** What it may not use, and nothing below it. */
+  /** Tools that neither the agent nor any agent below it may use. */
   readonly toolLimits: ToolLimits;
   readonly account: BudgetAccount;
   readonly tools: ToolSet;
   readonly hooks: HookSet;
-  /** The schema to which its provider holds the result; undefined: it gives no typed result, or gives it by `Finish`. */
+  /**
+   * The schema with which the provider constrains the typed result. `undefined` without a typed
+   * result, or if the result is given by `Finish`.
+   */
   readonly nativeOutputSchema: OutputSchema | undefined;
-  /** How much of the history of its session it begins with; undefined: it has none. */
+  /**
+   * The part of its session's history with which the agent begins. `undefined` without a session.
+   */
   readonly retention: MessageRetentionPolicy | undefined;
   readonly persistence: Persistence | undefined;
-  /** Aborted when the agent, or one above it, must end. */
+  /** Aborted when the agent, or an agent above it, must end. */
   readonly cancelSignal = new CancelSignal();
-  /** Aborted when nothing further of the agent may start: with `cancelSignal`, and with the first stop request. */
+  /**
+   * Aborted when nothing further of the agent may start: with `cancelSignal`, and with the first
+   * stop request.
+   */
   readonly noStartSignal = new CancelSignal();
-  /** The agent that started it, as it is now. */
+  /** The runtime of its parent, updated when the parent is continued. */
   parent: AgentRuntime | undefined;
-  /** The run keeps it, not its parent. */
+  /** True if the run waits for the agent, instead of its parent. */
   isDetached: boolean;
-  /** Undefined while nothing in the run has limited time or held a clock: an open question, a pause, or the wait for a run slot. */
+  /**
+   * The agent's clock. `undefined` until an agent of the run has a time limit or holds a clock, for
+   * an open question, a pause or a wait for a run slot.
+   */
   time: AgentTime | undefined;
-  /** Effects of its own that are under way: model calls, tool bodies, hooks. A delegation is none, since its child counts for itself. */
+  /**
+   * Number of the agent's own effects in progress: model calls, tool bodies and hooks. Delegations
+   * do not count, because the child counts its own effects.
+   */
   effectCount = 0;
-  /** Subagents that it has started. */
+  /** Number of subagents that the agent has started. */
   childCount: number;
-  /** Subagents that were started below it, at any depth. */
+  /** Number of agents started below it, at any depth. */
   subagentsBelow: number;
-  /** The state in which it has settled; undefined while it has not begun, or runs. */
+  /** The state in which the agent has settled. `undefined` before it begins and while it runs. */
   settled: SettledState | undefined;
-  /** The state from which it begins next, in which its last phase has left it, or in which it has settled. */
+  /**
+   * The first state, the state after the last phase, or the state in which the agent has settled.
+   */
   currentState: AgentState;
-  /** Results of calls that are not in `currentState` yet; undefined: there are none. */
+  /** Results of calls that are not in `currentState` yet. `undefined` for an empty list. */
   endedCalls: ToolExecution[] | undefined;
-  /** Stop requests that the loop has not handled yet; the abort of the agent is the last of them, whenever it came. */
+  /**
+   * Stop requests that the loop has not handled yet. The abort of the agent always comes last,
+   * whenever it was requested.
+   */
   stopRequests: readonly StopSignal[] = NO_REQUESTS;
-  /** Made when something is first written to the agent, or first waits for its mail. */
+  /** Created with the first message to the agent, or when the agent first waits for messages. */
   mailbox: Mailbox | undefined;
-  /** Settles with the newest execution of a subagent. `undefined` for a root, and before the first. */
+  /**
+   * Settles with the newest execution of a subagent. `undefined` for a root, and before the first
+   * execution.
+   */
   settling: Promise<unknown> | undefined;
-  /** Settles once its parent has its report, or it is paused. `undefined` while it does not work in the background. Never rejects. */
+  /**
+   * Settles once its parent has its report, or the agent is paused. `undefined` unless the agent
+   * works in the background. Never rejects.
+   */
   reporting: Promise<void> | undefined;
-  /** Steps its loop from phase to phase; undefined: it runs freely. */
+  /** Steps the loop from phase to phase. `undefined` if the loop runs freely. */
   stepper: { pass(): Promise<void>; step(report: PhaseReport): Promise<void> } | undefined;
-  /** The request of the last step, with which the next is compared. `undefined` if nothing hears of requests. */
+  /**
+   * The request of the last step, with which the next request is compared. `undefined` if nothing
+   * listens to requests.
+   */
   lastRequest: SentRequest | undefined;
-  /** True while its loop runs. */
+  /** True while the loop of the agent runs. */
   isActive = false;
   #scope: EventScope | undefined;
   #guards: readonly NamedGuard[] | undefined;
   #aborted: StopSignal | undefined;
-  /** The status in which it has settled in this process, until it is active again. While it is paused, its time stands still. */
+  /**
+   * The status in which it settled in this process, until it is active again. While the status is
+   * `paused`, the clock is held.
+   */
   #restStatus: SettledStatus | undefined;
-  // Made when needed: most agents are leaves, and empty maps for each of ten thousand are megabytes.
-  /** Those that its cancel reaches: its children, or those that were left to it, as far as they have not ended. */
+  // Created on demand: most agents are leaves, and empty maps for ten thousand agents take
+  // megabytes.
+  /**
+   * Agents that its cancellation reaches and that have not ended: its children, or agents detached
+   * to the run.
+   */
   #followers: Set<AgentRuntime> | undefined;
   #ordinals: Map<string, number> | undefined;
   #children: Map<string, AgentRuntime> | undefined;
   #groups: Map<StepId, SpawnGroup> | undefined;
-  /** In which step a call of its own last gave it the result of a subagent. */
+  /** The step in which a call last returned the result of each subagent. */
   #reported: Map<AgentId, StepId | undefined> | undefined;
 
-  /** `parent`: the agent that starts it; undefined for the root. */
+  /** `parent` is the agent that starts this one, and `undefined` for the root. */
   constructor(
     run: AgentRun<AgentRuntime>,
     parent: AgentRuntime | undefined,
@@ -216,19 +258,20 @@ export class AgentRuntime {
     this.persistence = run.journal?.persistenceOf(this);
     if (this.account.isTimed) run.watchTime();
     if (run.isTimeWatched) this.watchTime();
-    this.#follow(); // Last: if something throws before, no parent knows an incomplete agent.
+    // Last: if something throws before, no parent knows an incomplete agent.
+    this.#follow();
     if (this.hasEnded) this.close();
     else if (before !== undefined) this.time?.endIfOverdue();
   }
 
-  // What happens to it
+  // Cancellation, stop requests and pauses
 
-  /** Cancels the agent and all below it. */
+  /** Cancels the agent and all agents below it. */
   cancel(message: string): void {
     this.#abort({ type: "cancelled", message, agentId: this.identity.agentId });
   }
 
-  /** Ends the agent and all below it, since its time is over. */
+  /** Ends the agent and all agents below it, because its deadline has passed. */
   endAt(deadlineAtMs: number): void {
     const { agentId, agentPath } = this.identity;
     const maximumMs = this.account.getTimeMaximum(deadlineAtMs);
@@ -236,14 +279,17 @@ export class AgentRuntime {
     this.#abort({ type: "deadline", message, deadlineAtMs, maximumMs, agentId, agentPath });
   }
 
-  /** Its time is over: that ends it, unless a replay decides when it ends. */
+  /**
+   * Ends the agent because its deadline has passed. In a replay, the recording decides when the
+   * agent ends.
+   */
   deadlineReached(deadlineAtMs: number): void {
     if (this.persistence?.deadlineReached(deadlineAtMs) !== false) this.endAt(deadlineAtMs);
   }
 
   /**
-   * Asks the agent to stop. Waits, tool calls and subagents of the open step end at once. The loop takes
-   * the request into the state before the next phase.
+   * Asks the agent to stop. Waits, tool calls and subagents of the open step end at once. The loop
+   * moves the request into the state before the next phase.
    */
   requestStop(signal: StopSignal): void {
     const last = this.stopRequests.at(-1);
@@ -254,7 +300,9 @@ export class AgentRuntime {
     this.noStartSignal.abort(signal);
   }
 
-  /** The stop requests that came since this was asked last; none while the agent catches up after a crash. */
+  /**
+   * Returns and removes the pending stop requests. Empty while the agent catches up after a crash.
+   */
   takeStopRequests(): readonly StopSignal[] {
     const { persistence, stopRequests: taken } = this;
     if (persistence?.inFlight?.isUnderWay === true) return NO_REQUESTS;
@@ -262,22 +310,25 @@ export class AgentRuntime {
     return persistence === undefined ? taken : persistence.unlogged(taken);
   }
 
-  /** True while stop requests wait for the loop to take them into the state. */
+  /** True while stop requests wait to be moved into the state. */
   get hasStopRequest(): boolean {
     return this.stopRequests.length > 0 && this.persistence?.inFlight?.isUnderWay !== true;
   }
 
-  /** True once the agent must end: nothing further is worth beginning. */
+  /** True once the agent must end, so that nothing further needs to begin. */
   get isEnding(): boolean {
     return this.cancelSignal.aborted && this.persistence?.inFlight?.isBeforeStep !== true;
   }
 
-  /** True if the run is to pause. */
+  /** True if the run was asked to pause. */
   get isPausing(): boolean {
     return this.run.pauseSignal.aborted && this.persistence?.inFlight?.isUnderWay !== true;
   }
 
-  /** Aborts what it would start, what it has under way, and all that follow it, in this order. */
+  /**
+   * Aborts the signal for new work, the signal for active work, and the agents below, in this
+   * order.
+   */
   #abort(reason: CancelReason): void {
     if (this.cancelSignal.aborted) return;
     this.#aborted = toStopSignal(reason);
@@ -287,7 +338,7 @@ export class AgentRuntime {
     for (const agent of this.#followers ?? []) agent.#abort(reason);
   }
 
-  /** The agent whose cancel reaches it: its parent, or the root once it was left to the run. */
+  /** The agent whose cancellation reaches this one: its parent, or the root if it is detached. */
   get #above(): AgentRuntime | undefined {
     return this.isDetached ? this.root : this.parent;
   }
@@ -305,14 +356,17 @@ export class AgentRuntime {
     this.mailbox?.close(status);
   }
 
-  /** Where to write to it. */
+  /** Returns the mailbox, and creates it on first use. */
   openMailbox(): Mailbox {
     return (this.mailbox ??= new Mailbox(this.#restStatus));
   }
 
-  // Its state
+  // State
 
-  /** The agent is active from now on, from the state that this gives: its first, or the one in which it was paused. */
+  /**
+   * Marks the agent as active, and returns the state from which it begins: its first state, or the
+   * one in which it was paused.
+   */
   activate(): PendingState | PausedState {
     const state = this.currentState;
     invariant(
@@ -327,15 +381,15 @@ export class AgentRuntime {
     return state;
   }
 
-  /** Notes how far it has come within a phase: late readers of pieces are shown that. */
+  /** Stores the progress within a phase, for late readers of the stream. */
   noteState(state: AgentState): void {
     this.currentState = state;
     this.endedCalls = undefined;
   }
 
   /**
-   * A phase has ended with this state. Gives a promise if the caller steps through the phases: it resolves
-   * once the next one is asked for.
+   * Stores the state after a phase. Returns a promise if the caller steps through the phases. The
+   * promise resolves once the next phase is requested.
    */
   phaseOver(phase: Phase, state: AgentState): Promise<void> | undefined {
     this.currentState = state;
@@ -344,7 +398,10 @@ export class AgentRuntime {
     return this.stepper?.step({ phase, state });
   }
 
-  /** Notes the state in which it settles. One that has ended releases its timers and its parent; a paused one still follows it. */
+  /**
+   * Stores the state in which the agent settles. An agent that has ended releases its timers and
+   * leaves its parent. A paused agent still receives its parent's cancellation.
+   */
   settle(state: SettledState): void {
     this.isActive = false;
     this.currentState = state;
@@ -356,8 +413,9 @@ export class AgentRuntime {
   }
 
   /**
-   * Releases its timers and its place below the agent whose cancel reaches it. Called when it has ended, could
-   * not be set up, or broke before it settled. Called also when its run pauses or is abandoned; then it may be at work.
+   * Releases the agent's timers and removes it from the agent whose cancellation reaches it. Called
+   * when the agent has ended, could not be set up, or broke before it settled. Also called when its
+   * run pauses or is abandoned, possibly while the agent works.
    */
   close(): void {
     if (this.settled !== undefined) this.#rest(this.settled.status);
@@ -370,22 +428,25 @@ export class AgentRuntime {
     return this.settled !== undefined && this.settled.status !== "paused";
   }
 
-  /** Resolves once it has settled and, if it works in the background, its parent has its result. */
+  /**
+   * Resolves once the agent has settled and, if it works in the background, its parent has the
+   * result.
+   */
   async whenSettled(): Promise<void> {
     await Promise.allSettled([this.settling]);
     await this.reporting;
   }
 
-  // Its time
+  // Time
 
-  /** From now on its clock runs, and stands still while it waits for an answer. */
+  /** Starts the agent's clock. The clock is paused while the agent waits for an answer. */
   watchTime(): void {
     if (this.time !== undefined || this.hasEnded) return;
     this.time = new AgentTime(this);
     if (this.isDetached) this.time.standAlone();
   }
 
-  /** An effect is under way. It ends with `endWork`, once. */
+  /** Counts an effect that begins. Call `endWork` exactly once for each. */
   beginWork(): void {
     this.effectCount += 1;
     this.time?.beginWork();
@@ -396,7 +457,7 @@ export class AgentRuntime {
     this.time?.endWork();
   }
 
-  /** Counts one reason for the clock to stand still, until `releaseClock` or the end of the agent. */
+  /** Counts one reason to pause the clock, until `releaseClock` or the end of the agent. */
   holdClock(): void {
     this.run.watchTime();
     this.time?.holdClock();
@@ -406,9 +467,11 @@ export class AgentRuntime {
     this.time?.releaseClock();
   }
 
-  // What it works with
+  // Guards and bounds
 
-  /** The orchestrator's guards, those of every agent above, from the root down, and those of its own role. */
+  /**
+   * The guards of the orchestrator, of every agent above from the root down, and of its own role.
+   */
   get guards(): readonly NamedGuard[] {
     if (this.#guards !== undefined) return this.#guards;
     const { name, guards } = this.role;
@@ -417,7 +480,7 @@ export class AgentRuntime {
     return this.#guards;
   }
 
-  /** How long foreign code of the agent may take: a hook, a stop condition, a section. */
+  /** The time limits for user code of the agent: a hook, a stop condition or a section. */
   get bounds(): Bounds & { readonly timeoutMs: number } {
     const { cancelSignal: signal, run } = this;
     const { graceMs, hookTimeoutMs: timeoutMs } = run.settings;
@@ -426,7 +489,10 @@ export class AgentRuntime {
 
   // Events
 
-  /** The ids that an event at a position of the agent carries, or one outside of its steps. Outside of its executions: `scopeOutsideExecutions`. */
+  /**
+   * Returns the ids for an event at a position of the agent, or outside its steps. For events
+   * outside its executions, see `createScopeWithoutExecution`.
+   */
   scope(at?: EventPosition): EventScope {
     if (at === undefined) return (this.#scope ??= this.scope({}));
     const { runId, agentId, parentAgentId, agentPath, depth, executionId } = this.identity;
@@ -436,8 +502,8 @@ export class AgentRuntime {
   }
 
   /**
-   * Records an event of a phase, or of the wait for its lease, once: a phase that is repeated after a crash
-   * does not record it again. The run counts it if it is a failure or a refusal.
+   * Records an event of a phase, or of the wait for its lease, once. A phase that is repeated after
+   * a crash does not record it again. The run counts failures and refusals.
    */
   record(body: EventBody, at?: EventPosition): void {
     if (this.persistence?.inFlight?.takeRecorded(body, at) === true) return;
@@ -446,30 +512,36 @@ export class AgentRuntime {
     run.recorder.record(this.scope(at), body);
   }
 
-  /** Records an event of an attempt at a model call or a tool call. A call that is repeated after a crash is another attempt, and records it again. */
+  /**
+   * Records an event of an attempt at a model call or a tool call. A call that is repeated after a
+   * crash is another attempt, and its events are recorded again.
+   */
   recordWithinCall(body: EventBody, at: EventPosition, contents?: EventDraft["contents"]): void {
     this.run.recorder.record(this.scope(at), body, contents);
   }
 
-  /** Records content of the span of a position; `content` is made only if a trace shows it. */
+  /** Records content of the span at a position. `content` is called only if a trace contains it. */
   recordContent(at: EventPosition, content: () => SpanContent): void {
     this.run.recorder.recordContent?.(this.scope(at), content);
   }
 
-  /** Whose pieces those of a step are. */
+  /** Returns the source of the stream parts of a step. */
   pieceSource({ stepId, stepNumber }: EffectPosition): StreamPartSource {
     const { runId, agentId, agentPath } = this.identity;
     return { runId, agentId, agentPath, stepId, stepNumber };
   }
 
-  /** Runs what belongs to a position: `getCorrelationIds()` gives its ids to all that it begins. */
+  /**
+   * Runs work that belongs to a position, so that `getCorrelationIds()` returns its ids in all code
+   * that the work starts.
+   */
   at<T>(at: EventPosition, work: () => T): T {
     return runInScope(this.scope(at), this.run.recorder, work);
   }
 
-  // Its place in the tree
+  // Position in the tree
 
-  /** Returns what its parent, and the model of that, call it. */
+  /** The name by which its parent and the parent's model refer to it. */
   get childName(): string {
     return getChildName(this.identity.agentPath);
   }
@@ -478,12 +550,15 @@ export class AgentRuntime {
     return this.parent === undefined ? this : this.parent.root;
   }
 
-  /** Yields the agent itself and those above it. */
+  /** Yields the agent itself and the agents above it. */
   *pathUp(): Generator<AgentRuntime, void, undefined> {
     for (let at: AgentRuntime | undefined = this; at !== undefined; at = at.parent) yield at;
   }
 
-  /** Leaves it to the run: its parent may end. A cancel of the root still reaches it. */
+  /**
+   * Detaches the agent from its parent, which may then end first. Cancelling the root still ends
+   * the agent.
+   */
   detach(): void {
     const above = this.#above;
     if (above !== undefined) above.#followers?.delete(this);
@@ -492,7 +567,7 @@ export class AgentRuntime {
     this.time?.standAlone();
   }
 
-  /** All that follow it and have not ended, at any depth. */
+  /** Yields all agents that its cancellation reaches and that have not ended, at any depth. */
   *activeBelow(): Generator<AgentRuntime, void, undefined> {
     for (const agent of this.#followers ?? []) {
       yield agent;
@@ -500,25 +575,25 @@ export class AgentRuntime {
     }
   }
 
-  // Its subagents
+  // Subagents
 
   /** Its subagents, in the order of their start. */
   get children(): readonly AgentRuntime[] {
     return [...(this.#children?.values() ?? [])];
   }
 
-  /** The subagent of this name. */
+  /** Returns the subagent with this name, or `undefined`. */
   subagent(childName: string): AgentRuntime | undefined {
     return this.#children?.get(childName);
   }
 
-  /** Takes in a subagent, or the one that continues in its place. */
+  /** Adds a subagent, or replaces it by the runtime that continues it. */
   enlist(child: AgentRuntime): void {
     child.parent = this;
     (this.#children ??= new Map()).set(child.childName, child);
   }
 
-  /** Takes out a subagent that could not be set up whole. */
+  /** Removes a subagent that could not be set up completely. */
   delist(child: AgentRuntime): void {
     this.#children?.delete(child.childName);
   }
@@ -528,28 +603,31 @@ export class AgentRuntime {
     return this.reporting !== undefined && !this.isDetached;
   }
 
-  /** Resolves once these of its subagents have settled, and it has their reports. */
+  /** Resolves once these subagents have settled and have reported to the agent. */
   async backgroundSettled(childIds: readonly AgentId[]): Promise<void> {
     const children = this.children.filter(({ identity }) => childIds.includes(identity.agentId));
     await Promise.all(children.flatMap(({ reporting }) => reporting ?? []));
   }
 
-  /** A call of the step has given the agent the result of this subagent. */
+  /** Stores that a call of the step has returned the result of this subagent to the agent. */
   noteReported(childId: AgentId, stepId: StepId | undefined): void {
     (this.#reported ??= new Map()).set(childId, stepId);
   }
 
-  /** True if a call of the step has given it the result of the subagent, in this process. */
+  /** True if a call of the step has returned the result of the subagent, in this process. */
   wasReported(childId: AgentId, stepId: StepId): boolean {
     return this.#reported?.get(childId) === stepId;
   }
 
-  /** The subagents that a step of it has started. */
+  /** Returns the group of subagents that a step has started, or `undefined`. */
   findGroup(stepId: StepId): SpawnGroup | undefined {
     return this.#groups?.get(stepId);
   }
 
-  /** The subagents that a step of it starts. `size`: how many delegations of the reply may still start one. */
+  /**
+   * Returns the group of subagents that a step starts, and creates it on first use. `size` is the
+   * number of delegations of the reply that may still start a subagent.
+   */
   groupOf(stepId: StepId, size: number): SpawnGroup {
     const groups = (this.#groups ??= new Map<StepId, SpawnGroup>());
     const group = groups.get(stepId) ?? new SpawnGroup(this.role.delegation.failurePolicy, size);
@@ -557,12 +635,15 @@ export class AgentRuntime {
     return group;
   }
 
-  /** How many subagents of each role were numbered. */
+  /** Number of subagents named so far, by role. */
   get ordinals(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#ordinals ?? []);
   }
 
-  /** Gives the next child of this role its path in the tree: `lead/researcher#2`. No two agents share a path, also if one is never set up. */
+  /**
+   * Returns the path of the next child of this role, such as `lead/researcher#2`. Paths are never
+   * reused, even if the agent is not set up.
+   */
   nameChild(roleName: string): string {
     this.#ordinals ??= new Map();
     const ordinal = (this.#ordinals.get(roleName) ?? 0) + 1;

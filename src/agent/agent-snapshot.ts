@@ -1,5 +1,6 @@
-// The state of an agent at rest, as plain JSON and back. Stable: its keys are part of the version of a paused run (R47). What is
-// transient, such as the error of an open step, is not in it.
+// Converts the state of a paused or ended agent to plain JSON and back. The keys are part of the
+// format of a paused run and must not change within a version. Transient parts, such as the error
+// of an open step, are left out.
 
 import { deepFreeze, omitUndefined } from "../kernel/json.ts";
 import { ExecutionIdSchema } from "../protocol/ids.ts";
@@ -15,7 +16,7 @@ import {
   type SettledState,
 } from "./agent-state.ts";
 
-/** What every state has. */
+/** The parts of every state. */
 const parts = lazySchema(() => ({
   conversation: ConversationSchema(),
   log: ExecutionLogSchema(),
@@ -33,10 +34,10 @@ export const AgentSnapshotSchema = lazyUnion("status", () => [
   z.strictObject({ status: z.literal("paused"), ...settled(), step: AtRestSchema().optional() }),
   EndedSchema(),
 ]);
-/** An agent's state at rest, as JSON. */
+/** The state of a paused or ended agent, as JSON. */
 export type AgentSnapshot = z.infer<ReturnType<typeof AgentSnapshotSchema>>;
 
-/** The state as plain JSON, frozen: no key that is undefined, nothing transient. */
+/** Returns the state as plain JSON, frozen, without undefined keys and transient parts. */
 export function createAgentSnapshot(state: SettledState): AgentSnapshot {
   const { status, conversation, executionId, reason, step } = state;
   const log = omitUndefined(state.log);
@@ -46,12 +47,16 @@ export function createAgentSnapshot(state: SettledState): AgentSnapshot {
   return cloneFrozen(AgentSnapshotSchema().parse(omitUndefined(plain)));
 }
 
-/** Schemas freeze lists, and not what is in them: what they give is not frozen whole, though it may look so. */
+/**
+ * Returns a deeply frozen copy. Schemas freeze only the top level of lists, but `deepFreeze` would
+ * take such a list for completely frozen.
+ */
 function cloneFrozen<Snapshot>(snapshot: Snapshot): Snapshot {
   return deepFreeze(structuredClone(snapshot));
 }
 
-// The state of an agent at any phase, as a journal keeps it: shared parts stay shared, so that only what is new is written.
+// The state of an agent after any phase, as a journal persists it. Shared parts stay shared, so
+// that only new parts are written.
 
 const PersistedStateSchema = lazySchema(() => {
   const [shared, step] = [settled(), OpenStepSchema().optional()];
@@ -64,15 +69,18 @@ const PersistedStateSchema = lazySchema(() => {
   ]);
 });
 
-/** How one state is checked alone: to compile the check takes longer, and holds others up. It pays for thousands. */
+/**
+ * Options for checking a single state. Compiling the check takes longer than one check and blocks
+ * other work. It is worthwhile only for thousands of states.
+ */
 export const UNCOMPILED = { jitless: true } as const;
 
-/** The state that was kept, frozen. Throws a `ZodError` for what is none. */
+/** Returns the persisted state, frozen. Throws a `ZodError` if it is invalid. */
 export function parsePersistedState(value: unknown, how?: typeof UNCOMPILED): AgentState {
   return restoreState(PersistedStateSchema().parse(value, how));
 }
 
-/** The history of one such state. Throws the same. */
+/** Returns the history of a persisted state. Throws a `ZodError` if it is invalid. */
 export function parsePersistedHistory(value: unknown): readonly Message[] {
   return HistorySchema().parse(value, UNCOMPILED).conversation.messages;
 }

@@ -1,4 +1,5 @@
-// The state of one agent: a frozen value, moved by the functions of transition.ts alone. Configuration (the role) is not in it.
+// The state of one agent: a frozen value that only the functions of transition.ts change. It does
+// not contain configuration, which belongs to the role.
 
 import { EspalierError } from "../kernel/error.ts";
 import type { AgentIdentity, EffectPosition, EventPosition } from "./agent-identity.ts";
@@ -54,18 +55,18 @@ export const ConversationSchema = lazyObject(() => ({
 
 /** The conversation of an agent, which lasts from execution to execution. */
 export interface Conversation extends TaggedHistory {
-  /** The part whose length the provider has reported. */
+  /** The prefix whose token count the provider has reported. */
   readonly prefix: MeasuredPrefix;
 }
 
 const SubtaskSchema = lazyObject(() => ({
   request: SpawnRequestSchema(),
-  /** The paused child that works on it. */
+  /** The paused subagent that works on the subtask. */
   childId: AgentIdSchema().optional(),
   /** The result, as the agent will read it. */
   text: z.string().optional(),
 }));
-/** A delegation that a tool queued. It is removed once its result is in the history. */
+/** A delegation that a tool queued. Removed once its result is in the history. */
 export type Subtask = Readonly<z.infer<ReturnType<typeof SubtaskSchema>>>;
 
 const MadeSectionSchema = lazyObject(() => ({
@@ -73,25 +74,30 @@ const MadeSectionSchema = lazyObject(() => ({
   /** Absent if the section has no text, or if its text is in the history. */
   text: z.string().exactOptional(),
 }));
-/** A section that was made once for an execution. */
+/** A section that was created once for an execution. */
 export type MadeSection = Readonly<z.infer<ReturnType<typeof MadeSectionSchema>>>;
 
 export const ExecutionLogSchema = lazyObject(() => ({
   steps: z.array(StepRecordSchema()).readonly(),
-  /** Compactions of the history in this execution, oldest first. The messages before them are not lost. */
+  /**
+   * Compactions of the history in this execution, oldest first. The removed messages are not lost.
+   */
   compactions: z.array(HistoryChangeSchema()).readonly(),
   signals: z.array(StopSignalSchema()).readonly(),
   errors: z.array(ErrorRecordSchema()).readonly(),
   /** The typed result, once the model has given a valid one. */
   output: JsonValueSchema().optional(),
   /**
-   * How the result was parsed, to check it against the schema of its role in a later process: the hash
-   * of the schema, and the result before parsing if it differs.
+   * How the result was parsed, to check it against the schema of its role in a later process: the
+   * hash of the schema, and the result before parsing if it differs.
    */
   outputParse: z
     .strictObject({ schemaHash: z.string(), written: JsonValueSchema().exactOptional() })
     .exactOptional(),
-  /** True once the task is in the history, or was dropped: a refused task, or one whose hooks failed, leaves no trace there. */
+  /**
+   * True once the task is in the history or was dropped. A refused task, or one whose hooks failed,
+   * is not in the history.
+   */
   isTaskHandled: z.boolean(),
   /** Consecutive replies with neither text nor calls. */
   uselessReplies: count(),
@@ -101,20 +107,26 @@ export const ExecutionLogSchema = lazyObject(() => ({
   failures: FailureCountsSchema(),
   /** Times that a stop hook made the agent continue. */
   vetoes: count(),
-  /** Texts with which the agent waited for its subagents while a typed result was due. They are no misses. */
+  /**
+   * Text replies given while waiting for background subagents. They do not count as a missing typed
+   * result. Absent for zero.
+   */
   waits: count().exactOptional(),
-  /** Delegations that tools queued, in order. They are done before the next model call. */
+  /** Delegations that tools queued, in order. They run before the next model call. */
   subtasks: z.array(SubtaskSchema()).readonly(),
   /** Background subagents whose results are not in the history yet, in the order of their start. */
   background: z.array(AgentIdSchema()).readonly(),
   /** True while the agent has answered and waits for its background subagents. */
   isAwaiting: z.boolean(),
-  /** Sections made for this execution. Absent before the first. */
+  /** Sections created for this execution. Absent before the first. */
   sections: z.array(MadeSectionSchema()).readonly().exactOptional(),
-  /** The last reasons of each fired part of `allOf`, by its place: `0.1` is the second part of the first condition. */
+  /**
+   * The last reasons of each fired part of `allOf`, by its position: `0.1` is the second part of
+   * the first condition.
+   */
   fired: z.record(z.string(), z.array(StopReasonSchema()).readonly()).readonly().exactOptional(),
 }));
-/** What was done and decided in one execution. */
+/** The steps and decisions of an execution. */
 export type ExecutionLog = Readonly<z.infer<ReturnType<typeof ExecutionLogSchema>>>;
 export type OutputParse = NonNullable<ExecutionLog["outputParse"]>;
 export type FiredParts = NonNullable<ExecutionLog["fired"]>;
@@ -125,7 +137,9 @@ export const ExecutionTelemetrySchema = lazyObject(() => ({
   /** `undefined` before the start. */
   startedAtMs: z.number().optional(),
   endedAtMs: z.number().optional(),
-  /** Time for which the account's clock was paused before the start. `undefined` if it was not. */
+  /**
+   * Milliseconds for which the account's clock was paused before the start. `undefined` for zero.
+   */
   pausedBeforeMs: z.number().nonnegative().optional(),
   /** Time spent waiting for a lease. */
   budgetWaitMs: z.number(),
@@ -151,50 +165,54 @@ export const DeferralSchema = lazyUnion("type", () => [
     startedAgentIds: z.array(AgentIdSchema()).readonly().exactOptional(),
   }),
 ]);
-/** A call without a result yet: a question about it is open, or the subagent that works on it is paused. */
+/** A call without a result, because a question about it is open or its subagent is paused. */
 export type Deferral = {
   readonly callId: CallId;
-  /** The arguments before parsing, as JSON: after hooks and coercion. */
+  /** The arguments before parsing, as JSON, after hooks and coercion. */
   readonly argumentsText: string;
 } & (
   | {
       readonly type: "question";
-      /** Has the parsed arguments. */
+      /** The question, which contains the parsed arguments. */
       readonly question: Question;
       /** Hash of the call as the model wrote it, before hooks. */
       readonly callHash: string;
       /** Hash of the JSON Schema that parsed the arguments. */
       readonly schemaHash: string;
-      /** Hash of a parsed value that is not JSON. Absent for JSON, and for values that have none. */
+      /**
+       * Hash of a parsed value that is not JSON. Absent for JSON, and for values that cannot be
+       * hashed.
+       */
       readonly fingerprint?: string;
       /**
-       * True if the paused run was handed in unsigned, and the schema of the tool does not make the
-       * stored value of the arguments in the model's message. An approval does not run the call.
+       * True if the paused run was passed in unsigned, and the tool's schema does not produce the
+       * stored value from the arguments in the model's message. Such a call does not run even if it
+       * is approved.
        */
       readonly isUnverified?: true;
     }
   | {
       readonly type: "subagent";
       readonly childId: AgentId;
-      /** The parsed arguments. Absent if they are equal to those before parsing. */
+      /** The parsed arguments. Absent if they equal those before parsing. */
       readonly parsedArguments?: JsonValue;
-      /** What the call had queued before; absent if nothing. */
+      /** Subtasks that the call had queued before. Absent for an empty list. */
       readonly subtasks?: readonly SpawnRequest[];
-      /** Subagents that it had started in the background; absent if none. */
+      /** Background subagents that the call had started. Absent for an empty list. */
       readonly startedAgentIds?: readonly AgentId[];
     }
 );
 
 export const OpenStepSchema = lazyObject(() => ({
   stepId: StepIdSchema(),
-  /** The number of the step in its execution, from 1. */
+  /** The number of the step in its execution, counted from 1. */
   number: z.int().positive(),
   startedAtMs: z.number(),
-  /** The context with which it began. */
+  /** The context at the start of the step. */
   context: StepContextSchema(),
-  /** How many messages the model was shown. `context` says which. */
+  /** Number of messages in the request. `context` lists them. */
   messageCount: count(),
-  /** Tools of the role that the model was not offered. */
+  /** Tools of the role that were hidden from the model. */
   hiddenTools: z.array(z.strictObject({ toolName: z.string(), filter: z.string() })).readonly(),
   /** `undefined` until the model has replied. */
   reply: z
@@ -202,25 +220,33 @@ export const OpenStepSchema = lazyObject(() => ({
     .optional(),
   /** Results of the calls that have ended, in call order. */
   executions: z.array(ToolExecutionSchema()).readonly(),
-  /** Calls that wait for an answer from outside, in call order. */
+  /** Calls that wait for an answer from outside or for a paused subagent, in call order. */
   deferrals: z.array(DeferralSchema()).readonly(),
-  /** The signal of the limit that refused a call. It is raised once all calls of the step have results. */
+  /**
+   * The signal of the limit that refused a call. Raised once all calls of the step have results.
+   */
   limit: StopSignalSchema().optional(),
-  /** True if evaluate let the calls through and the run was asked to pause before them. Absent without such a request. */
+  /**
+   * True if evaluate accepted the calls and a pause was requested before they began. Absent
+   * otherwise.
+   */
   isEvaluated: z.literal(true).exactOptional(),
   /** True once the results are in the history. */
   hasAppliedResults: z.boolean(),
-  /** Set if the request said that no step can follow. */
+  /** Set if the request announced that no step can follow. */
   lastStep: z.strictObject({ accountPath: z.string(), maximum: count() }).optional(),
   usage: UsageSchema(),
   timing: StepTimingSchema(),
-  /** The error that cut it off. Transient: a state at rest does not have it. */
+  /**
+   * The error that ended the step early. Transient: absent from the state of a paused or ended
+   * agent.
+   */
   error: ErrorRecordSchema().optional(),
 }));
-/** What the open step has gathered so far. It is gone when the step is recorded. */
+/** The open step. It is replaced by its record when it completes. */
 export type OpenStep = Readonly<z.infer<ReturnType<typeof OpenStepSchema>>>;
 
-/** A call about which a question is open. */
+/** A call with an open question. */
 export type QuestionDeferral = Extract<Deferral, { readonly type: "question" }>;
 
 /** The model's reply in a step. */
@@ -237,7 +263,7 @@ interface StateParts {
   readonly telemetry: z.infer<ReturnType<typeof ExecutionTelemetrySchema>>;
 }
 
-/** Before the execution begins. */
+/** The state before the execution begins. */
 export interface PendingState extends StateParts {
   readonly status: "pending";
   readonly step?: undefined;
@@ -247,7 +273,7 @@ export interface RunningState extends StateParts {
   readonly executionId: ExecutionId;
   readonly step?: OpenStep | undefined;
 }
-/** At rest until it is resumed, perhaps in another process. */
+/** The state of a paused execution. Another process may resume it. */
 export interface PausedState extends StateParts {
   readonly status: "paused";
   readonly executionId: ExecutionId;
@@ -264,7 +290,7 @@ export type AgentState = PendingState | RunningState | PausedState | EndedState;
 /** A state in which the loop leaves an execution. */
 export type SettledState = PausedState | EndedState;
 
-/** Nothing of a history is measured yet. */
+/** The prefix of a history that has not been measured yet. */
 export const NO_PREFIX: MeasuredPrefix = Object.freeze({ messageCount: 0, tokens: 0 });
 
 const EMPTY_LOG: ExecutionLog = deepFreeze({
@@ -292,8 +318,8 @@ const NOT_STARTED = deepFreeze<StateParts["telemetry"]>({
 const NONE: readonly never[] = Object.freeze([]);
 
 /**
- * Returns a state before anything happened. Messages that have no tags yet get them when the execution starts. The task enters in phase
- * prepare.
+ * Returns the first state of an execution. Untagged messages get their tags when the execution
+ * starts. Phase prepare adds the task.
  */
 export function createPendingState(
   opening: Pick<Conversation, "messages" | "prefix"> & Partial<TaggedHistory>,
@@ -303,12 +329,12 @@ export function createPendingState(
   return freezeInTests({ status: "pending", conversation, log: EMPTY_LOG, telemetry: NOT_STARTED });
 }
 
-/** True if the model ended the reply of a step by itself: nothing of its text was cut off. */
+/** True if the model ended the reply by itself, so that its text is complete. */
 export function isWholeReply({ reply }: Partial<Pick<OpenStep, "reply">>): boolean {
   return reply?.finishReason === "tool_calls" || reply?.finishReason === "stop";
 }
 
-/** The open step. Throws `invalid_state` where there is none: nothing is made up by looking. */
+/** Returns the open step. Throws `invalid_state` if no step is open. */
 export function getOpenStep(state: AgentState): OpenStep {
   const { step } = state;
   if (step !== undefined) return step;
@@ -320,8 +346,8 @@ export function getOpenStep(state: AgentState): OpenStep {
 }
 
 /**
- * True if the request of the open step was refused as too long, the history is still that long, and no
- * stop was requested. `decide` then makes the history shorter.
+ * True if the request of the open step was refused as too long, the history has not been shortened
+ * since, and no stop was requested. `decide` then shortens the history.
  */
 export function isRequestTooLong({ log: { overflows, signals }, step }: AgentState): boolean {
   return overflows > 0 && signals.length === 0 && step?.error !== undefined;
@@ -333,19 +359,22 @@ export function isRetryAfterOverflow(state: AgentState): boolean {
   return step !== undefined && step.reply === undefined && log.overflows > 0;
 }
 
-/** True if calls of the open step are deferred, or subtasks are queued: only then may a subagent of them be paused. */
+/**
+ * True if calls of the open step are deferred, or subtasks are queued. Only then may a subagent of
+ * theirs be paused.
+ */
 export function hasDeferredWork({ step, log }: AgentState): boolean {
   return (step !== undefined && step.deferrals.length > 0) || log.subtasks.length > 0;
 }
 
-/** True while there is an open step to which the model has replied. */
+/** True while there is an open step with a reply. */
 export function hasReply(state: AgentState): boolean {
   return state.step?.reply !== undefined;
 }
 
 /**
- * Returns true for a reply without text, calls or refusal. A paused reply needs only parts, which the
- * next request sends back.
+ * True for a reply without text, calls or refusal. A paused reply only needs parts, which the next
+ * request sends back.
  */
 export function isUseless({ message, finishReason }: StepReply): boolean {
   const { text, toolCalls, refusal, parts } = message;
@@ -353,7 +382,7 @@ export function isUseless({ message, finishReason }: StepReply): boolean {
   return toolCalls.length === 0 && refusal === undefined && text.trim() === "";
 }
 
-/** Where the step that is open, or will be opened next, stands. */
+/** Returns the position of the open step, or of the next one. */
 export function getStepPosition(
   { identity: { executionId } }: { readonly identity: AgentIdentity },
   state: AgentState,
@@ -365,13 +394,13 @@ export function getStepPosition(
     : { stepId, stepNumber };
 }
 
-/** The step to which an event about the state belongs: the open one, or the last. */
+/** Returns the position for an event about the state: the open step, or the last completed one. */
 export function getEventPosition(state: AgentState): EventPosition {
   const step = state.step ?? state.log.steps.at(-1);
   return step === undefined ? {} : { stepId: step.stepId };
 }
 
-/** Calls of the open step's reply that have no result yet, in call order. */
+/** Returns the calls of the open step's reply that have no result yet, in call order. */
 export function getPendingCalls(state: AgentState): AssistantMessage["toolCalls"] {
   const { step } = state;
   if (step?.reply === undefined) return NONE;
@@ -382,7 +411,9 @@ export function getPendingCalls(state: AgentState): AssistantMessage["toolCalls"
   return toolCalls.filter((call) => !ended.has(call.callId));
 }
 
-/** True if every call of the open step has its result, and the results are not in the history yet. */
+/**
+ * True if every call of the open step has its result, and the results are not in the history yet.
+ */
 export function hasAllResults(state: AgentState): boolean {
   if (state.status !== "running" || state.step?.reply === undefined) return false;
   const { reply, executions, hasAppliedResults } = state.step;
@@ -390,14 +421,14 @@ export function hasAllResults(state: AgentState): boolean {
   return length > 0 && executions.length === length && !hasAppliedResults;
 }
 
-/** The questions that the agent itself waits for, in call order. */
+/** Returns the questions that the agent itself waits for, in call order. */
 export function findAskedQuestions(state: AgentState): readonly Question[] {
   const deferrals = state.step?.deferrals ?? NONE;
   if (deferrals.length === 0) return NONE;
   return deferrals.flatMap((one) => (one.type === "question" ? [one.question] : []));
 }
 
-/** The subagents that it waits for and that are paused. */
+/** Returns the paused subagents that the agent waits for. */
 export function getPausedChildren(state: AgentState): readonly AgentId[] {
   const deferrals = state.step?.deferrals ?? NONE;
   if (deferrals.length === 0 && state.log.subtasks.length === 0) return NONE;
@@ -407,7 +438,10 @@ export function getPausedChildren(state: AgentState): readonly AgentId[] {
   return [...delegated, ...state.log.subtasks.flatMap(({ childId }) => childId ?? [])];
 }
 
-/** The subagents in the background whose results are not in the history yet, as the calls of the open step leave it. */
+/**
+ * Returns the background subagents whose results are not in the history yet, including those that
+ * calls of the open step started.
+ */
 export function getBackgroundChildren(state: AgentState): readonly AgentId[] {
   const { background } = state.log;
   const { step } = state;
@@ -422,8 +456,8 @@ export function getBackgroundChildren(state: AgentState): readonly AgentId[] {
 }
 
 /**
- * Returns the last text that the model wrote in this execution, the open step included, or an empty
- * text. The texts of a turn that the provider paused are one text, as without the pause.
+ * Returns the last text that the model wrote in this execution, including the open step, or an
+ * empty text. The texts of a turn that the provider paused are joined.
  */
 export function getLastText(state: AgentState): string {
   const { steps } = state.log;
@@ -435,7 +469,7 @@ export function getLastText(state: AgentState): string {
   return text;
 }
 
-/** Returns true for a step whose reply the next one continues. After calls the turn is another one. */
+/** True for a step whose reply is continued by the next step. A reply with calls ends its turn. */
 function hasPausedTurn(step: StepRecord | undefined): boolean {
   return step?.io.finishReason === "paused" && step.tools.calls.length === 0;
 }

@@ -1,40 +1,47 @@
-// AgentTime: how an agent's time runs, and its end when the time is over. Owns the deadline's timer; the ledger keeps the account.
+// AgentTime: runs an agent's clock and ends the agent at its deadline. Owns the timer of the
+// deadline. The ledger keeps the account.
 //
-// R34. The clock stands still exactly while the agent, or one below it, has a reason to (`holdClock`) and no effect of any
-//      of them is under way. An agent that works meanwhile uses up its own time and its ancestors', never that of the asking agent.
-// R58. Only a limit in time waits with it; a fixed deadline is watched all along.
+// - The clock is paused exactly while the agent, or an agent below it, has a reason (`holdClock`),
+//   and all agents of that subtree have no effect in progress. Meanwhile an agent that works uses
+//   its own time and that of its ancestors, but not the time of an agent that waits for an answer.
+// - Only a relative time limit pauses. An absolute deadline is watched all the time.
 //
-// The timer of the deadline also fires when a threshold of the agent's own limit in time is due (X6).
+// The timer also fires when the next threshold of the agent's own time limit is due.
 
 import type { Clock } from "../kernel/clock.ts";
 import { findNextThreshold } from "../policies/budget.ts";
 import type { BudgetAccount } from "../budget/budget-account.ts";
 
-/** The agent whose time it is, as far as it matters here. */
+/** The properties of an agent that this file needs. */
 export interface TimedAgent {
   readonly run: { readonly clock: Clock };
   readonly account: BudgetAccount;
   readonly parent: { readonly time: AgentTime | undefined } | undefined;
-  /** Effects of its own that are under way. */
+  /** Number of the agent's own effects in progress. */
   readonly effectCount: number;
-  /** Called once, when a limit of the agent's own is reached. Ancestors watch theirs. */
+  /** Called once, when the agent's own limit is reached. Ancestors watch their own limits. */
   deadlineReached(deadlineAtMs: number): void;
 }
 
 export class AgentTime {
   readonly #agent: TimedAgent;
-  /** Of the parent that started it: one that continues in its place has not begun what is counted. */
+  /**
+   * The time of the parent that started this execution. A continued parent has not begun the work
+   * that is counted here.
+   */
   readonly #parent: AgentTime | undefined;
-  /** No ancestor watches the deadlines that it inherits. */
+  /** True if no ancestor watches the inherited deadlines. */
   #isAlone = false;
-  /** Effects under way, and reasons for the clock to stand still, in the whole subtree. */
+  /** Effects in progress, and reasons to pause the clock, in the whole subtree. */
   #work = 0;
   #holds = 0;
   #stands = false;
   #isOver = false;
   #isClosed = false;
   #armedForMs: number | null = null;
-  /** Milliseconds of its own limit in time that were spent when thresholds were looked at last. */
+  /**
+   * Milliseconds of the agent's own time limit that were spent at the last check of the thresholds.
+   */
   #spentMs = 0;
   #stopTimer: (() => void) | undefined;
 
@@ -47,7 +54,10 @@ export class AgentTime {
     this.#arm();
   }
 
-  /** An effect is under way: a model call, a tool body, a hook; not a delegation, whose child counts for itself. It ends with `endWork`, once. */
+  /**
+   * Counts an effect that begins: a model call, a tool body or a hook. A delegation does not count,
+   * because its child counts its own effects. Call `endWork` exactly once for each.
+   */
   beginWork(): void {
     this.#count(1, 0);
   }
@@ -56,7 +66,10 @@ export class AgentTime {
     this.#count(-1, 0);
   }
 
-  /** Counts one reason for the clock to stand still: an open question, a pause, a wait for a run slot. Each ends with `releaseClock`, once. */
+  /**
+   * Counts one reason to pause the clock: an open question, a pause, or a wait for a run slot. Call
+   * `releaseClock` exactly once for each.
+   */
   holdClock(): void {
     this.#count(0, 1);
   }
@@ -65,18 +78,23 @@ export class AgentTime {
     this.#count(0, -1);
   }
 
-  /** From now on it watches the deadlines of those above, too: they may end before its agent does. */
+  /**
+   * Watches the deadlines of the ancestors too from now on, because they may end before this agent.
+   */
   standAlone(): void {
     this.#isAlone = true;
     this.#arm();
   }
 
-  /** The agent's limit in time may have moved away. A deadline that was reached stays so. */
+  /**
+   * Sets the timer again after a limit was raised. Does nothing about a deadline that was already
+   * reached.
+   */
   rearm(): void {
     if (!this.#isClosed) this.#arm();
   }
 
-  /** A deadline that passed during a pause ends the agent before anything of it continues. */
+  /** Ends the agent before it continues if its deadline passed during a pause. */
   endIfOverdue(): void {
     const { account, run } = this.#agent;
     const deadlineAtMs = account.ownDeadlineAtMs();
@@ -90,7 +108,10 @@ export class AgentTime {
     this.#agent.deadlineReached(deadlineAtMs);
   }
 
-  /** The agent has ended: what it left open counts no longer, here or above; what comes late from below goes nowhere. */
+  /**
+   * Subtracts the agent's open work and reasons from its ancestors, because it has ended. Later
+   * changes from below are ignored.
+   */
   close(): void {
     if (this.#isClosed) return;
     const parent = this.#parent;
@@ -100,7 +121,7 @@ export class AgentTime {
     if (this.#stands) this.#agent.account.resumeClock();
   }
 
-  /** Counts on the path, as far as agents have not ended. */
+  /** Adds to the counts of this agent and its ancestors, up to the first that has ended. */
   #count(work: number, holds: number): void {
     let isTurning = false;
     for (let at: AgentTime | undefined = this; at !== undefined && !at.#isClosed; at = at.#parent) {
@@ -111,7 +132,10 @@ export class AgentTime {
     if (isTurning) this.#turn();
   }
 
-  /** Lets the clocks on the path stand still or run; from above, so that of two deadlines at once the higher agent's comes first. */
+  /**
+   * Pauses or resumes the clocks of this agent and its ancestors. Begins at the top, so that of two
+   * simultaneous deadlines the higher agent's comes first.
+   */
   #turn(): void {
     if (this.#isClosed) return;
     if (this.#parent !== undefined) this.#parent.#turn();
@@ -124,7 +148,7 @@ export class AgentTime {
     this.#arm();
   }
 
-  /** Waits for the deadline, or for a threshold that comes before it. */
+  /** Sets the timer for the deadline, or for an earlier threshold. */
   #arm(): void {
     const { account, run } = this.#agent;
     if (this.#isOver || !account.isTimed) return;
@@ -145,19 +169,25 @@ export class AgentTime {
     });
   }
 
-  /** Alone, it gets no notice of what moves the deadlines above, and its own comes no nearer while its clock stands still. */
+  /**
+   * True if the deadline has moved. A detached agent is not notified when a deadline above moves,
+   * and its own deadline does not come closer while its clock is paused.
+   */
   #hasMoved(deadlineAtMs: number): boolean {
     const nowAtMs = this.#deadlineAtMs();
     return nowAtMs !== deadlineAtMs && (nowAtMs ?? Infinity) > this.#agent.run.clock.nowMs();
   }
 
-  /** The one that it watches. */
+  /** Returns the deadline that this agent watches. */
   #deadlineAtMs(): number | null {
     const { account } = this.#agent;
     return this.#isAlone ? account.deadlineAtMs() : account.ownDeadlineAtMs();
   }
 
-  /** When the next threshold of the agent's own limit in time is due, as things stand; never, while its clock stands still. */
+  /**
+   * Returns the time at which the next threshold of the agent's own limit is due. `Infinity`
+   * without such a threshold, or while the clock is paused.
+   */
   #thresholdAtMs(): number {
     const { account, run } = this.#agent;
     const time = this.#stands ? undefined : account.timeSpent();

@@ -1,4 +1,5 @@
-// The approver, which answers questions about calls, and by when. Without an answer a question waits: the run pauses.
+// The approver, which answers questions about calls, and its settings. A question without an answer
+// waits: the run pauses.
 
 import { checkAmount, mismatch, NO_LIMIT_ADVICE } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
@@ -67,7 +68,7 @@ export function checkApprovals(given: {
 }
 
 /**
- * Functions that create answers. None of them is an approver: each would take the approver's
+ * Functions that create answers. They cannot be approvers, because each would take the approver's
  * context for an argument of its own.
  */
 const ANSWER_MAKERS: readonly unknown[] = [approve, deny, provideResult, provideError];

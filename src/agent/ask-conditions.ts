@@ -1,4 +1,5 @@
-// Stop conditions: the user's functions, asked before the first step and after every step. What they say becomes signals.
+// Calls the stop conditions of a role before the first step and after every step, and turns their
+// answers into signals.
 
 import { z } from "zod";
 
@@ -20,7 +21,10 @@ import { getEventPosition, type AgentState, type FiredParts } from "./agent-stat
 import { computeElapsedMs } from "./life-cycle.ts";
 import { recordFired } from "./transition.ts";
 
-/** Asks all of them at once, and raises what they give in the order of the role's list. One that breaks fails the execution. */
+/**
+ * Calls all conditions at once and raises their reasons in the order of the role's list. A
+ * condition that throws fails the execution.
+ */
 export async function askConditions(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { stopWhen } = agent.role;
   const { fired = {} } = state.log;
@@ -49,7 +53,8 @@ function readStopFacts(agent: AgentRuntime, state: AgentState): StopContext {
   const steps = deepFreeze(state.log.steps);
   const usage = deepFreeze(state.telemetry.usage);
   const elapsedMs = computeElapsedMs(agent, state, agent.run.clock.nowMs());
-  const { context } = agent.run; // The user's own: never frozen.
+  // The context belongs to the user and is never frozen.
+  const { context } = agent.run;
   return Object.freeze({ steps, usage, elapsedMs, context });
 }
 
@@ -78,7 +83,7 @@ async function askOne(
   }
 }
 
-/** Codes that say what only the loop can know. */
+/** Codes that only the loop may raise. */
 const RESERVED: ReadonlySet<string> = new Set(["error", "cancelled", "completed", ...PAUSE_CODES]);
 
 function readReasons(given: unknown): readonly StopReason[] {
@@ -95,7 +100,7 @@ function readReasons(given: unknown): readonly StopReason[] {
   });
 }
 
-/** The name of its function, or its place in the role's list. */
+/** Returns the name of the condition's function, or its position in the role's list. */
 function getConditionName({ role }: AgentRuntime, index: number): string {
   const name = role.stopWhen[index]?.name ?? "";
   return name === "" ? `${role.name}.stopWhen[${index}]` : name;

@@ -1,4 +1,5 @@
-// When and how far the history of a role's agents is made shorter: what a definition may say, checked.
+// The compaction rules of a role: when and how far the history of its agents is shortened. Checks
+// the values in a definition.
 
 import { checkCount, checkFields, mismatch } from "../kernel/check.ts";
 

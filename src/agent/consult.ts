@@ -1,4 +1,5 @@
-// Code of the user's that decides or watches: a chain of hooks, a stop condition, a section, a processor.
+// Runs user code that decides or observes: a chain of hooks, a stop condition, a section or a
+// processor.
 
 import type { EventPosition } from "./agent-identity.ts";
 import type { StopSignal } from "../protocol/stop.ts";
@@ -10,7 +11,10 @@ import { runChain, type ChainResult, type HookBounds } from "../hooks/run-chain.
 import type { JsonValue } from "../kernel/json.ts";
 import { checkText } from "../kernel/check.ts";
 
-/** Runs it within the agent's time. Never rejects. `at`: what its log lines belong to. */
+/**
+ * Runs user code and counts its time as the agent's. Never rejects. `at` is the position to which
+ * its log lines belong.
+ */
 export async function consult<T>(
   agent: AgentRuntime,
   work: () => T | Promise<T>,
@@ -30,28 +34,34 @@ export async function consult<T>(
   }
 }
 
-/** What an agent makes of what its user's code threw. */
+/** Returns the outcome of user code that threw. */
 export function classifyUserCodeError(agent: AgentRuntime, cause: unknown): Consulted<never> {
   if (agent.cancelSignal.aborted) return { type: "cancelled" };
   return { type: "failed", error: serializeError(cause) };
 }
 
-// Hooks at the points of an execution: a chain of them is one effect, whose result is a patch or an error.
+// Hooks at the points of an execution. A chain of hooks is one effect, whose result is a patch or
+// an error.
 
-/** Where hooks are asked, and about what. */
+/** The point at which hooks run, and their input. */
 export interface HookQuestion<P extends TransformPoint> {
   readonly point: P;
   readonly stepNumber: number;
   readonly position: EventPosition;
   readonly input: PointInput[P];
-  /** The tool that it is about; hooks that are for other tools are left out. */
+  /** The tool that the input is about. Hooks for other tools do not run. */
   readonly toolName?: string;
 }
 
-/** What hooks want changed, or what went wrong with them. `cancelled`: the agent has to end, and what they returned does not matter any more. */
+/**
+ * The changes that hooks request, or their failure. `cancelled` if the agent has to end, so that
+ * the result is not needed.
+ */
 export type Hooked<P extends TransformPoint> = Consulted<ChainResult<P>>;
 
-/** Asks the hooks of a point, in their order; undefined if there are none. What they changed is recorded. */
+/**
+ * Runs the hooks of a point in their order and records their changes. `undefined` without hooks.
+ */
 export async function consultHooks<P extends TransformPoint>(
   agent: AgentRuntime,
   question: HookQuestion<P>,
@@ -60,7 +70,10 @@ export async function consultHooks<P extends TransformPoint>(
   return asked === undefined ? undefined : recordHooks(agent, question, await asked);
 }
 
-/** The asking alone, for several chains that are to run at once; undefined if there are no hooks. */
+/**
+ * Runs the hooks of a point without recording their changes, for several chains that run at once.
+ * `undefined` without hooks.
+ */
 export function askHooks<P extends TransformPoint>(
   agent: AgentRuntime,
   { point, stepNumber, input, toolName, position }: HookQuestion<P>,
@@ -75,7 +88,7 @@ export function askHooks<P extends TransformPoint>(
   );
 }
 
-/** Records what hooks changed, and returns their answer. */
+/** Records the changes that hooks made, and returns their result. */
 export function recordHooks<P extends TransformPoint>(
   agent: AgentRuntime,
   { point, position }: HookQuestion<P>,
@@ -88,9 +101,12 @@ export function recordHooks<P extends TransformPoint>(
   return said;
 }
 
-// A chain of hooks inside the effect of a call: run, its time counted, and what it changed recorded.
+// A chain of hooks inside the effect of a call.
 
-/** What the chain came to, and the hook that had the last word; rejects with the coded error of a hook that broke. */
+/**
+ * Runs a chain, counts its time and records its changes. Returns the patch and the hook that made
+ * the last change. Rejects with the coded error of a hook that broke.
+ */
 export async function applyChain<P extends TransformPoint>(
   agent: AgentRuntime,
   { point, stepNumber, position, input, toolName }: HookQuestion<P>,
@@ -108,14 +124,14 @@ export async function applyChain<P extends TransformPoint>(
   }
 }
 
-/** What all foreign code may know of an agent. */
+/** Returns the facts about an agent that all user code receives. */
 export function readAgentFacts({ identity, facts, run: { context } }: AgentRuntime) {
   const { metadata } = facts;
   const { runId, agentId, agentPath, depth, executionId } = identity;
   return { runId, agentId, agentPath, depth, executionId, metadata, context };
 }
 
-/** How long the hooks at a step may take, and what they may know. */
+/** Returns the time limits and the context of the hooks at a step. */
 export function createHookBounds(agent: AgentRuntime, stepNumber: number): HookBounds<HookContext> {
   return {
     ...agent.bounds,
@@ -123,7 +139,7 @@ export function createHookBounds(agent: AgentRuntime, stepNumber: number): HookB
   };
 }
 
-/** What a hook may know and do at a step of an execution. */
+/** Returns the context of a hook at a step of an execution. */
 export function createHookContext(
   agent: AgentRuntime,
   stepNumber: number,

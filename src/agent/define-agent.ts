@@ -1,4 +1,4 @@
-// How a role is defined: what it takes, checked once, field by field.
+// Defines roles: the options of `defineAgent`, and their validation field by field.
 
 import type { z } from "zod";
 
@@ -240,8 +240,9 @@ export interface AgentDefinition<
   readonly errorPolicy?: Partial<ErrorPolicy>;
   /**
    * Roles that the model may start as subagents. It calls the tool `SpawnSubagent` with the `role`
-   * and the `task`, and reads the result of the subagent. A role is listed as a value, or by the name
-   * of a role elsewhere in the tree. A name also allows recursion: a role may list its own name.
+   * and the `task`, and reads the result of the subagent. A role is listed as a value, or by the
+   * name of a role elsewhere in the tree. A name also allows recursion: a role may list its own
+   * name.
    *
    * @default no subagents
    *
@@ -467,8 +468,8 @@ export interface AgentDefinition<
    */
   readonly modelSettings?: ModelSettings & {
     /**
-     * The tools that the model may or must call: `"auto"`, `"none"`, `"required"`, `{ toolName }` or
-     * `{ toolNames }`.
+     * The tools that the model may or must call: `"auto"`, `"none"`, `"required"`, `{ toolName }`
+     * or `{ toolNames }`.
      *
      * @default the provider's default
      */
@@ -558,7 +559,8 @@ export const DEFINITION_FIELDS = {
 /** The form of a field in a role file. */
 export type FieldKind = "data" | "names" | "text" | "code";
 
-// `Field` lists the fields that are given: it tells a role without a description from one whose type does not say.
+// `Field` lists the fields that are set. It distinguishes a role without a description from a role
+// whose type does not show whether it has one.
 /**
  * Defines a role: the immutable definition of an agent, which any number of agents may share.
  *

@@ -1,4 +1,5 @@
-// What a model may put into a role that it writes at spawn. It gets the intersection with what it asks for, never more (X27).
+// Bounds of roles that a model writes at spawn. Such a role gets the intersection of its request
+// and the bounds.
 
 import { checkKeys, checkList, misdefinition } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";

@@ -1,5 +1,6 @@
-// What an agent waits for, and what that results in: a lease, a model call, a tool call, code of the user's. Each is a plain promise that never
-// rejects: failures are data. Where the run is kept, each has a name by its position, and what it came to is known by that (in-flight.ts).
+// The effects that an agent waits for, and their outcomes: a lease, a model call, a tool call and
+// user code. Each is a promise that never rejects, because failures are data. In a persisted run
+// each effect is named by its position, and its outcome is found by that name (in-flight.ts).
 
 import { AssistantMessageSchema, type Message } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
@@ -12,7 +13,7 @@ import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 import { RefusalSchema } from "../protocol/account.ts";
 import { lazyObject, lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 
-/** The history of an agent so far. Its subagents are shown a part of it. */
+/** The history of an agent so far. Its subagents inherit a part. */
 export interface ParentHistory {
   readonly messages: readonly Message[];
   /** The completed steps of this execution, oldest first. */
@@ -22,7 +23,7 @@ export interface ParentHistory {
 const count = lazySchema(() => z.int().nonnegative());
 /** How the time of an effect was spent. Absent if it took no time, or only waited. */
 const spans = lazySchema(() => z.array(TimeSpanSchema()).readonly().exactOptional());
-/** The part of the usage that belongs to other models of a fallback than the first. */
+/** The part of the usage that fallback models consumed. */
 const otherModels = lazySchema(() =>
   z.array(ModelUsageSchema().readonly()).readonly().exactOptional(),
 );
@@ -61,7 +62,7 @@ export const InferOutcomeSchema = lazyUnion("type", () => [
     isRetryable: z.boolean(),
     ...spent(),
   }),
-  // A further attempt was not paid for: no limit on the path leaves room for it.
+  // A further attempt was refused, because a limit on the path has no budget left.
   z.strictObject({ type: z.literal("refused"), refusal: RefusalSchema(), ...spent() }),
   // The agent was cancelled or asked to stop.
   z.strictObject({ type: z.literal("cancelled"), ...spent() }),
@@ -70,7 +71,10 @@ export const InferOutcomeSchema = lazyUnion("type", () => [
 /** The outcome of a model call, and the usage it has consumed. */
 export type InferOutcome = Readonly<z.infer<ReturnType<typeof InferOutcomeSchema>>>;
 
-/** Returns the stored outcome of a model call. Parsing freezes only the top of a list; a copy can be frozen whole. */
+/**
+ * Returns the persisted outcome of a model call. The copy can be deeply frozen. Parsing alone
+ * freezes only the top level of lists.
+ */
 export function readInferOutcome(stored: unknown): InferOutcome {
   return structuredClone(InferOutcomeSchema().parse(stored));
 }
@@ -93,8 +97,8 @@ export type CallEnd = Readonly<z.infer<ReturnType<typeof CallEndSchema>>>;
 export type ExecutedCall = Extract<CallEnd, { readonly type: "executed" }>;
 
 /**
- * What the user's code said. `failed`: it threw, rejected or did not answer in time. `cancelled`: it did so because the agent had
- * to end.
+ * The outcome of user code. `failed` if it threw, rejected or exceeded its time limit. `cancelled`
+ * if it did so because the agent had to end.
  */
 export type Consulted<T> =
   | { readonly type: "returned"; readonly value: T }

@@ -3,10 +3,13 @@ import { isJsonObject, cloneJson } from "../kernel/json.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 
-/** Deeper data helps no reader, and may refer to itself. */
+/** Maximum depth of an error's data. Deeper data helps no reader, and may be circular. */
 const MOST_LEVELS = 100;
 
-/** An error as plain data: coded ones keep their code, foreign ones become `internal_error` of the loop. */
+/**
+ * Returns an error as plain data. A coded error keeps its code, and any other value becomes
+ * `internal_error`.
+ */
 export function serializeError(cause: unknown): ErrorRecord {
   const message = redactSecrets(getErrorMessage(cause));
   try {
@@ -15,7 +18,7 @@ export function serializeError(cause: unknown): ErrorRecord {
       return { code: cause.code, message, data: isJsonObject(data) ? data : {} };
     }
   } catch {
-    // Something that throws when it is looked at.
+    // A getter of the error threw.
   }
   return { code: "internal_error", message, data: {} };
 }

@@ -1,4 +1,5 @@
-// A model call with hooks around it: each call that they make of it is paid for and counted, the whole is one step.
+// A model call with hooks around it. The hooks may call the model several times. Each of these
+// calls is charged, and together they are one step.
 
 import { createLinkedController, runBounded, type BoundedOutcome } from "../kernel/cancel.ts";
 import { describeReceived } from "../kernel/check.ts";
@@ -29,7 +30,7 @@ import { extendLease, runAttempts } from "./model-attempts.ts";
 import type { InferCall } from "./model-events.ts";
 import { WrappedTime } from "./wrapped-time.ts";
 
-/** What the hooks around a call made of it: each call of theirs is paid for and counted, the whole is one step. */
+/** Returns the outcome of a model call with hooks around it. */
 export async function inferWrapped(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
   const { modelWraps } = agent.hooks;
   const inner = new InnerCalls(agent, call);
@@ -56,7 +57,7 @@ export async function inferWrapped(agent: AgentRuntime, call: InferCall): Promis
 
 type WithoutReply = Exclude<InferOutcome, { readonly type: "replied" }>;
 
-/** The calls that hooks make of one call. */
+/** The model calls that hooks make in place of one call. */
 class InnerCalls {
   readonly #agent: AgentRuntime;
   readonly #call: InferCall;
@@ -64,7 +65,7 @@ class InnerCalls {
   readonly #start: ReturnType<typeof createLinkedController>;
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #replies = new Set<ModelReply>();
-  /** What calls without a reply came to, by the error that the hooks get for it. */
+  /** Outcomes of calls without a reply, by the error that the hooks receive. */
   readonly #unanswered = new Map<unknown, WithoutReply>();
   readonly #time: WrappedTime;
   #inference: readonly TimeSpan[] = [];
@@ -85,7 +86,7 @@ class InnerCalls {
     this.#time = new WrappedTime(agent.run.clock);
   }
 
-  /** Makes the call; every further one is paid for by extending the lease. */
+  /** Makes the call. Each further call extends the lease. */
   next(): Promise<ModelReply> {
     const reply = this.#next();
     const settled: Promise<unknown> = reply
@@ -143,7 +144,7 @@ class InnerCalls {
     return error;
   }
 
-  /** Ends what is still in flight: nothing of it is reported later. */
+  /** Cancels and awaits the calls in flight, so that nothing is reported later. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#underWay.size > 0) {
@@ -155,14 +156,14 @@ class InnerCalls {
     this.#start.unlink();
   }
 
-  /** What the time of the hooks and of their calls went into. Waiting for a slot is neither. */
+  /** The time spent in hooks and in their model calls, without waits for slots. */
   get spans(): readonly TimeSpan[] {
     return [...this.#time.hooks, ...this.#inference];
   }
 
   /**
-   * What the hooks made of the call, once it is closed. What they give without a reply of the model is charged by the usage that it says, or
-   * by our own count if that cannot be true.
+   * Returns the outcome of the call after `close`. A reply that hooks created without calling the
+   * model is charged by its reported usage, or by an estimate if the reported usage is impossible.
    */
   outcomeOf(bounded: BoundedOutcome<ModelReply>): InferOutcome {
     const { model, hooks, cancelSignal } = this.#agent;
@@ -171,7 +172,8 @@ class InnerCalls {
     if (cancelSignal.aborted || bounded.type === "abandoned") return { type: "cancelled", usage };
     if (bounded.type === "threw") {
       const { error } = bounded;
-      const unanswered = this.#unanswered.get(error); // The model's own, passed on; else a hook broke.
+      // The model's own error, passed on. Any other error means that a hook broke.
+      const unanswered = this.#unanswered.get(error);
       return unanswered === undefined
         ? createFailedInferOutcome(error, usage)
         : { ...unanswered, usage };

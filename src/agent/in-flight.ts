@@ -1,5 +1,8 @@
-// InFlightWork: the work that an agent had begun in the phase in which its process died. Owns the part that is not taken yet.
-// D2. What has come to an end is taken from here instead of being done again; a phase that is done once more finds it by its name.
+// InFlightWork: the work that an agent had begun in the phase in which its process died. Owns the
+// work that has not been taken yet.
+//
+// D2. Completed work is taken from here instead of being repeated. A phase that is repeated finds
+//     it by name.
 
 import { stringifyCanonical } from "../kernel/json.ts";
 import type { LeaseOutcome } from "../budget/lease.ts";
@@ -9,97 +12,100 @@ import type { EventBody } from "../protocol/event.ts";
 import type { AgentId, CallId, LeaseId } from "../protocol/ids.ts";
 import type { StopSignal } from "../protocol/stop.ts";
 
-/** What a call has done to a subagent of the agent. */
+/** An operation of a call on a subagent of the agent. */
 export interface ChildOperation {
   readonly callId: CallId;
   readonly childId: AgentId;
-  /** What it wrote; undefined: it cancelled it. */
+  /** The message sent to the subagent. Absent if the call cancelled it. */
   readonly text?: string;
 }
 
-/** A subagent that was started, or continued, in the phase. */
+/** A subagent that was started or continued in the phase. */
 export interface InFlightChild {
   readonly childId: AgentId;
-  /** Null: it works on a subtask. */
+  /** `null` if the subagent works on a subtask. */
   readonly callId: CallId | null;
-  /** Which of the delegations of the call it is, or which of the subtasks. */
+  /** Index among the delegations of the call, or among the subtasks. */
   readonly nth: number;
 }
 
-/** The lease of a model call, as it was given. */
+/** The granted lease of a model call. */
 export type GivenLease = Extract<LeaseOutcome, { readonly type: "granted" }>;
 
-/** Everything here is taken at most once. */
+/** Recorded work by kind. Each entry is taken at most once. */
 export class InFlightWork {
-  /** What effects came to, by their names. */
+  /** Outcomes of effects, by effect name. */
   readonly outcomes = new Map<string, unknown>();
   /** Calls that had begun and must not be repeated. */
   readonly begun = new Set<string>();
-  /** Tool calls that were charged. */
+  /** Number of tool calls that were charged. */
   chargedCalls = 0;
   children: InFlightChild[] = [];
-  /** Subagents whose results calls that have ended gave to the agent. */
+  /** Subagents whose results were returned by completed calls. */
   readonly reportedAgentIds = new Set<AgentId>();
   /** Tool calls that have ended. */
   readonly over = new Set<CallId>();
-  /** The leases of model calls that have ended, by the names of their effects. */
+  /** Leases of completed model calls, by effect name. */
   readonly leases = new Map<string, GivenLease>();
-  /** Those of them of which what the call used is booked. */
+  /** Leases in `leases` whose usage was already charged. */
   readonly settledIds = new Set<LeaseId>();
-  /** What calls that have not ended have done to subagents. */
+  /** Operations on subagents by calls that have not ended. */
   operations: ChildOperation[] = [];
-  /** Stop requests that are not in its log. */
+  /** Stop requests that are not in the agent's log. */
   signals: readonly StopSignal[] = [];
-  /** What was written to it and is not in its history. */
+  /** Messages to the agent that are not in its history. */
   messages: readonly MessageContent[] = [];
-  /** Fingerprints of the events of the agent, and how often each was recorded. */
+  /** Number of recorded events of the agent, by fingerprint. */
   readonly #recorded = new Map<string, number>();
 
-  /** An event of the agent with this fingerprint was recorded. */
+  /** Counts a recorded event of the agent by its fingerprint. */
   noteRecorded(print: string): void {
     this.#recorded.set(print, (this.#recorded.get(print) ?? 0) + 1);
   }
 
-  /** What an effect of this name came to; undefined: nothing is known. */
+  /** Returns and removes the outcome of an effect. `undefined` if it is unknown. */
   outcome(name: string): unknown {
     const known = this.outcomes.get(name);
     this.outcomes.delete(name);
     return known;
   }
 
-  /** True while something that had ended, or must not be done twice, is not yet back in the state. */
+  /** True while completed or unrepeatable work is not yet back in the state. */
   get isUnderWay(): boolean {
     const { outcomes, children, begun, leases } = this;
     return outcomes.size + children.length + begun.size + leases.size > 0;
   }
 
-  /** True if the next tool call is charged already. */
+  /** Returns true if the next tool call was already charged, and uses up that charge. */
   takeCharge(): boolean {
     if (this.chargedCalls === 0) return false;
     this.chargedCalls -= 1;
     return true;
   }
 
-  /** The lease of the model call of this name, if that has ended. */
+  /** Returns and removes the lease of a model call. `undefined` if that call has not ended. */
   takeLease(name: string): GivenLease | undefined {
     const known = this.leases.get(name);
     this.leases.delete(name);
     return known;
   }
 
-  /** The same for what comes before a step, or for its model call. */
+  /**
+   * True while recorded subtasks from before the step, or its model call, are not yet back in the
+   * state.
+   */
   get isBeforeStep(): boolean {
     return this.leases.size > 0 || this.hasChildOf(null);
   }
 
-  /** True if a call had done this before: it is not done twice. */
+  /** Returns true if a call had already performed the operation, which must not be repeated. */
   takeOperation({ callId, childId, text }: ChildOperation): boolean {
     const isIt = (operation: ChildOperation): boolean =>
       operation.callId === callId && operation.childId === childId && operation.text === text;
     return takeFirst(this.operations, isIt) !== undefined;
   }
 
-  /** True if the event was recorded before the crash: it must not be recorded twice. */
+  /** Returns true if the event was recorded before the crash, and must not be recorded again. */
   takeRecorded(body: EventBody, position: EventPosition | undefined): boolean {
     const print = createEventFingerprint(body, position);
     const count = this.#recorded.get(print) ?? 0;
@@ -107,28 +113,33 @@ export class InFlightWork {
     return count > 0;
   }
 
-  /** True if a call had started subagents that were not adopted again yet. `nth`: left out, any of them. */
+  /**
+   * True if a call had started subagents that are not adopted yet. Without `nth`, any subagent of
+   * the call counts.
+   */
   hasChildOf(callId: CallId | null, nth?: number): boolean {
     return this.children.some(
       (child) => child.callId === callId && (nth === undefined || child.nth === nth),
     );
   }
 
-  /** The subagent that a call had started or continued, as its `nth`. */
+  /** Returns and removes the subagent that a call had started or continued as its `nth`. */
   takeChild(callId: CallId | null, nth: number): AgentId | undefined {
     const isIt = (child: InFlightChild): boolean => child.callId === callId && child.nth === nth;
     return takeFirst(this.children, isIt)?.childId;
   }
 }
 
-/** Takes out the first match; undefined: there is none. */
+/** Removes and returns the first match, or `undefined` without a match. */
 export function takeFirst<T>(list: T[], isIt: (one: T) => boolean): T | undefined {
   const at = list.findIndex(isIt);
   return at === -1 ? undefined : list.splice(at, 1)[0];
 }
 
 /**
- * The identity of an event, by which it is recognized when it is to be recorded again. What becomes of a lease is recorded once, whatever is left then.
+ * Returns the identity of an event, by which a repeated event is recognised. For an event about a
+ * lease only its type and lease id count, because a lease is settled once, whatever the remaining
+ * budget is.
  */
 export function createEventFingerprint(
   body: object,

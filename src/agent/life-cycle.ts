@@ -1,4 +1,4 @@
-// How an execution begins and ends, and how its steps open and are completed.
+// Begins and ends executions, and opens and completes their steps.
 
 import type { ModelRequest } from "../model/model.ts";
 import { getTerminalStatus, findWinningSignal } from "../policies/stop-signals.ts";
@@ -49,38 +49,42 @@ import { toRejectedEvent } from "./tool-calls/record.ts";
 
 /** The model call of a step, with the lease that pays for it. */
 export interface PreparedCall {
-  /** Where the step that it opens stands. */
+  /** Position of the step that the call opens. */
   readonly effectPosition: EffectPosition;
   readonly request: ModelRequest;
   readonly lease: Lease;
-  /** True if the request shows the history as it is, so that what the provider counts can be kept. */
+  /**
+   * True if the request contains the history unchanged, so that the provider's token count is a
+   * valid prefix.
+   */
   readonly isFaithful: boolean;
-  /** Messages of the history that it shows, if it shows it as it is. */
+  /** Number of history messages in the request, if it contains the history unchanged. */
   readonly historyLength: number;
-  /** An estimate of what else is in it. */
+  /** Estimated tokens of the other messages in the request. */
   readonly ephemeralTokens: number;
-  /** True if its length in tokens is an estimate, in part at least. */
+  /** True if the token count is an estimate, at least in part. */
   readonly isEstimated: boolean;
-  /** Number of messages at the end of the request that only this request has. */
+  /** Number of messages at the end of the request that no later request contains. */
   readonly ephemeralCount: number;
-  /** Tools that the model is not offered. */
+  /** Tools that are hidden from the model. */
   readonly hiddenTools: readonly HiddenTool[];
-  /** Set if this request says that no step can follow. */
+  /** Set if this request announces that no step can follow. */
   readonly lastStep: LastStep | undefined;
-  /** Messages to the agent that this request is the first to show. */
+  /** Messages to the agent that this request is the first to contain. */
   readonly mail: readonly MailboxMessage[];
 }
 
 /**
- * The result of prepare. `call` is undefined if no request may follow: the state has a signal, is paused or
- * still has subtasks, or a stop request waits, which may have cancelled the wait for the lease.
+ * The result of prepare. `call` is `undefined` if no request may follow: the state has a signal, is
+ * paused or still has subtasks, or a stop request is pending, which may have cancelled the wait for
+ * the lease.
  */
 export interface Prepared {
   readonly state: AgentState;
   readonly call: PreparedCall | undefined;
 }
 
-/** Makes the state `running`: from the beginning, or after a pause. */
+/** Changes the state to `running`, at the beginning or after a pause. */
 export function beginExecution(agent: AgentRuntime, from: PendingState | PausedState): AgentState {
   const atMs = agent.run.clock.nowMs();
   const type = from.status === "paused" ? "agent.resumed" : "agent.started";
@@ -113,14 +117,14 @@ export function addTask(state: AgentState, task: MessageContent): AgentState {
   return recordTask(state, [createUserMessage(task, "task")]);
 }
 
-/** True if no request may follow: the agent has to end, stop or wait. */
+/** True if no request may follow, because the agent has to end, stop or wait. */
 export function mustNotCallModel(agent: AgentRuntime, { log, status }: AgentState): boolean {
   return agent.isEnding || log.signals.length > 0 || status !== "running";
 }
 
 /**
- * Opens the step of a model call, or reopens it after a context overflow. A step that was opened before
- * a crash stays as it is.
+ * Opens the step of a model call, or reopens it after a context overflow. A step that was opened
+ * before a crash does not change.
  */
 export function beginStep(agent: AgentRuntime, state: AgentState, call: PreparedCall): AgentState {
   const { request, hiddenTools, lastStep, effectPosition } = call;
@@ -144,17 +148,23 @@ export function beginStep(agent: AgentRuntime, state: AgentState, call: Prepared
   return opened;
 }
 
-/** Time since the start of the execution in which it neither waited for an answer nor was paused. */
+/**
+ * Returns the milliseconds since the start of the execution, without waits for answers and pauses.
+ */
 export function computeElapsedMs(agent: AgentRuntime, state: AgentState, nowMs: number): number {
   const { startedAtMs = nowMs, pausedBeforeMs = 0 } = state.telemetry;
   return Math.max(0, nowMs - startedAtMs - (agent.account.pausedMs - pausedBeforeMs));
 }
 
-/** Completes the open step, if there is one: calls that nothing has answered get their result here, and the step its one record. */
+/**
+ * Completes the open step, if there is one. Calls without a result get one here, and the step gets
+ * its record.
+ */
 export function completeStep(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.status !== "running" || state.step === undefined) return state;
   const { stepId, limit, hasAppliedResults, deferrals, reply } = state.step;
-  agent.mailbox?.takeSkip(); // A skip request that came too late for this step must not skip the calls of the next.
+  // A skip request that came too late for this step must not skip the calls of the next.
+  agent.mailbox?.takeSkip();
   const atMs = agent.run.clock.nowMs();
   if (deferrals.length > 0) dropQuestions(agent, state, atMs);
   const limited = limit === undefined || hasAppliedResults ? state : addSignal(agent, state, limit);
@@ -177,8 +187,9 @@ function describeStep(record: StepRecord): EventBody<"step.completed"> {
 }
 
 /**
- * Leaves the loop: paused, or with a terminal status by the winning signal. No subagent is left behind: a paused
- * agent settles after its background subagents have, and one that ends does so after all of them have ended.
+ * Leaves the loop: paused, or ended with the status of the winning signal. A paused agent settles
+ * after its background subagents have settled. An agent that ends does so after all its subagents
+ * have ended.
  */
 export async function settle(agent: AgentRuntime, state: AgentState): Promise<SettledState> {
   if (state.status === "paused") return await settlePaused(agent, state);
@@ -188,7 +199,7 @@ export async function settle(agent: AgentRuntime, state: AgentState): Promise<Se
   const { step, log } = state;
   const hasLeft = step !== undefined || log.background.length > 0 || log.subtasks.length > 0;
   const alone = hasLeft ? await leaveSubagents(agent, state) : state;
-  // Signals may have come while its subagents ended. An answer that was given stands: there is nothing left to stop.
+  // Signals may have been raised while its subagents ended. They do not replace an answer.
   const hasAnswered = findWinningSignal(alone.log.signals)?.reason.code === "completed";
   const signalled = hasAnswered ? alone : handleStopRequests(agent, alone);
   const completed = recordOvershoots(agent, completeStep(agent, signalled));
@@ -205,7 +216,8 @@ export async function settle(agent: AgentRuntime, state: AgentState): Promise<Se
   const ended = endExecution(completed, { status, reason, atMs: clock.nowMs() });
   // The terminal event is the last of the execution (L2).
   if (!recorder.countUnheard("agent.ended")) agent.record(describeEnd(agent, ended));
-  agent.settle(ended); // Synchronously: an agent whose end is recorded must not count as running.
+  // Settles synchronously: an agent whose end is recorded must not count as running.
+  agent.settle(ended);
   return ended;
 }
 
@@ -234,9 +246,11 @@ const UNEXPLAINED: ErrorRecord = {
   data: {},
 };
 
-// Results for the calls of a step that ends before they have one: every call has exactly one (L3).
+// Results for the calls of a step that ends early, so that every call has exactly one result (L3).
 
-/** The state with a result for every call of its open step, and all of them in the history. */
+/**
+ * Returns the state with a result for every call of its open step, and all results in the history.
+ */
 function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): AgentState {
   const { step } = state;
   if (step === undefined) return state;
@@ -267,15 +281,16 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
   return hasAllResults(complete) ? recordResults(complete) : complete;
 }
 
-/** Of a call whose subagent was paused when its parent stopped. */
+/** The result of a call whose subagent was paused when its parent stopped. */
 const SUBAGENT_CUT_SHORT = failCall(
   "subagent_cancelled",
   "Cancelled: the agent stopped while the subagent was paused.",
 );
 
-// The subagents that an agent leaves when it ends, or when its step is over: none is left behind (T2).
+// Subagents that remain when an agent ends or its step completes. None outlives its parent, except
+// detached ones (T2).
 
-/** Ends the subagents that are paused and whose calls will not be continued. */
+/** Ends the paused subagents whose calls will not be continued. */
 export async function dismissChildren(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { supervisor } = agent.run;
   const children = getPausedChildren(state);
@@ -284,7 +299,10 @@ export async function dismissChildren(agent: AgentRuntime, state: AgentState): P
   return dropSubagents(state, state.log.background);
 }
 
-/** The agent ends: subagents that it has left end first, or go over to the run if it answered and its role says so. */
+/**
+ * Ends the remaining subagents before the agent ends. If the agent has answered and its role
+ * detaches subagents, background subagents are detached instead.
+ */
 async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { role } = agent;
   const { supervisor } = agent.run;
@@ -299,11 +317,12 @@ async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<A
       kept.has(id) ? supervisor.detach(agent, id) : supervisor.dismiss(agent, id),
     ),
   );
-  // The results of an open step, which are recorded later, add those that its calls have started.
+  // Background subagents that calls of the open step started are added when its results are
+  // recorded.
   return dropSubagents(state, isDetaching ? [] : state.log.background);
 }
 
-/** Records the end of each section that was made for the execution. */
+/** Records the end of each section that was created for the execution. */
 function clearSections(agent: AgentRuntime, sections: readonly MadeSection[]): void {
   const made = new Map(sections.map(({ name, text }) => [name, text]));
   for (const { name, lifetime } of agent.role.sections) {

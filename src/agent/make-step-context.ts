@@ -1,4 +1,4 @@
-// What a step begins with, as its record will say it (R172).
+// Creates the context of a step for its record.
 
 import { omitUndefined } from "../kernel/json.ts";
 import type { Model, ModelRequest, OutputSchema } from "../model/model.ts";
@@ -15,7 +15,10 @@ import type { Lease, Remaining } from "../budget/lease.ts";
 import type { RunDefinitions } from "../run-services/run-definitions.ts";
 import { cacheShownMessages, findParts } from "./shown-messages.ts";
 
-/** The context of the step that opens with this call. What it speaks of is kept in the table of the run. */
+/**
+ * Returns the context of the step that opens with this call. Texts are stored in the run's table,
+ * and the context contains their hashes.
+ */
 export function createStepContext(
   agent: AgentRuntime,
   state: AgentState,
@@ -50,13 +53,16 @@ export function createStepContext(
 
 const outputTexts = new WeakMap<OutputSchema, string>();
 
-/** What a request says of the reply that it wants. */
+/** Returns the parameters of a request that affect the reply. */
 export function pickRequestParameters(request: ModelRequest): StepContext["parameters"] {
   const { maxOutputTokens, temperature, settings, toolChoice } = request;
   return { maxOutputTokens, ...omitUndefined({ temperature, settings, toolChoice }) };
 }
 
-/** What is left as the open step, or the next one, finds it: one that is asked anew is counted already. */
+/**
+ * Returns the budget at the start of the open step, or of the next one. A step that is repeated
+ * after an overflow is already counted.
+ */
 export function computeRemainingAtStep(state: AgentState, remaining: Remaining): Remaining {
   const { steps } = remaining;
   return steps === undefined || !isRetryAfterOverflow(state)
@@ -66,12 +72,12 @@ export function computeRemainingAtStep(state: AgentState, remaining: Remaining):
 
 const names = new WeakMap<Model, StepContext["model"]>();
 
-/** One value for all steps of a model. */
+/** Returns the names of a model, as one shared value per model. */
 function readModelNames(model: Model): StepContext["model"] {
   const known = names.get(model);
   if (known !== undefined) return known;
   const { provider, id, replayKey, inputModalities = [] } = model;
-  // Only a fallback has keys of several models.
+  // Only a fallback has the keys of several models.
   const replayKeys = "replayKeys" in model ? asFallback(model)?.models.map(toReplayKey) : undefined;
   const named = Object.freeze({
     provider,
@@ -87,7 +93,7 @@ function readModelNames(model: Model): StepContext["model"] {
 
 const promptHashes = new WeakMap<Message, string>();
 
-/** Keeps the instructions that are sent, and gives their hash. */
+/** Stores the instructions of the request and returns their hash. */
 function definePrompt(definitions: RunDefinitions, messages: ModelRequest["messages"]): string {
   const [first, second] = messages;
   if (first?.role !== "system" || second?.role === "system")
@@ -98,7 +104,7 @@ function definePrompt(definitions: RunDefinitions, messages: ModelRequest["messa
   );
 }
 
-/** The instructions of a request that has none, or several messages with them. */
+/** Returns the instructions of a request with no or several system messages. */
 function joinInstructions(messages: ModelRequest["messages"]): string {
   const head: readonly Message[] = messages.slice(0, countHeadMessages(messages));
   return head.map(({ text }) => text).join("\n\n");

@@ -1,5 +1,6 @@
-// Where the messages of a history came from (R98): one tag for each message, in the same order, beside the messages themselves. A message
-// that goes to a model has no ids in it, whatever the adapter does with it. Pure; every tag is made here.
+// Tags that record the origin of the messages in a history: one tag per message, in the same order,
+// in a separate list. So messages sent to a model never contain ids. Pure. All tags are created
+// here.
 
 import { appendToList } from "../kernel/grown.ts";
 import { invariant } from "../kernel/assert.ts";
@@ -14,30 +15,39 @@ import {
 } from "../protocol/message.ts";
 import { lazyObject, lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 
-/** A message that its agent added and a compaction left out. */
+/** A message that its agent added and a compaction removed. */
 export interface DroppedMessage {
   readonly message: Message;
   readonly tag: MessageTag;
 }
 
-/** A history with where it came from. */
+/** A history with the origins of its messages. */
 export interface TaggedHistory {
   readonly messages: readonly Message[];
-  /** One for each message, in the same order. What an execution is given before it starts has its tags from the start on. */
+  /**
+   * One tag per message, in the same order. Messages passed to a pending execution get their tags
+   * when it starts.
+   */
   readonly tags: readonly MessageTag[];
-  /** What the agent itself had added and compactions left out, oldest first; no instructions and no notes. */
+  /**
+   * Messages that the agent itself added and compactions removed, oldest first, without
+   * instructions and notes.
+   */
   readonly dropped: readonly DroppedMessage[];
-  /** Messages that the agent has ever added. */
+  /** Number of messages that the agent has ever added. */
   readonly added: number;
 }
 
-/** Where a message is added: the execution, and the number of the step that is open or was the last, 0 before the first. */
+/**
+ * The position at which a message is added: the execution, and the number of the open or last step.
+ * 0 before the first step.
+ */
 export interface TagPlace {
   readonly executionId: ExecutionId;
   readonly stepNumber: number;
 }
 
-/** The history with messages added at its end. With none, the same. */
+/** Returns the history with messages appended. Returns the same history for an empty list. */
 export function appendMessages<History extends TaggedHistory>(
   history: History,
   added: readonly Message[],
@@ -47,7 +57,7 @@ export function appendMessages<History extends TaggedHistory>(
   return tagRest({ ...history, messages: appendToList(history.messages, added) }, place);
 }
 
-/** Gives tags to the messages at the end that have none yet. */
+/** Tags the messages at the end that have no tags yet. */
 export function tagRest<History extends TaggedHistory>(history: History, place: TagPlace): History {
   const { messages, tags, added } = history;
   const untagged = messages.length - tags.length;
@@ -60,8 +70,8 @@ export function tagRest<History extends TaggedHistory>(history: History, place: 
 }
 
 /**
- * The history with other messages in its place: those of it that stay are the same objects in the same order and keep their tags, what
- * is new among them stands for what is gone.
+ * Returns the history with a new list of messages. Messages that remain are the same objects in the
+ * same order, and keep their tags. New messages are notes about removed ones.
  */
 export function replaceMessages<History extends TaggedHistory>(
   history: History,
@@ -100,12 +110,15 @@ function ownBetween(
   });
 }
 
-/** True for what the agent itself was given or said: no instructions, no note, nothing from before it was created. */
+/**
+ * True for a message that the agent itself received or wrote. False for instructions, notes and
+ * inherited messages.
+ */
 function isAddedByAgent({ role }: Message, { agentId, note }: MessageTag): boolean {
   return agentId === undefined && note === undefined && role !== "system";
 }
 
-/** The whole history, each message with its ids. `agentId`: whose history it is. */
+/** Returns the whole history, each message with its ids. `agentId` is the owner of the history. */
 export function createStoredMessages(
   { messages, tags }: Pick<TaggedHistory, "messages" | "tags">,
   agentId: AgentId,
@@ -117,7 +130,10 @@ export function createStoredMessages(
   });
 }
 
-/** What the agent itself has added, in order, also what compactions left out since. */
+/**
+ * Returns the messages that the agent itself added, in order, including those that compactions
+ * removed.
+ */
 export function collectAddedMessages(
   history: TaggedHistory,
   agentId: AgentId,
@@ -139,7 +155,7 @@ function createStoredMessage(message: Message, tag: MessageTag, ownId: AgentId):
   });
 }
 
-/** The tags of messages that another agent takes over: they say whose they were. */
+/** Returns the tags of messages that another agent inherits, with the original agent's id. */
 export function assignTagOwner(
   tags: readonly MessageTag[],
   agentId: AgentId,
@@ -150,27 +166,31 @@ export function assignTagOwner(
 const count = lazySchema(() => z.int().nonnegative());
 
 /**
- * A part of a history as it was before a change. `kept`: messages of the history as the change left it.
- * `dropped`: messages of `Conversation.dropped`. Both from number `from`, counted from 0, to before number
- * `to`. `unrecorded`: messages that no other record has, such as notes, instructions and inherited messages.
+ * A part of a history before a change. `kept` refers to messages of the history after the change,
+ * and `dropped` to messages of `Conversation.dropped`. Both are ranges from index `from` to before
+ * index `to`. `unrecorded` contains messages that no other record has, such as notes, instructions
+ * and inherited messages.
  */
 const PastPartSchema = lazyUnion("type", () => [
   z.strictObject({ type: z.enum(["kept", "dropped"]), from: count(), to: count() }),
   z.strictObject({ type: z.literal("unrecorded"), messages: z.array(MessageSchema()).readonly() }),
 ]);
 
-/** A change of a history after which it does not begin as it did before. */
+/** A change of a history other than appended messages. */
 export const HistoryChangeSchema = lazyObject(() => ({
-  /** The steps that were completed by then. */
+  /** Number of steps completed by then. */
   afterStep: count(),
   before: z.array(PastPartSchema()).readonly(),
 }));
 export type HistoryChange = Readonly<z.infer<ReturnType<typeof HistoryChangeSchema>>>;
 
-/** A history with what compactions left out of it. */
+/** A history with the messages that compactions removed. */
 export type PersistedHistory = Pick<TaggedHistory, "messages" | "dropped">;
 
-/** What has to be kept when a history becomes another one; undefined: nothing, since the new one begins with the old one. */
+/**
+ * Returns the record of a change from one history to another. `undefined` if messages were only
+ * appended.
+ */
 export function findHistoryChange(
   { messages: before }: PersistedHistory,
   after: PersistedHistory,
@@ -200,7 +220,7 @@ function indexMessages(messages: readonly Message[]): ReadonlyMap<Message, numbe
   return new Map(messages.map((message, index) => [message, index]));
 }
 
-/** A list that begins with the history as it was when the step began. */
+/** Returns a list that begins with the history as it was at the start of the step. */
 export function rebuildHistoryAtStep(
   { messages, dropped }: PersistedHistory,
   changes: readonly HistoryChange[],

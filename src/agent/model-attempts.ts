@@ -1,15 +1,16 @@
-// The attempts of one model call. Each has its slot; one that broke is charged before the next is paid for.
+// The attempts of one model call. Each attempt has a concurrency slot. A broken attempt is charged
+// before the next one is paid for.
 //
-// A call holds no slot while it waits for room in the budget: it gives its slot back before it asks.
+// A call releases its slot before it waits for budget.
 //
 //   infer (phases/infer.ts)                the step
 //   └─ callModel (model-call.ts)           the call
 //      └─ persistence.infer                if the run has a store
-//         └─ makeCall (model-call.ts)      the call once more after a crash, if its outcome is unknown
-//            └─ runAttempts                here, or once for each call of a hook (hooked-model-call.ts)
-//               └─ generateWithRetries     model/retry.ts: the attempts, with `Attempts` as its options
-//                  └─ askModel             model/ask-model.ts: one request, in the limits of its model
-//                     ├─ Attempts.enter    back here: a slot of the run, and the event of the request
+//         └─ createCall (model-call.ts)    repeated after a crash, if its outcome is unknown
+//            └─ runAttempts                once, or once for each call by hooks (hooked-model-call.ts)
+//               └─ generateWithRetries     model/retry.ts: attempts, with `Attempts` as its options
+//                  └─ askModel             model/ask-model.ts: one request, within the model's limits
+//                     ├─ Attempts.enter    here: a slot of the run, and the event of the request
 //                     └─ model.generate
 
 import type { AnySignal } from "../kernel/cancel.ts";
@@ -53,8 +54,8 @@ import {
 } from "./model-events.ts";
 
 /**
- * Calls the model until it replies or fails for good. Never rejects. Calls made by hooks, which have a number, are charged here one by one; a
- * plain call is charged in `settleCall`.
+ * Calls the model until it replies or fails for good. Never rejects. Calls made by hooks have a
+ * number and are charged here one by one. A plain call is charged in `settleCall`.
  */
 export async function runAttempts(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
   const attempts = new Attempts(agent, call);
@@ -64,7 +65,7 @@ export async function runAttempts(agent: AgentRuntime, call: InferCall): Promise
   } catch (error) {
     settled = { type: "threw", error };
   }
-  // A thousand replies that arrive at once are acted upon in as many turns of the event loop as they need.
+  // The throttle spreads many simultaneous replies over several turns of the event loop.
   const turn = agent.run.settings.throttle.turn();
   if (turn !== undefined) await turn;
   const outcome = attempts.end(settled);
@@ -78,7 +79,10 @@ type EndedAttempts = GenerateOutcome | { readonly type: "threw"; readonly error:
 
 type RepliedAttempts = Extract<GenerateOutcome, { readonly type: "replied" }>;
 
-/** The attempts of one model call. Owns their slot, their time, and the usage that is charged already. */
+/**
+ * The attempts of one model call. Owns their slot, their time, and the usage that is already
+ * charged.
+ */
 class Attempts implements RetryOptions {
   readonly signal: AnySignal;
   readonly noStartSignal: AnySignal;
@@ -91,25 +95,25 @@ class Attempts implements RetryOptions {
   readonly place: NonNullable<RetryOptions["place"]>;
   readonly #agent: AgentRuntime;
   readonly #position: EventPosition;
-  /** With the lease of the present attempt. */
+  /** The call with the lease of the current attempt. */
   #call: InferCall;
   #releaseSlot: Release | undefined;
-  /** Its request is on record. */
+  /** True once the event of the request is recorded. */
   #isOpen = false;
   #isOver = false;
   #attempts = 1;
   /** Milliseconds that the call has waited for slots and provider limits. */
   #queuedMs = 0;
-  /** The part of it that events have reported. */
+  /** The part of `#queuedMs` that events have already reported. */
   #reportedMs = 0;
-  /** When the attempt that has not begun is due; `undefined` while one is under way. */
+  /** When the next attempt is due. `undefined` while an attempt is in progress. */
   #dueAtMs: number | undefined;
-  /** Since when it has not waited. */
+  /** Start of the current period without waiting. */
   #fromMs: number;
   readonly #spans: TimeSpan[] = [];
-  /** Usage that is charged already, for attempts that broke. */
+  /** Usage that is already charged, for broken attempts. */
   #charged: Usage = NO_USAGE;
-  /** Tokens that are lost with attempts that broke. */
+  /** Tokens lost with broken attempts. */
   #lost: AttemptLog | undefined;
   #refusal: BudgetRefusal | undefined;
 
@@ -136,7 +140,7 @@ class Attempts implements RetryOptions {
     this.#dueAtMs = this.#fromMs;
   }
 
-  /** An attempt begins when it has its slot, and holds that until what came of it is on record. */
+  /** Begins an attempt once it has its slot. The slot is held until the outcome is recorded. */
   enter(asking: PlannedAsk): boolean | Promise<boolean> {
     const entered = this.#agent.run.limiter.model(asking.noStartSignal);
     return entered instanceof Promise
@@ -156,7 +160,7 @@ class Attempts implements RetryOptions {
     return sending === undefined || sending.then(() => this.#mayBegin(asking));
   }
 
-  /** Counts a wait for a slot that is over now. */
+  /** Counts a wait for a slot that has ended. */
   #countWait(sinceMs: number): void {
     const nowMs = this.clock.nowMs();
     this.#queuedMs += nowMs - sinceMs;
@@ -164,13 +168,13 @@ class Attempts implements RetryOptions {
     this.#fromMs = nowMs;
   }
 
-  /** Gives the slot back if the signal was aborted since the slot was given. */
+  /** Returns false and releases the slot if the signal was aborted after the slot was acquired. */
   #mayBegin({ noStartSignal }: PlannedAsk): boolean {
     if (noStartSignal.aborted) this.leaveSlot();
     return this.#releaseSlot !== undefined;
   }
 
-  /** Gives the slot of the last attempt back. */
+  /** Releases the slot of the last attempt. */
   leaveSlot(): void {
     this.#releaseSlot?.();
     this.#releaseSlot = undefined;
@@ -193,7 +197,8 @@ class Attempts implements RetryOptions {
   }
 
   onRetry({ attempt, error, delayMs, nextModel }: PlannedRetry): void {
-    this.#open(); // Limits may refuse a call before it has a slot.
+    // Limits may refuse a call before it has a slot.
+    this.#open();
     this.#attempts = nextModel === undefined ? attempt + 1 : attempt;
     this.#resetPieces(nextModel === undefined ? "retry" : "fallback");
     const next = nextModel && { nextModel: describeModel(nextModel) };
@@ -212,7 +217,7 @@ class Attempts implements RetryOptions {
       pieces.reset(this.#agent.pieceSource(this.#call.effectPosition), why);
   }
 
-  /** Charges the attempts that broke, and pays for another one. */
+  /** Charges the broken attempts and extends the lease for another attempt. */
   async payAgain(log: AttemptLog): Promise<ModelRequest | undefined> {
     const agent = this.#agent;
     const { throttle } = agent.run.settings;
@@ -247,8 +252,9 @@ class Attempts implements RetryOptions {
       return { type: "cancelled", usage: this.#spentOn({ type: "unsent" }).usage };
     const dueAtMs = this.#dueAtMs;
     if (dueAtMs !== undefined && this.clock.nowMs() > dueAtMs) this.#countWait(dueAtMs);
-    this.#open(); // Limits may refuse a call before it has a slot.
-    // A reply that came in the last moment, when the call had to end already, must not be acted upon.
+    // Limits may refuse a call before it has a slot.
+    this.#open();
+    // A reply that arrived after the call was cancelled must not be used.
     const isReply = settled.type === "replied" && !this.signal.aborted;
     return isReply ? this.#replied(settled) : this.#endWithoutReply(settled);
   }
@@ -258,7 +264,7 @@ class Attempts implements RetryOptions {
     return [...this.#spans, ...toSpans("inference", this.#fromMs, this.clock.nowMs())];
   }
 
-  /** Returns the usage of the call, and the part of other models than the first. */
+  /** Returns the usage of the call, and the part consumed by fallback models. */
   #spentOn(end: ModelCallEnd): Pick<InferOutcome, "usage" | "otherModels"> {
     const usage = toCallUsage(this.#agent, this.#call, end);
     if (!("repliedBy" in end || "lossOf" in end)) return { usage };
@@ -339,7 +345,7 @@ class Attempts implements RetryOptions {
   #endOf(settled: EndedAttempts): ModelCallEnd {
     if (settled.type === "unpaid") return { ...settled, type: "failed" };
     if (settled.type !== "threw") return settled;
-    // What was under way, with what was lost before it.
+    // The abandoned attempt, with the tokens lost before it.
     const lost = this.#lost;
     if (lost === undefined) return { type: "abandoned" };
     return { type: "failed", ...lost, brokenAttempts: lost.brokenAttempts + 1 };
@@ -347,8 +353,9 @@ class Attempts implements RetryOptions {
 }
 
 /**
- * Extends the lease of a call to cover one more attempt, and records the start and the end of a wait
- * for room. A granted lease is persisted, so that a crash charges what it loses of the attempt.
+ * Extends the lease of a call to cover one more attempt, and records the start and the end of a
+ * wait for room. A granted lease is persisted, so that a crash charges what it loses of the
+ * attempt.
  */
 export async function extendLease(
   agent: AgentRuntime,
@@ -382,7 +389,7 @@ const NO_WARNINGS: readonly string[] = Object.freeze([]);
 
 const CANCELLED_CALL = { code: "cancelled", message: "The call was cancelled.", data: {} };
 
-/** Which model answered, if that was not the one that was asked for. */
+/** Returns the model that replied, if it is not the requested one. */
 function createRepliedByField(
   { model: asked }: AgentRuntime,
   model: Model | undefined,

@@ -1,5 +1,5 @@
-// One logical model call in this process: leased, made, and kept where the run is kept. Its attempts: model-attempts.ts; hooks around it:
-// hooked-model-call.ts.
+// One logical model call in this process: its lease, the call and its settlement. Attempts are in
+// model-attempts.ts, hooks around a call in hooked-model-call.ts.
 
 import { deepFreeze, omitUndefined } from "../kernel/json.ts";
 import { compareRequests, type RequestPrefix } from "../model/request-prefix.ts";
@@ -16,7 +16,10 @@ import { computeTiming, type StepTiming } from "../protocol/step-timing.ts";
 import type { Usage } from "../protocol/usage.ts";
 import { NO_PREFIX } from "./agent-state.ts";
 
-/** Requests a lease for one model call, and records the outcome. Waits in line while calls in flight may still make room. Never rejects. */
+/**
+ * Requests a lease for one model call and records the outcome. Waits in the queue while calls in
+ * flight may still free budget. Never rejects.
+ */
 export async function reserve(
   agent: AgentRuntime,
   effectPosition: EffectPosition,
@@ -56,7 +59,10 @@ export async function reserve(
   return outcome;
 }
 
-/** Whatever came of a call, what it consumed is charged to the agent and every ancestor here, and once. Gives what was charged. */
+/**
+ * Charges the usage of a call to the agent and every ancestor, exactly once and whatever the
+ * outcome. Returns the charged usage.
+ */
 export function settleCall(
   agent: AgentRuntime,
   position: EffectPosition,
@@ -78,19 +84,22 @@ export function settleCall(
   return usage;
 }
 
-/** Gives back, unused, what the agent still holds of the budget. */
+/** Releases the agent's open leases. */
 export function releaseLeases(agent: AgentRuntime): void {
   for (const leaseId of agent.account.releaseOpen())
     agent.record({ type: "budget.released", leaseId });
 }
 
-/** The parts of a step's call, or of a call besides it, that `callModel` needs. */
+/** The parts of a step's call, or of a side call, that `callModel` needs. */
 export type PaidCall = Pick<InferCall, "effectPosition" | "lease" | "request" | "isEstimated"> & {
   /** Number of messages at the end of the request that only this request has. */
   readonly ephemeralCount: number;
 };
 
-/** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for. Never rejects. */
+/**
+ * Makes one logical model call, including its retries and the hooks around it. The lease proves
+ * that the call is paid for. Never rejects.
+ */
 export function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
   const { persistence } = agent;
   if (persistence === undefined) return createCall(agent, paid);
@@ -126,7 +135,10 @@ function createCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> 
   });
 }
 
-/** Returns the prefix that the request shares with that of the step before. `undefined` if nothing heard of that. */
+/**
+ * Returns the prefix that the request shares with that of the previous step. `undefined` if nothing
+ * listens to requests.
+ */
 function updateRequestPrefix(
   agent: AgentRuntime,
   { request, ephemeralCount }: PaidCall,
@@ -136,31 +148,32 @@ function updateRequestPrefix(
   return last && compareRequests(last, request);
 }
 
-// A model call besides that of the step: a summary. It is leased, made, charged and recorded like any other (X1), and is no step.
+// A side call is a model call outside the steps, such as a summary. It is leased, charged and
+// recorded like any other model call.
 
-/** What came of it. */
+/** The outcome of a side call. */
 export interface SideCallReply {
-  /** Absent: it was not paid for. */
+  /** Absent if the call had no lease. */
   readonly usage?: Usage;
-  /** What its time went into; absent: it was not made. */
+  /** How the time of the call was spent. Absent if the call was not made. */
   readonly timing?: StepTiming;
-  /** Time that it waited for the budget. */
+  /** Milliseconds that the call waited for budget. */
   readonly waitedMs: number;
-  /** Absent: the model gave nothing that could be used. */
+  /** `undefined` if the model returned no usable text. */
   readonly text?: string | undefined;
 }
 
-/** No call was made. */
+/** The outcome of a side call that was not made. */
 export const NOT_CALLED: SideCallReply = Object.freeze({ waitedMs: 0 });
 
-/** What the model is to write. */
+/** The task of a side call. */
 export interface SideTask {
   readonly instructions: string;
   readonly task: string;
   readonly maxOutputTokens: number;
 }
 
-/** The lease, the model call, the settlement. */
+/** Reserves budget, calls the model and settles the lease. */
 export async function createSideCall(
   agent: AgentRuntime,
   position: EffectPosition,

@@ -1,4 +1,4 @@
-// A model call that is paid for, and what events say of it.
+// A model call with its lease, and the content of its events.
 
 import type { AnySignal } from "../kernel/cancel.ts";
 import { omitUndefined } from "../kernel/json.ts";
@@ -17,8 +17,9 @@ export interface InferCall extends LeasedCall {
   readonly isEstimated: boolean;
   readonly prefix: RequestPrefix | undefined;
   /**
-   * Which of the calls that hooks made of one it is, from 1: of several under the lease, what each used is charged when it ends, so that none
-   * of them waits for room that it holds. Left out: there are no hooks around it.
+   * The number of this call among the calls that hooks made in place of one model call, counted
+   * from 1. Several calls share one lease. Each is charged when it ends, so that none waits for
+   * budget that the lease itself holds. Absent without hooks around the call.
    */
   readonly number?: number;
   readonly signals: { readonly cancelSignal: AnySignal; readonly noStartSignal: AnySignal };
@@ -58,7 +59,7 @@ export function createModelRequestedEvent(
   };
 }
 
-/** Where the model is served; what it says besides is left out. */
+/** Returns the address of the model's server, without other properties. */
 export function describeServer({
   address,
   port,
@@ -66,12 +67,12 @@ export function describeServer({
   return { address, ...omitUndefined({ port }) };
 }
 
-// What a provider warns of besides its replies: each warning is recorded once in a run.
+// Warnings of providers beside their replies. Each is recorded once per run.
 
-/** Of one run. A provider that has something else to say of each request says enough with so many. */
+/** Maximum number of warnings per run, for providers whose warnings differ with each request. */
 const MOST_WARNINGS = 100;
 
-/** What the runs of this process were warned of. */
+/** Warnings recorded so far, by run. */
 const warned = new WeakMap<object, Set<string>>();
 
 export function recordWarnings(

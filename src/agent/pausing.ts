@@ -1,4 +1,4 @@
-// Pauses: an agent waits for answers, for subagents that are paused, or since its caller asked for it (R26).
+// Pauses an agent that waits for answers or for paused subagents, or whose run was asked to pause.
 
 import type { Question } from "../protocol/question.ts";
 import type { StopReason } from "../protocol/stop.ts";
@@ -15,7 +15,10 @@ import {
 } from "./agent-state.ts";
 import { pauseExecution } from "./transition.ts";
 
-/** Pauses as the caller asked, unless something is due before: a signal, an answer that was given, what is before the model now. */
+/**
+ * Pauses on request, unless something else is due first: a signal, a given answer, or input that
+ * the model has to read.
+ */
 export function pauseIfPossible(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.status !== "running") return state;
   const isDue =
@@ -28,7 +31,10 @@ export function pauseIfPossible(agent: AgentRuntime, state: AgentState): AgentSt
   return isDue || state.log.signals.length > 0 ? state : pauseExecution(state, REQUESTED);
 }
 
-/** The agent has answered and continues only for a message that it was sent: that is not kept over a pause, so it is read first. */
+/**
+ * True if the agent has answered and continues only to read a message. Unread messages are not
+ * persisted, so the message is read before a pause.
+ */
 function isReplyDue({ mailbox }: AgentRuntime, state: AgentState): boolean {
   const isBetweenSteps = state.step === undefined;
   return (
@@ -38,7 +44,7 @@ function isReplyDue({ mailbox }: AgentRuntime, state: AgentState): boolean {
   );
 }
 
-/** Pauses if there is something to wait for, and nothing says that the execution must stop. */
+/** Pauses if there is something to wait for and no signal requires a stop. */
 export function pauseIfWaiting(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.status !== "running" || state.log.signals.length > 0) return state;
   const questions = findAskedQuestions(state);
@@ -51,10 +57,10 @@ export function pauseIfWaiting(agent: AgentRuntime, state: AgentState): AgentSta
   return pauseExecution(state, { code: "answers_needed", message, data });
 }
 
-/** Most questions that the reason of a pause names. */
+/** Maximum number of questions named in the reason of a pause. */
 const MOST_NAMED = 5;
 
-/** Returns what open questions wait for: each call with its agent. */
+/** Describes open questions: each call with its agent. */
 export function describeWait(questions: readonly Question[]): string {
   const named = questions.slice(0, MOST_NAMED).map(({ kind, toolName, agentPath }) => {
     const what = kind === "approval" ? "approval of" : "result of";
@@ -71,14 +77,16 @@ const REQUESTED: StopReason = {
   data: {},
 };
 
-/** The agent has nothing to do but to wait for subagents in the background, and one of them is paused. */
+/** Pauses an agent that only waits for background subagents, one of which is paused. */
 export function pauseForSubagents(agent: AgentRuntime, state: AgentState): AgentState {
   if (agent.run.pauseSignal.aborted) return pauseExecution(state, REQUESTED);
   const data = { questions: 0, pausedSubagents: getBackgroundChildren(state).length };
   return pauseExecution(state, { code: "answers_needed", message: "Subagents are paused.", data });
 }
 
-/** What a paused agent still holds of the budget goes back; it settles after its subagents in the background have. */
+/**
+ * Releases the leases of a paused agent. It settles after its background subagents have settled.
+ */
 export async function settlePaused(agent: AgentRuntime, state: PausedState): Promise<PausedState> {
   const { reason, log } = state;
   const background = getBackgroundChildren(state);
@@ -94,7 +102,7 @@ export async function settlePaused(agent: AgentRuntime, state: PausedState): Pro
   return state;
 }
 
-/** Withdraws the questions that are open at the end of an agent. */
+/** Withdraws the open questions of an agent that ends. */
 export function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: number): void {
   const at = getEventPosition(state);
   for (const { questionId, toolName, callId, askedAtMs, kind } of findAskedQuestions(state)) {
@@ -107,7 +115,10 @@ export function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: num
   }
 }
 
-/** True if a paused subagent, at any depth below, has to be reached first: it must end, or its question was answered. */
+/**
+ * True if a paused subagent, at any depth below, has to continue first: it must end, or its
+ * question was answered.
+ */
 function hasDueBelow(agent: AgentRuntime): boolean {
   for (const { settled, noStartSignal } of agent.activeBelow()) {
     if (settled?.status !== "paused") continue;

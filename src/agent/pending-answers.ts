@@ -1,16 +1,17 @@
-// PendingAnswers: answers from outside while the run continues and its approver is being asked. Owns the questions whose callers wait.
+// PendingAnswers: answers from outside while the run continues and its approver is asked. Owns the
+// questions whose callers wait.
 
 import type { QuestionId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 
 interface Waiting {
-  /** What is wrong with an answer; undefined: it fits. */
+  /** Returns the problem of an answer. `undefined` if it fits. */
   readonly problemWith: (answer: Answer) => string | undefined;
   readonly resolve: (answer: Answer) => void;
 }
 
 export class PendingAnswers {
-  /** Made at the first wait: most runs ask nothing. */
+  /** Created with the first wait, because most runs ask nothing. */
   #waiting: Map<QuestionId, Waiting> | undefined;
   #onWait: (() => void) | undefined;
 
@@ -19,12 +20,12 @@ export class PendingAnswers {
     return this.#waiting !== undefined && this.#waiting.size > 0;
   }
 
-  /** Calls `onWait` whenever a wait begins. */
+  /** Registers a function that is called whenever a wait begins. */
   onWait(onWait: () => void): void {
     this.#onWait = onWait;
   }
 
-  /** An answer to this question. Call `leave` once none is needed any more. */
+  /** Waits for an answer to this question. Call `leave` once the answer is not needed any more. */
   wait(
     questionId: QuestionId,
     problemWith: Waiting["problemWith"],
@@ -36,7 +37,10 @@ export class PendingAnswers {
     return { answer, leave: () => void waiting.delete(questionId) };
   }
 
-  /** Resolves the wait for this answer. A text: why the answer does not fit; false: nothing waits for it. */
+  /**
+   * Resolves the wait for this answer. Returns the problem of an answer that does not fit, and
+   * false if nothing waits for it.
+   */
   give(answer: Answer): string | boolean {
     const waiting = this.#waiting?.get(answer.questionId);
     if (waiting === undefined) return false;

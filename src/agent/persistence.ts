@@ -1,5 +1,6 @@
-// What keeps the effects of an agent where its run is stored: what an effect came to is kept before it is acted
-// upon (D1), and what is known is not done again (D2). An agent of a run that is kept nowhere has none.
+// The port that persists the effects of an agent. Each outcome is saved before it is used (D1), and
+// a saved outcome is returned instead of repeating the effect (D2). Agents of a run without a store
+// have no persistence.
 
 import type { StopSignal } from "../protocol/stop.ts";
 import type { OwnCall } from "../tools/bind-call.ts";
@@ -11,55 +12,70 @@ import type { InFlightWork } from "./in-flight.ts";
 import type { Phase } from "./phase-report.ts";
 import type { Permission } from "./tool-calls/call-outcome.ts";
 
-/** A call of a reply by its position. Implementations are given the `CallInProgress`, which knows the agent and so this file. */
+/**
+ * A call of a reply by its position. Implementations receive a `CallInProgress`, which this file
+ * cannot import without a cycle.
+ */
 interface CallOfReply {
   readonly stepNumber: number;
   readonly index: number;
 }
 
 export interface Persistence {
-  // Effects: each gives what is known of it, or does the work and keeps what it came to.
+  // Effects. Each returns its saved outcome, or does the work and saves the outcome.
 
-  /** The lease of a model call. */
+  /** Reserves the lease of a model call. */
   reserve(position: EffectPosition, work: () => Promise<LeaseOutcome>): Promise<LeaseOutcome>;
-  /** A model call. */
+  /** Makes a model call. */
   infer(
     position: EffectPosition,
     lease: Lease,
     work: () => Promise<InferOutcome>,
   ): Promise<InferOutcome>;
-  /** Called before each attempt of a model call is sent, once the attempt has its slot. Resolves when it may be sent. */
+  /**
+   * Called before each attempt of a model call is sent, once the attempt has its slot. Resolves
+   * when the attempt may be sent.
+   */
   sending(): Promise<void>;
-  /** A tool call. */
+  /** Runs a tool call. */
   callTool(call: CallOfReply): Promise<CallEnd>;
-  /** The permission of a tool call. */
+  /** Requests the permission of a tool call. */
   authorize(call: CallOfReply, bound: OwnCall): Permission | Promise<Permission>;
-  /** Called before a function begins, which waits for the promise, if there is one. */
+  /** Called before a function begins. The function waits for the promise, if there is one. */
   begin(call: CallOfReply, tool: OwnCall["tool"]): Promise<void> | undefined;
-  /** Code of the user's, which is run whenever its phase is. */
+  /** Runs user code, again whenever its phase is repeated. */
   consult<T>(work: () => Promise<T>): Promise<T>;
 
-  // What was done before the process died
+  // Recovered work
 
-  /** What the agent had begun when its process died; `undefined` once that is in its state. */
+  /**
+   * Work that the agent had begun when its process died. `undefined` once the state contains the
+   * work.
+   */
   readonly inFlight: InFlightWork | undefined;
-  /** Ends subagents that calls had started, and that none of them has adopted: no call waits for them. */
+  /** Ends subagents that calls had started before a crash and that no repeated call has adopted. */
   dismissOrphans(): Promise<void> | undefined;
-  /** The stop requests that are not in the log of the agent already. */
+  /** Returns the stop requests that the agent's log does not contain yet. */
   unlogged(requests: readonly StopSignal[]): readonly StopSignal[];
 
-  // What happens
+  // Notifications
 
-  /** A stop request of the agent's own. */
+  /** Called with a stop request that the agent's own code raised. */
   requested(signal: StopSignal): void;
-  /** A model call is to be made: the step that it opens is completed at some time, whatever happens. */
+  /** Called before a model call. The step that it opens will be completed in any case. */
   stepOpened(state: AgentState): void;
-  /** A phase has ended with this state. */
+  /** Called with the state after a phase. */
   phaseOver(phase: Phase, state: AgentState): void;
-  /** The agent's time is over. False: a replay, in which the recorded deadline ends it, not the clock. */
+  /**
+   * Called when the agent's deadline has passed. Returns false in a replay, in which the recorded
+   * deadline ends the agent instead of the clock.
+   */
   deadlineReached(deadlineAtMs: number): boolean;
-  /** Resolves once this process owns the run: no effect begins before. Undefined: it does. */
+  /**
+   * Resolves once this process owns the run, before which no effect begins. `undefined` if it
+   * already does.
+   */
   claimed(): Promise<void> | undefined;
-  /** Resolves once all that has happened so far is kept. */
+  /** Resolves once everything that has happened so far is persisted. */
   whenPersisted(): Promise<void>;
 }

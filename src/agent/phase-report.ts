@@ -1,4 +1,4 @@
-// What a caller that steps through a run sees of it: each phase that is over, and how the agent stands then.
+// The report of a completed phase, for callers that step through a run with `run.iterate()`.
 
 import type { JsonValue } from "../kernel/json.ts";
 import type { FinishReason } from "../protocol/finish-reason.ts";

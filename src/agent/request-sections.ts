@@ -1,5 +1,6 @@
-// What a request consists of: named sections, in a declared order, each with a declared life cycle (R93). The built-in ones are in the
-// table below; a role adds its own, each next to another one. Here they are checked and put in order, once, when a role is defined.
+// The sections of a request. Each has a name, a declared position and a lifetime. The built-in
+// sections are in the table below, and a role adds its own beside them. Sections are checked and
+// ordered once, when the role is defined.
 
 import {
   checkIdentifier,
@@ -284,7 +285,7 @@ function checkSectionNames(field: string, sections: readonly RequestSection[]): 
  * built-in ones as its roots. Throws `invalid_definition` for a cycle.
  */
 function orderSections(field: string, listed: readonly RequestSection[]): readonly PlacedSection[] {
-  // What goes into the history comes before what only stands behind it, by default.
+  // By default, a persistent section precedes other sections that follow the history.
   const isFirst = (section: RequestSection): boolean =>
     section.lifetime === "persistent" && section.after === undefined;
   const sections = [...listed.filter(isFirst), ...listed.filter((one) => !isFirst(one))];
@@ -341,7 +342,7 @@ function checkPlace(
     throw misdefinition(`${field}.before`, "a section after the instructions", name, advice);
   }
   if (role === "system" && earlier.some((one) => one.messageRole !== "system")) {
-    // Providers take system messages at the beginning only.
+    // Providers accept system messages only at the beginning.
     const expected = "directly after the instructions, as it is a system message";
     throw misdefinition(field, expected, name, 'Set after: "instructions".');
   }

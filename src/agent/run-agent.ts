@@ -1,6 +1,6 @@
-// THE LOOP. One execution of one agent, as six phases that the caller may step through. It alone says
-// which phase is due. It alone, with `settle` at its end, takes in stop signals from outside (L1):
-// everything else only asks for them. Between two effects nothing waits for I/O.
+// THE LOOP. One execution of one agent, as six phases that the caller may step through. Only the
+// loop decides which phase is due. Only the loop, and `settle` at its end, handles stop requests
+// from outside (L1). Other code only raises them. Between two effects nothing waits for I/O.
 
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
@@ -28,15 +28,16 @@ import { infer } from "./phases/infer.ts";
 import { prepare } from "./phases/prepare.ts";
 
 /**
- * Runs an execution to its end, or to a pause, from its beginning or from a pause. The lease of a model call is taken in prepare and settled
- * in infer; after a stop in between, `settle` releases it.
+ * Runs an execution from its beginning, or from a pause, to its end or to a pause. Prepare reserves
+ * the lease of a model call and infer settles it. After a stop in between, `settle` releases it.
  */
 export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
   let from: PendingState | PausedState | undefined = agent.activate();
   let state: AgentState = from;
   try {
     state = beginExecution(agent, from);
-    from = undefined; // It has begun.
+    // From here on the beginning is recorded.
+    from = undefined;
     while (isActive((state = handleStopsAndPause(agent, state)))) {
       let call: PreparedCall | undefined;
       if (!hasReply(state) && !isRequestTooLong(state)) {
@@ -67,7 +68,8 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
       }
     }
   } catch (cause) {
-    // After an error before the beginning was recorded, begin first: an execution that fails has a beginning, too (L2).
+    // If the beginning was not recorded yet, record it first: a failed execution has a beginning
+    // too (L2).
     state = fail(agent, from === undefined ? state : beginExecution(agent, from), cause);
   }
   const settled = await settle(agent, state);
@@ -79,7 +81,7 @@ function isActive(state: AgentState): boolean {
   return state.status === "running" && state.log.signals.length === 0;
 }
 
-/** Takes in the stop signals that came meanwhile, and pauses if there is something to wait for. */
+/** Handles pending stop requests, and pauses if there is something to wait for. */
 function handleStopsAndWaits(agent: AgentRuntime, state: AgentState): AgentState {
   const handled = handleStopRequests(agent, state);
   return hasDeferredWork(handled) ? pauseIfWaiting(agent, handled) : handled;

@@ -1,5 +1,6 @@
-// What an agent needs of its run. `RunRuntime` (orchestrator/tree) has it, once for all its agents.
-// `Agent` is the runtime of an agent, which this file must not import: that one imports it.
+// The interface that an agent needs of its run. `RunRuntime` (orchestrator/tree) implements it,
+// once for all agents. `Agent` is the type of an agent's runtime. This file must not import that
+// type, which imports this file.
 
 import type { CancelSignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
@@ -32,73 +33,93 @@ import type { LivePieces } from "../run-services/live-pieces.ts";
 import type { RunDefinitions } from "../run-services/run-definitions.ts";
 import type { OutputSchema } from "../model/model.ts";
 
-/** What holds for all agents of a run. */
+/** Settings shared by all agents of a run. */
 export interface AgentSettings {
   readonly graceMs: number;
   readonly retryPolicy: RetryPolicy;
-  /** What models cost. */
+  /** Prices of models. */
   readonly priceOf: PriceOf;
-  /** How long a hook, a guard, a stop condition or a processor may take. */
+  /** Time limit for a hook, a guard, a stop condition or a processor. */
   readonly hookTimeoutMs: number;
   readonly approvals: ApprovalHandler;
-  /** How many runs, delegations and model calls begin, and replies are acted upon, in one turn of the event loop. */
+  /**
+   * Limits how many runs, delegations and model calls begin, and how many replies are processed, in
+   * one turn of the event loop.
+   */
   readonly throttle: Throttle;
-  /** The orchestrator's own; those of roles come after. */
+  /** Guards of the orchestrator. Guards of roles run after them. */
   readonly guards: readonly NamedGuard[];
 }
 
-/** What the agents of a run share. */
+/** Services shared by the agents of a run. */
 export interface AgentRun<Agent> {
   readonly runId: RunId;
   readonly settings: AgentSettings;
-  /** Its time stamps never go back: see `SteadyClock`. */
+  /** Its time stamps never decrease: see `SteadyClock`. */
   readonly clock: Clock;
   readonly recorder: EventRecorder;
   readonly limiter: RunLimiter;
   readonly definitions: RunDefinitions;
   readonly supervisor: AgentSupervisor<Agent>;
-  /** Undefined: the run is kept nowhere. */
+  /** `undefined` if the run is not persisted. */
   readonly journal: { persistenceOf(agent: Agent): Persistence } | undefined;
   readonly registry: {
-    /** What the agents of a role have in common: made once for all of them. */
+    /** Returns the parts shared by all agents of a role. Created once. */
     partsOf(role: AgentRole): RoleParts;
   };
   readonly tree: {
     readonly limits: TreeShape;
-    /** In how many steps other than this one a role was started with this task, anywhere in the run. */
+    /**
+     * Counts the steps, other than this one, in which a role was started with this task, anywhere
+     * in the run.
+     */
     delegationsBefore(delegation: Delegation, stepId: StepId): number;
   };
-  /** Aborted when the run is to pause: questions are waited for no longer. */
+  /** Aborted when the run is asked to pause, so that nothing waits for answers any longer. */
   readonly pauseSignal: CancelSignal;
-  /** What the user gave with the run for tools, hooks and the like: by reference, never frozen, copied or kept. Undefined: nothing. */
+  /**
+   * The user's context for tools, hooks and other code. Passed by reference, and never frozen,
+   * copied or persisted. `undefined` if none was passed.
+   */
   readonly context: unknown;
-  /** How much of the history of its session the root begins with; undefined: it has none. */
+  /**
+   * The part of its session's history with which the root begins. `undefined` without a session.
+   */
   readonly retention: MessageRetentionPolicy | undefined;
   /** The answers with which the run was resumed. `undefined` if it was not. */
   readonly answers: ReadonlyMap<QuestionId, Answer> | undefined;
-  /** Where answers are handed in while an approver is asked. */
+  /** Receives answers from outside while an approver is asked. */
   readonly pendingAnswers: PendingAnswers;
-  /** Undefined: nobody has listened to pieces so far. */
+  /** `undefined` if nothing has subscribed to stream parts yet. */
   readonly pieces: LivePieces | undefined;
-  /** Counts a failure or a refusal, and no other event. Called once for each; these are recorded unconditionally. */
+  /**
+   * Counts a failure or a refusal, and ignores other events. Called once for each event, because
+   * such events are always recorded.
+   */
   countProblem(agentId: AgentId, body: EventBody): void;
-  /** A model call failed: the run fails, too, if that was not in the script of the model. */
+  /**
+   * Notes a failed model call. The run fails as well if the error is a mismatch with the script of
+   * a scripted model.
+   */
   noteFailedCall(agentPath: string, error: ErrorRecord): void;
-  /** The clocks of its agents run. */
+  /** True if the clocks of the agents run. */
   readonly isTimeWatched: boolean;
-  /** Starts the clocks of all its agents. */
+  /** Starts the clocks of all agents. */
   watchTime(): void;
 }
 
-/** What the agents of a role have in common. */
+/** Parts shared by the agents of a role. */
 export interface RoleParts {
-  /** Its tools, with those by which it delegates if it may. */
+  /** Tools of the role, including the delegation tools if it may delegate. */
   readonly tools: ToolSet;
-  /** The orchestrator's hooks and those of the role, compiled. */
+  /** The compiled hooks of the orchestrator and of the role. */
   readonly hooks: HookSet;
-  /** The schema to which the provider holds their result; undefined: they give no typed result, or give it by `Finish`. */
+  /**
+   * The schema with which the provider constrains the typed result. `undefined` without a typed
+   * result, or if the result is given by `Finish`.
+   */
   readonly nativeOutputSchema: OutputSchema | undefined;
-  /** `CacheKey.role`. */
+  /** As `CacheKey.role`. */
   readonly roleCacheKey: string;
   /** The role's budget, in the units of the ledger. */
   readonly spendLimits: SpendLimits;
@@ -106,46 +127,55 @@ export interface RoleParts {
   readonly keptForSelf: SpendLimits;
 }
 
-/** The call behind a delegation, with the history that it was made in; a subtask has no call. */
+/** The call of a delegation, with the history at that time. A subtask has no call. */
 export interface DelegatedCall extends EventPosition {
   readonly history: ParentHistory;
-  /** The roles that the delegations of the reply ask for, this one included; empty for a subtask. */
+  /**
+   * The roles requested by the delegations of the reply, including this one. Empty for a subtask.
+   */
   readonly delegatedRoles: readonly string[];
-  /** Which of the delegations of the call it is, from 0, which is the default; of a subtask: its place in the queue. */
+  /**
+   * Index among the delegations of the call, or position of a subtask in the queue.
+   *
+   * @default 0
+   */
   readonly nth?: number;
-  /** No other delegation of the reply starts a subagent. */
+  /** True if no other delegation of the reply starts a subagent. */
   readonly isAlone?: boolean;
 }
 
-/** A delegation as it is distinguished from others: what is no text in its task is named there. */
+/** The properties that identify a delegation. Non-text parts of the task are named in its text. */
 export interface Delegation {
   readonly role: string;
   readonly task: string;
 }
 
 /**
- * What an agent does to its subagents. Implemented above, once per run. No method throws. A promise
- * rejects only if a subagent could not be run until it settled.
+ * Operations of an agent on its subagents. Implemented in the orchestrator, once per run. No method
+ * throws. A promise rejects only if a subagent could not be run until it settled.
  */
 export interface AgentSupervisor<Agent> {
   spawn(parent: Agent, request: SpawnRequest, call: DelegatedCall): Promise<SpawnOutcome>;
   /** Continues a subagent that has ended. */
   continue(parent: Agent, request: ContinueRequest, call: DelegatedCall): Promise<SpawnOutcome>;
-  /** A delegation was denied: it starts no subagent. */
+  /** Cancels a delegation that was denied and starts no subagent. */
   cancelDelegation(parent: Agent, call: DelegatedCall): void;
   /** Continues a paused subagent. */
   resume(parent: Agent, childId: AgentId, at: EventPosition): Promise<SpawnOutcome>;
-  /** Ends a subagent that runs or is paused, with all below it. If it has ended, waits until its end is recorded. */
+  /**
+   * Ends an active or paused subagent and all agents below it. If it has already ended, waits until
+   * its end is recorded.
+   */
   dismiss(parent: Agent, childId: AgentId): Promise<void>;
-  /** Cancels those that the calls of a step have started. */
+  /** Cancels the subagents that the calls of a step have started. */
   cancelStartedBy(parent: Agent, stepId: StepId): void;
-  /** Leaves a subagent in the background to the run. */
+  /** Detaches a background subagent from its parent. */
   detach(parent: Agent, childId: AgentId): Promise<void>;
   /**
-   * Why this request starts nothing as things stand; recorded and counted, so that the call is refused before an
-   * approver is asked about it. `isReviewed`: a guard, a hook or an approver decides about it first; then
-   * those ahead of it in its reply count as started. Undefined: it may start a subagent, and its place in the
-   * group of its reply is reserved.
+   * Returns why a request cannot start a subagent at present, so that the call is refused before an
+   * approver is asked. Records and counts the refusal. `isReviewed` is true if a guard, a hook or
+   * an approver decides first. Then earlier calls of the reply count as started. `undefined` if the
+   * request may start a subagent. Then its place in the group of its reply is reserved.
    */
   refuseSpawnEarly(
     parent: Agent,
@@ -154,8 +184,8 @@ export interface AgentSupervisor<Agent> {
     isReviewed: boolean,
   ): RefusedSpawn | undefined;
   /**
-   * Records and counts that a guard, a hook, a rule or a filter forbids what `SpawnSubagent` with these arguments asks for. Undefined:
-   * they ask for nothing that can be read.
+   * Records and counts that a guard, a hook, a rule or a filter forbids a call of `SpawnSubagent`.
+   * `undefined` if the arguments cannot be read as a request.
    */
   recordForbiddenSpawn(
     parent: Agent,
@@ -163,8 +193,8 @@ export interface AgentSupervisor<Agent> {
     refusal: SpawnRefusal,
     call: DelegatedCall,
   ): RefusedSpawn | undefined;
-  /** What a call may do with the agent's subagents. */
+  /** Returns the operations of a call on the agent's subagents. */
   serviceFor(parent: Agent, call: DelegatedCall): Omit<SubagentService, "continue">;
-  /** Activates again what worked in the background when the agent was paused. */
+  /** Reactivates the subagents that worked in the background when the agent was paused. */
   reactivate(parent: Agent, childIds: readonly AgentId[]): void;
 }

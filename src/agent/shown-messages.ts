@@ -1,6 +1,7 @@
-// What a model was shown, derived from what is persisted anyway: the history, and what the step before was shown. Only what is in neither is kept
-// for it, and its text once for the whole run. So what a step keeps grows with what hooks change in it, never with the history: a hook
-// that changes every message anew in each step still adds only the new ones.
+// Stores and rebuilds the messages of a model request as references: to the history, and to the
+// messages of the previous step. Only messages in neither list are stored, and each text once per
+// run. So the size of a step grows with the changes of hooks, not with the history. A hook that
+// rewrites every message in each step still adds only the new ones.
 
 import { mismatch } from "../kernel/check.ts";
 import { sameJson, parseJson } from "../kernel/json.ts";
@@ -44,7 +45,7 @@ export function findParts(
   const isWhole = common === history.length;
   if (isWhole && shown.length === common) return undefined;
   const parts: ShownPart[] = common === 0 ? [] : [{ type: "history", from: 0, to: common }];
-  // After the whole history there are only messages that are made for the step.
+  // After the whole history there are only messages created for the step.
   const sources = isWhole
     ? []
     : [

@@ -1,13 +1,17 @@
-// SpawnGroup: the subagents that one reply of their parent started. Owns the count of how they ended, and decides when the others have to end.
+// SpawnGroup: the subagents that one reply of their parent started. Owns the counts of their
+// endings, and decides when the other members have to end.
 //
-// X11. `fail_fast`: the first that does not complete decides. `quorum`: n that completed decide, or that n cannot be reached any more.
-//      Once decided, those that run are cancelled, and one that comes late is not started. One that was cancelled so is no further failure.
+// - `fail_fast`: the first member that does not complete decides.
+// - `quorum`: decided once n members have completed, or once n can no longer complete.
+//
+// After the decision, active members are cancelled, and later ones are not started. A member
+// cancelled by the decision does not count as a further failure.
 
 import type { Remaining } from "../budget/lease.ts";
 import type { CallId } from "../protocol/ids.ts";
 import type { FailurePolicy } from "../policies/delegation-policy.ts";
 
-/** One of the group, as far as it matters here. */
+/** The properties of a member that this file needs. */
 export interface GroupMember {
   readonly childName: string;
   cancel(message: string): void;
@@ -16,67 +20,79 @@ export interface GroupMember {
 export class SpawnGroup {
   readonly #failurePolicy: FailurePolicy;
   readonly #living = new Set<GroupMember>();
-  /** Calls of the reply that may still become members. */
+  /** Number of calls of the reply that may still become members. */
   #expected: number;
-  /** True once more were started than the reply has calls for it: a delegation of one's own may start any number. */
+  /**
+   * True once more subagents were started than the reply has delegations, because a custom
+   * delegation may start any number.
+   */
   #isOpenEnded = false;
-  /** Calls that may start a subagent each, and that have not come so far: for those behind them they count as started. */
+  /**
+   * Calls that may start a subagent each and are not decided yet. For the calls behind them they
+   * count as started.
+   */
   readonly #ahead = new Set<CallId>();
   #completed = 0;
   #left: Remaining | undefined;
   #decision: string | undefined;
 
-  /** `size`: calls of the reply that name a role to start. */
+  /** `size` is the number of calls of the reply that name a role to start. */
   constructor(failurePolicy: FailurePolicy, size: number) {
     this.#failurePolicy = failurePolicy;
     this.#expected = size;
   }
 
-  /** What was left for the group when its first member was to be started: all shares are parts of the same. */
+  /**
+   * Returns the budget that was left when the first member was about to start. All shares are parts
+   * of this amount.
+   */
   leftToShare(read: () => Remaining): Remaining {
     this.#left ??= read();
     return this.#left;
   }
 
-  /** Why no further one is started; undefined: the group is open. */
+  /** The reason why no further member is started. `undefined` while the group is open. */
   get decision(): string | undefined {
     return this.#decision;
   }
 
-  /** How many calls of the reply, ahead of the next one, may start a subagent yet. */
+  /** Number of calls of the reply, ahead of the next one, that may still start a subagent. */
   get ahead(): number {
     return this.#ahead.size;
   }
 
-  /** A call of the reply may start a subagent, once its questions are answered. */
+  /** Notes that a call of the reply may start a subagent once its questions are answered. */
   expect(callId: CallId): void {
     this.#ahead.add(callId);
   }
 
-  /** The subagent of a call is to be admitted now, or does not start. */
+  /**
+   * Removes a call from those ahead, because its subagent is about to be admitted or does not
+   * start.
+   */
   forget(callId: CallId): void {
     this.#ahead.delete(callId);
   }
 
-  /** A call of the reply became a subagent. */
+  /** Adds the subagent of a call as a member. */
   join(member: GroupMember): void {
     if (this.#expected === 0) this.#isOpenEnded = true;
     else this.#expected -= 1;
     this.#living.add(member);
   }
 
-  /** One that had joined before the run was paused. */
+  /** Adds a member that had joined before the run was paused. */
   rejoin(member: GroupMember): void {
     this.#living.add(member);
   }
 
-  /** A call of the reply came to nothing. */
+  /** Counts a call of the reply that does not become a member. */
   miss(): void {
     this.#expected = Math.max(0, this.#expected - 1);
     this.#decide();
   }
 
-  /** A member has ended. */
+  /** Counts the end of a member. */
   noteEnd(member: GroupMember, isCompleted: boolean): void {
     if (!this.#living.delete(member)) return;
     if (isCompleted) this.#completed += 1;

@@ -1,5 +1,6 @@
-// Decides what follows a completed step. Pure, in this order: signals, an overflow, a typed result, a reply that was cut off or missed
-// the result too often, calls, useless and broken replies, a missing result, other work; else the step was the answer (C7).
+// Decides what follows a completed step. Pure. Checks in this order: signals, context overflow, a
+// typed result, a reply that was cut off or missed the result too often, calls, useless and broken
+// replies, a missing result, other work. Otherwise the reply was the answer.
 
 import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
@@ -9,46 +10,52 @@ import type { StopReason, StopSignal } from "../protocol/stop.ts";
 import type { ExecutionLog } from "./agent-state.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 
-/** What a step results in. */
+/** The decision about a completed step. */
 export type StepOutcome =
   /** There is work that needs another step. */
   | { readonly type: "continue"; readonly work: readonly WorkType[] }
-  /** The reply was of no use, or no answer yet: the model is asked again, a bounded number of times. */
+  /**
+   * The reply was unusable, or not an answer yet. The model is called again, a limited number of
+   * times.
+   */
   | { readonly type: "retry"; readonly work: readonly [WorkType] }
-  /** The history is too long for the model: it is made shorter, and the step asks anew. */
+  /** The history is too long for the model. It is shortened, and the step repeats its request. */
   | { readonly type: "compact" }
-  /** Nothing further starts. `signal`: the reason, if none was raised before. */
+  /**
+   * Nothing further starts. `signal` is the reason, or `undefined` if a signal was raised before.
+   */
   | { readonly type: "stop"; readonly signal: StopSignal | undefined }
-  /** Nothing further starts, because the model cannot be worked with. */
+  /** Nothing further starts, because the model's replies are unusable. */
   | { readonly type: "fail"; readonly error: EspalierError };
 
-/** What decides besides the log. */
+/** The facts beside the log that decide. */
 export interface StepFacts {
   readonly roleName: string;
   readonly modelId: string;
-  /** The cap on output tokens that the role gives; that of a step is lower if the budget had no more left. */
+  /** The role's cap on output tokens. The cap of a step is lower if the budget had less left. */
   readonly maxOutputTokens: number;
   readonly hasOutput: boolean;
-  /** The model gives its typed result as text, and has no `Finish`. */
+  /** True if the model returns its typed result as text and has no `Finish`. */
   readonly isNative: boolean;
-  /** The mailbox has messages that the agent has not read yet. */
+  /** True if the mailbox has unread messages. */
   readonly hasMessages: boolean;
-  /** True if the agent may not end before its subagents in the background, and has some. */
+  /** True if the agent must not end before its background subagents, and has some. */
   readonly mustAwait: boolean;
 }
 
-/** Replies in a row of no use that are forgiven. */
+/** Consecutive useless replies that are tolerated. */
 const MAX_USELESS_REPLIES = 1;
-/** Times that an agent with a typed result may miss it: by a text instead, or by arguments that do not fit. */
+/** Times that an agent may miss its typed result, by a text or by invalid arguments. */
 const MAX_MISSED_OUTPUTS = 2;
 
-/** Decides what follows the step that has just completed, or whose request was too long. */
+/** Returns the decision about the step that has just completed, or whose request was too long. */
 export function decideStepOutcome(log: ExecutionLog, facts: StepFacts): StepOutcome {
   const last = log.steps.at(-1);
   if (log.signals.length > 0) return { type: "stop", signal: undefined };
   if (log.overflows > 0) return { type: "compact" };
   if (last === undefined) return { type: "stop", signal: undefined };
-  // With no work the step was the last (R61). An answer is not the last word while subagents work for it (X9).
+  // Without work the step was the last. An answer is not final while subagents work in the
+  // background.
   const work: WorkType[] = [];
   if (last.tools.calls.length > 0) work.push("tool_calls");
   if (log.subtasks.length > 0) work.push("subtasks");
@@ -71,7 +78,7 @@ export function decideStepOutcome(log: ExecutionLog, facts: StepFacts): StepOutc
   }
   if (!hasNoCalls) return { type: "continue", work };
   const { uselessReplies } = log;
-  // It has nothing to say before they have.
+  // The agent has nothing to answer before its subagents have reported.
   if (uselessReplies > 0 && facts.mustAwait) return { type: "continue", work: wanted };
   if (uselessReplies > MAX_USELESS_REPLIES) {
     const reply = `reply with text or tool calls, but ${uselessReplies} replies in a row were unusable. Use another model.`;
@@ -95,7 +102,10 @@ const COMPLETED: StopSignal = deepFreeze({
   reason: { code: "completed", message: "The agent gave its answer.", data: {} },
 });
 
-/** Why a reply without calls is not an answer: it was cut off, filtered, or declined. */
+/**
+ * Returns the reason why a reply without calls is not an answer: it was cut off, filtered or
+ * declined.
+ */
 function cutOffReason(last: StepRecord, facts: StepFacts): StopReason | undefined {
   const { finishReason, refusal } = last.io;
   if (refusal !== undefined)
@@ -109,7 +119,7 @@ function createStopReason(message: string, data: StopReason["data"]): StopReason
   return { code: "finish_reason", message, data };
 }
 
-/** What cut a reply off: the cap of the role, or what the lease had room for. */
+/** Returns the reason for a reply that was cut off, by the role's cap or by the lease. */
 function toCapReason(cap: number, { roleName, maxOutputTokens }: StepFacts): StopReason {
   const isLease = cap < maxOutputTokens;
   const cause = isLease
@@ -136,8 +146,8 @@ function countMissedOutputs({ steps, waits = 0 }: ExecutionLog, { mustAwait }: S
 }
 
 /**
- * Returns true for a whole reply that is text and not a result. Where a typed result is due, it is a
- * miss, unless the agent waits for subagents with it.
+ * True for a complete reply that is text, not a result. If a typed result is required, such a reply
+ * is a miss, unless the agent waits for subagents with it.
  */
 export function isTextAlone({ tools, io }: StepRecord): boolean {
   const isWhole = io.isResult !== true && io.finishReason !== "paused";

@@ -1,5 +1,5 @@
-// Stop signals: taken in from outside, added, and made of failures. Only the loop and its end
-// (`settle`) take in those from outside (L1).
+// Adds stop signals to a state: pending requests from outside, and signals for failures and limits.
+// Only the loop and its end (`settle`) handle requests from outside (L1).
 
 import type { ErrorRecord, StopSignal } from "../protocol/stop.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
@@ -13,22 +13,22 @@ import { describeTimeLimit } from "../policies/stop-signals.ts";
 import type { BudgetRefusal, LastStep } from "../budget/lease.ts";
 import { findOvershoots } from "../budget/room.ts";
 
-/** Takes in what came from outside: requests to stop, and else the request to pause. */
+/** Handles requests from outside: first stop requests, then the request to pause. */
 export function handleStopsAndPause(agent: AgentRuntime, state: AgentState): AgentState {
   const handled = handleStopRequests(agent, state);
   return agent.isPausing ? pauseIfPossible(agent, handled) : handled;
 }
 
 /**
- * The same before the calls of a reply, which evaluate has seen: after a pause it does not see them again.
- * If it has raised a signal, nothing pauses.
+ * Handles requests before the calls of a reply. Evaluate has accepted the calls and does not check
+ * them again after a pause. If it has raised a signal, nothing pauses.
  */
 export function pauseBeforeCalls(agent: AgentRuntime, state: AgentState): AgentState {
   const handled = handleStopRequests(agent, state);
   return agent.isPausing ? pauseIfPossible(agent, recordEvaluation(handled)) : handled;
 }
 
-/** Takes in the stop signals that came from outside. */
+/** Moves pending stop requests into the state. */
 export function handleStopRequests(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.status !== "running" || !agent.hasStopRequest) return state;
   return agent
@@ -36,7 +36,7 @@ export function handleStopRequests(agent: AgentRuntime, state: AgentState): Agen
     .reduce<AgentState>((current, signal) => takeRequest(agent, current, signal), state);
 }
 
-/** A request of the run itself that is an error makes the agent fail. */
+/** Adds the signal of a stop request. An error raised by the run itself fails the agent. */
 function takeRequest(agent: AgentRuntime, state: AgentState, signal: StopSignal): AgentState {
   const { source, reason } = signal;
   if (source !== "loop" || reason.code !== "error") return addSignal(agent, state, signal);
@@ -46,8 +46,8 @@ function takeRequest(agent: AgentRuntime, state: AgentState, signal: StopSignal)
 }
 
 /**
- * Adds a stop signal and records its event. An error goes through `failWith` instead: the run counts
- * errors even if nothing hears of them.
+ * Adds a stop signal and records its event. Errors go through `failWith`, because the run counts
+ * errors even if nothing listens to their events.
  */
 export function addSignal(agent: AgentRuntime, state: AgentState, signal: StopSignal): AgentState {
   if (!agent.run.recorder.countUnheard("signal.raised"))
@@ -55,7 +55,10 @@ export function addSignal(agent: AgentRuntime, state: AgentState, signal: StopSi
   return recordSignal(state, signal);
 }
 
-/** Lists the limits of the agent that its replies have passed, unless a signal says so already. None of them stops anything. */
+/**
+ * Adds a signal for each limit that the agent's replies have exceeded, unless a signal already
+ * reports it. Such signals stop nothing.
+ */
 export function recordOvershoots(agent: AgentRuntime, state: AgentState): AgentState {
   const passed = findOvershoots(agent.account);
   if (passed.length === 0) return state;
@@ -72,12 +75,14 @@ export function recordOvershoots(agent: AgentRuntime, state: AgentState): AgentS
     .reduce<AgentState>((current, signal) => addSignal(agent, current, signal), state);
 }
 
-/** The one failure path: whatever broke becomes one error in the log and one signal. */
+/**
+ * Turns anything thrown into one error in the log and one signal. Every failure takes this path.
+ */
 export function fail(agent: AgentRuntime, state: AgentState, cause: unknown): AgentState {
   return failWith(agent, state, serializeError(cause));
 }
 
-/** The same for an error that is data already. */
+/** Fails the agent with an error that is already a record. */
 export function failWith(agent: AgentRuntime, state: AgentState, error: ErrorRecord): AgentState {
   const failed = recordError(state, error);
   const signal = failed.log.signals.at(-1);
@@ -86,13 +91,13 @@ export function failWith(agent: AgentRuntime, state: AgentState, error: ErrorRec
   return failed;
 }
 
-/** The signal that a limit raises when it refuses something. */
+/** Returns the signal of a limit that refused something. */
 export function toBudgetSignal(refusal: BudgetRefusal): StopSignal {
   const { requested, reserve } = refusal;
   return toLimitSignal(refusal, explainRefusal(refusal), omitUndefined({ requested, reserve }));
 }
 
-/** The steps are used up, and the request said so in time. */
+/** Returns the signal that the steps are used up, after a request that announced the last step. */
 export function toLastStepSignal({ accountPath, maximum }: LastStep): StopSignal {
   return {
     source: "budget",
@@ -104,7 +109,7 @@ export function toLastStepSignal({ accountPath, maximum }: LastStep): StopSignal
   };
 }
 
-/** The record that a reply used more than was left of a limit. */
+/** Returns the signal of a reply that used more than was left of a limit. */
 function toOvershootSignal(passed: BudgetRefusal): StopSignal {
   const { axis, accountPath, maximum, spent } = passed;
   const message = `The ${axis} budget of ${accountPath} allows ${maximum}; ${spent} are spent, because a reply used more than was left.`;

@@ -1,11 +1,13 @@
-// The only way an agent's state moves: one function for each change. Each is pure: it returns a new state, or throws
-// `illegal_transition` if the state does not allow the change. The given state is never changed.
+// The only changes of an agent's state, one function for each. Each is pure: it returns a new state
+// and never modifies the given one. Throws `illegal_transition` if the state does not allow the
+// change.
 //
-//   pending ──markStarted──▶ running ──endExecution──▶ completed | stopped | failed | cancelled ──continueExecution──▶ pending
-//                            ▲     │
-//              resumeExecution  pauseExecution
-//                            │     ▼
-//                            paused
+//   pending ──markStarted──▶ running ──endExecution──▶ completed | stopped | failed | cancelled
+//      ▲                      ▲   │                                  │
+//      │         resumeExecution  pauseExecution                     │
+//      │                      │   ▼                                  │
+//      │                     paused                                  │
+//      └───────────────────── continueExecution ─────────────────────┘
 
 import { EspalierError } from "../kernel/error.ts";
 import { freezeInTests } from "../kernel/shared.ts";
@@ -44,7 +46,7 @@ import {
   type Subtask,
 } from "./agent-state.ts";
 
-/** An execution with an open step: everything that happens in a step needs one. */
+/** An execution with an open step. */
 type InStep = RunningState & { readonly step: OpenStep };
 
 function assertRunning(state: AgentState, change: string): asserts state is RunningState {
@@ -75,7 +77,7 @@ function refuseChange(state: AgentState, change: string): EspalierError {
 interface ExecutionBegin {
   readonly executionId: ExecutionId;
   readonly atMs: number;
-  /** Time for which the account's clock has been paused so far. */
+  /** Milliseconds for which the account's clock has been paused so far. */
   readonly pausedMs: number;
 }
 
@@ -122,8 +124,8 @@ export function endExecution(
 }
 
 /**
- * Returns the first state of a further execution. History and queue stay. Steps, signals, errors, counters and
- * usage begin anew. `instructions` replace the earlier ones.
+ * Returns the first state of a further execution. The history and the queue remain. Steps, signals,
+ * errors, counters and usage are reset. `instructions` replace the earlier ones.
  */
 export function continueExecution(
   state: AgentState,
@@ -161,7 +163,7 @@ export function continueExecution(
   return freezeInTests({ ...next, log: { ...next.log, subtasks, background, isTaskHandled } });
 }
 
-// Its steps
+// Steps
 
 export function openStep(
   state: AgentState,
@@ -185,7 +187,8 @@ export function openStep(
   };
   const resumed = log.isAwaiting ? updateLog(state, { isAwaiting: false }) : state;
   if (open === undefined) return freezeInTests({ ...resumed, step });
-  // The step shows the model a shorter history. What it showed before counts as never shown, but is paid for.
+  // Reopens the step with a shorter history. The earlier request counts as never shown, but is
+  // charged.
   if (!isRetryAfterOverflow(state) || open.error !== undefined)
     throw refuseChange(state, "openStep");
   const afterStep = log.steps.length;
@@ -197,7 +200,9 @@ export function openStep(
   return freezeInTests({ ...reopened, step: { ...step, startedAtMs, usage, timing } });
 }
 
-/** `timing`: what the time went into. Left out if it took none. */
+/**
+ * Adds usage to the open step. `timing` is how the time was spent, and absent if no time was spent.
+ */
 export function recordUsage(state: AgentState, added: Usage, timing?: StepTiming): RunningState {
   assertInStep(state, "recordUsage");
   const { step } = state;
@@ -222,7 +227,7 @@ export function recordReply(
   });
 }
 
-/** A useless reply is paid for and counted, and stays out of the history. */
+/** Counts a useless reply, which is charged but not added to the history. */
 export function discardReply(state: AgentState, reply: StepReply): RunningState {
   assertNoReply(state, "discardReply");
   if (reply.message.toolCalls.length > 0) throw refuseChange(state, "discardReply");
@@ -231,31 +236,38 @@ export function discardReply(state: AgentState, reply: StepReply): RunningState 
   return freezeInTests({ ...counted, step: { ...state.step, reply } });
 }
 
-/** The model refused the request as too long. */
+/** Records that the model refused the request as too long. */
 export function recordOverflow(state: AgentState, error: ErrorRecord): RunningState {
   assertNoReply(state, "recordOverflow");
   const overflowed = updateLog(state, { overflows: state.log.overflows + 1 });
   return freezeInTests({ ...overflowed, step: { ...state.step, error } });
 }
 
-/** Notes that evaluate has let the calls of the reply through. */
+/** Records that evaluate has accepted the calls of the reply. */
 export function recordEvaluation(state: AgentState): RunningState {
   assertInStep(state, "recordEvaluation");
   return freezeInTests({ ...state, step: { ...state.step, isEvaluated: true } });
 }
 
-/** Results come in as they are known and are kept in call order, also over a pause. */
+/** Adds results to the open step in call order, also across a pause. */
 export function recordExecutions(
   state: AgentState,
   given: {
     readonly executions: readonly ToolExecution[];
-    /** Calls that wait for an answer from outside. They replace earlier ones. */
+    /**
+     * Calls that wait for an answer from outside or for a paused subagent. They replace earlier
+     * ones.
+     */
     readonly deferrals: readonly Deferral[];
     /** The limit that refused one of the calls. */
     readonly limit?: StopSignal | undefined;
-    /** How many calls were charged for them. @default 0 */
+    /**
+     * Number of charged calls.
+     *
+     * @default 0
+     */
     readonly toolCalls?: number;
-    /** What the time of the calls went into. Left out if they took none. */
+    /** How the time of the calls was spent. Absent if no time was spent. */
     readonly timing?: StepTiming;
   },
 ): RunningState {
@@ -286,8 +298,8 @@ export function recordExecutions(
 }
 
 /**
- * Adds the results to the history: one for every call, in call order, and none before all are known. Failures are
- * counted here, and once.
+ * Adds the results to the history: one for every call, in call order, and none before all are
+ * known. Counts the failed calls, exactly once.
  */
 export function recordResults(state: AgentState): RunningState {
   assertInStep(state, "recordResults");
@@ -315,7 +327,7 @@ export function recordResults(state: AgentState): RunningState {
   });
 }
 
-/** Replaces the open step with its record: nothing else of the step is kept. */
+/** Replaces the open step with its record. */
 export function recordStep(
   state: AgentState,
   { atMs, elapsedMs }: { readonly atMs: number; readonly elapsedMs: number },
@@ -326,7 +338,7 @@ export function recordStep(
   const { text = "", refusal, toolCalls: calls = [] } = reply?.message ?? {};
   const hasCalls = calls.length > 0;
   if (hasCalls && !step.hasAppliedResults) throw refuseChange(state, "recordStep");
-  // The typed result of a step without calls is its text.
+  // In a step without calls, the text is the typed result.
   const isResult = !hasCalls && state.log.output !== undefined;
   const record: StepRecord = {
     stepId: step.stepId,
@@ -357,16 +369,19 @@ export function recordStep(
   });
 }
 
-// Its history
+// History
 
-/** Returns the state with the task in its history. Without a message the task was dropped. */
+/** Returns the state with the task in its history. Without messages, the task was dropped. */
 export function recordTask(state: AgentState, messages: readonly Message[]): RunningState {
   assertRunning(state, "recordTask");
   if (state.log.isTaskHandled) throw refuseChange(state, "recordTask");
   return freezeInTests(updateLog(extendHistory(state, messages), { isTaskHandled: true }));
 }
 
-/** `reportedIds`: background subagents whose results are among the messages. */
+/**
+ * Adds messages to the history. `reportedIds` are the background subagents whose results are among
+ * them.
+ */
 export function addMessages(
   state: AgentState,
   messages: readonly Message[],
@@ -383,7 +398,10 @@ export function recordVeto(state: AgentState, message: Message): RunningState {
   );
 }
 
-/** Records sections that were made for the execution. Those that stay go into the history. */
+/**
+ * Records sections created for the execution. `messages` are the persistent ones, which are added
+ * to the history.
+ */
 export function recordSections(
   state: AgentState,
   sections: readonly MadeSection[],
@@ -393,7 +411,9 @@ export function recordSections(
   return freezeInTests(updateLog(extendHistory(state, messages), { sections }));
 }
 
-/** Replaces the history by a shorter one. `spent`: usage between two steps, by which it was made. */
+/**
+ * Replaces the history with a shorter one. `spent` is the usage of shortening it between two steps.
+ */
 export function replaceHistory(
   state: AgentState,
   messages: readonly Message[],
@@ -402,7 +422,7 @@ export function replaceHistory(
   assertRunning(state, "replaceHistory");
   const conversation = replaceMessages(state.conversation, messages, findPlace(state));
   const { log, step, telemetry } = state;
-  // An open step was shown the history as it was.
+  // The request of an open step contained the old history.
   const shownTo = log.steps.length + (step === undefined ? 0 : 1);
   const change = findHistoryChange(state.conversation, conversation, shownTo);
   const compactions = change === undefined ? log.compactions : [...log.compactions, change];
@@ -415,9 +435,9 @@ export function replaceHistory(
   });
 }
 
-// Its log
+// Log
 
-/** `undefined` removes the typed result of an agent that continues. */
+/** Records the typed result. `undefined` removes it, because the agent continues. */
 export function recordOutput(
   state: AgentState,
   { output, outputParse }: Partial<Pick<ExecutionLog, "output" | "outputParse">>,
@@ -428,7 +448,7 @@ export function recordOutput(
   return freezeInTests({ ...state, log: { ...log, output, ...parse } });
 }
 
-/** The agent waits for its subagents with its text, though a typed result is due. */
+/** Counts a text reply given while waiting for subagents instead of the required typed result. */
 export function recordWait(state: AgentState): RunningState {
   assertRunning(state, "recordWait");
   return freezeInTests(updateLog(state, { waits: (state.log.waits ?? 0) + 1 }));
@@ -439,15 +459,16 @@ export function recordSubtasks(state: AgentState, subtasks: readonly Subtask[]):
   return freezeInTests(updateLog(state, { subtasks }));
 }
 
-/** The agent has answered, or has nothing to say, and waits for its background subagents. */
+/** Records that the agent has nothing to do but to wait for its background subagents. */
 export function awaitSubagents(state: AgentState): RunningState {
   assertRunning(state, "awaitSubagents");
   return freezeInTests(updateLog(state, { isAwaiting: true, uselessReplies: 0 }));
 }
 
 /**
- * Removes subagents that have ended, or were detached, as their parent stops. Subtasks whose subagents were paused are dropped, and the
- * rest of the queue stays. `unread`: background subagents whose results it has not read. It gets them if it continues one day.
+ * Removes subagents that have ended or were detached, because their parent stops. Subtasks with a
+ * paused subagent are dropped, and the rest of the queue remains. `unread` are the background
+ * subagents whose results the agent reads if it is continued later.
  */
 export function dropSubagents(state: AgentState, unread: readonly AgentId[]): RunningState {
   assertRunning(state, "dropSubagents");
@@ -455,7 +476,10 @@ export function dropSubagents(state: AgentState, unread: readonly AgentId[]): Ru
   return freezeInTests(updateLog(state, { subtasks, background: unread }));
 }
 
-/** Records parts of stop conditions that fired and stay so. They replace earlier reasons. */
+/**
+ * Records fired parts of stop conditions, which stay fired. Replaces earlier reasons of the same
+ * parts.
+ */
 export function recordFired(state: AgentState, fired: FiredParts): RunningState {
   assertRunning(state, "recordFired");
   return freezeInTests(updateLog(state, { fired: { ...state.log.fired, ...fired } }));
@@ -466,7 +490,7 @@ export function recordSignal(state: AgentState, signal: StopSignal): RunningStat
   return freezeInTests(updateLog(state, { signals: [...state.log.signals, signal] }));
 }
 
-/** The error becomes a signal as well, and part of the open step. */
+/** Records an error in the log, as a signal and in the open step. */
 export function recordError(state: AgentState, error: ErrorRecord): RunningState {
   assertRunning(state, "recordError");
   const { log, step } = state;
@@ -479,14 +503,14 @@ export function recordError(state: AgentState, error: ErrorRecord): RunningState
   return freezeInTests({ ...failed, step: step === undefined ? undefined : { ...step, error } });
 }
 
-/** Adds time that the agent waited for a lease. */
+/** Adds the time that the agent waited for a lease. */
 export function addWaitedTime(state: AgentState, waitedMs: number): RunningState {
   assertRunning(state, "addWaitedTime");
   const budgetWaitMs = state.telemetry.budgetWaitMs + waitedMs;
   return freezeInTests({ ...state, telemetry: { ...state.telemetry, budgetWaitMs } });
 }
 
-/** Removes subagents whose results the model has been given. */
+/** Removes subagents whose results the model has received. */
 function dropReported(state: RunningState, reportedIds: readonly AgentId[]): RunningState {
   if (reportedIds.length === 0) return state;
   const { background } = state.log;
@@ -497,7 +521,10 @@ function extendHistory(state: RunningState, added: readonly Message[]): RunningS
   return { ...state, conversation: appendMessages(state.conversation, added, findPlace(state)) };
 }
 
-/** Returns where a message comes in now: in the open step once the model has replied in it, else after the last one. */
+/**
+ * Returns the position of a new message: the open step if the model has replied in it, otherwise
+ * the last completed step.
+ */
 function findPlace({ executionId, step, log }: RunningState): TagPlace {
   return { executionId, stepNumber: step?.reply === undefined ? log.steps.length : step.number };
 }

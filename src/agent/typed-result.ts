@@ -1,4 +1,5 @@
-// The typed result of a role: what it must be, whether the model gives it by a call of Finish or as its text.
+// The typed result of a role: its schema, and whether the model returns it by a call of Finish or
+// as text.
 
 import { z } from "zod";
 
@@ -37,7 +38,10 @@ import {
 import type { Issues, Path } from "../tools/arguments/validation-issue.ts";
 import type { AgentRole } from "./agent-role.ts";
 
-/** Makes the tool whose arguments are the agent's result. Arguments that do not fit go back to the model; how often, the loop decides. */
+/**
+ * Creates the tool whose arguments are the agent's result. Invalid arguments are returned to the
+ * model; the loop limits how often.
+ */
 export function finishTool(field: string, output: ToolInput): FinishTool {
   if (output instanceof z.ZodType) refuseLoose(field, output);
   const isWrapped = output instanceof z.ZodType && isListOrUnion(output);
@@ -57,7 +61,10 @@ export function finishTool(field: string, output: ToolInput): FinishTool {
   });
 }
 
-/** A result under its key, or without it; the key may also be one of the result's own. */
+/**
+ * Checks a result with or without its wrapping key. The key may also be a field of the result
+ * itself.
+ */
 function checkWrappedResult(
   check: FinishTool["bind"],
   input: JsonValue,
@@ -71,13 +78,16 @@ function checkWrappedResult(
 
 const UNBOUNDED = Object.freeze({ maxRetries: Number.MAX_SAFE_INTEGER });
 
-/** What the model is shown, and what becomes of what it gives. */
+/** The schema that the model sees, and the function that checks its arguments. */
 interface ResultShape {
   readonly jsonSchema: JsonObject;
   readonly bind: FinishTool["bind"];
 }
 
-/** What a zod schema makes of the arguments has to be JSON; a JSON Schema makes nothing of them. */
+/**
+ * Creates the shape for a result that is an object. The output of a zod schema must be JSON. A JSON
+ * Schema does not transform the arguments.
+ */
 function buildResultShape(field: string, output: ToolInput): ResultShape {
   if (output instanceof z.ZodType) {
     const schema = compileZodInput(field, output, true);
@@ -95,8 +105,8 @@ function buildResultShape(field: string, output: ToolInput): ResultShape {
 }
 
 /**
- * Where a result is no plain object, it stands under this key: arguments are one, and so is what providers hold a model to. A model that leaves
- * it out means the same.
+ * The key that wraps a result other than a plain object, because arguments, and the schemas with
+ * which providers constrain a model, must be objects. A model may omit the key.
  */
 const WRAPPING_KEY = "result";
 
@@ -112,7 +122,7 @@ function buildWrappedShape(field: string, output: z.ZodType): ResultShape {
   };
 }
 
-/** Returns a copy of what a schema makes of a result. Throws `invalid_definition` if it is not JSON. */
+/** Returns a copy of a schema's output. Throws `invalid_definition` if it is not JSON. */
 function copyJsonResult(field: string, value: unknown): JsonValue {
   try {
     return JsonValueSchema().parse(copyForeignJson(value));
@@ -138,10 +148,10 @@ function attachResultValue<Value>(
   return checked.type === "invalid" ? checked : { ...checked, use: resultOf(checked) };
 }
 
-/** A typed result, and how it was parsed. */
+/** A typed result and how it was parsed. */
 export type ParsedOutput = Pick<ExecutionLog, "output" | "outputParse">;
 
-/** Returns a typed result as the log has it. `schema`: the `output` of the role. */
+/** Returns a typed result in the form of the log. `schema` is the `output` of the role. */
 export function createParsedOutput(
   schema: ToolInput,
   { use: output, input }: { readonly use: JsonValue; readonly input: JsonValue },
@@ -154,8 +164,8 @@ export function createParsedOutput(
 const hashes = new WeakMap<ToolInput, string>();
 
 /**
- * Returns a hash of the JSON Schemas of what goes into an `output` and of what it makes of that, so
- * that a transform that was added or removed changes it, too.
+ * Returns a hash of the JSON Schemas of an `output`'s input and output, so that an added or removed
+ * transform changes the hash.
  */
 function hashOutputSchema(schema: ToolInput): string {
   return getOrCompute(hashes, schema, (output) => {
@@ -169,12 +179,12 @@ function hashOutputSchema(schema: ToolInput): string {
 
 const IO = ["input", "output"] as const;
 
-/** Returns a result as the arguments of `Finish` have it where it is not an object. */
+/** Returns a result in the form of the arguments of `Finish`, for results other than objects. */
 function wrapResult(output: JsonValue): JsonObject {
   return { [WRAPPING_KEY]: output };
 }
 
-/** Whether the schema, below what is done with its values, is one of a list or of a choice of forms. */
+/** True if the schema, without pipes and other wrappers, describes an array or a union. */
 function isListOrUnion(schema: z.core.$ZodType): boolean {
   if (schema instanceof z.core.$ZodPipe) return isListOrUnion(schema._zod.def.in);
   if (schema instanceof z.core.$ZodReadonly) return isListOrUnion(schema._zod.def.innerType);
@@ -182,7 +192,7 @@ function isListOrUnion(schema: z.core.$ZodType): boolean {
   return LISTS_AND_UNIONS.some((type) => schema instanceof type);
 }
 
-/** What may be null is one thing or the other, too. */
+/** Nullable schemas are unions too. */
 const LISTS_AND_UNIONS = [
   z.core.$ZodArray,
   z.core.$ZodTuple,
@@ -190,7 +200,10 @@ const LISTS_AND_UNIONS = [
   z.core.$ZodNullable,
 ] as const;
 
-/** What may be left out has to stand in something. Throws `invalid_definition`. */
+/**
+ * Throws `invalid_definition` for an optional or default array or union, which has to be a field of
+ * an object.
+ */
 function refuseLoose(field: string, schema: z.ZodType): void {
   const isLoose = LOOSE.some((type) => schema instanceof type);
   const inner = isLoose && "innerType" in schema._zod.def ? schema._zod.def.innerType : undefined;
@@ -211,9 +224,9 @@ const LOOSE = [
 ] as const;
 
 /**
- * Returns the fields of a stored result that the role does not allow. Empty if the schema is the one
- * that parsed the result, or if it makes the stored value of what the model wrote, or leaves the
- * stored value as it is.
+ * Returns the fields of a stored result that the role does not allow. Empty if the schema is the
+ * one that parsed the result, if it produces the stored value from the text that the model wrote,
+ * or if it leaves the stored value unchanged.
  */
 export function findOutputProblems(
   { output: schema, finish }: Pick<AgentRole, "output" | "finish">,
@@ -229,12 +242,12 @@ export function findOutputProblems(
   return collectArgumentProblems(output, findDifferences(output, again.use));
 }
 
-/** The problem of any result of a role without one. */
+/** The problem of any result of a role without `output`. */
 export const NO_OUTPUT: readonly ArgumentProblem[] = [
   { parameter: "", expected: "no result, since the role has no output", received: "a result" },
 ];
 
-/** Returns the parts of a stored value that differ from those of the expected value. */
+/** Returns the parts of a stored value that differ from the expected value. */
 function findDifferences(
   stored: JsonValue | undefined,
   expected: JsonValue | undefined,
@@ -255,9 +268,13 @@ function findDifferences(
   );
 }
 
-// How the result is asked for: natively, where the provider holds the model to its schema, or by a call of Finish.
+// How the result is requested: natively, if the provider constrains the model to a schema, or by a
+// call of Finish.
 
-/** The mode that a definition says. Throws `invalid_definition` for what is none, or none of a role without a typed result. */
+/**
+ * Returns the mode in a definition. Throws `invalid_definition` if it is invalid, or if the role
+ * has no typed result.
+ */
 export function resolveOutputMode(
   field: string,
   given: unknown,
@@ -269,7 +286,10 @@ export function resolveOutputMode(
   throw misdefinition(field, '"auto", "native" or "tool"', given, "Leave it out for auto.");
 }
 
-/** Throws `invalid_definition` if the role asks for what its model cannot: to be held to a schema. */
+/**
+ * Throws `invalid_definition` if the role requires a native result and its model does not support
+ * it.
+ */
 export function requireNative({
   name,
   outputMode,
@@ -280,7 +300,10 @@ export function requireNative({
   throw misdefinition(`${name}.outputMode`, "a mode that its model supports", outputMode, advice);
 }
 
-/** The schema to which its model is held, under these hooks; undefined: it calls `Finish`. */
+/**
+ * Returns the schema that constrains the model, given the hooks. `undefined` if the model calls
+ * `Finish`.
+ */
 export function findNativeOutputSchema(role: AgentRole, hooks: HookSet): OutputSchema | undefined {
   const { finish, outputMode, model, toolChoice } = role;
   if (finish === undefined) return undefined;
@@ -293,7 +316,7 @@ export function findNativeOutputSchema(role: AgentRole, hooks: HookSet): OutputS
   return isNative ? getOrCompute(outputs, finish, createOutputSchema) : undefined;
 }
 
-/** One value for all agents of a role. */
+/** Schemas by tool, so that all agents of a role share one value. */
 const outputs = new WeakMap<FinishTool, OutputSchema>();
 
 function createOutputSchema({ inputSchema }: FinishTool): OutputSchema {
@@ -305,7 +328,7 @@ function createOutputSchema({ inputSchema }: FinishTool): OutputSchema {
   });
 }
 
-/** Hooks around Finish see every result, or change it: a text would go past them. */
+/** True if hooks around Finish see or change results. A result given as text would bypass them. */
 function isFinishWatched(hooks: HookSet): boolean {
   return (["beforeTool", "afterTool"] as const).some(
     (point) => hooks.chain(point, FINISH_TOOL_NAME).length > 0,
@@ -317,13 +340,16 @@ function isFinishChosen(choice: ToolChoice | undefined): boolean {
   return ("toolName" in choice ? [choice.toolName] : choice.toolNames).includes(FINISH_TOOL_NAME);
 }
 
-/** True if the agent may give its typed result as a JSON text instead of calling Finish. */
+/** True if the agent may give its typed result as JSON text instead of calling Finish. */
 export function isTextResultAccepted({ role, hooks, nativeOutputSchema }: AgentRuntime): boolean {
   const isOnlyByTool = nativeOutputSchema === undefined && isFinishWatched(hooks);
   return role.finish !== undefined && !isOnlyByTool;
 }
 
-/** Checks a text against the schema of the result. `undefined` if it is not JSON, or texts are not accepted. */
+/**
+ * Checks a text against the schema of the result. `undefined` if the text is not JSON, or texts are
+ * not accepted.
+ */
 export function parseTextResult(
   agent: AgentRuntime,
   text: string,
@@ -335,11 +361,11 @@ export function parseTextResult(
 }
 
 const FENCE = "```";
-/** What a block begins with: the name of its language. */
+/** The first line of a fenced block: the name of its language. */
 const LANGUAGE = /^\w*[ \t]*\n/;
 
 function findJson(text: string): JsonValue | undefined {
-  // First the whole: a block within one of its texts is a part of it.
+  // The whole text first, because a fenced block may be part of a string in it.
   const whole = parseJsonText(text);
   if (whole !== undefined) return whole;
   const [, block, ...others] = text.split(FENCE);

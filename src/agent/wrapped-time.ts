@@ -1,9 +1,12 @@
-// The time of hooks that go around something, computed from the time of what they go around.
+// Splits a period into the time of hooks around some work and the time of the work inside them.
 
 import type { Clock } from "../kernel/clock.ts";
 import { toSpans, type TimeSpan } from "../protocol/step-timing.ts";
 
-/** Begins when it is made: the hooks are at work whenever nothing inside them is. */
+/**
+ * Measures from its creation on. The time counts for the hooks whenever no work inside them is in
+ * progress.
+ */
 export class WrappedTime {
   readonly #clock: Clock;
   #sinceMs: number;
@@ -16,7 +19,7 @@ export class WrappedTime {
     this.#sinceMs = clock.nowMs();
   }
 
-  /** Runs a part of what they go around. */
+  /** Runs work inside the hooks. */
   async during<T>(work: () => Promise<T>): Promise<T> {
     const leave = this.inside();
     try {
@@ -26,7 +29,10 @@ export class WrappedTime {
     }
   }
 
-  /** What they go around begins, and ends when this is called. Both may happen several times, also at once. */
+  /**
+   * Begins work inside the hooks. Returns the function that ends it. Several may be in progress at
+   * once.
+   */
   inside(): () => void {
     this.#turn();
     this.#underWay += 1;
@@ -36,13 +42,13 @@ export class WrappedTime {
     };
   }
 
-  /** The time so far. What is still under way inside counts up to now. */
+  /** The time of the hooks so far. */
   get hooks(): readonly TimeSpan[] {
     this.#turn();
     return this.#hooks;
   }
 
-  /** The same for what they go around: as a tool. */
+  /** The time of the work inside the hooks so far, as time of a tool. */
   get tool(): readonly TimeSpan[] {
     this.#turn();
     return this.#inside;

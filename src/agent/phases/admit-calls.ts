@@ -1,5 +1,6 @@
-// Which of the calls may begin, and which have their result already: left out, denied, not there, not fitting, over a limit.
-// Calls are charged here, against the limit of tool calls.
+// Decides which calls of a batch may begin. The others get their result here: skipped, denied,
+// unknown tool, invalid arguments, or over a limit. Charges the calls against the limit of tool
+// calls.
 
 import type { CancelSignal } from "../../kernel/cancel.ts";
 import { isRecord, omitUndefined } from "../../kernel/json.ts";
@@ -36,29 +37,34 @@ import type { ToolFailureCode } from "../../protocol/tool-failure-code.ts";
 /** The outcome of admitting a batch of calls. */
 export interface Admission {
   readonly calls: readonly CallInProgress[];
-  /** How many calls were charged. A typed result is not charged, and a call that was put off was charged before. */
+  /**
+   * Number of charged calls. A typed result is not charged, and a deferred call was charged before.
+   */
   readonly charged: number;
-  /** The typed result, if the model gave it. */
+  /** The typed result, if a call gave it. */
   readonly output: ParsedOutput | undefined;
   /** Set if a limit refused a call. */
   readonly refusal: BudgetRefusal | undefined;
 }
 
-/** The calls of a batch: the first ones of the open step that have no result. */
+/** The calls of a batch: the next calls of the open step without a result. */
 export interface CallBatch {
   readonly calls: readonly ToolCall[];
-  /** The calls that hooks were asked about. `undefined` if there are no hooks before tool calls. */
+  /** The calls after their hooks. `undefined` without hooks before tool calls. */
   readonly hooked: ReadonlyMap<CallId, HookedCall> | undefined;
-  /** True if the execution fails: none of the calls begins. */
+  /** True if the execution fails, so that none of the calls begins. */
   readonly isFailing: boolean;
-  /** Set if the caller has skipped the calls: none of them begins. */
+  /** The reason for which the caller skipped the calls. `undefined` if it did not. */
   readonly skip: string | undefined;
-  /** The signal of each call of the reply. */
+  /** The signal shared by all calls of the reply. */
   readonly signal: CancelSignal;
   readonly onEnd: CallInProgress["onEnd"];
 }
 
-/** Checks and charges calls in their order, and says which of them may begin. */
+/**
+ * Checks and charges calls in their order, and returns the calls with those that may not begin
+ * already rejected.
+ */
 export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBatch): Admission {
   const { tools } = agent;
   const { output: schema } = agent.role;
@@ -78,7 +84,7 @@ export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBa
     const index = ofReply.indexOf(call, before === undefined ? 0 : before.index + 1);
     const deferral = deferrals.get(callId);
     const questionId = deferral?.type === "question" ? deferral.question.questionId : undefined;
-    // A call that was put off keeps the arguments that it had then.
+    // A deferred call keeps its arguments.
     const hooked = batch.hooked?.get(callId);
     const { argumentsText } = hooked ?? deferral ?? call;
     const denial = hooked?.change?.type === "denied" ? hooked.change : undefined;
@@ -131,7 +137,10 @@ export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBa
   return { calls: planned, charged, output, refusal };
 }
 
-/** The delegations of a reply share what is left of the budget, and one's failure may be the end of the others. */
+/**
+ * Gives each delegation the roles requested in the reply, because the delegations share the
+ * remaining budget, and one failure may end the others.
+ */
 function noteDelegatedRoles(
   agent: AgentRuntime,
   state: AgentState,
@@ -148,8 +157,8 @@ function noteDelegatedRoles(
 }
 
 /**
- * The roles that delegations of the reply name besides those of the batch, which has so many calls: of those that have started a subagent,
- * and of those to come.
+ * Returns the roles requested by delegations of the reply outside the batch: calls that have
+ * started a subagent, and calls to come. `size` is the number of calls in the batch.
  */
 function findOtherRoles(agent: AgentRuntime, state: AgentState, size: number): readonly string[] {
   const others = [
@@ -161,7 +170,10 @@ function findOtherRoles(agent: AgentRuntime, state: AgentState, size: number): r
     .flatMap(({ argumentsText }) => readRequestedRoles(readArguments(argumentsText)));
 }
 
-/** The calls of the reply that have their result and had started a subagent: in an earlier batch, or before a pause. */
+/**
+ * Returns the calls of the reply that have a result and had started a subagent, in an earlier batch
+ * or before a pause.
+ */
 function collectStartedCalls(
   { children }: AgentRuntime,
   { stepId, reply, executions }: OpenStep,
@@ -176,7 +188,10 @@ function collectStartedCalls(
 
 const NONE: readonly never[] = Object.freeze([]);
 
-/** The role that a delegation names, as `SpawnSubagent` does, or that of the subagent that continues; none: it is of another kind. */
+/**
+ * Returns the role that a delegation names in `role`, or the role of the subagent that it
+ * continues. Empty for other delegations.
+ */
 function readRequestedRoles(input: unknown): readonly string[] {
   const { role, continue: childName } = isRecord(input) ? input : {};
   if (typeof role === "string") return [role];
@@ -184,7 +199,7 @@ function readRequestedRoles(input: unknown): readonly string[] {
   return name === "" ? NONE : [name];
 }
 
-/** Returns the call as its tool takes it, unless it may not begin. */
+/** Returns the call bound to its tool, or a rejected call. */
 function bindOrReject(
   agent: AgentRuntime,
   step: OpenStep,
@@ -206,19 +221,22 @@ function bindOrReject(
     return refuseUnread(step, call, findMissing(agent, step, call));
   if (deferral?.type === "question") return restoreCall(tool, getStoredCall(deferral));
   if (deferral !== undefined) {
-    // Its subagent has begun to work: the arguments are only recorded.
+    // Its subagent has begun to work, so the arguments are only recorded.
     const input = parseRawArguments(deferral.argumentsText);
     return rebindCall(tool, input, deferral.parsedArguments ?? input);
   }
   const bound = bindCall(tool, argumentsText, isWholeReply(step));
   if (bound.type === "rejected") return cutShort(step, call, bound);
-  // No guard is asked about the typed result: a hook may deny it alone.
+  // Guards do not check the typed result. Only hooks may deny it.
   if (bound.type === "finish" && hooked?.change?.type === "denied")
     return rejectDeniedCall(bound.tool, hooked.change);
   return hooked?.unmended === undefined ? bound : { ...bound, unmended: hooked.unmended };
 }
 
-/** Returns the refusal of a call whose tool the agent does not have, or that a filter hides in the step. */
+/**
+ * Returns the refusal of a call whose tool the agent does not have, or that a filter hides in this
+ * step.
+ */
 function findMissing(
   { tools, toolLimits }: AgentRuntime,
   { hiddenTools }: OpenStep,
@@ -231,7 +249,7 @@ function findMissing(
       ? "You have no tools in this step; answer in text."
       : `Your tools are: ${offered.join(", ")}.`;
   const tool = tools.find(toolName);
-  // A role above may forbid a tool of the agent's own (T4).
+  // A role above may forbid one of the agent's own tools (T4).
   const removals = toolLimits.removed.filter((removed) => removed.toolName === toolName);
   if (tool === undefined && removals.length > 0) {
     const reasons = removals.map(describeRemoval).join("; ");
@@ -246,12 +264,18 @@ function findMissing(
   return rejectCall(tool, "tool_not_available", text, by);
 }
 
-/** Returns the refusal of a call whose arguments nothing has read: they may be whole, though the reply was cut off. */
+/**
+ * Returns the refusal of a call that was not parsed. Its arguments may be complete even if the
+ * reply was cut off.
+ */
 function refuseUnread(step: OpenStep, call: ToolCall, refusal: RejectedCall): RejectedCall {
   return readArguments(call.argumentsText) === undefined ? cutShort(step, call, refusal) : refusal;
 }
 
-/** A rejected call with what the model would not know: the last call of a reply that its cap ended may be a part of one. */
+/**
+ * Returns a rejected call with an explanation if the reply was cut off at its cap: its last call
+ * may then be incomplete.
+ */
 function cutShort(
   { reply, context }: OpenStep,
   { callId }: ToolCall,
@@ -265,7 +289,7 @@ function cutShort(
   return { ...call, text: `${cause}\n${call.text}` };
 }
 
-/** A question about a call was answered, but the call cannot run any more: what was said is kept for audit. */
+/** Records the answer to a question about a call that can no longer run, for audit. */
 function dropAnswer(agent: AgentRuntime, { stepId }: OpenStep, deferral: Deferral): void {
   if (deferral.type !== "question") return;
   const { questionId, kind, askedAtMs, toolName } = deferral.question;

@@ -1,4 +1,4 @@
-// What the model is to be shown: the sections of a request in their order. The stored history stays as it is (C17).
+// Assembles a request from its sections in their order. The stored history does not change.
 
 import type { ModelRequest, ToolSpec } from "../../model/model.ts";
 import { sumAttachedBytes, toHistory } from "../../model/written-by.ts";
@@ -22,18 +22,24 @@ export interface Assembled {
   readonly request: ModelRequest;
   /** Bytes of attachments in the request. */
   readonly attachedBytes: number;
-  /** True if the request shows the history as it is, sections or not. */
+  /** True if the request contains the history unchanged, with or without sections. */
   readonly isFaithful: boolean;
-  /** Messages of the history that it shows, if it shows it as it is. */
+  /** Number of history messages in the request, if it contains the history unchanged. */
   readonly historyLength: number;
-  /** The messages of sections, and those behind the history. `undefined` if no section says anything. */
+  /**
+   * `ephemeral` are the messages of sections, and `tail` those that follow the history. `undefined`
+   * if no section has a text.
+   */
   readonly ephemeral: ReadonlySet<Message> | undefined;
   readonly tail: readonly Message[] | undefined;
-  /** Tools that are not in it, and the filters that took them away. */
+  /** Hidden tools, and the filters that hide them. */
   readonly hiddenTools: readonly HiddenTool[];
 }
 
-/** Returns the request that shows the history as it is, among the sections. Throws the coded error of a filter that broke. */
+/**
+ * Returns the request with the unchanged history among the sections. Throws the coded error of a
+ * filter that broke.
+ */
 export function buildPlainRequest(
   agent: AgentRuntime,
   state: AgentState,
@@ -68,7 +74,9 @@ export function buildPlainRequest(
 
 const NONE_HIDDEN: readonly HiddenTool[] = Object.freeze([]);
 
-/** The history, as far as the role's model may see it, with sections before and behind it, in the order that the role declares. */
+/**
+ * Returns the messages that the role's model may see, with the sections in their declared order.
+ */
 function buildRequestMessages(
   { sections: declared }: Pick<AgentRole, "sections">,
   history: readonly Message[],
@@ -90,9 +98,9 @@ function collectTrailingMessages(
   return declared.slice(at).flatMap(({ name }) => sections.get(name) ?? []);
 }
 
-// Which tools a request offers, and how the model may choose, for roles that say so.
+// Tools of a request, and tool choice.
 
-/** The tools that filters leave in this step; `Finish` is none of their business. */
+/** Returns the tools that filters leave in this step. `Finish` is never filtered. */
 function filterStepTools(agent: AgentRuntime, state: AgentState) {
   const { identity, role, tools } = agent;
   const { metadata } = agent.facts;
@@ -107,14 +115,18 @@ function filterStepTools(agent: AgentRuntime, state: AgentState) {
     remaining: { ...agent.account.remaining() },
     metadata,
   });
-  const { context } = agent.run; // The user's own: never frozen.
+  // The context belongs to the user and is never frozen.
+  const { context } = agent.run;
   const removed = findHiddenTools(role.toolFilters, names, Object.freeze({ ...facts, context }));
   if (removed.length > 0) agent.record({ type: "tools.filtered", removed }, position);
   const hidden = new Set(removed.map(({ toolName }) => toolName));
   return { tools: tools.specs.filter(({ name }) => !hidden.has(name)), hiddenTools: removed };
 }
 
-/** The role's choice of tools, as far as they are offered. What forces a call holds for one step: an agent must be able to end. */
+/**
+ * Returns the role's tool choice, limited to the offered tools. A forced call applies only to the
+ * first step, because an agent must be able to end.
+ */
 function resolveToolChoice(
   toolChoice: ToolChoice,
   { log }: AgentState,
@@ -130,9 +142,9 @@ function resolveToolChoice(
   return toolNames.length === 0 ? undefined : { toolNames };
 }
 
-// A request as hooks change a copy of it. A list that they leave invalid is mended, so that no model sees one (R97).
+// Requests that hooks changed. An invalid message list is repaired before it is sent.
 
-/** Returns a state if there is no request: the agent fails, or was asked to end. */
+/** Returns the request as changed by hooks, or a state if the agent fails or has to end. */
 export async function applyRequestHooks(
   agent: AgentRuntime,
   state: AgentState,
@@ -165,7 +177,8 @@ export async function applyRequestHooks(
     }
     ({ messages } = repaired);
   }
-  // Hooks may have put in what the model does not take, or taken out what was too much.
+  // Hooks may have added content that the model does not accept, or removed content that exceeded a
+  // limit.
   messages = toHistory(messages, agent.model);
   const attachedBytes = sumAttachedBytes(messages);
   const request = { ...plain.request, messages, ...omitUndefined({ temperature }) };
@@ -194,13 +207,13 @@ export function isOverflowing(
   return measureSeen(agent, sections)(seen, conversation.prefix) > maxInputTokens;
 }
 
-/** Returns the measure for a history among these sections. */
+/** Returns the token measure for a history among these sections. */
 export function measure(agent: AgentRuntime, sections?: SectionMessages): MeasureTokens {
   const tokensOf = measureSeen(agent, sections);
   return (history, prefix) => tokensOf(toHistory(history, agent.model), prefix);
 }
 
-/** Returns the measure for what the model may see of a history. */
+/** Returns the token measure for messages that are already in the form for the model. */
 function measureSeen(
   { role, model, tools, nativeOutputSchema: output }: AgentRuntime,
   sections: SectionMessages | undefined,

@@ -1,4 +1,5 @@
-// decide: continue if there is work, else end. Processors see the completed step, stop conditions are asked, stop hooks have a last word.
+// decide: completes the step, and continues if there is work, otherwise ends. Processors see the
+// completed step, stop conditions are checked, and stop hooks may veto the end.
 
 import { runProcessors } from "../../hooks/run-chain.ts";
 import { EspalierError } from "../../kernel/error.ts";
@@ -34,7 +35,10 @@ import {
 /** Times that stop hooks may make an execution continue. */
 const MAX_VETOES = 3;
 
-/** Completes the step and decides what follows: stop, continue, or ask for what is missing. */
+/**
+ * Completes the step and decides what follows: stop, continue, or repeat the request for missing
+ * parts.
+ */
 export async function decide(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const next = isRequestTooLong(state) ? state : await finishStep(agent, state);
   const outcome = decideStepOutcome(next.log, {
@@ -60,12 +64,12 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
       return reminded;
     }
     case "continue": {
-      // A text without the typed result that is due counts as a wait for subagents, and not as a miss.
+      // A text without the required typed result counts as a wait for subagents, not as a miss.
       const isWait = agent.role.hasOutput && next.log.steps.slice(-1).some(isTextAlone);
       const waiting = isWait ? recordWait(next) : next;
-      // An agent that continues gives another typed result.
+      // An agent that continues has to give its typed result again.
       const open = waiting.log.output === undefined ? waiting : recordOutput(waiting, {});
-      // It waits for its subagents before its next step if there is nothing else to do.
+      // Without other work the agent waits for its subagents before its next step.
       const isIdle = outcome.work.every((one) => one === "subagents");
       const continued = isIdle ? awaitSubagents(open) : open;
       recordContinuation(agent, continued, outcome);
@@ -75,8 +79,8 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
 }
 
 /**
- * Completes the step, and lets processors and conditions see it. A closing step raises `step_limit`, so that
- * the agent ends `stopped`, also with a valid answer.
+ * Completes the step, and runs processors and stop conditions. The last allowed step raises
+ * `step_limit`, so that the agent ends as `stopped` even with a valid answer.
  */
 async function finishStep(agent: AgentRuntime, given: AgentState): Promise<AgentState> {
   const state = agent.role.hasOutput ? takeTextResult(agent, given) : given;
@@ -94,7 +98,7 @@ async function finishStep(agent: AgentRuntime, given: AgentState): Promise<Agent
   return agent.role.stopWhen.length === 0 ? seen : await askConditions(agent, seen);
 }
 
-/** Takes the text of a reply without calls for the typed result, if it is one. */
+/** Records the text of a reply without calls as the typed result, if it is valid. */
 function takeTextResult(agent: AgentRuntime, state: AgentState): AgentState {
   const { step } = state;
   const { output } = agent.role;
@@ -102,13 +106,15 @@ function takeTextResult(agent: AgentRuntime, state: AgentState): AgentState {
   const { text, toolCalls } = step.reply.message;
   if (toolCalls.length > 0) return state;
   const own = parseTextResult(agent, text);
-  // A provider may pause a turn within its JSON.
+  // A provider may pause a turn in the middle of its JSON.
   const turn = own?.type === "valid" ? text : getLastText(state);
   const result = turn === text ? own : parseTextResult(agent, turn);
   return result?.type === "valid" ? recordOutput(state, createParsedOutput(output, result)) : state;
 }
 
-/** Makes the history shorter after the model refused it as too long; with nothing to leave out, that is an error. */
+/**
+ * Shortens the history after the model refused it as too long. Fails if there is nothing to remove.
+ */
 async function shortenHistory(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { compact } = await import("./compact.ts");
   const shorter = await compact(agent, state);
@@ -119,7 +125,7 @@ async function shortenHistory(agent: AgentRuntime, state: AgentState): Promise<A
     : shorter;
 }
 
-/** Stop hooks have had their say as often as they may, and are not asked about this answer. */
+/** The signal of an answer after stop hooks have used all their continuations. */
 const OVERRULED: StopSignal = deepFreeze({
   source: "loop",
   reason: {
@@ -129,7 +135,7 @@ const OVERRULED: StopSignal = deepFreeze({
   },
 });
 
-/** A pass without a step has a signal to say why. If not, something is broken, and the loop would never end. */
+/** Fails if a round took no step and has no signal, because such a loop would never end. */
 function failIfStalled(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.log.signals.length > 0) return state;
   const message =
@@ -137,7 +143,7 @@ function failIfStalled(agent: AgentRuntime, state: AgentState): AgentState {
   return fail(agent, state, new EspalierError({ code: "internal_error", message }));
 }
 
-/** True for a step that an error or a stop ended before all was done that its reply asked for. */
+/** True for a step that an error or a stop ended before all its calls were executed. */
 function isInterruptedStep({ error, tools }: StepRecord): boolean {
   return (
     error !== undefined ||
@@ -147,7 +153,10 @@ function isInterruptedStep({ error, tools }: StepRecord): boolean {
   );
 }
 
-/** Lets the processors see the step, one after the other; the first that breaks fails the execution, and the step stays. */
+/**
+ * Runs the processors one after the other. The first that throws fails the execution. The step
+ * remains complete.
+ */
 async function runStepProcessors(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { processors } = agent.hooks;
   const step = state.log.steps.at(-1);
@@ -160,8 +169,9 @@ async function runStepProcessors(agent: AgentRuntime, state: AgentState): Promis
 }
 
 /**
- * An answer may be vetoed, a bounded number of times; a limit, an error, a condition or a cancel never. Overshoots are listed
- * before the signal, in order of arrival: the replies came first. `settle` lists those of subagents that end later.
+ * Raises the stop signal, unless a stop hook vetoes an answer. Limits, errors, conditions and
+ * cancellation cannot be vetoed. Overshoots precede the signal, because the replies came first.
+ * `settle` lists the overshoots of subagents that end later.
  */
 async function stop(
   agent: AgentRuntime,
@@ -193,7 +203,7 @@ async function stop(
   return vetoed;
 }
 
-/** Tells the model what is missing, where it would not know. */
+/** Adds a notice that tells the model why its result is missing or invalid. */
 function remind(agent: AgentRuntime, state: AgentState): AgentState {
   const isTextOnly = state.log.uselessReplies === 0 && agent.role.hasOutput;
   if (!isTextOnly) return state;
@@ -220,7 +230,10 @@ function createNotice(text: string): Message {
   return { role: "user", text, origin: "notice" };
 }
 
-/** Records the outcome of the step, and what asks for another one. That nothing further starts is said once, at the end of the execution. */
+/**
+ * Records the decision and the work that requires another step. The decision to stop is recorded
+ * once, at the end of the execution.
+ */
 function recordContinuation(
   agent: AgentRuntime,
   state: AgentState,

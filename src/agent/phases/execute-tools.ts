@@ -1,6 +1,7 @@
-// The phases of the calls of a reply. evaluate: are they still within the limits? Asked before any tool runs (R19).
-// execute: rewrites, checks, charges and runs the calls, in parallel; a sequential tool runs alone. A call that waits
-// for an answer from outside is put off. applyToolResults: adds the results to the history.
+// The phases for the calls of a reply. evaluate checks the limits before any tool runs. execute
+// rewrites, checks, charges and runs the calls, in parallel, except that a sequential tool runs
+// alone. A call that waits for an answer from outside is deferred. applyToolResults adds the
+// results to the history.
 
 import { findCancelReason, addAbortHandler, CancelSignal } from "../../kernel/cancel.ts";
 import { classifyErrorBudgetUse, hasFailures } from "../../policies/failure-counts.ts";
@@ -22,9 +23,10 @@ import { rewriteCalls } from "./rewrite-calls.ts";
 import { summarizeResults } from "./summarize-results.ts";
 
 /**
- * A reply that wants nothing further is never stopped by a limit here: it is the answer, as a text or as a typed result. In a
- * closing step (`wrapUp`) the agent stops after its answer all the same: see `decide`. A reply
- * that was let through before a pause is not evaluated again.
+ * Checks the limits before the calls of a reply. A reply whose only call is `Finish`, or that has
+ * none, is never stopped by a limit, because it is the answer. In the last step announced by
+ * `wrapUp` the agent stops after its answer all the same: see `decide`. Calls that were accepted
+ * before a pause are not checked again.
  */
 export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
   const step = getOpenStep(state);
@@ -35,13 +37,16 @@ export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
   );
   if (pending.length === 0) return state;
   if (step.lastStep !== undefined) return addSignal(agent, state, toLastStepSignal(step.lastStep));
-  // A reply that was let through before the process died is not evaluated again.
+  // Calls that were accepted before the process died are not checked again.
   if (agent.persistence?.inFlight?.isUnderWay === true) return state;
   const refusal = agent.account.exhaustedForReply();
   return refusal === undefined ? state : addSignal(agent, state, toBudgetSignal(refusal));
 }
 
-/** One batch after the other; calls of a batch run at once. What a call waits for, those of later batches wait for, too. */
+/**
+ * Runs the batches one after the other, and the calls of a batch at once. If a call is deferred,
+ * later batches wait too.
+ */
 export async function executeTools(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   let next = state;
   let failures: readonly ErrorRecord[] = [];
@@ -51,20 +56,22 @@ export async function executeTools(agent: AgentRuntime, state: AgentState): Prom
   for (const calls of splitBatches(agent, getPendingCalls(state))) {
     const batch = { calls, skip };
     ({ state: next, failures, isOver, skip } = await runBatch(agent, next, reply, batch));
-    // The agent fails or stops, or a call is put off: nothing further begins, and the loop gets the reason.
+    // The agent fails or stops, or a call is deferred. Nothing further begins, and the loop reads
+    // the reason.
     if (isOver || agent.hasStopRequest || getOpenStep(next).deferrals.length > 0) break;
   }
   reply.release();
   const dismissing = agent.persistence?.dismissOrphans();
   if (dismissing !== undefined) await dismissing;
-  // applyToolResults, which raises failure signals, is skipped if calls are left: completeStep answers those, and raises none.
+  // applyToolResults, which raises failure signals, does not run if calls remain. completeStep
+  // settles them but raises no signals.
   const isLeft = isOver && failures.length === 0 && getPendingCalls(next).length > 0;
   if (isLeft) next = raiseFailures(agent, next, { before: next, ...getOpenStep(next) });
   for (const failure of failures) next = failWith(agent, next, failure);
   return next;
 }
 
-/** The calls in order, cut at every sequential tool. */
+/** Returns the calls in order, split at every sequential tool. */
 function splitBatches(
   { tools }: AgentRuntime,
   calls: readonly ToolCall[],
@@ -81,7 +88,10 @@ function splitBatches(
   return batches;
 }
 
-/** Calls are charged in call order before any of them starts, so that parallel children cannot take an admitted call's place. */
+/**
+ * Runs a batch. All calls are charged in order before the first one starts, so that parallel
+ * children cannot use up the budget of an admitted call.
+ */
 async function runBatch(
   agent: AgentRuntime,
   state: AgentState,
@@ -95,7 +105,7 @@ async function runBatch(
   const isFailing = broken.length > 0;
   const skip = skipped ?? agent.mailbox?.takeSkip();
   const known: ExecutedCall[] = [];
-  // Reads `plan`, which is there: a call ends only once it is made, below.
+  // `plan` is always assigned by then, because calls only start below.
   const onEnd = (end: CallEnd): void => {
     if (end.type !== "executed") return;
     known.push(end);
@@ -135,7 +145,7 @@ async function runBatch(
   };
 }
 
-/** Emits the results that were to be summarised, as they are now: summarised, or cut. */
+/** Emits the results that were to be summarised: the summaries, or shortened texts. */
 function emitLongResults(
   agent: AgentRuntime,
   { stepId, number: stepNumber }: OpenStep,
@@ -150,15 +160,16 @@ function emitLongResults(
 
 const NONE: readonly never[] = Object.freeze([]);
 
-/** True for a call that counts against the agent. Only such a call can end its reply. */
+/** True for a call that counts as a failure of the agent. Only such a call can end its reply. */
 function countsAsFailure({ failure, execution }: ExecutedCall): boolean {
   if (failure !== undefined) return true;
   return execution.type !== "succeeded" && classifyErrorBudgetUse(execution) !== "nothing";
 }
 
 /**
- * True once the outcome of some calls makes the other calls of the reply useless: the agent fails, or stops because its error budget is
- * spent or its policy does not allow such a failure. A call that has not ended may still succeed, and end a row of errors.
+ * True if the results so far make the other calls of the reply useless: the agent fails, or stops
+ * because its error budget is spent or its policy forbids the failure. Calls in progress count as
+ * successes, because they may still end a series of errors.
  */
 function isReplyOver(
   { role: { errorBudget: budget, errorPolicy: policy } }: AgentRuntime,
@@ -180,11 +191,14 @@ function createSucceededExecution(call: ToolCall): ToolExecution {
   return { call, type: "succeeded", text: "", startedAtMs: 0, endedAtMs: 0 };
 }
 
-/** The end of the calls of one reply. */
+/** Ends the calls of a reply. */
 interface ReplyEnd {
-  /** Aborted when the agent must end, when it is to stop, and when one of the calls leaves nothing to do for the others. */
+  /** Aborted when the agent must end or stop, and when one call makes the others useless. */
   readonly signal: CancelSignal;
-  /** Ends the calls: no further one begins, those under way are aborted, and their subagents are cancelled. */
+  /**
+   * Ends the calls: no further call begins, active calls are aborted, and their subagents are
+   * cancelled.
+   */
   readonly end: () => void;
   /** Removes the listener on the agent's `noStartSignal`. */
   readonly release: () => void;
@@ -196,7 +210,7 @@ function linkReply(agent: AgentRuntime, stepId: StepId): ReplyEnd {
   const end = (): void => {
     if (signal.aborted) return;
     const { agentId, agentPath } = identity;
-    // Where the agent itself must end, that has reached the subagents already.
+    // If the agent itself must end, the cancellation has already reached the subagents.
     const cancelled = findCancelReason(noStartSignal);
     const message = `${agentPath} stops.`;
     signal.abort(cancelled ?? { type: "stopped", message, agentId });
@@ -208,8 +222,8 @@ function linkReply(agent: AgentRuntime, stepId: StepId): ReplyEnd {
 }
 
 /**
- * Called once every call of the reply has its result. What the calls make the execution stop for becomes a
- * signal here: a limit that refused one, or failures beyond the error budget, unless the result was already given.
+ * Adds the results once every call of the reply has one. Raises signals for a limit that refused a
+ * call, and for failures beyond the error budget unless the typed result was already given.
  */
 export function applyToolResults(agent: AgentRuntime, state: AgentState): AgentState {
   const { step } = state;
@@ -220,7 +234,10 @@ export function applyToolResults(agent: AgentRuntime, state: AgentState): AgentS
   return isCounted ? raiseFailures(agent, limited, { before: state, executions }) : limited;
 }
 
-/** Raises what calls of the step make the execution stop for. `before`: the state in which they are not counted yet. */
+/**
+ * Raises signals for failures beyond the error budget. `before` is the state before these failures
+ * are counted.
+ */
 function raiseFailures(
   agent: AgentRuntime,
   state: AgentState,

@@ -1,4 +1,4 @@
-// infer: one model call through its effect, and the settlement of its lease.
+// infer: makes the model call of a step, and settles its lease.
 
 import { omitUndefined } from "../../kernel/json.ts";
 import { measurePrefix } from "../../model/count-tokens.ts";
@@ -18,7 +18,9 @@ import { formatContent } from "../../protocol/message-content.ts";
 import { fitParts, renamePartCalls } from "../../protocol/reply-message.ts";
 import { addMail } from "./make-ready.ts";
 
-/** Requests of a step that may be too long for the model before that is an error. */
+/**
+ * Overflows of a step after which the history is still shortened. A further overflow is an error.
+ */
 const MAX_OVERFLOWS = 1;
 
 /** Makes the call, and records its outcome in the state. */
@@ -52,7 +54,10 @@ export async function infer(
   }
 }
 
-/** Adds the messages that the call shows to the history, and tells their senders, since its step begins. */
+/**
+ * Adds the messages that the call contains to the history and notifies their senders, because the
+ * step begins.
+ */
 function deliverMail(
   agent: AgentRuntime,
   state: AgentState,
@@ -98,16 +103,20 @@ function takeReply(
   return answered;
 }
 
-/** A history that is too long for the model can be made shorter, if the role allows it and that has not been tried in vain. */
+/**
+ * True if the error is a context overflow and the history may be shortened: the role allows it, and
+ * it has not been tried in this step.
+ */
 function canCompact({ role }: AgentRuntime, { log }: AgentState, error: ErrorRecord): boolean {
   const isOverflow = error.code === "model_context_overflow";
   const isAllowed = role.compaction !== undefined && role.compaction.strategy !== "error";
   return isOverflow && isAllowed && log.overflows < MAX_OVERFLOWS;
 }
 
-// What some models and servers get wrong in a reply with calls, set right before anything looks at it.
+// Repairs of common mistakes of models and servers in replies with calls, before any other code
+// reads the reply.
 
-/** Some models repeat the arguments of a call as their text: that is no text for a reader. */
+/** Removes a text that only repeats the arguments of a call, as some models write it. */
 function removeLeakedText(
   agent: AgentRuntime,
   message: AssistantMessage,
@@ -124,7 +133,10 @@ function removeLeakedText(
   return fitParts({ ...message, text: "" }, message);
 }
 
-/** Some servers give several calls of a reply one id: each later one gets an id by its place, so that results find their call (L3). */
+/**
+ * Gives calls with duplicate ids unique ones, so that results find their call (L3). Some servers
+ * use one id for several calls of a reply.
+ */
 function assignCallIds(message: AssistantMessage, stepId: StepId): AssistantMessage {
   const { toolCalls } = message;
   const ids = toolCalls.map((call) => call.callId);

@@ -1,5 +1,6 @@
-// What goes before the request of a step, where there is any: the task is taken in by hooks, a session's history is cut, subtasks are worked
-// off, subagents are waited for, sections are made, a history that outgrew its window is compacted.
+// Optional work before the request of a step: hooks see the task, a session's history is shortened,
+// subtasks run, subagents are awaited, sections are created, and a history that is too long is
+// compacted.
 
 import { omitUndefined } from "../../kernel/json.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
@@ -21,7 +22,7 @@ import type { AgentId } from "../../protocol/ids.ts";
 import type { MailboxMessage } from "../mailbox.ts";
 import { isOverflowing } from "./assemble-request.ts";
 
-/** Does what is due, until something holds the agent: then the state says so. */
+/** Does the work that is due, until the state forbids a request. */
 export async function makeReady(agent: AgentRuntime, state: AgentState): Promise<ReadyState> {
   let next = state.log.isTaskHandled ? state : await takeTask(agent, state);
   if (mustNotCallModel(agent, next)) return { state: next };
@@ -43,9 +44,10 @@ export async function makeReady(agent: AgentRuntime, state: AgentState): Promise
   return { ...made, state: await compact(agent, made.state, made.sections) };
 }
 
-// The beginning of an execution: hooks see the task before anything is spent, and stop conditions are asked for the first time (R5).
+// The beginning of an execution. Hooks see the task before any budget is spent, and stop conditions
+// are checked for the first time.
 
-/** Puts the task into the history, as hooks of the root changed it; a refused one leaves no trace there. */
+/** Adds the task to the history, as changed by hooks of the root. A refused task is not added. */
 async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { identity, role, taskText } = agent;
   const { task, metadata } = agent.facts;
@@ -76,27 +78,31 @@ async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentSt
   return await askConditions(agent, addTask(state, said));
 }
 
-/** Marks the task as handled, with nothing of it in the history. */
+/** Marks the task as handled without adding it to the history. */
 function dropTask(state: AgentState): AgentState {
   return recordTask(state, []);
 }
 
-// Waiting for subagents in the background: an agent that has answered reads what they say before it ends (X9).
+// Waiting for background subagents. An agent that has answered reads their reports before it ends.
 
-/** Waits until they have settled, a message comes, or the agent must end. Paused if one of them is and there is nothing to read. */
+/**
+ * Waits until the subagents have settled, a message arrives, or the agent must end. Pauses if a
+ * subagent is paused and there is nothing to read.
+ */
 async function waitForSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { supervisor } = agent.run;
   const { background } = state.log;
   await waitForNews(agent, background);
   const hasMessages = (): boolean => agent.mailbox?.hasMessages === true;
-  // Unlike `hasStopRequest`, while the agent catches up after a crash, too: such a request has ended the wait.
+  // Checked directly instead of by `hasStopRequest`, which is false while the agent catches up
+  // after a crash: a pending request has ended the wait.
   if (hasMessages() || agent.stopRequests.length > 0 || agent.isEnding) return state;
   const isPaused = agent.children.some(
     ({ identity, settled }) =>
       settled?.status === "paused" && background.includes(identity.agentId),
   );
   if (isPaused) return pauseForSubagents(agent, state);
-  // A call has taken their results and did not hand them on.
+  // A call took their results and did not return them to the agent.
   supervisor.reactivate(agent, background);
   if (hasMessages()) return state;
   const message =
@@ -104,7 +110,7 @@ async function waitForSubagents(agent: AgentRuntime, state: AgentState): Promise
   return fail(agent, state, new EspalierError({ code: "internal_error", message }));
 }
 
-/** Waits until these subagents settle, or until a message of another comes or the agent must end. */
+/** Waits until these subagents settle, another message arrives, or the agent must end. */
 async function waitForNews(agent: AgentRuntime, childIds: readonly AgentId[]): Promise<void> {
   const { noStartSignal } = agent;
   const settled = agent.backgroundSettled(childIds);
@@ -120,10 +126,10 @@ async function waitForNews(agent: AgentRuntime, childIds: readonly AgentId[]): P
   forget();
 }
 
-// Messages to the agent, from outside or out of the background, go into its history with the model call that shows them
-// (X10, X23).
+// Messages to the agent, from outside or from background subagents, enter its history with the
+// first model call that contains them.
 
-/** Returns the state as it is once the model call that shows the messages is made. */
+/** Returns the state that will result from a model call with these messages. */
 export function addMail(state: AgentState, mail: readonly MailboxMessage[]): AgentState {
   const messages = mail.map(createMailMessage);
   const reportedAgentIds = mail.flatMap(({ reportOf }) => reportOf ?? []);

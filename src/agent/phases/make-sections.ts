@@ -1,4 +1,4 @@
-// The sections that a role adds to its requests: made when they are due, each by one effect, all of them at once (R93, R94).
+// Creates the texts of a role's sections when they are due: all at once, each by one effect.
 
 import { runUntilTimeout } from "../../kernel/cancel.ts";
 import { describeReceived } from "../../kernel/check.ts";
@@ -14,17 +14,23 @@ import { getStepPosition, type AgentState, type MadeSection } from "../agent-sta
 import type { PlacedSection, RequestSection, SectionContext } from "../request-sections.ts";
 import { recordSections } from "../transition.ts";
 
-/** What the sections of a role say in one request, by name; those with nothing to say, and those in the history, are not in it. */
+/**
+ * Messages of the sections in one request, by name. Sections without a text, and sections in the
+ * history, are absent.
+ */
 export type SectionMessages = ReadonlyMap<string, Message>;
 
 /** The state before a request is built, with the sections that the request adds. */
 export interface ReadyState {
   readonly state: AgentState;
-  /** `undefined` if nothing is added to the request. */
+  /** `undefined` if the request adds no sections. */
   readonly sections?: SectionMessages;
 }
 
-/** Makes what is due: `step` sections every time, the others once in an execution. One that breaks fails the agent. */
+/**
+ * Creates the due sections: `step` sections each time, the others once per execution. A section
+ * that throws fails the agent.
+ */
 export async function createSections(agent: AgentRuntime, state: AgentState): Promise<ReadyState> {
   const { sections } = agent.role;
   const earlier = state.log.sections ?? [];
@@ -56,10 +62,12 @@ export async function createSections(agent: AgentRuntime, state: AgentState): Pr
   return { state: next, sections: new Map(createSectionMessages(sent, all)) };
 }
 
-/** The texts of sections, by name. */
+/** Texts of sections, by name. */
 type Texts = ReadonlyMap<string, string | undefined>;
 
-/** Records sections that are made once for an execution: as such, or as messages of the history. */
+/**
+ * Records sections that are created once per execution, in the log or as messages of the history.
+ */
 function keepSections(state: AgentState, made: readonly PlacedSection[], texts: Texts): AgentState {
   const sections = made.map(({ name, lifetime }): MadeSection => {
     const text = lifetime === "persistent" ? undefined : texts.get(name);
@@ -70,7 +78,7 @@ function keepSections(state: AgentState, made: readonly PlacedSection[], texts: 
   return recordSections(state, [...(state.log.sections ?? []), ...sections], messages);
 }
 
-/** The messages of sections that have something to say, by name. */
+/** Returns the messages of the sections that have a text, by name. */
 function createSectionMessages(
   sections: readonly PlacedSection[],
   texts: Texts,

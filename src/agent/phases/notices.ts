@@ -1,4 +1,5 @@
-// Notices at the end of one request: that the step is its last, and what is left of the budget. Neither is kept in the history.
+// Notices at the end of a request: that the step is the last, and the remaining budget. They are
+// not stored in the history.
 
 import { deepFreeze } from "../../kernel/json.ts";
 import { estimateMessageTokens } from "../../model/count-tokens.ts";
@@ -16,7 +17,7 @@ import { computeRemainingAtStep } from "../make-step-context.ts";
 /** Texts by section. */
 export type Notices = { readonly [Name in BuiltInSection]?: string | undefined };
 
-/** The notices that the model would get now. */
+/** Returns the notices for a request at this moment. */
 export function planNotices(agent: AgentRuntime, state: AgentState): Notices {
   const { role, account } = agent;
   const remaining = (): Remaining => computeRemainingAtStep(state, account.remaining());
@@ -42,7 +43,10 @@ const WRAP_UP = {
     "This is your last step: you cannot use tools any more. Give your result now, with what you have.",
 };
 
-/** The request with its notices, now that its call is paid for. `planned`: those that it would have had before. */
+/**
+ * Returns the request with its notices, after its lease was granted. `planned` are the notices
+ * computed before the lease.
+ */
 export function addNotices(
   { role, account, model }: AgentRuntime,
   state: AgentState,
@@ -71,8 +75,9 @@ export function addNotices(
 }
 
 /**
- * The request of the last step that the budget allows: the model can do nothing but finish. All tools stay listed where the model
- * obeys a choice, so that the provider's cache holds.
+ * Returns the request of the last step that the budget allows, in which the model can only finish.
+ * If the model obeys a tool choice, all tools stay listed, so that the provider's cache remains
+ * valid.
  */
 function createClosingRequest({ supportsToolChoice }: Model, request: ModelRequest): ModelRequest {
   const { toolChoice: _choice, ...rest } = request;
@@ -83,7 +88,10 @@ function createClosingRequest({ supportsToolChoice }: Model, request: ModelReque
   return Object.freeze({ ...rest, toolChoice });
 }
 
-/** The line that says what is left of the budget, for roles that show it; undefined: nothing is limited. */
+/**
+ * Returns the line about the remaining budget, for roles that show it. `undefined` if nothing is
+ * limited.
+ */
 function createBudgetNotice(
   { showBudget }: AgentRole,
   remaining: () => Remaining,
@@ -91,10 +99,13 @@ function createBudgetNotice(
   return showBudget ? formatBudgetLine(remaining()) : undefined;
 }
 
-/** A line may grow a little while its request waits for its lease: $0.01 becomes $0.0099. */
+/**
+ * Additional tokens for a line that grows while its request waits for a lease, such as from $0.01
+ * to $0.0099.
+ */
 const LINE_SLACK_TOKENS = 2;
 
-/** Tokens that the notices may add to a request. */
+/** Returns the maximum number of tokens that the notices add to a request. */
 export function estimateNoticeTokens({ wrapUp, budget }: Notices): number {
   const line = budget === undefined ? 0 : estimateMessageTokens(budget) + LINE_SLACK_TOKENS;
   return line + (wrapUp === undefined ? 0 : estimateMessageTokens(wrapUp));

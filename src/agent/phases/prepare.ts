@@ -25,15 +25,19 @@ import { makeReady, addMail } from "./make-ready.ts";
 import type { ReadyState } from "./make-sections.ts";
 import { planNotices, estimateNoticeTokens, addNotices } from "./notices.ts";
 
-/** Builds the request of the next step and reserves its budget. No call: the step must not start. */
+/**
+ * Builds the request of the next step and reserves its budget. Returns no call if the step must not
+ * start.
+ */
 export async function prepare(agent: AgentRuntime, state: AgentState): Promise<Prepared> {
-  // Awaited in any case: agents that are started together all begin before the first of them asks for its lease.
+  // Always awaited, so that agents that start together all begin before the first one requests its
+  // lease.
   const ready: ReadyState = await (isReady(agent, state)
     ? { state: state.log.isTaskHandled ? state : addTask(state, agent.facts.task) }
     : makeReady(agent, state));
   if (mustNotCallModel(agent, ready.state) || ready.state.log.subtasks.length > 0)
     return { state: ready.state, call: undefined };
-  // A step that was open when its process died makes the same request again: no new mail enters.
+  // A step that was open when its process died repeats its request without new messages.
   const isRecorded = ready.state.step !== undefined && !isRetryAfterOverflow(ready.state);
   const mail = (isRecorded ? undefined : agent.mailbox?.unread) ?? NO_MAIL;
   const shown = mail.length === 0 ? ready.state : addMail(ready.state, mail);
@@ -41,7 +45,7 @@ export async function prepare(agent: AgentRuntime, state: AgentState): Promise<P
   try {
     assembled = buildPlainRequest(agent, shown, ready.sections);
   } catch (cause) {
-    // A filter that breaks fails the agent, and what the phase has done so far stays.
+    // A filter that throws fails the agent. The earlier work of the phase is kept.
     return { state: fail(agent, ready.state, cause), call: undefined };
   }
   if (agent.hooks.points.has("beforeModel"))
@@ -52,7 +56,7 @@ export async function prepare(agent: AgentRuntime, state: AgentState): Promise<P
 
 const NO_MAIL: readonly MailboxMessage[] = Object.freeze([]);
 
-/** True if nothing has to be done before the request but to put the task into the history. */
+/** True if the request needs no preparation except adding the task to the history. */
 function isReady({ role, hooks, identity, retention }: AgentRuntime, { log }: AgentState): boolean {
   const isAsked =
     role.stopWhen.length > 0 || (identity.depth === 0 && hooks.points.has("userInput"));
@@ -65,7 +69,10 @@ function isReady({ role, hooks, identity, retention }: AgentRuntime, { log }: Ag
   );
 }
 
-/** A request that would start over a limit is never sent; the refusal says which limit, whose, and where it stands. */
+/**
+ * Reserves the budget of a request. A request that exceeds a limit is not sent, and the signal
+ * contains the limit, its account and the current usage.
+ */
 async function reserveCall(
   agent: AgentRuntime,
   state: AgentState,

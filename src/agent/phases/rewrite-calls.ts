@@ -1,4 +1,5 @@
-// The hooks before tool calls: they may change the arguments of a call, or deny it, before anything looks at it (C44).
+// Runs the hooks before tool calls. They may change the arguments of a call or deny it, before
+// other code reads the call.
 
 import type { CallId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
@@ -10,12 +11,12 @@ import type { AgentRuntime } from "../agent-runtime.ts";
 import { isWholeReply, type OpenStep } from "../agent-state.ts";
 import { askHooks, recordHooks, type HookQuestion } from "../consult.ts";
 
-/** What the hooks before a call made of it. */
+/** A call after its hooks. */
 export interface HookedCall {
   readonly argumentsText: string;
   /** As `BoundCall.unmended`. */
   readonly unmended?: RejectedCall | undefined;
-  /** What they came to, besides other arguments. */
+  /** The result of the hooks, apart from changed arguments. */
   readonly change:
     | { readonly type: "denied"; readonly reason: string; readonly by: string }
     | { readonly type: "failed"; readonly error: ErrorRecord }
@@ -23,7 +24,10 @@ export interface HookedCall {
     | undefined;
 }
 
-/** Asks the hooks of all calls at once. Calls that were put off have been through it. */
+/**
+ * Runs the hooks of all calls at once, except calls that were deferred and have already passed
+ * them.
+ */
 export async function rewriteCalls(
   agent: AgentRuntime,
   step: OpenStep,
@@ -43,8 +47,8 @@ export async function rewriteCalls(
 }
 
 /**
- * Asks the hooks of a call, and returns how to record what they changed. `undefined` if there is no hook, or nothing to
- * ask about.
+ * Runs the hooks of a call, and returns a function that records their changes. `undefined` without
+ * hooks, or if the call cannot be passed to them.
  */
 async function rewriteCall(
   agent: AgentRuntime,
@@ -55,7 +59,8 @@ async function rewriteCall(
   const isHidden = step.hiddenTools.some((hidden) => hidden.toolName === toolName);
   const tool = isHidden ? undefined : agent.tools.find(toolName);
   const isPutOff = step.deferrals.some((deferral) => deferral.callId === callId);
-  // Hooks see arguments that are JSON, perhaps without a small slip. Others are shown to the model as they are.
+  // Hooks receive only arguments that are JSON, possibly after a small repair. The model gets other
+  // arguments back as errors.
   if (!isHooked || tool === undefined || isPutOff) return undefined;
   const parsed = parseArguments(tool, argumentsText, isWholeReply(step));
   if ("code" in parsed) return undefined;

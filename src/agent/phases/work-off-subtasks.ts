@@ -1,4 +1,5 @@
-// Queued subtasks: delegations that a tool asked for. They are worked off, in parallel, before the next model call (R13).
+// Runs queued subtasks, which are delegations requested by tools, in parallel before the next model
+// call.
 
 import { describeDelegation } from "../../tools/delegation-text.ts";
 import { formatContent } from "../../protocol/message-content.ts";
@@ -13,7 +14,10 @@ import { getStepPosition, type AgentState, type Subtask } from "../agent-state.t
 import { spawnWithHooks } from "../tool-calls/delegate.ts";
 import { addMessages, recordSubtasks } from "../transition.ts";
 
-/** Runs what is queued. The results come as messages, in the order of the queue, once all are there; what is paused stays queued. */
+/**
+ * Runs the queue. Once all results are known, they are added as messages in the order of the queue.
+ * Paused subtasks stay in the queue.
+ */
 export async function runQueuedSubtasks(
   agent: AgentRuntime,
   state: AgentState,
@@ -48,7 +52,10 @@ export async function runQueuedSubtasks(
   return addMessages(recordSubtasks(state, []), messages);
 }
 
-/** A delegation without a model call behind it; it counts as no effect of the agent, whose clock runs. Never rejects. */
+/**
+ * Runs a delegation that has no model call. It does not count as an effect of the agent, so that
+ * the agent's clock pauses while the subagent waits for an answer. Never rejects.
+ */
 async function runSubtask(
   agent: AgentRuntime,
   position: EffectPosition,

@@ -1,4 +1,4 @@
-// Questions as the approver is asked them: whether a call may run, and what a tool at work wants to know.
+// Asks the approver: whether a call may run, and questions of running tools.
 
 import {
   invoke,
@@ -23,7 +23,7 @@ import { redactSecrets } from "../../tools/redact-secrets.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { CallInProgress } from "./open-call.ts";
 
-/** Who or what decided a question. */
+/** The person or code that decided a question. */
 export type Decider = EventBody<"question.answered">["by"];
 
 /** The answer of an approver. Neither field is set if there was no answer, or not in time. */
@@ -33,13 +33,16 @@ export interface ApproverReply {
   readonly failure?: string | undefined;
 }
 
-/** Asks the approver, if there is one, until the answer is no longer needed: the call has to end, it would be late, or the run is to pause. */
+/**
+ * Asks the approver, if there is one, until the answer is not needed any more: the call has to end,
+ * its deadline passes, or the run was asked to pause.
+ */
 export async function askApprover(
   { agent, signal: ending }: { readonly agent: AgentRuntime; readonly signal: CancelSignal },
   question: Question,
   checks: {
     readonly problemWith: (answer: Answer) => string | undefined;
-    /** What becomes of a question without a usable answer, in the words of the warning. */
+    /** The consequence of an unusable answer, for the warning. */
     readonly otherwise: string;
   },
 ): Promise<ApproverReply> {
@@ -83,7 +86,7 @@ export async function askApprover(
   }
 }
 
-/** Throws for what is no answer. */
+/** Returns the parsed answer. Throws if it is invalid. */
 function parseApproverAnswer(given: unknown): Answer {
   const parsed = AnswerSchema().safeParse(given);
   if (parsed.success) return parsed.data;
@@ -93,7 +96,7 @@ function parseApproverAnswer(given: unknown): Answer {
   throw new TypeError(issues.join("; "));
 }
 
-/** What is wrong with an answer to this question; undefined: it fits. */
+/** Returns the problem of an answer to this question. `undefined` if it fits. */
 export function findAnswerProblem(answer: Answer, question: Question): string | undefined {
   if (answer.questionId !== question.questionId) return "it answers another question";
   if (answer.argumentsHash !== question.argumentsHash)
@@ -103,7 +106,7 @@ export function findAnswerProblem(answer: Answer, question: Question): string | 
   return undefined;
 }
 
-/** A question about a call, under an id that its place gives. */
+/** Creates a question about a call. Its id follows from the call's position. */
 export function createQuestion(
   { agent, toolName, position: { stepId, callId }, index }: CallInProgress,
   kind: Question["kind"],
@@ -128,7 +131,7 @@ export function createQuestion(
   };
 }
 
-/** Records the answer, and who gave it. */
+/** Records the answer and its author. */
 export function recordAnswer(
   call: CallInProgress,
   question: Question,

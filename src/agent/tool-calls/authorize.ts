@@ -1,6 +1,6 @@
-// May a call run? Guards, the check whether it needs an approval, and the watch for repeated calls give one decision:
-// deny beats ask beats allow, and a call is asked about once (C9, C12). Most calls may run at once: nothing has to be
-// asked about them (R74, X21). Questions are in questions.ts. Nothing here rejects.
+// Decides whether a call may run. Guards, the tool's approval check and the limit on repeated calls
+// give one decision: deny beats ask beats allow, and each call causes at most one question. Most
+// calls need no decision and run at once. Questions are in questions.ts. Nothing here rejects.
 
 import { isPromiseLike, runTimed, runUntilTimeout } from "../../kernel/cancel.ts";
 import { describeReceived } from "../../kernel/check.ts";
@@ -26,10 +26,10 @@ import { createToolContext } from "./call-context.ts";
 import type { CallInProgress } from "./open-call.ts";
 import { getUsedArguments } from "./parsed-call.ts";
 
-/** The decision of one guard, as events have it. */
+/** The decision of a guard, in the form of events. */
 type NamedAnswer = EventBody<"tool.guarded">["answers"][number];
 
-/** The answer of the watch for repeated calls. Without an approver such a call is denied, with an instruction. */
+/** The decision about a repeated call. Without an approver it is denied, with an instruction. */
 export type Repetition = NamedAnswer & { readonly answer: "ask" | "deny"; readonly reason: string };
 
 /** The decision on a call. */
@@ -40,10 +40,13 @@ export type Decision =
 
 const ALLOW: Decision = Object.freeze({ type: "allow" });
 
-/** A call about which guards are asked. */
+/** A call that guards may check. */
 type GuardableCall = Exclude<BoundCall, { readonly type: "rejected" | "finish" }>;
 
-/** Counts calls of function tools, one right after the other, and delegations of one task to one role, anywhere in the run. */
+/**
+ * Returns the decision about a call that exceeds a limit on repetition: consecutive identical calls
+ * of a function tool, or delegations of one task to one role anywhere in the run.
+ */
 export function findRepetition(call: CallInProgress, bound: OwnCall): Repetition | undefined {
   const { agent, toolName } = call;
   if (bound.type === "function") {
@@ -72,7 +75,10 @@ export function findRepetition(call: CallInProgress, bound: OwnCall): Repetition
   });
 }
 
-/** A repeated call waits for a person if there is one to ask, or if each call is to be asked about. */
+/**
+ * Returns `ask` if there is an approver, or if the limit of 0 requires a question for each call.
+ * Otherwise returns `deny`.
+ */
 function decideRepetition(
   { agent }: CallInProgress,
   guard: string,
@@ -85,7 +91,7 @@ function decideRepetition(
   return { guard, answer: "deny", reason: `${again} ${advice}` };
 }
 
-/** The decision on a call that is made for the first time. */
+/** Returns the decision on a new call. */
 export async function decideByGuards(
   call: CallInProgress,
   bound: GuardableCall,
@@ -104,8 +110,8 @@ export async function decideByGuards(
 }
 
 /**
- * The decision on a call that was approved before: guards, as they are now, and a hook (`denied`) can deny it still; that they want it
- * asked about is answered.
+ * Returns the decision on a call that was already approved. Current guards and a hook (`denied`)
+ * can still deny it. Their wish to ask is already fulfilled.
  */
 export async function decideAgain(
   call: CallInProgress,
@@ -116,12 +122,12 @@ export async function decideAgain(
   return guarded.type === "rejected" ? guarded : ALLOW;
 }
 
-/** A hook that denied the call, as one of the guards. */
+/** Returns the denial of a hook as the answer of a guard. */
 function collectHookDenials(denied: CallInProgress["denial"]): readonly NamedAnswer[] {
   return denied === undefined ? [] : [{ guard: denied.by, answer: "deny", reason: denied.reason }];
 }
 
-/** `others`: further answers: a hook denied the call, or the call repeats itself. */
+/** Asks the guards. `others` are further answers: a denial by a hook, or a repeated call. */
 async function askGuards(
   call: CallInProgress,
   bound: GuardableCall,
@@ -161,7 +167,10 @@ async function askGuards(
   return rejectDeniedCall(bound.tool, { by: winning.map(({ guard }) => guard).join(", "), reason });
 }
 
-/** A guard that breaks, takes too long or gives no answer has denied the call. */
+/**
+ * Returns the decision of a guard. A guard that throws, exceeds its time limit or returns no valid
+ * decision denies the call.
+ */
 async function askGuard(
   { agent, stepNumber, history, signal: callSignal }: CallInProgress,
   named: NamedGuard,
@@ -179,7 +188,7 @@ async function askGuard(
         signal,
       });
       const given: unknown = guard.check(guarded, context);
-      // Read before anything else runs: the same object may be the answer to the next call (R69).
+      // Read at once, because the guard may reuse the object for its next answer.
       return isPromiseLike(given)
         ? Promise.resolve(given).then((answer) => readAnswer(named, answer))
         : readAnswer(named, given);
@@ -199,7 +208,10 @@ async function askGuard(
   }
 }
 
-/** The answer that a guard gave, whatever it is. Looks at each part once: it may be an object with a life of its own. */
+/**
+ * Returns the decision in any value that a guard returned. Reads each property once, because
+ * getters may return different values.
+ */
 function readAnswer(named: NamedGuard, given: unknown): GuardDecision {
   try {
     if (isRecord(given)) {
@@ -214,7 +226,10 @@ function readAnswer(named: NamedGuard, given: unknown): GuardDecision {
   }
 }
 
-/** Warns its author as well: a guard that denies everything by mistake shows nowhere else. */
+/**
+ * Returns a denial and warns the author of the guard, because a guard that denies everything by
+ * mistake shows nowhere else.
+ */
 function denyInvalidAnswer({ name, guard }: NamedGuard, got: string): GuardDecision {
   const given = redactSecrets(got);
   warnOnce(
@@ -228,13 +243,14 @@ function denyGuarded(reason: string): GuardDecision {
   return { type: "deny", reason };
 }
 
-/** Whether the tool itself wants an approval, and why. A check that throws refuses the call. */
+/** Returns the decision of the tool's own approval check. A check that throws refuses the call. */
 async function checkToolApproval(call: CallInProgress, bound: GuardableCall): Promise<Decision> {
   if (bound.type !== "function") return ALLOW;
   const { tool, use } = bound;
   const needsApproval = use.needsApproval ?? call.settings.needsApproval;
   if (needsApproval === false) return ALLOW;
-  const asking: CallInProgress = { ...call, isClosed: true }; // What it requests on the side is dropped.
+  // Requests of the check, such as subtasks, are dropped.
+  const asking: CallInProgress = { ...call, isClosed: true };
   try {
     const given: unknown =
       typeof needsApproval === "function"
@@ -251,7 +267,7 @@ async function checkToolApproval(call: CallInProgress, bound: GuardableCall): Pr
   }
 }
 
-/** Why a call is asked about whose tool says no more than that it needs it. */
+/** Returns the reason for an approval that the tool requires without giving a reason. */
 export function describeApprovalNeed(toolName: string): string {
   return `${toolName} needs approval.`;
 }

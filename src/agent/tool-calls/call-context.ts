@@ -1,4 +1,5 @@
-// The context that a tool is given: what its code may know, and what it may request while its call runs.
+// Creates the context that a tool receives: facts about the call, and requests that the tool may
+// make while the call runs.
 
 import { CancelSignal, addAbortHandler } from "../../kernel/cancel.ts";
 import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
@@ -26,15 +27,15 @@ import {
 } from "./ask-approver.ts";
 import type { CallInProgress } from "./open-call.ts";
 
-/** Reports of one call that become events; more would be noise that costs. */
+/** Maximum number of progress reports of a call that are recorded as events. */
 const MOST_REPORTS = 1_000;
 
-/** Returns what the body of a tool may know and do. */
+/** Returns the context for the body of a tool. */
 export function createToolContext(call: CallInProgress): ToolContext {
   return createCallContext(call, { ask: (request: AskRequest) => askForTool(call, request) });
 }
 
-/** Returns the context of any tool, with these services besides. */
+/** Returns the context of any tool, with additional services. */
 export function createCallContext<Services extends object>(
   call: CallInProgress,
   services: Services,
@@ -90,7 +91,7 @@ export function spawnRequest(field: string, request: unknown): SpawnRequest {
   throw mismatch(field, "an object with role and task", request, advice);
 }
 
-/** Returns a checked copy: the question is recorded, and must not change any more. */
+/** Returns a checked copy, because the question is recorded and must not change later. */
 function askRequest(request: AskRequest): AskRequest {
   checkKeys("ask", request, ["reason", "arguments", "validate", "signal"]);
   const { reason, validate: check, signal } = request;
@@ -105,7 +106,7 @@ function askRequest(request: AskRequest): AskRequest {
     );
   if (check !== undefined && typeof check !== "function")
     throw mismatch("ask.validate", "a function", check, "Leave it out to accept any value.");
-  // oxlint-disable-next-line typescript/no-unnecessary-condition -- Users without types hand us anything.
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- Untyped callers pass anything.
   if (signal !== undefined && !(signal instanceof AbortSignal))
     throw mismatch(
       "ask.signal",
@@ -120,7 +121,10 @@ function askRequest(request: AskRequest): AskRequest {
   };
 }
 
-/** Asks the approver on behalf of a running tool. Rejects with `invalid_option` for an invalid request, and never otherwise. */
+/**
+ * Asks the approver on behalf of a running tool. Rejects only with `invalid_option`, for an invalid
+ * request.
+ */
 async function askForTool(call: CallInProgress, given: AskRequest): Promise<AskOutcome> {
   const request = askRequest(given);
   const signals = [call.signal, ...(request.signal === undefined ? [] : [request.signal])];
@@ -145,7 +149,7 @@ async function askForTool(call: CallInProgress, given: AskRequest): Promise<AskO
     recordAnswer(call, question, { answer: isAnswered ? "result" : "failure", by, ...reason });
     return outcome;
   };
-  // At once, so that no event of a call follows its end.
+  // Synchronously, so that no event of a call follows its end.
   const unlink = ending.onAbort(() => conclude("end", QUESTION_ENDED));
   const { answer, failure } = await askApprover({ agent, signal: ending }, question, {
     problemWith: (one) => findReplyProblem(one, question, request),
@@ -165,7 +169,10 @@ async function askForTool(call: CallInProgress, given: AskRequest): Promise<AskO
   }
 }
 
-/** A question of a tool is answered like a call that is executed elsewhere. To deny it is to decline. */
+/**
+ * Returns the problem of an answer to a tool's question. It is answered like an external call, and
+ * denying it declines it.
+ */
 function findReplyProblem(
   answer: Answer,
   question: Question,

@@ -1,4 +1,4 @@
-// What came of a tool call, as a value: a result, or a failure.
+// The outcome of a tool call as a value: a result or a failure.
 
 import type { EventBody } from "../../protocol/event.ts";
 import type { TimeSpan } from "../../protocol/step-timing.ts";
@@ -23,35 +23,41 @@ import { findErrorAttachments, findErrorSeverity } from "../../tools/tool-error.
 import { isToolTimeout } from "../../tools/tool-timeout.ts";
 import { serializeError } from "../error-record.ts";
 
-/** A subagent that is not started, as the event of its call says. */
+/** A refused spawn, in the form of the event of its call. */
 export type RefusedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;
 
-/** A part of a text, in UTF-16 code units; `end` is behind it. */
+/** A part of a text, in UTF-16 code units. `end` is exclusive. */
 export interface TextRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** The parts of an outcome that `ToolExecution` keeps, and what events and hooks need besides. */
+/**
+ * The parts of an outcome that `ToolExecution` stores, and the parts that only events and hooks
+ * need.
+ */
 interface OutcomeParts extends Omit<
   ToolExecution,
   "call" | "arguments" | "isRepaired" | "type" | "startedAtMs" | "endedAtMs"
 > {
-  /** The position of the tool's own words in the text of a failure. They alone are cut, like a result. */
+  /**
+   * The position of the tool's own words in the text of a failure. Only these are shortened, like a
+   * result.
+   */
   readonly words?: TextRange | undefined;
-  /** The number of characters shown of a text that was cut. `fullText` has all of it. */
+  /** The number of characters left of a shortened text. `fullText` is the whole text. */
   readonly shownCharacters?: number;
   /** The name of a typed error that the tool threw. */
   readonly errorName?: string | undefined;
   /** Usage of a delegated subtree. */
   readonly usage?: Usage;
-  /** Set when the execution fails with it: a hook broke, or the tool threw an abortive error. */
+  /** Set if the execution fails too: a hook broke, or the tool threw an abortive error. */
   readonly failure?: ErrorRecord;
-  /** How the time of its body was spent. Left out if it was the tool all the time. */
+  /** How the time of the body was spent. Absent if the tool took the whole time. */
   readonly spans?: readonly TimeSpan[];
   /** The reason for a denial, in the words of the person or code that denied it. */
   readonly reason?: string;
-  /** The subagent that it does not start. */
+  /** The subagent that the call does not start. */
   readonly spawn?: RefusedSpawn;
 }
 
@@ -69,29 +75,32 @@ export interface FailedOutcome extends OutcomeParts {
 /** The outcome of a tool call: a result, or a failure. */
 export type CallOutcome = SucceededOutcome | FailedOutcome;
 
-/** A delegation whose subagent is paused, with what it queued before. */
+/**
+ * A delegation whose subagent is paused, with the subtasks and subagents that the call added
+ * before.
+ */
 export type PausedChild = Extract<SpawnOutcome, { readonly type: "paused" }> &
   Pick<CallOutcome, "subtasks" | "startedAgentIds">;
 
-/** The answer to whether a call may run. */
+/** The permission of a call. */
 export type Permission =
   | {
       readonly type: "granted";
       readonly bound: OwnCall;
-      /** An approver or the caller was asked, and approved this very call. */
+      /** Set if an approver or the caller approved this exact call. */
       readonly isApproved?: true;
     }
-  /** `failure`: set when a hook broke. */
+  /** `failure` is set if a hook broke. */
   | (RejectedCall & { readonly failure?: ErrorRecord })
-  /** It cannot run now: no question was asked about it. */
+  /** The call cannot run at present, so no question was asked. */
   | { readonly type: "unrunnable"; readonly outcome: FailedOutcome }
   | { readonly type: "cancelled" }
   | Extract<CallEnd, { readonly type: "deferred" }>;
 
-/** What is known of a failure besides its code and its text. */
+/** The optional parts of a failure. */
 type OutcomeDetails = Partial<Omit<FailedOutcome, "type" | "errorCode">>;
 
-/** A failure by its code: how severe it is, and as what it counts, the table says. */
+/** Returns a failure. The table of failures determines its severity and type from the code. */
 export function failCall(
   code: ToolFailureCode,
   text: string,
@@ -101,14 +110,14 @@ export function failCall(
   return { type, text, errorCode: code, severity, ...more };
 }
 
-/** The tool's own words, with what is said around them. */
+/** The tool's own words, with the text around them. */
 interface Saying {
   readonly before: string;
   readonly words: string;
   readonly after?: string;
 }
 
-/** A failure in the tool's own words. */
+/** Returns a failure that contains the tool's own words. */
 export function createFailedOutcome(
   code: ToolFailureCode,
   { before, words, after = "" }: Saying,
@@ -124,7 +133,9 @@ export const CANCELLED = failCall(
   "Cancelled: the agent was stopped before this call had a result.",
 );
 
-/** A call that was under way when its process died, and that must not be made twice. */
+/**
+ * The outcome of a call that was in progress when its process died and that must not be repeated.
+ */
 export const INTERRUPTED = Object.freeze(
   failCall(
     "interrupted",
@@ -157,12 +168,15 @@ const HOOK_ERRORS: ReadonlySet<string> = new Set([
   "hook_timeout",
 ]);
 
-/** The outcome of a call that threw. What a wrap of it threw counts as thrown by it; any other hook that broke fails the execution, too. */
+/**
+ * Returns the outcome of a call that threw. An error thrown by a wrapper of the tool counts as
+ * thrown by the tool. Any other hook that broke also fails the execution.
+ */
 export function createThrownOutcome(toolName: string, thrown: unknown): CallOutcome {
   try {
     return classifyThrown(toolName, thrown);
   } catch {
-    // Something that throws when it is looked at.
+    // A getter of the thrown value threw.
     const words = redactSecrets(getErrorMessage(thrown));
     return createFailedOutcome("tool_error", { before: `${toolName} failed: `, words });
   }
@@ -189,14 +203,17 @@ function classifyThrown(toolName: string, thrown: unknown): CallOutcome {
     : createFailedOutcome("tool_error", saying, { errorName });
 }
 
-/** True for a hook of ours that broke, and not for what a tool gave the code of one. */
+/** True for a hook that broke. False for a tool error that uses a code of hook errors. */
 function isBrokenHook(cause: unknown): boolean {
   if (!EspalierError.is(cause) || !HOOK_ERRORS.has(cause.code)) return false;
   const { point } = cause.data;
   return point === "wrapToolCall" || point === "subagentStart";
 }
 
-/** What the model reads of an error: the tool, what kind of error it was, its message without secrets, and what to do instead. */
+/**
+ * Returns the text of an error for the model: the tool, the kind of error, its message without
+ * secrets, and advice.
+ */
 function buildFailureSaying(
   toolName: string,
   thrown: unknown,
@@ -217,7 +234,7 @@ function buildFailureSaying(
     : { before, words };
 }
 
-/** What a tool did that threw an error of this severity. */
+/** The verb for each severity, with the tool as its subject. */
 const HAPPENED: Readonly<Record<ToolErrorSeverity, string>> = {
   retryable: "asks for a corrected call",
   fatal: "failed permanently",
@@ -225,7 +242,7 @@ const HAPPENED: Readonly<Record<ToolErrorSeverity, string>> = {
   abortive: "failed",
 };
 
-/** The message of anything that was thrown: also of what is no error, but says what happened. */
+/** Returns the message of any thrown value, including objects that are not errors. */
 function readThrownMessage(thrown: unknown): string {
   if (thrown instanceof Error || !isRecord(thrown)) return getErrorMessage(thrown);
   const { message } = thrown;
@@ -234,7 +251,7 @@ function readThrownMessage(thrown: unknown): string {
 
 const KIND = /^[A-Za-z][\w.]{0,60}$/;
 
-/** The name of a typed error: plain ones, and what is no error, have none worth telling. */
+/** Returns the name of a typed error. `undefined` for a plain error and for other values. */
 function readErrorKind(thrown: unknown): string | undefined {
   if (EspalierError.is(thrown)) return thrown.code;
   if (!isError(thrown)) return undefined;
@@ -242,15 +259,15 @@ function readErrorKind(thrown: unknown): string | undefined {
   return name !== "Error" && KIND.test(name) ? name : undefined;
 }
 
-/** True for an error, also of another realm. */
+/** True for an error, including errors of other realms. */
 function isError(thrown: unknown): thrown is Error {
   return thrown instanceof Error || Object.prototype.toString.call(thrown) === "[object Error]";
 }
 
-/** Events and results hold no longer messages; the whole is in the step. */
+/** Maximum length of a message in events and results. The step has the whole text. */
 const LONGEST_MESSAGE = 4_000;
 
-/** An error of a tool as plain data, without secrets. */
+/** Returns an error of a tool as plain data, without secrets. */
 export function serializeToolError(thrown: unknown): ErrorRecord {
   const known = serializeError(thrown);
   const code = EspalierError.is(thrown) ? known.code : "tool_error";

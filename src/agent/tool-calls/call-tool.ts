@@ -1,5 +1,5 @@
-// One tool call: permission, body or delegation, record. The call was rewritten, checked and admitted before (C44).
-// Nothing here rejects: whatever goes wrong is a result that the model can read.
+// Runs one tool call: permission, body or delegation, record. The call was rewritten, checked and
+// admitted before. Nothing here rejects: every failure becomes a result for the model.
 
 import { awaitWithinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
 import { omitUndefined } from "../../kernel/json.ts";
@@ -36,7 +36,9 @@ import { toForbiddenOutcome, recordBegin, recordEnd, rejectUnbegun } from "./rec
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 
-/** Makes a call in this process. It waits without a slot for permission, and for its subagents. */
+/**
+ * Runs a call in this process. It holds no slot while it waits for permission or for its subagents.
+ */
 export function callTool(call: CallInProgress): Promise<CallEnd> {
   const { agent, bound, deferral } = call;
   const { persistence, run } = agent;
@@ -46,7 +48,7 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
     if (bound.type === "finish") return await recordEnd(call, TAKEN, recordBegin(call));
     if (bound.type === "external") return await callExternally(call, bound);
     if (bound.type === "delegation") {
-      // The throttle bounds the delegations that begin in one turn of the event loop.
+      // The throttle limits the delegations that begin in one turn of the event loop.
       const turn = run.settings.throttle.turn();
       if (turn !== undefined) await turn;
     }
@@ -54,7 +56,8 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
       persistence === undefined
         ? requestPermission(call, bound)
         : persistence.authorize(call, bound);
-    // Not awaited where nothing is asked: all calls of a reply are authorized before the first one begins.
+    // Not awaited if no question is asked, so that all calls of a reply are authorized before the
+    // first one begins.
     const permission = asked instanceof Promise ? await asked : asked;
     switch (permission.type) {
       case "deferred":
@@ -80,7 +83,7 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
 
 const TAKEN: CallOutcome = { type: "succeeded", text: "Your result was accepted." };
 
-/** Returns or requests the permission for a call. At once if nothing has to be asked. */
+/** Returns or requests the permission for a call. Synchronous if nothing has to be asked. */
 export function requestPermission(
   call: CallInProgress,
   bound: OwnCall,
@@ -97,7 +100,7 @@ export function requestPermission(
     typeof bound.use !== "function" &&
     bound.use.type === "spawn"
   ) {
-    // No approver is asked about a subagent that cannot be started as things stand (R137).
+    // A subagent that cannot be started at present is refused before an approver is asked.
     const { request } = bound.use;
     const delegated = createNextDelegation(call);
     const spawn = agent.run.supervisor.refuseSpawnEarly(agent, request, delegated, isReviewed);
@@ -111,7 +114,7 @@ export function requestPermission(
     : { type: "granted", bound };
 }
 
-/** Runs the function within a slot, which is given back once the end of the call is recorded. */
+/** Runs the function in a slot, which is released once the end of the call is recorded. */
 async function runTool(call: CallInProgress, bound: FunctionCall): Promise<CallEnd> {
   const { agent, signal } = call;
   const { clock, limiter } = agent.run;
@@ -157,7 +160,8 @@ async function runBody(call: CallInProgress, bound: FunctionCall): Promise<CallO
   const doneAtMs = clock.nowMs();
   const spans =
     timed === undefined ? toSpans("tool", startedAtMs, doneAtMs) : [...timed.hooks, ...timed.tool];
-  // A result that an agent which only stops got in time counts. What the abort made the tool throw does not.
+  // If the agent only stops, a result that arrived in time counts. An error caused by the abort
+  // does not.
   const hasResult = bounded.type === "returned" && !agent.cancelSignal.aborted;
   if (signal.aborted && !hasResult) return { ...CANCELLED, spans };
   const outcome = readBodyOutcome(toolName, bounded);
@@ -192,7 +196,7 @@ function readBodyOutcome(toolName: string, bounded: BoundedOutcome<unknown>): Ca
   }
 }
 
-/** Returns what the wrappers of a tool work with. */
+/** Returns the runtime for the wrappers of a tool. */
 function createToolRuntime(call: CallInProgress): ToolRuntime {
   const { agent, toolName } = call;
   const { run } = agent;
@@ -212,7 +216,10 @@ function createToolRuntime(call: CallInProgress): ToolRuntime {
 
 const TEXT_ONLY = { isTextOnly: true } as const;
 
-/** Returns the outcome of a call whose tool returned this. Throws whatever reading the result throws, and a `TypeError` for a value that is not JSON. */
+/**
+ * Returns the outcome of a call whose tool returned `result`. Throws any error that reading the
+ * result throws, and a `TypeError` for a value that is not JSON.
+ */
 export function createReturnedOutcome(result: unknown): CallOutcome {
   if (typeof result === "string") return { type: "succeeded", text: result };
   const known = readToolResult(result);

@@ -1,5 +1,5 @@
-// A delegation starts subagents and waits for them without a slot (S1). Its call ends after them,
-// except for subagents in the background, which only their parent has to outlive (T2).
+// Runs a delegation: starts subagents and waits for them without a slot (S1). Its call ends after
+// them, except for background subagents, which only their parent has to outlive (T2).
 
 import { awaitWithinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
 import { describeReceived, checkKeys, checkText } from "../../kernel/check.ts";
@@ -74,7 +74,7 @@ export async function delegate(
   return await awaitAndRecord(call, pending, begun, { subtasks, startedAgentIds });
 }
 
-/** Waits further for a subagent that was paused with the call. */
+/** Resumes a subagent that was paused with the call, and waits for it. */
 export async function resumeDelegation(
   call: CallInProgress,
   { childId, subtasks, startedAgentIds }: Extract<Deferral, { readonly type: "subagent" }>,
@@ -85,7 +85,10 @@ export async function resumeDelegation(
   return await awaitAndRecord(call, pending, begun, { subtasks, startedAgentIds });
 }
 
-/** Waits for a delegation, and records the end of its call, or that it waits for a paused subagent. */
+/**
+ * Waits for a delegation. Records the end of its call, or that the call waits for a paused
+ * subagent.
+ */
 async function awaitAndRecord(
   call: CallInProgress,
   pending: Promise<DelegationOutcome>,
@@ -106,7 +109,10 @@ async function awaitAndRecord(
     : await recordEnd(call, whole, begun);
 }
 
-/** The result of a delegation, once all its subagents have settled. Those that are paused and that it does not wait for are ended. */
+/**
+ * Returns the result of a delegation once all its subagents have settled. Ends paused subagents
+ * that the delegation does not wait for.
+ */
 async function findOutcome(
   { agent }: CallInProgress,
   toolName: string,
@@ -130,7 +136,7 @@ async function findOutcome(
   return outcome;
 }
 
-/** Lists subagents that a call has started, and that are paused or work in the background. */
+/** Lists subagents that a call has started and that are paused or work in the background. */
 function listChildren(
   children: readonly PromiseSettledResult<SpawnOutcome>[],
   type: "paused" | "started",
@@ -140,7 +146,10 @@ function listChildren(
   );
 }
 
-/** True for what the context gives, and for a refusal or an answer of the delegation's own. */
+/**
+ * True for an outcome returned by the context, and for a refusal or answer that the delegation
+ * created itself.
+ */
 function isOutcome(value: unknown): value is DelegationOutcome {
   if (!isRecord(value)) return false;
   const { type, result, refusal, childId } = value;
@@ -152,7 +161,10 @@ function isOutcome(value: unknown): value is DelegationOutcome {
   return type === "paused" && typeof childId === "string";
 }
 
-/** True if the call can start nothing further. One whose subagent ran when the process died adopts it, to end it. */
+/**
+ * True if the call can start nothing further. A call whose subagent was active when the process
+ * died still adopts that subagent, in order to end it.
+ */
 export function isTooLate({ agent, signal, position }: CallInProgress): boolean {
   return signal.aborted && agent.persistence?.inFlight?.hasChildOf(position.callId) !== true;
 }
@@ -169,14 +181,18 @@ function createDelegationContext(call: CallInProgress): DelegationContext {
   });
 }
 
-/** Takes in a subagent that is started for the call. */
+/** Adds a subagent that is started for the call. */
 function takeChild(call: CallInProgress, spawned: Promise<SpawnOutcome>): Promise<SpawnOutcome> {
-  spawned.catch(() => undefined); // A delegation may start a subagent and ignore the outcome.
+  // A delegation may start a subagent and ignore the outcome.
+  spawned.catch(() => undefined);
   call.spawned.push(spawned);
   return spawned;
 }
 
-/** The outcome of a delegation that is not paused. A subagent that did not complete is no success. */
+/**
+ * Returns the outcome of a delegation that is not paused. If its subagent did not complete, the
+ * call failed.
+ */
 function createDelegatedOutcome(
   outcome: Exclude<DelegationOutcome, { readonly type: "paused" }>,
 ): CallOutcome {
@@ -189,7 +205,8 @@ function createDelegatedOutcome(
   if (outcome.type === "started")
     return { type: "succeeded", text, startedAgentIds: [outcome.childId] };
   const { outcome: worth, usage } = outcome.result;
-  const counted = { usage: usage.total }; // For the record: the calls of the child charged its parent already.
+  // For the record only: the parent was already charged for the calls of the child.
+  const counted = { usage: usage.total };
   return worth === "completed"
     ? { type: "succeeded", text, ...counted }
     : failCall(SUBAGENT_FAILURES[worth], text, counted);
@@ -202,13 +219,16 @@ const SUBAGENT_FAILURES = {
   cancelled: "subagent_cancelled",
 } as const satisfies Record<Exclude<SubagentOutcome, "completed">, ToolFailureCode>;
 
-/** The agent that delegates, and the step in which it does. */
+/** The agent that delegates, and the step in which it delegates. */
 export interface Delegator {
   readonly agent: AgentRuntime;
   readonly stepNumber: number;
 }
 
-/** Starts a subagent with the task as hooks changed it. Rejects with the coded error of a hook that broke, and with nothing else. */
+/**
+ * Starts a subagent with the task as changed by hooks. Rejects only with the coded error of a hook
+ * that broke.
+ */
 export async function spawnWithHooks(
   delegator: Delegator,
   request: SpawnRequest,
@@ -216,14 +236,15 @@ export async function spawnWithHooks(
 ): Promise<SpawnOutcome> {
   const { agent } = delegator;
   const isHooked = agent.hooks.points.has("subagentStart");
-  // Awaited in any case: all calls of a reply are looked at before the first of them creates a subagent.
+  // Always awaited, so that all calls of a reply are checked before the first one creates a
+  // subagent.
   const task = await (isHooked ? applyTaskHooks(delegator, request, call) : request.task);
   return await agent.run.supervisor.spawn(agent, { ...request, task }, call);
 }
 
-// The hooks that see a task before the subagent that is to work on it starts.
+// Hooks that see a task before its subagent starts.
 
-/** The task as hooks changed it. Rejects with the coded error of a hook that broke. */
+/** Returns the task as changed by hooks. Rejects with the coded error of a hook that broke. */
 async function applyTaskHooks(
   { agent, stepNumber }: Delegator,
   { role, task: given }: Pick<SpawnRequest, "role" | "task">,
@@ -243,9 +264,12 @@ async function applyTaskHooks(
   return hooked === task ? given : replaceText(given, hooked);
 }
 
-// What a delegation may do with the subagents of its agent: wait for them, write to them, cancel and continue them.
+// Operations of a delegation on the subagents of its agent: wait, message, cancel and continue.
 
-/** What a call may do with the agent's subagents, until it ends. */
+/**
+ * Returns the operations of a call on the agent's subagents. They are refused once the call has
+ * ended.
+ */
 function bindSubagentService(call: CallInProgress): SubagentService {
   const { agent } = call;
   const service = agent.run.supervisor.serviceFor(agent, createNextDelegation(call));
@@ -266,7 +290,10 @@ function bindSubagentService(call: CallInProgress): SubagentService {
   });
 }
 
-/** Throws `invalid_option` or `invalid_definition` for what is no request. */
+/**
+ * Returns the request with checked content. Throws `invalid_option` or `invalid_definition` if it
+ * is invalid.
+ */
 function continueRequest(request: ContinueRequest): ContinueRequest {
   const fields = [
     "childName",
@@ -281,7 +308,7 @@ function continueRequest(request: ContinueRequest): ContinueRequest {
   return { ...request, task: copyContent("continue.task", request.task) };
 }
 
-/** Continues a subagent that has ended, with the task as hooks changed it. */
+/** Continues a subagent that has ended, with the task as changed by hooks. */
 async function continueWithHooks(
   delegator: Delegator,
   request: ContinueRequest,

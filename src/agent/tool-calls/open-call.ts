@@ -1,5 +1,6 @@
-// CallInProgress: one tool call of a reply, from its plan to its record. Filled in on the way: its bound arguments, and the
-// subagents, subtasks and questions that its tool starts. After the call has ended, nothing further is taken in.
+// CallInProgress: one tool call of a reply, from its plan to its record. Owns the bound arguments,
+// and the subagents, subtasks and questions that its tool starts. Nothing is added after the call
+// has ended.
 
 import type { CancelSignal } from "../../kernel/cancel.ts";
 import type { EventScope } from "../../protocol/event.ts";
@@ -20,62 +21,68 @@ export interface CallInProgress {
   readonly agent: AgentRuntime;
   readonly stepId: StepId;
   readonly stepNumber: number;
-  /** Aborted with the stop of the agent, and when the calls of the reply are ended. */
+  /** Aborted when the agent stops, and when the calls of the reply are ended. */
   readonly signal: CancelSignal;
   /** The call as the model wrote it. */
   readonly call: ToolCall;
-  /** From 0, in the order of the reply. */
+  /** Index of the call in the reply, counted from 0. */
   readonly index: number;
-  /** The call as its tool takes it. The answer to a question may change it. */
+  /** The call bound to its tool. The answer to a question may replace it. */
   bound: BoundCall;
-  /** The hook that denied it, and the reason: one more deny among the guards. */
+  /** The hook that denied the call, with the reason. Counts like the denial of a guard. */
   readonly denial: { readonly by: string; readonly reason: string } | undefined;
-  /** The arguments as hooks left them. */
+  /** The arguments after hooks. */
   readonly argumentsText: string;
   readonly settings: EffectiveSettings;
-  /** How often in a row the model was asked for a corrected call of this tool, before this reply. */
+  /** Number of consecutive requests for a corrected call of this tool, before this reply. */
   readonly retryCount: number;
-  /** How often in a row the very same call was made before. */
+  /** Number of consecutive identical calls before this one. */
   readonly identicalCalls: number;
-  /** At the time of the call. */
+  /** The history at the time of the call. */
   readonly history: ParentHistory;
-  /** Set if the call waited for something when the run was paused. */
+  /** Set if the call was deferred when the run was paused. */
   readonly deferral: Deferral | undefined;
-  /** The answer to its question. */
+  /** The answer to the question about the call. */
   readonly answer: Answer | undefined;
-  /** Called with its end as soon as that is known: before its slot is free, and before anything else of the reply begins. */
+  /**
+   * Called as soon as the end of the call is known: before its slot is released, and before other
+   * calls of the reply begin.
+   */
   onEnd: (end: CallEnd) => void;
-  /** The roles that the delegations of the reply request. Empty for a call that delegates nothing. */
+  /** Roles requested by the delegations of the reply. Empty for a call that is not a delegation. */
   delegatedRoles: readonly string[];
   readonly toolName: string;
-  /** True if the model's arguments were not JSON until a small slip in them was mended. */
+  /** True if the model's arguments only became JSON after a small repair. */
   readonly isRepaired: true | undefined;
-  /** The position of its events. */
+  /** Position of the call's events. */
   readonly position: Required<Pick<EventPosition, "stepId" | "callId">>;
-  /** The ids of its events. */
+  /** Ids of the call's events. */
   readonly scope: EventScope;
-  /** True once it has ended: what is requested on its behalf is dropped. */
+  /** True once the call has ended. Later requests of its tool are dropped. */
   isClosed: boolean;
-  /** The subtasks that its tool queued. */
+  /** Subtasks that its tool queued. */
   subtasks?: readonly SpawnRequest[];
-  /** The number of reports that became events. */
+  /** Number of progress reports that were recorded as events. */
   reports: number;
-  /** The number of questions that its tool asked. */
+  /** Number of questions that its tool asked. */
   questions: number;
-  /** Ends open questions of its tool. Made with the first question. */
+  /** Functions that end open questions of its tool. Created with the first question. */
   endings?: Set<() => void>;
-  /** The subagents that it has started. */
+  /** Subagents that the call has started. */
   readonly spawned: Promise<SpawnOutcome>[];
 }
 
-/** Returns the next delegation of a call, as the tree sees it. */
+/** Returns the next delegation of a call, in the form that the tree needs. */
 export function createNextDelegation(call: CallInProgress): DelegatedCall {
   const { position, history, delegatedRoles, spawned } = call;
   const isAlone = delegatedRoles.length === 1 && call.toolName === SPAWN_TOOL_NAME;
   return { ...position, history, delegatedRoles, nth: spawned.length, isAlone };
 }
 
-/** Ends the open questions of a call, and returns the subtasks that were queued. `undefined` if none was. */
+/**
+ * Marks the call as ended, ends its open questions, and returns its queued subtasks, or
+ * `undefined`.
+ */
 export function closeCall(call: CallInProgress): readonly SpawnRequest[] | undefined {
   call.isClosed = true;
   if (call.endings !== undefined) for (const end of call.endings) end();

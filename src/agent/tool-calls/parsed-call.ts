@@ -1,5 +1,6 @@
-// A call whose arguments were parsed, as it is shown and stored. The value that was shown runs. It is
-// parsed again only if the schema of the tool has changed, or if JSON cannot hold the value.
+// A call with parsed arguments, as shown to approvers and stored. The value that was shown is the
+// one that runs. It is parsed again only if the tool's schema has changed, or if the value is not
+// JSON.
 
 import { sha256 } from "../../kernel/crypto.ts";
 import { computeFingerprint } from "../../kernel/fingerprint.ts";
@@ -25,19 +26,19 @@ import type { Tool } from "../../tools/tool.ts";
 import type { QuestionDeferral } from "../agent-state.ts";
 import type { CallInProgress } from "./open-call.ts";
 
-/** A parsed call, as it is stored. */
+/** A parsed call in its stored form. */
 export interface StoredCall {
-  /** The arguments before parsing: after hooks and coercion. */
+  /** The arguments before parsing, after hooks and coercion. */
   readonly input: JsonValue;
   /** The parsed value. `undefined` if it is not JSON. */
   readonly value: JsonValue | undefined;
-  /** Hash of the JSON Schema that parsed them. */
+  /** Hash of the JSON Schema that parsed the arguments. */
   readonly schemaHash: string;
-  /** Of a value that is not JSON. `undefined` if it has none. */
+  /** Hash of a value that is not JSON. `undefined` if it cannot be hashed. */
   readonly fingerprint: string | undefined;
 }
 
-/** Returns the arguments as a question shows them. */
+/** Returns the arguments in the form of a question. */
 export function pickShownArguments(
   bound: CheckedCall,
 ): Pick<Question, "arguments" | "writtenArguments" | "unparsed"> {
@@ -47,7 +48,7 @@ export function pickShownArguments(
   return { arguments: value, ...(sameJson(value, input) ? {} : { writtenArguments: input }) };
 }
 
-/** Returns what is stored of a call beside its arguments, to compare it with later. */
+/** Returns the hashes that are stored with a call, to compare it with later. */
 export function parseRecordOf({
   tool,
   value,
@@ -57,7 +58,7 @@ export function parseRecordOf({
   return { schemaHash: computeSchemaHash(tool), ...omitUndefined({ fingerprint }) };
 }
 
-/** Returns the call that a question is about, as it was stored. */
+/** Returns the stored call of a question. */
 export function getStoredCall(deferral: QuestionDeferral): StoredCall {
   const { question, schemaHash, fingerprint, isUnverified } = deferral;
   const { arguments: shown, writtenArguments: input = shown, unparsed } = question;
@@ -66,13 +67,13 @@ export function getStoredCall(deferral: QuestionDeferral): StoredCall {
 }
 
 /**
- * Binds a stored call to the tool. The stored value runs. If the schema has changed, it runs only if
- * the schema makes that same value of the arguments, or leaves the value as it is.
+ * Binds a stored call to the tool. The stored value runs. If the schema has changed, it runs only
+ * if the new schema produces the same value from the arguments, or leaves the value unchanged.
  */
 export function restoreCall(tool: OwnCall["tool"], stored: StoredCall): OwnCall | RejectedCall;
 export function restoreCall(tool: Tool, stored: StoredCall): BoundCall;
 export function restoreCall(tool: Tool, { input, value, schemaHash }: StoredCall): BoundCall {
-  // Another program made the result from the arguments that were shown.
+  // Another program computed the result from the arguments that it was shown.
   if (tool.kind === "external") return rebindCall(tool, input, value ?? input);
   if (value === undefined || schemaHash === computeSchemaHash(tool))
     return rebindCall(tool, input, value);
@@ -86,7 +87,7 @@ function hasParsedValue(bound: BoundCall, value: JsonValue): boolean {
   return bound.type !== "rejected" && sameJson(tryCloneJson(bound.value), value);
 }
 
-/** Returns why a call is not the one that was stored. `undefined` if it is. */
+/** Returns why a call differs from the stored one. `undefined` if it does not differ. */
 export function findCallDifference(bound: OwnCall, stored: StoredCall): string | undefined {
   const { value, fingerprint } = stored;
   if (value !== undefined) return hasParsedValue(bound, value) ? undefined : OTHER_SCHEMA;
@@ -100,7 +101,7 @@ const OTHER_VALUE =
 const NOT_COMPARABLE =
   "The approved arguments could not be stored, so this call cannot be compared with them.";
 
-/** Returns the call that was approved: the value that was shown. Returns a reason if there is none. */
+/** Returns the approved call with the value that was shown, or the reason why it cannot run. */
 export function restoreApprovedCall(
   bound: OwnCall,
   deferral: QuestionDeferral,
@@ -109,7 +110,7 @@ export function restoreApprovedCall(
   if (deferral.isUnverified === true) return rejectUnverifiedCall(bound.tool);
   const stored = getStoredCall(deferral);
   const { input, value, fingerprint } = stored;
-  // The value in memory may have been changed by code that has it, too.
+  // Other code that holds the value may have changed it in memory.
   if (isSameProcess && value !== undefined) return rebindCall(bound.tool, input, value);
   if (isSameProcess && fingerprint === undefined) return bound;
   return findCallDifference(bound, stored) ?? bound;
@@ -117,7 +118,7 @@ export function restoreApprovedCall(
 
 const schemaHashes = new WeakMap<object, string>();
 
-/** Returns the hash of the JSON Schema of a tool, whatever the order of its keys. */
+/** Returns the hash of a tool's JSON Schema, independent of key order. */
 export function computeSchemaHash({ inputSchema }: Tool): string {
   const known = schemaHashes.get(inputSchema);
   if (known !== undefined) return known;
@@ -129,13 +130,18 @@ export function computeSchemaHash({ inputSchema }: Tool): string {
 /** A call whose arguments fit its tool. */
 export type CheckedCall = Exclude<BoundCall, { readonly type: "rejected" }>;
 
-/** What the tool gets, so that no default and no transform goes past a guard; as it was written, if that is no JSON. Frozen. */
+/**
+ * Returns the value that the tool receives, including defaults and transforms, so that guards see
+ * it. Returns the arguments before parsing if the value is not JSON. Frozen.
+ */
 export function getUsedArguments({ value, input }: CheckedCall): JsonValue {
   const used = tryCloneJson(value);
   return deepFreeze(used === undefined ? copyJson(input) : used);
 }
 
-/** Returns a copy of a value that is JSON. Returns `undefined` for other values, such as a `Date`. */
+/**
+ * Returns a copy of a value that is JSON. Returns `undefined` for other values, such as a `Date`.
+ */
 export function tryCloneJson(value: unknown): JsonValue | undefined {
   try {
     return cloneJson(value, MOST_LEVELS);
@@ -144,12 +150,17 @@ export function tryCloneJson(value: unknown): JsonValue | undefined {
   }
 }
 
-/** The arguments with which the call was made, as hooks and answers left them; the text itself, if it is no JSON. */
+/**
+ * Returns the arguments of the call after hooks and answers. Returns the text itself if it is not
+ * JSON.
+ */
 export function getWrittenArguments({ bound, argumentsText }: CallInProgress): JsonValue {
   return "input" in bound ? bound.input : (readArguments(argumentsText) ?? argumentsText);
 }
 
-/** The arguments of a call that has not been looked at yet; undefined: they are no JSON. */
+/**
+ * Returns the arguments of a call that nothing has checked yet. `undefined` if they are not JSON.
+ */
 export function readArguments(argumentsText: string): JsonValue | undefined {
   try {
     return parseRawArguments(argumentsText);

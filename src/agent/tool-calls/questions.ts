@@ -1,5 +1,6 @@
-// Questions about calls: asked of the approver, answered by the caller that resumes a run, or left open, so that the run pauses.
-// An answer is about one exact call: it carries the fingerprint of tool and arguments, and is taken once.
+// Questions about calls. The approver answers them, the caller answers them when it resumes the
+// run, or they stay open and the run pauses. An answer is about one exact call: it contains the
+// hash of tool and arguments, and is used once.
 
 import { joinSentences } from "../../kernel/sentence.ts";
 import { omitUndefined, type JsonValue } from "../../kernel/json.ts";
@@ -41,7 +42,7 @@ import { formatToolResult } from "../../tools/result-text.ts";
 import type { CallEnd } from "../effects.ts";
 import { recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
 
-/** A call about which a question was open when the run was paused. */
+/** Returns the permission of a call whose question was open when the run was paused. */
 export function resumeQuestion(
   call: CallInProgress,
   bound: OwnCall,
@@ -53,7 +54,10 @@ export function resumeQuestion(
   return decideQuestion(call, bound, deferral, { answer });
 }
 
-/** Lets guards decide, and asks the approver if one of them, or the tool, wants it. */
+/**
+ * Returns the permission of a call after guards have decided. Asks the approver if a guard or the
+ * tool requires it.
+ */
 export async function decideOrAskApprover(
   call: CallInProgress,
   bound: OwnCall,
@@ -62,14 +66,15 @@ export async function decideOrAskApprover(
   const decision = await decideByGuards(call, bound, repeated);
   if (call.signal.aborted || decision.type !== "ask")
     return createPermission(call, bound, decision);
-  // Never ask for approval of arguments that the model did not write.
+  // Repaired arguments are never put to an approver, because the model did not write them.
   if (bound.unmended !== undefined) return bound.unmended;
   const { agent } = call;
   const { clock, settings, pauseSignal } = agent.run;
   const { unansweredPolicy } = settings.approvals;
   const question = createQuestion(call, "approval", decision.reason, pickShownArguments(bound));
   agent.recordWithinCall({ type: "question.asked", question }, call.position);
-  const deferral = createQuestionDeferral(call, bound, question); // First: the approver may change the value.
+  // Created before the question, because the approver may change the value.
+  const deferral = createQuestionDeferral(call, bound, question);
   agent.holdClock();
   let edited: OwnCall | RejectedCall | undefined;
   const reply = await askApprover(call, question, {
@@ -97,12 +102,15 @@ export async function decideOrAskApprover(
 
 function describeMismatch(edited: OwnCall | RejectedCall | undefined): string | undefined {
   if (edited?.type !== "rejected") return undefined;
-  // Its first line and its last are for a model.
+  // The first and the last line are written for the model.
   const problems = edited.text.split("\n").slice(1, -1);
   return `its arguments do not fit: ${problems.map((line) => line.replace(/^- /u, "")).join("; ")}`;
 }
 
-/** Decides a question for which nothing more is waited for. `edited`: the call with the arguments of the answer, if parsed already. */
+/**
+ * Decides a question that nothing waits for any longer. `edited` is the call with the arguments of
+ * the answer, if they are already parsed.
+ */
 function decideQuestion(
   call: CallInProgress,
   bound: OwnCall,
@@ -112,7 +120,7 @@ function decideQuestion(
   const { question } = deferral;
   const { answer, failure, edited } = reply;
   const isSameProcess = call.deferral === undefined;
-  // A question that was deferred is answered by the caller that resumes the run.
+  // A deferred question is answered by the caller that resumes the run.
   const decider: Decider = isSameProcess ? "approver" : "caller";
   if (answer?.type === "approved") {
     const { arguments: changed } = answer;
@@ -138,13 +146,16 @@ function decideQuestion(
         ? { reason: failure, by: "approver" as const }
         : explainNoAnswer(call, question, "No approver is configured for this run.");
   recordAnswer(call, question, { answer: "denied", by, reason });
-  // A denial has the reason for which the call was asked about: guards have theirs (C12).
+  // A denial contains the reason for the question, because guards gave reasons of their own.
   const isPlain = question.reason === describeApprovalNeed(question.toolName);
   const cause = `Approval was required for this reason: ${question.reason}`;
   return refuseCall(bound.tool, "denied", isPlain ? reason : joinSentences([reason, cause]));
 }
 
-/** A call that was approved before the run was paused, or its process died: guards as they are now can deny it still. */
+/**
+ * Returns the permission of a call that was approved before a pause or a crash. Current guards can
+ * still deny it.
+ */
 export async function confirmPermission(
   call: CallInProgress,
   bound: OwnCall,
@@ -160,7 +171,10 @@ function createPermission(call: CallInProgress, bound: OwnCall, decision: Decisi
   return decision.type === "rejected" ? decision : { type: "granted", bound };
 }
 
-/** A call whose arguments an answer changed: hooks and guards may still deny it, and it is checked again. What was approved is what runs. */
+/**
+ * Returns the permission of a call whose arguments were changed by an answer. Hooks and guards may
+ * still deny it, and it is validated again. The approved arguments are the ones that run.
+ */
 async function confirmEditedCall(
   call: CallInProgress,
   input: JsonValue,
@@ -189,7 +203,7 @@ async function confirmEditedCall(
   }
 }
 
-/** Returns the refusal of a call that was asked about. */
+/** Returns the refusal of a call with a question. */
 export function refuseCall(
   tool: OwnCall["tool"],
   code: "blocked" | "denied",
@@ -198,7 +212,10 @@ export function refuseCall(
   return { type: "rejected", tool, code, text: describeDenial(tool.name, reason), reason };
 }
 
-/** Why a question has no answer, and who decided so; `nobody`: the reason if there was no approver. */
+/**
+ * Returns the reason why a question has no answer, and who decided. `nobody` is the reason without
+ * an approver.
+ */
 function explainNoAnswer(
   { agent }: CallInProgress,
   question: Question,
@@ -209,7 +226,7 @@ function explainNoAnswer(
     : { reason: nobody, by: "nobody" };
 }
 
-/** Returns the call as it is stored while it waits for the answer. */
+/** Returns the stored form of a call that waits for an answer. */
 function createQuestionDeferral(
   { call }: CallInProgress,
   bound: CheckedCall,
@@ -224,7 +241,10 @@ function createQuestionDeferral(
 
 type ExternalCall = Extract<BoundCall, { readonly type: "external" }>;
 
-/** The result of the call, or the question for it. What a guard wants asked is part of that one question. */
+/**
+ * Returns the result of an external call, or asks for it. If a guard wants to ask too, its reason
+ * becomes part of the same question.
+ */
 export async function callExternally(call: CallInProgress, bound: ExternalCall): Promise<CallEnd> {
   const { agent, position, deferral, answer } = call;
   if (deferral?.type === "question") {
@@ -247,7 +267,7 @@ export async function callExternally(call: CallInProgress, bound: ExternalCall):
   return { type: "deferred", deferral: createQuestionDeferral(call, bound, question) };
 }
 
-/** Ends the call with the answer. Without an answer it fails; its body never runs. */
+/** Ends the call with the answer. Without an answer it fails. Its body never runs. */
 async function endWithAnswer(
   call: CallInProgress,
   question: Question,

@@ -1,5 +1,5 @@
-// How a call is recorded: that it began and how it ended. Hooks after it see its result, and the model reads the text that is left. Nothing of
-// it rejects.
+// Records the begin and end of calls. Hooks after a call see its result and may change the text
+// that the model reads. Nothing here rejects.
 
 import { omitUndefined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { SpanContent } from "../../protocol/message.ts";
@@ -35,11 +35,14 @@ import type { Tool } from "../../tools/tool.ts";
 export interface BegunCall {
   readonly startedAtMs: number;
   readonly queuedMs: number;
-  /** The arguments as the tool is given them; undefined: it is given none. */
+  /** The arguments that the tool receives. `undefined` if it receives none. */
   readonly given: JsonValue | undefined;
 }
 
-/** Records that a call begins. `askedAtMs`: since when it waited for a slot; default: it did not. */
+/**
+ * Records that a call begins. `askedAtMs` is the start of its wait for a slot, and absent if it did
+ * not wait.
+ */
 export function recordBegin(call: CallInProgress, askedAtMs?: number): BegunCall {
   const { agent, position, bound, deferral } = call;
   const startedAtMs = agent.run.clock.nowMs();
@@ -61,15 +64,15 @@ export function recordBegin(call: CallInProgress, askedAtMs?: number): BegunCall
   return {
     startedAtMs,
     queuedMs: startedAtMs - (askedAtMs ?? startedAtMs),
-    // Read before the tool runs: it may change what it was given.
+    // Read before the tool runs, because the tool may change its arguments.
     given: bound.type === "rejected" ? undefined : getUsedArguments(bound),
   };
 }
 
 /**
- * Records the end of a call, once the hooks after it have seen the outcome. Without `begun` the call does not run: one
- * event records that, and why. Without hooks nothing is awaited: a refusal is recorded before the next calls of the
- * reply begin.
+ * Records the end of a call, after the hooks after it have seen the outcome. Without `begun` the
+ * call did not run, and one event records the reason. Without hooks nothing is awaited, so that a
+ * refusal is recorded before the next calls of the reply begin.
  */
 export async function recordEnd(
   call: CallInProgress,
@@ -95,7 +98,9 @@ export async function recordEnd(
   return attachTimeSpans(emitEnd(call, outcome, { startedAtMs, endedAtMs }, begun), spans);
 }
 
-/** A call of which nothing has happened when its agent has to end: hooks do not see it. */
+/**
+ * Records the end of a call that did not begin because its agent has to end. Hooks do not see it.
+ */
 export function rejectUnbegun(
   call: CallInProgress,
   startedAtMs = call.agent.run.clock.nowMs(),
@@ -128,7 +133,10 @@ function emitEnd(
   return end;
 }
 
-/** Emits, for present and later readers, what the model will read. What is to be summarised is emitted afterwards. */
+/**
+ * Emits the text that the model will read to current and later readers. A result to be summarised
+ * is emitted after its summary.
+ */
 export function emitResult(
   agent: AgentRuntime,
   position: EffectPosition,
@@ -139,7 +147,7 @@ export function emitResult(
   agent.run.pieces?.result(agent.pieceSource(position), createResultBody(execution));
 }
 
-/** Records that a delegation waits for a paused subagent, and returns how it continues. */
+/** Records that a delegation waits for a paused subagent, and returns its deferral. */
 export function recordPause(
   call: CallInProgress,
   worked: PausedChild,
@@ -178,7 +186,7 @@ export function toExecutedCall(
     ...(given === undefined ? {} : { arguments: given, ...omitUndefined({ isRepaired }) }),
     type,
     text,
-    // In the order of the schema, so that a stored result has the same text.
+    // In the order of the schema, so that a stored result has the same JSON text.
     ...omitUndefined({ fullText, structured, attachments, isTextOnly, errorCode, causeCode }),
     ...omitUndefined({ severity, blockedBy, metadata }),
     ...omitUndefined({ subtasks, startedAgentIds, reportedAgentIds }),
@@ -188,7 +196,10 @@ export function toExecutedCall(
   return { type: "executed", execution, isToSummarize, ...omitUndefined({ failure }) };
 }
 
-/** The outcome of a call that does not run. One that would have started a subagent, and that a guard or a rule forbids, is a refused spawn. */
+/**
+ * Returns the outcome of a call that does not run. If a guard or a rule forbids a call of
+ * `SpawnSubagent`, it also counts as a refused spawn.
+ */
 export function toForbiddenOutcome(call: CallInProgress, rejected: RejectedCall): FailedOutcome {
   const { agent } = call;
   const outcome = createRejectedOutcome(rejected);
@@ -202,7 +213,9 @@ export function toForbiddenOutcome(call: CallInProgress, rejected: RejectedCall)
   return spawn === undefined ? outcome : { ...outcome, spawn };
 }
 
-/** Lets the hooks that follow a call see its result, and change what the model reads of it. */
+/**
+ * Runs the hooks after a call, which see its result and may change the text that the model reads.
+ */
 async function followUp(call: CallInProgress, outcome: CallOutcome): Promise<CallOutcome> {
   const { agent, stepNumber, toolName, position } = call;
   if (agent.cancelSignal.aborted) return outcome;
@@ -224,7 +237,7 @@ async function followUp(call: CallInProgress, outcome: CallOutcome): Promise<Cal
   }
 }
 
-/** The outcome as it counts: a tool that has used up its retries is not asked for another one. */
+/** Returns the outcome, which becomes `retry_limit` if the tool has used up its retries. */
 function enforceMaxRetries(
   { toolName, retryCount, settings }: CallInProgress,
   outcome: CallOutcome,
@@ -232,7 +245,7 @@ function enforceMaxRetries(
   if (outcome.type !== "retry" || retryCount < settings.maxRetries) return outcome;
   const tries = retryCount === 1 ? "once" : `${retryCount} times`;
   const corrected = retryCount === 0 ? "" : `It was corrected ${tries} already. `;
-  // Without the request for another call, which would be against what follows.
+  // Removes the advice to call again, which would contradict the text that follows.
   const advice = [adviseCorrection(toolName), JSON_ADVICE].find((one) =>
     outcome.text.endsWith(one),
   );
@@ -247,17 +260,21 @@ function enforceMaxRetries(
   };
 }
 
-/** Characters shown of a failure beside the tool's own words, however short results are to be. */
+/**
+ * Minimum number of characters shown of a failure without words of the tool, whatever the limit for
+ * results.
+ */
 const ROOM_FOR_ADVICE = 2_000;
 
 /**
- * Cuts an outcome that is too long for the model. The whole text is kept with the call. Of a failure the tool's
- * own words are cut, of a delegation the texts in its JSON, and anything else at its end.
+ * Shortens an outcome that is too long for the model. The call keeps the whole text. In a failure
+ * only the tool's own words are shortened, in the report of a subagent the texts in its JSON, and
+ * any other text at its end.
  */
 function cutOutcome({ bound, settings }: CallInProgress, outcome: CallOutcome): CallOutcome {
   const { maxResultCharacters: most } = settings;
   const { type, text, words } = outcome;
-  // A failure has room for advice besides, and its own words have their own measure.
+  // A failure also contains advice. The tool's own words in it have their own limit.
   const isSubagentReport = words === undefined && bound.tool?.kind === "delegation";
   const room = type === "succeeded" ? most : Math.max(most, ROOM_FOR_ADVICE);
   const cut =
@@ -303,7 +320,9 @@ function toEndedEvent(
   };
 }
 
-/** Returns the event of a call that does not run. `tool` is `undefined` if there is no such tool. */
+/**
+ * Returns the event of a call that does not run. `tool` is `undefined` if there is no such tool.
+ */
 export function toRejectedEvent(
   { toolName, index }: Pick<CallInProgress, "toolName" | "index">,
   tool: Tool | undefined,
@@ -332,10 +351,12 @@ function describeTool(
   return { kind: tool?.kind ?? "function", description: tool?.description ?? "" };
 }
 
-/** Longest message of a failed call in events. The step has the whole text. */
+/** Maximum length of the message of a failed call in events. The step has the whole text. */
 const LONGEST_MESSAGE = 500;
 
-/** Returns why a call failed, in the tool's own words if it has any, without secrets. */
+/**
+ * Returns the reason why a call failed, without secrets, in the tool's own words if there are any.
+ */
 function describeCallFailure({ text, fullText = text, words }: CallOutcome): string {
   const own = words === undefined ? fullText : fullText.slice(words.start, words.end);
   return cutText(redactSecrets(own), LONGEST_MESSAGE);
