@@ -161,7 +161,9 @@ async function loadToolset(settings: McpSettings, connection: McpConnection): Pr
   return toolset;
 }
 
-/** A server may list any number of tools that cannot be used, with names of any length. */
+/**
+ * Bounds of the warnings. A server may list any number of unusable tools, with names of any length.
+ */
 const MAX_WARNINGS = 20;
 const MAX_WARNED_CHARACTERS = 500;
 
@@ -196,7 +198,7 @@ function createUnavailableError({ name, transport }: McpSettings, cause: unknown
   let advice = "Check its URL, and that it is running.";
   if (transport.type === "stdio") {
     const { command, cwd } = transport;
-    // The system says the same of a program that is not there and of a folder that is not.
+    // The system reports ENOENT for a missing program and for a missing folder.
     const isNotThere = collectCodes(cause).includes("ENOENT");
     advice = "Check its command, and that it runs by itself.";
     if (isNotThere && cwd !== undefined) advice = "Check its command and its cwd.";

@@ -1,8 +1,9 @@
-// The SDK's transport over streamable HTTP, with what it leaves open. Owns one stream for each request under way.
-// 1. A request whose stream ends without an answer gets one: an error that says so. The SDK leaves it pending until its time is up.
-// 2. A request that is cancelled gives up its stream and notifies the server.
+// Extends the SDK's transport over streamable HTTP. Owns one stream for each open request.
+// 1. A request whose stream ends without an answer is answered with an error. The SDK leaves it
+//    pending until its time limit.
+// 2. A cancelled request closes its stream and notifies the server.
 // 3. After `close()` no timer is left.
-// 4. A request whose answer exceeds the limit fails, and its stream is not taken up again.
+// 4. A request whose answer exceeds the limit fails, and its stream is not resumed.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
@@ -35,7 +36,7 @@ import { redactSecrets } from "../tools/redact-secrets.ts";
 import { boundResponse, type AnswerSize, JsonMeter } from "./json-meter.ts";
 import { isSizeExcess, McpFault, type AuthChallenge } from "./mcp-fault.ts";
 
-/** A stream that breaks is taken up again where it was, if the server can do that: after 0.2, 0.4 and 0.8 s, then never. */
+/** A broken stream is resumed after 0.2, 0.4 and 0.8 s, then never, if the server supports it. */
 const STREAM_RECONNECTION = {
   initialReconnectionDelay: 200,
   maxReconnectionDelay: 1_000,
@@ -43,10 +44,10 @@ const STREAM_RECONNECTION = {
   maxRetries: 3,
 };
 
-/** A server may ask for a reconnection without delay, and then end each stream at once. */
+/** Minimum delay. A server may request reconnections without delay, and end each stream at once. */
 const MIN_RECONNECTION_MS = STREAM_RECONNECTION.initialReconnectionDelay;
 
-/** JSON-RPC has a range for errors of our own. */
+/** Error code from the range that JSON-RPC leaves to implementations. */
 const OWN_ERROR_CODE = -32_000;
 
 export class HttpTransport extends StreamableHTTPClientTransport {
@@ -65,7 +66,7 @@ export class HttpTransport extends StreamableHTTPClientTransport {
       },
     });
     this.#requests = requests;
-    // The SDK has no option for requests that authorize at the same time.
+    // The SDK has no option for requests that are authorized concurrently.
     const provider: unknown = Reflect.get(this, "_authProvider");
     const stepUp: unknown = Reflect.get(this, "_stepUpAuthorize");
     if (isAuthProvider(provider) && typeof stepUp === "function") {
@@ -77,7 +78,7 @@ export class HttpTransport extends StreamableHTTPClientTransport {
         }),
       );
     }
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- not an EventTarget
     this.onmessage = (message) => {
       if ("id" in message && !("method" in message) && message.id !== undefined)
         this.#streams.delete(message.id);
@@ -127,7 +128,7 @@ export class HttpTransport extends StreamableHTTPClientTransport {
           }),
         (fault) => {
           this.#fail(message.id, fault.message, ANSWER_TOO_LARGE);
-          controller.abort(fault); // The SDK takes up a stream again that breaks by itself.
+          controller.abort(fault); // The SDK resumes a stream that breaks by itself.
         },
       );
     } catch (cause) {
@@ -136,7 +137,7 @@ export class HttpTransport extends StreamableHTTPClientTransport {
     }
   }
 
-  /** Answers a request that is under way in place of the server. */
+  /** Answers an open request in place of the server. */
   #fail(id: string | number, message: string, reason: string): void {
     if (!this.#streams.delete(id)) return;
     this.onmessage?.({
@@ -151,23 +152,23 @@ function isAuthProvider(value: unknown): value is AuthProvider {
   return isRecord(value) && typeof value["token"] === "function";
 }
 
-// The HTTP requests of one connection: the `fetch` of the SDK's transport.
-// 1. One request authorizes at a time. Others that were refused wait, and take its token: a refresh
+// Makes the HTTP requests of one connection: the `fetch` of the SDK's transport.
+// 1. One request authorizes at a time. Other refused requests wait, and use its token: a refresh
 //    token that is used twice ends the grant.
-// 2. The given headers go to the origin of the server alone, not to its authorization server.
+// 2. The configured headers go only to the origin of the server, not to its authorization server.
 // 3. Each request of an authorization ends with its time limit, or with the connection.
 // 4. A request that the server refused fails with a fault that contains the challenge, without the
 //    body of the response.
 // 5. Every body is bounded: the answer to a message as a whole, the standing stream by event.
 
-/** A message that is sent, by as many requests as it takes. */
+/** A message being sent, over one or more requests. */
 interface Sending {
   /** The challenge of the last response, if the server refused the request. */
   challenge?: AuthChallenge | undefined;
   wasAsked?: boolean;
   /** The token of the last request. */
   token?: string | undefined;
-  /** Of all responses to the message. */
+  /** Size of all responses to the message together. */
   readonly size: AnswerSize;
   /** Set once the answer has exceeded the limit. */
   excess?: McpFault;
@@ -180,10 +181,10 @@ type OnExcess = (fault: McpFault) => void;
 type Fetch = NonNullable<McpHttp["fetch"]>;
 type RefusedContext = Parameters<NonNullable<AuthProvider["onUnauthorized"]>>[0];
 
-/** The most answers that are sent at once. Each takes a socket. */
+/** Number of answers that are sent at once. Each needs a socket. */
 const MAX_SENDING = 20;
 
-/** Streams are read on while fewer answers to requests of the server wait to be sent. */
+/** Streams are read only while fewer answers to requests of the server wait to be sent. */
 const MAX_WAITING = 80;
 
 class AuthorizedRequests {
@@ -202,24 +203,24 @@ class AuthorizedRequests {
     this.#origin = new URL(options.url).origin;
   }
 
-  /** For the SDK's transport. */
+  /** The `fetch` of the SDK's transport. */
   readonly fetch: Fetch = async (url, init = {}) => {
     if (this.#isStandingStreamRefused && this.#isStandingStream(init))
       return new Response(null, { status: 405 });
     const isOwn = new URL(url).origin === this.#origin;
     const headers = new Headers(isOwn ? this.#options.headers : {});
-    // What the SDK sets comes first: the token of a provider, where there is one.
+    // Headers from the SDK take precedence, such as the token of a provider.
     for (const [name, value] of new Headers(init.headers)) headers.set(name, value);
     const all = isOwn ? { ...init, headers } : init;
     return isStream(init) ? await this.#exchange(url, all) : await this.#ask(url, all);
   };
 
-  /** Returns the provider with authorizations that run in turn. */
+  /** Returns the provider with authorizations that run one at a time. */
   share(provider: AuthProvider): AuthProvider {
     const authorize = async (context: RefusedContext): Promise<void> => {
       const sent = this.#sendings.getStore()?.token;
       const token = await provider.token();
-      // Another request has replaced the token meanwhile.
+      // Another request has replaced the token in the meantime.
       if (token !== undefined && token !== sent) return;
       if (provider.onUnauthorized === undefined) throw new UnauthorizedError();
       await provider.onUnauthorized(context);
@@ -230,14 +231,15 @@ class AuthorizedRequests {
     };
   }
 
-  /** Runs an authorization once those before it have ended. */
+  /** Runs an authorization after the earlier ones have ended. */
   async inTurn<T>(authorize: () => Promise<T>): Promise<T> {
     return await this.#turns.add(AsyncLocalStorage.bind(authorize));
   }
 
   /**
-   * Sends a message by the requests that `send` makes. Throws a fault `unauthorized` if the server, or the provider, does not let it, and
-   * `too_large` if an answer exceeds the limit. `onExcess`: called if it does so while it is streamed.
+   * Sends a message with the requests that `send` makes. Throws a fault `unauthorized` if the
+   * server or the provider refuses, and `too_large` if an answer exceeds the limit. Calls
+   * `onExcess` if a streamed answer exceeds it.
    */
   async sending<T>(send: () => Promise<T>, onExcess?: OnExcess): Promise<T> {
     const sending: Sending = { size: { bytes: 0 }, onExcess };
@@ -248,7 +250,7 @@ class AuthorizedRequests {
     } catch (cause) {
       if (sending.excess !== undefined) throw sending.excess;
       const { challenge, wasAsked = false } = sending;
-      // Also if the provider failed before anything was asked: nothing else works before the first request.
+      // Also if the provider failed before the first request: no other code runs before that.
       const isRefused = challenge !== undefined || (this.#options.auth !== undefined && !wasAsked);
       throw isRefused ? createUnauthorizedFault(cause, challenge) : cause;
     }
@@ -268,7 +270,7 @@ class AuthorizedRequests {
     this.#closing.abort(new DOMException("The connection was closed.", "AbortError"));
   }
 
-  /** Makes a request of the protocol: a message, or a stream that is asked for. */
+  /** Makes a request of the protocol: a message, or a standalone stream. */
   async #exchange(url: string | URL, init: RequestInit): Promise<Response> {
     const sending = this.#sendings.getStore();
     if (sending === undefined) return await this.#send(url, init);
@@ -279,7 +281,7 @@ class AuthorizedRequests {
     return response;
   }
 
-  /** Makes a request of an authorization, or one whose answer nothing waits for. */
+  /** Makes a request of an authorization, or a request whose answer is not awaited. */
   async #ask(url: string | URL, init: RequestInit): Promise<Response> {
     const { clock, connectTimeoutMs: timeoutMs } = this.#settings;
     const signal = AbortSignal.any([this.closing, ...(init.signal ? [init.signal] : [])]);
@@ -300,14 +302,14 @@ class AuthorizedRequests {
     const { maxResponseBytes: maxBytes, name } = this.#settings;
     const [type = ""] = (response.headers.get("content-type") ?? "").split(";", 1);
     const hasEvents = type.trim().toLowerCase() === "text/event-stream";
-    // The SDK reads every stream that it asks for as events, each a JSON text.
+    // The SDK reads every stream that it requests as events, each a JSON text.
     const isEvents = response.ok && isStream(init) && (init.method === "GET" || hasEvents);
     return boundResponse(response, {
       size: isStanding ? undefined : sending.size,
       json: new JsonMeter(isEvents ? "event" : "body", maxBytes),
       what: isStanding ? "an event" : "its answer",
       maxBytes,
-      // The responses to our answers are read in any case: they end what is waited for.
+      // The responses to our answers are read in any case: requests of the server wait for them.
       waitForTurn: () =>
         isStanding || sending.onExcess !== undefined
           ? this.#answers.onSizeLessThan(MAX_WAITING)
@@ -336,12 +338,15 @@ class AuthorizedRequests {
   }
 }
 
-/** Only the requests of the protocol itself ask for streams: messages, and streams alone. */
+/** Only requests of the protocol accept event streams: messages and standalone streams. */
 function isStream({ headers }: RequestInit): boolean {
   return new Headers(headers).get("accept")?.includes("text/event-stream") ?? false;
 }
 
-/** A body that the server sent along may hold what it was sent. */
+/**
+ * Creates the fault of a refused request. The body is left out, because it may repeat secrets from
+ * the request.
+ */
 function createUnauthorizedFault(cause: unknown, challenge: AuthChallenge | undefined): McpFault {
   const hasBody =
     cause instanceof SdkHttpError && cause.code === SdkErrorCode.ClientHttpNotImplemented;

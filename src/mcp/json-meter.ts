@@ -1,13 +1,17 @@
-// Bounds the structure of the JSON texts of a server before anything parses them. A message within the
-// limit of bytes can still block the event loop for 15 s by its keys, or exceed the call stack by its
-// levels. Counts the bytes `{ [ , :` outside of strings, and the bytes of each text, in linear time.
+// Bounds the structure of the JSON texts of a server before anything parses them. A message within
+// the limit of bytes can still block the event loop for 15 s by its keys, or exceed the call stack
+// by its levels. Counts the bytes `{ [ , :` outside of strings, and the bytes of each text, in
+// linear time.
 
 import { groupDigits } from "../kernel/check.ts";
 import { McpFault, createTooLargeFault } from "./mcp-fault.ts";
 
-/** The most names and values in one message. This many take up to 1 s to parse, check and store. */
+/**
+ * Maximum number of names and values in a message. This many take up to 1 s to parse, check and
+ * store.
+ */
 export const MAX_PARTS = 200_000;
-/** The most levels of one message, as of the data that a tool returns. */
+/** Maximum depth of a message, as for the data that a tool returns. */
 export const MAX_LEVELS = 500;
 
 /** Ends a JSON text: its body, a line (stdio), or an empty line (server-sent events). */
@@ -72,7 +76,7 @@ export class JsonMeter {
     } else if ((byte === 93 || byte === 125) && this.#level > 0) this.#level -= 1;
   }
 
-  /** A string of JSON ends with its line at the latest: comments cannot hide what follows them. */
+  /** A string of JSON ends with its line at the latest: comments cannot hide later lines. */
   #endLine(byte: number): void {
     this.#isInString = false;
     this.#isEscaped = false;
@@ -89,9 +93,10 @@ export class JsonMeter {
   }
 }
 
-// Bounds the bodies of HTTP responses. Counts decoded bytes, so that a compressed body cannot exceed the limit.
+// Bounds the bodies of HTTP responses. Counts decoded bytes, so that a compressed body cannot
+// exceed the limit.
 
-/** The bytes of one answer, over as many responses as it takes. */
+/** Size of an answer, over all its responses. */
 export interface AnswerSize {
   bytes: number;
 }
@@ -109,7 +114,10 @@ interface BodyBounds {
   readonly onExcess: (fault: McpFault) => void;
 }
 
-/** Returns the response with a body that fails, and closes its connection, once it exceeds the limit. */
+/**
+ * Returns the response with a body that fails, and closes its connection, once it exceeds the
+ * limit.
+ */
 export function boundResponse(response: Response, bounds: BodyBounds): Response {
   const { body, status, statusText, headers, url } = response;
   if (body === null) return response;
@@ -117,7 +125,8 @@ export function boundResponse(response: Response, bounds: BodyBounds): Response 
   const bounded = new ReadableStream<Uint8Array>(
     {
       pull: async (controller) => {
-        // `response.body` and not `body`: fetch cancels a body once its response is garbage-collected.
+        // `response.body` and not `body`: fetch cancels a body once its response is
+        // garbage-collected.
         reader ??= response.body?.getReader();
         await bounds.waitForTurn();
         const read = await reader?.read();

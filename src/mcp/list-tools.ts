@@ -1,4 +1,5 @@
-// The tools of a server, each read by itself: one that does not fit the protocol costs no other. (The SDK's own listing fails as a whole.)
+// Lists the tools of a server. Each tool is parsed separately, so that an invalid tool does not
+// affect the others. (The SDK's own listing fails as a whole.)
 
 import {
   specTypeSchemas,
@@ -15,22 +16,28 @@ import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { createTooLargeFault } from "./mcp-fault.ts";
 import type { McpSettings, SkippedMcpTool } from "./mcp-options.ts";
 
-/** What a server lists. */
+/** The listed tools of a server. */
 export interface ListedTools {
   readonly tools: readonly Tool[];
-  /** What is no tool, or has no name: then it has its place. */
+  /** Entries that are not valid tools. An entry without a name gets its position as its name. */
   readonly unreadable: readonly SkippedMcpTool[];
 }
 
 const PageSchema = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
 
-/** A validator would exceed the stack, and then reject a promise that nothing handles. */
+/**
+ * Maximum depth of a tool. Deeper ones overflow the stack of the validator, which then rejects a
+ * promise that nothing handles.
+ */
 const MAX_LEVELS = 200;
 
-/** A server whose pages never end is not read for ever. */
+/** Maximum number of pages, for a server whose pages never end. */
 const MOST_PAGES = 64;
 
-/** Reads the list, page by page. Throws a fault `too_large` if all pages together exceed `maxResponseBytes`. */
+/**
+ * Reads the list page by page. Throws a fault `too_large` if all pages together exceed
+ * `maxResponseBytes`.
+ */
 export async function listTools(
   client: Client,
   options: RequestOptions,
@@ -50,7 +57,7 @@ export async function listTools(
       try {
         bytes += Buffer.byteLength(JSON.stringify(tool));
       } catch {
-        // A tool that is nested too deeply to be written is skipped later.
+        // A tool that is nested too deeply to be serialised is skipped later.
       }
       if (bytes > maxBytes) throw createTooLargeFault("the list of its tools", maxBytes);
       listed.push(tool);
@@ -76,7 +83,7 @@ export async function listTools(
   return { tools, unreadable };
 }
 
-/** Returns the tool, or why it is none. */
+/** Returns the tool, or the reason why it is invalid. */
 function readListedTool(value: unknown): Tool | string {
   try {
     const copy = cloneJson(value, MAX_LEVELS);

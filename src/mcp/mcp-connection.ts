@@ -1,8 +1,10 @@
-// The way to one server, over as many connections as it takes. Owns the current session, and those that were replaced.
+// Connection to one server across reconnections. Owns the current session and the replaced ones.
 // 1. At most one session is being opened at a time; all calls that need it wait for the same one.
-// 2. A call is sent again only if the server certainly never had it, and once at most: nothing is done twice.
-// 3. Every wait ends: attempts are counted and bounded in time, and a caller that is cancelled waits no longer.
-// 4. After `close()` nothing is left: no child, no request, no timer.
+// 2. A call is sent again at most once, and only if the server certainly never received it: no call
+//    takes effect twice.
+// 3. Every wait ends: attempts are counted and have time limits, and a cancelled caller stops
+//    waiting.
+// 4. After `close()` no child process, request or timer is left.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
@@ -39,7 +41,7 @@ import { HttpTransport } from "./http-transport.ts";
 import { toFault, describeSdkReason } from "./sdk-fault.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 
-/** What a server says about itself and its tools. */
+/** Tools and instructions of a server. */
 export interface McpListing extends ListedTools {
   readonly instructions: string | undefined;
 }
@@ -47,7 +49,10 @@ export interface McpListing extends ListedTools {
 export class McpConnection {
   readonly #settings: McpSettings;
   readonly #closing = new CancelSignal();
-  /** Every session that is not known to be gone: the current one, and replaced ones that still serve calls. */
+  /**
+   * Sessions that are not known to be closed: the current one, and replaced ones that still serve
+   * calls.
+   */
   readonly #sessions = new Set<McpSession>();
   #current: McpSession | undefined;
   #opening: Promise<McpSession> | undefined;
@@ -68,12 +73,12 @@ export class McpConnection {
     this.#settings = settings;
   }
 
-  /** Where calls go, for the span of one: nothing while there is no connection. */
+  /** Span attributes of the current session. Empty without a connection. */
   get attributes(): SessionAttributes {
     return this.#current?.attributes ?? {};
   }
 
-  /** What the server offers. Reconnects if need be. Throws a fault. */
+  /** Lists the tools. Reconnects if necessary. Throws a fault. */
   async list(): Promise<McpListing> {
     return await this.#withSession(this.#closing, async (session) => ({
       ...(await session.listTools(this.#closing)),
@@ -81,7 +86,10 @@ export class McpConnection {
     }));
   }
 
-  /** Calls a tool. Reconnects if need be. Throws a fault; soon after `signal` is aborted, whatever the server does. */
+  /**
+   * Calls a tool. Reconnects if necessary. Throws a fault, soon after `signal` is aborted even if
+   * the server does not react.
+   */
   async call(call: McpCall, signal: AbortSignal): Promise<CallToolResult> {
     const linked = createLinkedController(signal);
     const { controller } = linked;
@@ -96,7 +104,10 @@ export class McpConnection {
     }
   }
 
-  /** Ends everything. Calls under way fail with `closed`. Never rejects; a second call waits for the first. */
+  /**
+   * Closes everything. Open calls fail with `closed`. Never rejects; a second call waits for the
+   * first.
+   */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -104,7 +115,7 @@ export class McpConnection {
 
   async #close(): Promise<void> {
     this.#closing.abort(undefined);
-    // A session that is being opened obeys the signal, and ends what it had begun before it gives up.
+    // A session that is being opened obeys the signal, and cleans up before it rejects.
     await this.#opening?.catch(() => undefined);
     await Promise.all([...this.#sessions].map((session) => session.close()));
   }
@@ -132,7 +143,7 @@ export class McpConnection {
     }
   }
 
-  /** The current session, or a new one. Waits no longer than until `signal` is aborted. */
+  /** Returns the current session, or opens one. Waits at most until `signal` is aborted. */
   async #session(signal: AnySignal, attempts: number): Promise<McpSession> {
     if (this.#closing.aborted) throw createClosedFault();
     if (this.#current !== undefined) return this.#current;
@@ -184,36 +195,37 @@ function createClosedFault(cause?: unknown): McpFault {
   return new McpFault("closed", "it was closed", cause);
 }
 
-// One connection to a server: opened once, used by many calls at once, closed once. Owns the SDK's client and its transport.
-// 1. Whatever fails comes out as a fault that says what it means.
-// 2. All waiting is bounded by our clock; the SDK's own time limits never come first.
+// A session with a server: opened once, used by concurrent calls, closed once. Owns the SDK's
+// client and its transport.
+// 1. Every failure is thrown as a fault with its kind.
+// 2. All waits are bounded by our clock; the SDK's own time limits never expire first.
 
-/** One call of a tool. */
+/** Call of a tool. */
 export interface McpCall {
   readonly tool: Tool;
   readonly arguments: Readonly<Record<string, unknown>>;
-  /** `traceparent`, `tracestate` and `baggage`, as far as there is any. */
+  /** The available ones of `traceparent`, `tracestate` and `baggage`. */
   readonly trace: Readonly<Record<string, string>>;
   readonly onProgress: (progress: McpProgress) => void;
-  /** Whose it is: what the server wants to know for it is asked there. */
+  /** Receives the server's requests for data during the call. */
   readonly caller: ElicitingCaller;
 }
 
-/** How far a call is, as the server says. */
+/** Progress of a call as reported by the server. */
 export interface McpProgress {
   readonly progress: number;
   readonly total?: number;
   readonly message?: string;
 }
 
-/** Where a session goes, for the attributes of a span. */
+/** Span attributes of a session. */
 type SessionAttributes = Readonly<Record<string, string | number>>;
 
-/** The longest time that the SDK can wait. */
+/** Longest time limit of the SDK, which never expires first. */
 const NO_TIMEOUT_MS = 2 ** 31 - 1;
-/** Faults of connecting that mean the same to the caller of `connectMcp`. */
+/** Kinds of faults that `connectMcp` reports unchanged. */
 const SAID_KINDS: ReadonlySet<McpFaultKind> = new Set(["closed", "too_large", "unauthorized"]);
-/** How long a server is given to take note that its session ends. */
+/** Time that a server has to acknowledge the end of its session. */
 const GOODBYE_MS = 2_000;
 
 class McpSession {
@@ -222,15 +234,18 @@ class McpSession {
   readonly #transport: HttpTransport | StdioTransport;
   #isClosed = false;
   #isRetired = false;
-  /** Every call under way, by its progress token. */
+  /** Open calls by their progress tokens. */
   readonly #calls = new Map<unknown, McpCall>();
-  /** The call on whose stream a message comes, where each has one. */
+  /** The call on whose stream a message arrives, if each call has a stream. */
   readonly #streamed = new AsyncLocalStorage<McpCall>();
   #callCount = 0;
-  /** The number of requests for data in each call. */
+  /** Number of requests for data in each call. */
   readonly #elicitations = new WeakMap<ElicitingCaller, number>();
 
-  /** Connects. Throws a fault `unreachable` or `unauthorized`, after all that it had begun was ended; `closed` if `signal` is aborted. */
+  /**
+   * Connects. Throws a fault `unreachable` or `unauthorized` after cleaning up, or `closed` if
+   * `signal` is aborted.
+   */
   static async open(
     settings: McpSettings,
     signal: AnySignal,
@@ -264,24 +279,25 @@ class McpSession {
       );
     this.#client.fallbackRequestHandler = refuseRequest;
     const onMessage = this.#transport.onmessage;
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- not an EventTarget
     this.#transport.onmessage = (message: JSONRPCMessage) => {
       onMessage?.(message);
       if (!("method" in message)) return;
       const { method, params } = message;
       const { progressToken, progress, total, message: said } = isRecord(params) ? params : {};
-      // Handled here: the SDK loses a report that arrives together with the answer.
+      // Handled here, because the SDK loses a report that arrives together with the answer.
       if (method === "notifications/progress" && typeof progress === "number")
         this.#calls.get(progressToken)?.onProgress({
           progress,
           ...(typeof total === "number" ? { total } : {}),
           ...(typeof said === "string" ? { message: said } : {}),
         });
-      // The SDK would read each part as every kind of field, for seconds. Without parameters it refuses at once.
+      // The SDK would try each part as every kind of field, for seconds. Without parameters it
+      // refuses the request at once.
       if (method === "elicitation/create" && countParts(params) > MAX_FORM_PARTS)
         message.params = {};
     };
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A client is no event target.
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- not an EventTarget
     this.#client.onclose = () => {
       this.#isClosed = true;
       onClosed(this);
@@ -296,12 +312,12 @@ class McpSession {
     });
   }
 
-  /** What the server wants models to know about it. */
+  /** Instructions of the server for models. */
   get instructions(): string | undefined {
     return this.#client.getInstructions();
   }
 
-  /** For the span of a call that it serves. */
+  /** Attributes for the span of a call in this session. */
   get attributes(): SessionAttributes {
     const { transport } = this.#settings;
     const version = this.#client.getNegotiatedProtocolVersion();
@@ -318,9 +334,9 @@ class McpSession {
     return this.#transport instanceof HttpTransport ? this.#transport.sessionId : undefined;
   }
 
-  /** All tools of the server. Throws a fault. */
+  /** Lists all tools of the server. Throws a fault. */
   async listTools(signal: AnySignal): Promise<ListedTools> {
-    // A server without the capability has none, and may not be asked.
+    // A server without the capability has no tools, and must not be asked.
     if (this.#client.getServerCapabilities()?.tools === undefined)
       return { tools: [], unreadable: [] };
     return await this.#inTime("list its tools", signal, (signal) =>
@@ -328,7 +344,10 @@ class McpSession {
     );
   }
 
-  /** Calls a tool. Throws a fault; if `signal` is aborted the server is notified and the fault is `cancelled`, at once. */
+  /**
+   * Calls a tool. Throws a fault. If `signal` is aborted, notifies the server and throws
+   * `cancelled` at once.
+   */
   async callTool(call: McpCall, signal: AbortSignal): Promise<CallToolResult> {
     const { tool, arguments: given, trace } = call;
     if (this.#isClosed) throw new McpFault("not_taken", "the connection is closed");
@@ -354,7 +373,7 @@ class McpSession {
     }
   }
 
-  /** Ends the connection, and the server if it is a child. Never rejects. */
+  /** Closes the session, and ends the server if it is a child process. Never rejects. */
   async close(): Promise<void> {
     const transport = this.#transport;
     if (transport instanceof HttpTransport) {
@@ -364,15 +383,19 @@ class McpSession {
     await this.#shut();
   }
 
-  /** Ends a connection that another one has replaced, as soon as the calls that it still serves are through. */
+  /** Closes a replaced session as soon as its open calls have ended. */
   retire(): void {
     this.#isRetired = true;
     if (this.#calls.size === 0) void this.#shut();
   }
 
-  /** Returns the call to ask for, if it may be asked once more. */
+  /**
+   * Returns the call that receives a request for data. `undefined` without such a call, or after
+   * too many requests.
+   */
   #elicitedCaller(): ElicitingCaller | undefined {
-    // Without a stream of its own it is that of any call under way, if all are of one run: no run answers for another one.
+    // Without a stream per call, any open call may receive it if all belong to the same run: a run
+    // never answers for another run.
     const [first, ...others] = [...this.#calls.values()].map((call) => call.caller);
     const isClear = others.every(({ runId }) => runId === first?.runId);
     const caller = this.#streamed.getStore()?.caller ?? (isClear ? first : undefined);
@@ -397,7 +420,7 @@ class McpSession {
       const reason = cause instanceof McpFault ? cause.message : describeSdkReason(cause);
       if (!(this.#transport instanceof StdioTransport))
         throw new McpFault("unreachable", reason, cause);
-      // With what the server itself had to say.
+      // Includes the output of the server itself.
       const { ending, errorText } = this.#transport;
       const message = ending === undefined ? reason : `${reason}; ${ending}`;
       const detail = errorText === "" ? undefined : `its stderr: ${errorText}`;
@@ -405,29 +428,35 @@ class McpSession {
     }
   }
 
-  /** Over stdio an answer that exceeds the limit ends the connection, and so all that is under way. */
+  /**
+   * Returns the fault of a failed call. Over stdio, an answer that exceeds the limit ends the
+   * connection and all open calls.
+   */
   #faultOf(thrown: unknown): McpFault {
     const transport = this.#transport;
     const excess = transport instanceof StdioTransport ? transport.excess : undefined;
     return excess ?? toFault(thrown, this.#sessionId !== undefined);
   }
 
-  /** Never rejects. */
+  /** Closes the client and the transport. Never rejects. */
   async #shut(): Promise<void> {
     this.#isClosed = true;
     try {
       await this.#client.close();
     } catch {
-      // What cannot be closed is gone already.
+      // Closing fails only if it is closed already.
     }
     try {
       await this.#transport.close();
     } catch {
-      // The same: the client does not close a transport with which it never connected.
+      // Needed, because the client does not close a transport that was never connected.
     }
   }
 
-  /** Bounded by `connectTimeoutMs`. Throws a fault `closed` if `signal` is aborted, `unreachable` if the time is up. */
+  /**
+   * Runs `work` within `connectTimeoutMs`. Throws a fault `closed` if `signal` is aborted,
+   * `unreachable` after the time limit.
+   */
   async #inTime<T>(
     what: string,
     signal: AnySignal,
@@ -448,5 +477,5 @@ class McpSession {
   }
 }
 
-/** The most parts of a schema that a server asks people to fill in, as of the schema of a tool. */
+/** Maximum number of parts in a schema of an elicitation, as for the schema of a tool. */
 const MAX_FORM_PARTS = 2_000;

@@ -1,4 +1,5 @@
-// What goes wrong between us and a server, sorted by what it means: may the call be sent again, and what does the model read?
+// Failures of the communication with a server, classified by their meaning: whether the call may be
+// sent again, and the text for the model.
 
 import { groupDigits } from "../kernel/check.ts";
 import { omitUndefined } from "../kernel/json.ts";
@@ -12,9 +13,16 @@ import { truncateText } from "../kernel/sentence.ts";
 import type { McpTransport } from "./mcp-options.ts";
 
 /**
- * What a failure means. `answered`: the server said no. `invalid`: it answered, and the answer cannot be used. `not_taken`: the server
- * never had the call, so it may be sent again. `unauthorized`: it wants credentials, or others than it was given. `lost`: the server went away while it had the call; whether it took effect is unknown.
- * `too_large`: its answer exceeds the limit, and was not read to its end. `unreachable`: no connection came about. `closed`: we closed it. `cancelled`: the caller no longer wants it.
+ * Kind of a failure:
+ * - `answered`: the server returned an error.
+ * - `invalid`: its answer cannot be used.
+ * - `not_taken`: the server never received the call, so it may be sent again.
+ * - `unauthorized`: it demands credentials, or refused the ones it received.
+ * - `lost`: the server disappeared during the call. Whether the call took effect is unknown.
+ * - `too_large`: its answer exceeds the limit, and was not read to its end.
+ * - `unreachable`: no connection was established.
+ * - `closed`: we closed the connection.
+ * - `cancelled`: the caller cancelled.
  */
 export type McpFaultKind =
   | "answered"
@@ -27,30 +35,30 @@ export type McpFaultKind =
   | "closed"
   | "cancelled";
 
-/** As its `WWW-Authenticate` says, as far as it does. */
+/** Demand for credentials, as far as the `WWW-Authenticate` header contains it. */
 export interface AuthChallenge {
   readonly status: number;
-  /** `Bearer`, or another way. */
+  /** `Bearer` or another scheme. */
   readonly scheme?: string;
-  /** What the token must permit, separated by spaces. */
+  /** Required permissions of the token, separated by spaces. */
   readonly scope?: string;
-  /** Such as `invalid_token` or `insufficient_scope`, and what the server says about it. */
+  /** Error code such as `invalid_token` or `insufficient_scope`, and its description. */
   readonly error?: string;
   readonly description?: string;
-  /** Where the server names its authorization servers. */
+  /** URL of the metadata that names the authorization servers. */
   readonly resourceMetadataUrl?: string;
 }
 
-/** A server may answer with an error, or a page, of megabytes. */
+/** Maximum length of a message. A server may answer with an error, or a page, of megabytes. */
 const MAX_CHARACTERS = 10_000;
 
-/** A failure between us and a server. Its message says what went wrong, without names. */
+/** Failure of the communication with a server. Its message is the reason, without names. */
 export class McpFault extends Error {
   override readonly name = "McpFault";
   readonly kind: McpFaultKind;
-  /** What the server itself had to say. For people, not for models: its content is not trusted. */
+  /** Output of the server itself. For people, not for models: its content is not trusted. */
   readonly detail: string | undefined;
-  /** What it asks for, of a fault `unauthorized`. */
+  /** Demand for credentials, for a fault `unauthorized`. */
   readonly challenge: AuthChallenge | undefined;
 
   constructor(
@@ -81,7 +89,7 @@ export function isSizeExcess({ message }: McpFault): boolean {
   return message.endsWith(OPTION);
 }
 
-/** The codes of an error and of all that it was caused by. */
+/** Returns the codes of an error and of all its causes. */
 export function collectCodes(thrown: unknown): readonly string[] {
   const codes: string[] = [];
   let error = thrown;
@@ -100,8 +108,8 @@ export function findTransportSecrets(transport: McpTransport): readonly KnownSec
 }
 
 /**
- * Returns the fault without values of headers, which a careless server quotes. A fault that contained
- * one loses its cause.
+ * Returns the fault without values of headers, which a careless server quotes. A fault that
+ * contained such a value loses its cause.
  */
 export function redactFault(thrown: unknown, transport: McpTransport): unknown {
   if (!(thrown instanceof McpFault)) return thrown;

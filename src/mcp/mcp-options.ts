@@ -315,17 +315,17 @@ export interface McpAnnotations {
   readonly openWorldHint?: boolean;
 }
 
-/** A tool of a server that cannot be used, and why. */
+/** Listed tool that agents cannot use. */
 export interface SkippedMcpTool {
-  /** As the server calls it. */
+  /** Name at the server. */
   readonly name: string;
-  /** Why it was left out. */
+  /** Reason in words. */
   readonly reason: string;
 }
 
 type Reconnect = Required<NonNullable<McpOptions["reconnect"]>>;
 
-/** The options with their defaults, checked. */
+/** Checked options with their defaults. */
 export interface McpSettings
   extends Required<Omit<McpOptions, "needsApproval" | "reconnect">>, Reconnect {
   readonly needsApproval: McpOptions["needsApproval"] | undefined;
@@ -340,7 +340,7 @@ const DEFAULTS = {
   filter: () => true,
   timeoutMs: 60_000,
   connectTimeoutMs: 30_000,
-  /** As the SDK bounds messages over stdio. */
+  /** The limit of the SDK for messages over stdio. */
   maxResponseBytes: 10 * 1024 * 1024,
   elicitation: false,
   maxElicitationsPerCall: 50,
@@ -351,13 +351,13 @@ const DEFAULTS = {
 /** Check of each option that is set. */
 const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
   name: (field, name) => checkName(field, name, NAME, NAME_WORDS),
-  transport: () => undefined, // Where it is copied.
+  transport: () => undefined, // Checked when copied.
   prefix: (field, prefix) => checkName(field, prefix, PREFIX, `${NAME_WORDS}, or ""`),
   filter: (field, filter) => checkMcpFunction(field, filter, "Leave it out for all tools."),
   needsApproval: checkApprovalOption,
   timeoutMs: createDefaultedCheck(checkSpan, DEFAULTS.timeoutMs),
   connectTimeoutMs: createDefaultedCheck(checkSpan, DEFAULTS.connectTimeoutMs),
-  reconnect: () => undefined, // Where it is read.
+  reconnect: () => undefined, // Checked when read.
   maxResponseBytes: createDefaultedCheck(checkCount, DEFAULTS.maxResponseBytes),
   elicitation: (field, value) => checkBoolean(field, value),
   maxElicitationsPerCall: createDefaultedCheck(checkCount, DEFAULTS.maxElicitationsPerCall),
@@ -365,7 +365,9 @@ const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
   onToolsChanged: (field, listener) => checkMcpFunction(field, listener),
   clock: (field, clock) => checkMethods(field, clock, ["nowMs", "monotonicMs", "setTimer"]),
 };
-/** Checks the options and fills in the defaults. Throws `invalid_option` or `invalid_definition`. */
+/**
+ * Checks the options and fills in the defaults. Throws `invalid_option` or `invalid_definition`.
+ */
 export function resolveMcpSettings(options: McpOptions): McpSettings {
   checkFields("connectMcp", options, CHECKS);
   const { name, reconnect = {}, ...given } = options;
@@ -406,7 +408,7 @@ function checkMcpFunction(field: string, value: unknown, advice = "Leave it out 
 /** Returns a checked copy, so that later changes to the caller's object have no effect. */
 function copyTransport(given: McpTransport): McpTransport {
   const field = "connectMcp.transport";
-  // eslint-disable-next-line typescript/no-unnecessary-condition -- Users without types hand us anything.
+  // eslint-disable-next-line typescript/no-unnecessary-condition -- input from JavaScript
   if (given?.type === "stdio") {
     checkKeys(field, given, ["type", "command", "args", "env", "cwd", "onStderr"]);
     const { command, args = [], env = {}, cwd, onStderr } = given;
@@ -421,7 +423,7 @@ function copyTransport(given: McpTransport): McpTransport {
     checkMcpFunction(`${field}.onStderr`, onStderr);
     return Object.freeze({ ...given, args: [...args], env: { ...env } });
   }
-  // eslint-disable-next-line typescript/no-unnecessary-condition -- The same.
+  // eslint-disable-next-line typescript/no-unnecessary-condition -- input from JavaScript
   if (given?.type !== "http") {
     const got = isRecord(given) ? given["type"] : given;
     const advice = 'Use "stdio" for a server that espalier starts, "http" for a server at a URL.';
@@ -436,7 +438,7 @@ function copyTransport(given: McpTransport): McpTransport {
     throw misdefinition(`${field}.url`, "an http or https URL", text, advice);
   }
   checkTextFields(`${field}.headers`, headers);
-  // As the SDK tells the two apart.
+  // The SDK distinguishes the two in the same way.
   const has = (name: string): boolean =>
     isRecord(auth) && typeof Reflect.get(auth, name) === "function";
   if (auth !== undefined && !has("token") && !(has("tokens") && has("clientInformation"))) {

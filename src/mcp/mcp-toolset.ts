@@ -1,4 +1,4 @@
-// From the tools of a server to tools that agents can be given.
+// Converts the tools of a server to tools for agents.
 
 import type { CallToolResult, Tool } from "@modelcontextprotocol/client";
 import {
@@ -35,20 +35,20 @@ import { formatAttachmentLine, AttachmentSchema, type Attachment } from "../prot
 import { warnOnce } from "../kernel/warn-once.ts";
 import { OWN_BAGGAGE } from "../protocol/tracing.ts";
 
-/** What became of the tools of a server. */
+/** Usable and skipped tools of a server. */
 export interface McpToolset {
   readonly tools: readonly FunctionTool[];
   readonly skipped: readonly SkippedMcpTool[];
-  /** What the server wants models to know about it. */
+  /** Instructions of the server for models. */
   readonly instructions: string | undefined;
 }
 
-/** The most work of compiling the schemas of one list. Each request to a model holds them all. */
+/** Maximum work of compiling the schemas of a list. Each request to a model contains them all. */
 const MAX_WORK = 50_000;
 
 /**
- * Creates the tools. A tool that cannot be used is skipped, so that the others can be used. Other work of
- * the process runs between two tools.
+ * Creates the tools. A tool that cannot be used is skipped, so that the others can be used. Other
+ * work of the process runs between two tools.
  */
 export async function createMcpToolset(
   settings: McpSettings,
@@ -68,11 +68,11 @@ export async function createMcpToolset(
     const hints = { readOnlyHint, destructiveHint, idempotentHint, openWorldHint };
     const texts = omitUndefined({ title, description });
     const descriptor = deepFreeze({ name: tool.name, ...texts, annotations: omitUndefined(hints) });
-    // Anything else than yes or no would quietly take the tool, or leave it out.
+    // Any other value would silently select the tool, or leave it out.
     const isSelected: unknown = settings.filter(descriptor);
     if (typeof isSelected !== "boolean") throw createFilterError(tool.name, isSelected);
     if (!isSelected) continue;
-    // Servers may use characters in names that models may not.
+    // Servers may use characters in names that providers of models reject.
     const name = `${settings.prefix}${tool.name.replaceAll(/[^A-Za-z0-9_-]/gu, "_")}`;
     const more = countParts(tool.inputSchema) + countParts(tool.outputSchema);
     const reason =
@@ -97,7 +97,7 @@ export async function createMcpToolset(
 }
 
 function createFilterError(toolName: string, answer: unknown): EspalierError {
-  // A rejection of a promise that should not be here must not go unhandled.
+  // A promise is a wrong answer here. Its rejection must not go unhandled.
   if (isPromiseLike(answer)) Promise.resolve(answer).catch(() => undefined);
   const field = `the answer of connectMcp.filter about ${JSON.stringify(toolName)}`;
   return misdefinition(field, "true or false", answer, "Return true or false synchronously.");
@@ -105,7 +105,10 @@ function createFilterError(toolName: string, answer: unknown): EspalierError {
 
 const MAX_NAME_CHARACTERS = 64;
 
-/** Returns why a tool cannot be called. `other`: the tool that has the same name already. */
+/**
+ * Returns the reason why a tool cannot be called. `other` is the tool that already has the same
+ * name.
+ */
 function findProblem(name: string, tool: Tool, other: string | undefined): string | undefined {
   if (tool.execution?.taskSupport === "required")
     return "It can only be called as a task (execution.taskSupport is required), which is not supported.";
@@ -116,7 +119,7 @@ function findProblem(name: string, tool: Tool, other: string | undefined): strin
   return `Its name becomes ${JSON.stringify(name)}, which is also the name of the tool ${JSON.stringify(other)}.`;
 }
 
-/** A tool, and how its server is reached. */
+/** Tool with the connection to its server. */
 interface Callee {
   readonly settings: McpSettings;
   readonly connection: McpConnection;
@@ -127,7 +130,7 @@ function createMcpTool(callee: Callee, name: string, descriptor: McpTool): Funct
   const { settings, tool } = callee;
   const { needsApproval: asked } = settings;
   const { readOnlyHint, destructiveHint, idempotentHint } = descriptor.annotations;
-  // A server that says nothing of a tool takes for granted that it may change things, and destroy them.
+  // By the protocol, a tool without hints may change and destroy things.
   const mayDestroy = readOnlyHint !== true && destructiveHint !== false;
   const needsApproval =
     typeof asked === "function"
@@ -136,7 +139,7 @@ function createMcpTool(callee: Callee, name: string, descriptor: McpTool): Funct
         ? mayDestroy
         : asked;
   const words = [tool.description, tool.title, tool.annotations?.title];
-  // A result is checked against it at each call.
+  // Throws for an invalid schema. Results are checked against it at each call.
   if (tool.outputSchema !== undefined) createServerSchemaCheck("outputSchema", tool.outputSchema);
   return defineTool({
     name,
@@ -144,7 +147,7 @@ function createMcpTool(callee: Callee, name: string, descriptor: McpTool): Funct
     inputSchema: createServerSchema(JsonObjectSchema().parse(structuredClone(tool.inputSchema))),
     timeoutMs: settings.timeoutMs,
     ...omitUndefined({ needsApproval }),
-    // A tool that says that it destroys something, and not that a second call does nothing more, is not called twice by us.
+    // A destructive tool that is not idempotent is never called twice.
     retryAfterCrash: destructiveHint !== true || idempotentHint === true,
     execute: (input: JsonObject, context: ToolContext) => execute(callee, input, context),
   });
@@ -157,7 +160,7 @@ async function execute(
 ): Promise<unknown> {
   const span = trace.getActiveSpan();
   const secrets = findTransportSecrets(settings.transport);
-  // Servers may report anything.
+  // Servers may report negative numbers and texts of any length.
   const onProgress = ({ progress: done, total, message = "" }: McpProgress): void =>
     context.reportProgress({
       ...(done < 0 ? {} : { done }),
@@ -191,12 +194,12 @@ async function execute(
   return toolResult({ text, ...attached, ...omitUndefined({ structured }) });
 }
 
-/** A call may report progress a thousand times. */
+/** Maximum length of a progress message. A call may report progress a thousand times. */
 const MAX_PROGRESS_CHARACTERS = 2_000;
 
 const NOTHING_DONE = "Nothing was done. Do without it if you can.";
 
-/** What the server did, by the kind of fault, and what the model is to do about it. */
+/** Words about the server, and an instruction for the model, by the kind of fault. */
 const FAILURES: Readonly<Record<McpFaultKind, readonly [what: string, hint?: string]>> = {
   lost: [
     "disconnected during the call",
@@ -218,17 +221,17 @@ const FAILURES: Readonly<Record<McpFaultKind, readonly [what: string, hint?: str
   cancelled: ["did not finish the call"],
 };
 
-// From the result of an MCP tool to what the model reads and what is kept with the call.
+// Converts the result of an MCP tool to a text for the model and attachments for the record.
 
 type Part = CallToolResult["content"][number];
 
-/** Reads a result. Pure. */
+/** Converts a result. Pure. */
 export function readMcpResult(result: CallToolResult): {
-  /** What the model reads: the text parts, one under the other, and a line for each part that is no text. */
+  /** Text for the model: the text parts, and one line for each other part. */
   readonly text: string;
   /** Images, sounds, resources and links to resources. */
   readonly attachments: readonly Attachment[];
-  /** The result as data, if the tool gives it. */
+  /** Structured content, if the tool returns it. */
   readonly structured?: JsonObject;
 } {
   const parts = result.content.map(readPart);
@@ -236,7 +239,7 @@ export function readMcpResult(result: CallToolResult): {
   const lines = parts.map(({ text }) => text);
   if (result.structuredContent === undefined) return { text: lines.join("\n"), attachments };
   const structured = JsonObjectSchema().parse(result.structuredContent);
-  // A server should give the same as text, too; where it does not, the model reads the data.
+  // A server should return the same data as text, too. If it does not, the model reads the data.
   const hasText = result.content.some(({ type }) => type === "text");
   const all = hasText ? lines : [stringifyCanonical(structured), ...lines];
   return { text: all.join("\n"), attachments, structured };
@@ -263,7 +266,7 @@ function readPart(part: Part): ReadPart {
         const { mimeType: mediaType = UNKNOWN, blob: data } = resource;
         return readAttachmentPart({ type: chooseKind(mediaType), mediaType, uri, data });
       }
-      // A text is for the model to read; it is kept as well, with its address.
+      // The model reads the text, which is also attached with its URI.
       const { mimeType: mediaType = "text/plain", text } = resource;
       const kept = readAttachmentPart({ type: chooseKind(mediaType), mediaType, uri, text });
       return { ...kept, text: `${kept.text}\n${text}` };
@@ -277,10 +280,13 @@ function readPart(part: Part): ReadPart {
   }
 }
 
-/** An attachment, and the line that names it to the model: the same as for tools of our own. One that cannot be read costs no other. */
+/**
+ * Returns the attachment, and the line that names it to the model, as for our own tools. An invalid
+ * attachment is replaced by a note.
+ */
 function readAttachmentPart(given: Attachment): ReadPart {
   const { data } = given;
-  // What servers give instead of a media type must not cost the rest.
+  // An invalid media type must not invalidate the whole attachment.
   const isMediaType = AttachmentSchema().shape.mediaType.safeParse(given.mediaType).success;
   const parsed = AttachmentSchema().safeParse({
     ...given,
@@ -302,12 +308,13 @@ function chooseKind(mediaType: string): Attachment["type"] {
   return mediaType.startsWith("audio/") ? "audio" : "file";
 }
 
-/** What of a trace goes to a server. */
+/** Fields of the trace context that are sent to a server. */
 const FIELDS = ["traceparent", "tracestate", "baggage"] as const;
 
 /**
- * The current trace in W3C form, for a server to continue it; empty without tracing. Of its baggage only what we put into it where
- * that is switched on: the rest is private to the application. Never throws: a propagator that does causes one warning, and nothing is sent.
+ * Returns the current trace context in W3C form, for a server to continue. Empty without tracing.
+ * Its baggage has only the entries that espalier added, because the others are private to the
+ * application. Never throws: if a propagator throws, emits one warning and sends nothing.
  */
 export function getCurrentTrace(): Readonly<Record<string, string>> {
   try {
@@ -329,7 +336,7 @@ export function getCurrentTrace(): Readonly<Record<string, string>> {
   }
 }
 
-/** Says something about the span of a call. Never throws. */
+/** Sets attributes on the span of a call. Never throws. */
 function describeCall(span: Span | undefined, attributes: Attributes): void {
   try {
     span?.setAttributes(attributes);
@@ -339,7 +346,10 @@ function describeCall(span: Span | undefined, attributes: Attributes): void {
   }
 }
 
-/** What we put into the baggage of the active context, without the entries of other code. The key is the same for all copies of the package. */
+/**
+ * True for baggage. Used for the baggage that espalier added, under a key that all copies of the
+ * package share.
+ */
 function isBaggage(value: unknown): value is Baggage {
   return typeof value === "object" && value !== null && "getAllEntries" in value;
 }

@@ -1,4 +1,4 @@
-// From what the SDK throws to a fault that says what it means.
+// Converts errors of the SDK to faults.
 
 import {
   ProtocolError,
@@ -15,12 +15,19 @@ import { findHeaderSecrets, redactValues } from "../kernel/redact-values.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 import type { McpHttp } from "./mcp-options.ts";
 
-/** Marks the answer that the HTTP transport makes up for a request whose stream ended without one. */
+/**
+ * Marks the answer that the HTTP transport creates for a request whose stream ended without one.
+ */
 export const STREAM_LOST = "espalier_stream_lost";
-/** Marks the answer that the HTTP transport creates for a request whose real answer exceeds the limit. */
+/**
+ * Marks the answer that the HTTP transport creates for a request whose real answer exceeds the
+ * limit.
+ */
 export const ANSWER_TOO_LARGE = "espalier_answer_too_large";
 
-/** What the failure of a request that was sent means. `hasSession`: it was sent within a session over HTTP. */
+/**
+ * Returns the fault for the error of a sent request. `hasSession` is true for a session over HTTP.
+ */
 export function toFault(thrown: unknown, hasSession: boolean): McpFault {
   if (thrown instanceof McpFault) return thrown;
   if (thrown instanceof ProtocolError) {
@@ -35,7 +42,10 @@ export function toFault(thrown: unknown, hasSession: boolean): McpFault {
   return new McpFault(isUnsent ? "not_taken" : "lost", reason, thrown);
 }
 
-/** A failure in a few words, with those of what caused it: `fetch` says no more than that it failed. */
+/**
+ * Returns a short description of an error with its cause, because the message of `fetch` alone
+ * contains no reason.
+ */
 export function describeSdkReason(thrown: unknown): string {
   const message = getErrorMessage(thrown);
   const cause = thrown instanceof Error ? thrown.cause : undefined;
@@ -45,7 +55,7 @@ export function describeSdkReason(thrown: unknown): string {
   return words === "" || message.includes(words) ? message : `${message}: ${words}`;
 }
 
-/** Codes of connections that never came about. */
+/** Error codes of connections that were never established. */
 const UNSENT = [
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -55,7 +65,7 @@ const UNSENT = [
   "UND_ERR_CONNECT_TIMEOUT",
 ];
 
-/** 404: the server does not know our session (any more). 400: the same from servers that are less exact. */
+/** 404: the server does not know the session. 400: less exact servers mean the same. */
 const SESSION_STATUSES: ReadonlySet<number> = new Set([400, 404]);
 
 function createHttpFault(thrown: SdkHttpError, hasSession: boolean): McpFault {
@@ -72,17 +82,17 @@ function createSdkFault(thrown: SdkError): McpFault {
   return new McpFault(isUnsent ? "not_taken" : "invalid", thrown.message, thrown);
 }
 
-// What a server asks for where it does not take a request: HTTP 401, or 403 with a challenge. It is the server's text, shortened, without what looks
-// like a secret: a careless server repeats what it was sent.
+// Parses the challenge of a server that refuses a request: HTTP 401, or 403 with a header. The
+// texts are shortened, and secrets are removed, because a careless server repeats the request.
 
 const UNAUTHORIZED = 401;
 const FORBIDDEN = 403;
-/** Of each part. */
+/** Maximum length of each part. */
 const MOST_CHARACTERS = 500;
 
 /**
- * Returns the challenge without values of the headers that were sent; `undefined` if the response is
- * not about an authorization.
+ * Returns the challenge without values of the headers that were sent; `undefined` if the response
+ * is not about an authorization.
  */
 export function readChallenge(
   response: Response,
@@ -107,7 +117,7 @@ export function readChallenge(
   };
 }
 
-/** In words; undefined: the server does not say what it wants. */
+/** Returns the challenge in words. `undefined` if it has no scheme. */
 export function describeChallenge(challenge: AuthChallenge): string | undefined {
   const { scheme, scope, error, description, resourceMetadataUrl } = challenge;
   if (scheme === undefined) return undefined;

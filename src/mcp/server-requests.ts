@@ -1,5 +1,5 @@
-// What servers ask of their client: data from people (elicitation), which the approver of the run gives; anything else is declined with a
-// reason.
+// Answers requests of servers to their client. Requests for data (elicitation) go to the approver
+// of the run; all others are declined with a reason.
 
 import {
   ProtocolError,
@@ -24,12 +24,12 @@ import {
 import { createServerSchemaCheck } from "../tools/arguments/json-schema-input.ts";
 import type { ToolContext } from "../tools/tool-context.ts";
 
-/** The call in the middle of which a server asks. */
+/** Call during which a server sends a request. */
 export type ElicitingCaller = Pick<ToolContext, "ask" | "runId">;
 
 /**
- * Asks the approver of the run, and gives what fits the schema that the server asks for. Without a call it declines, and asks nothing.
- * Throws a `ProtocolError` for a schema that cannot be checked.
+ * Asks the approver of the run, and returns an answer that fits the requested schema. Declines at
+ * once without a call. Throws a `ProtocolError` for a schema that cannot be checked.
  */
 export async function answerElicitation(
   server: string,
@@ -42,7 +42,7 @@ export async function answerElicitation(
   const requestedSchema = JsonObjectSchema().parse(structuredClone(params.requestedSchema));
   let problemsOf: ReturnType<typeof createServerSchemaCheck>;
   try {
-    // Nothing besides what was asked for.
+    // Only requested properties are accepted.
     const schema = { ...requestedSchema, additionalProperties: false };
     problemsOf = createServerSchemaCheck("requestedSchema", schema);
   } catch (cause) {
@@ -59,7 +59,7 @@ export async function answerElicitation(
   });
   switch (outcome.type) {
     case "answered": {
-      // Fits what the protocol allows, since the schema does.
+      // The content fits the protocol, because it fits the schema.
       const content = fillDefaults(requestedSchema, outcome.value);
       const answer = { action: "accept", content };
       const read = specTypeSchemas.ElicitResult["~standard"].validate(answer);
@@ -74,7 +74,7 @@ export async function answerElicitation(
   }
 }
 
-/** For what has no handler, and no capability of ours. */
+/** Answers requests for which the client declares no capability. */
 export function refuseRequest({ method }: Pick<JSONRPCRequest, "method">): Promise<Result> {
   switch (method) {
     case "elicitation/create":
@@ -91,12 +91,12 @@ export function refuseRequest({ method }: Pick<JSONRPCRequest, "method">): Promi
   }
 }
 
-/** The protocol's own for sampling that a user does not allow. */
+/** Error code of the protocol for sampling that a user refuses. */
 const DECLINED = -1;
 const NO_SAMPLING =
   "Declined: this client does not run a model for servers. Return the data as the result of the tool: the agent that called the tool reads it.";
 
-/** What is left out has the value that the schema gives it. */
+/** Returns the value with the default values of its missing properties. */
 function fillDefaults({ properties }: JsonObject, value: JsonValue): JsonValue {
   if (!isJsonObject(value) || properties === undefined || !isJsonObject(properties)) return value;
   const filled = Object.entries(properties).flatMap(([name, property]) =>
@@ -107,9 +107,10 @@ function fillDefaults({ properties }: JsonObject, value: JsonValue): JsonValue {
   return { ...value, ...Object.fromEntries(filled) };
 }
 
-// OutputChecks: does the data that a tool gave fit the tool's own output schema? Both come from the server, so they are checked as
-// arguments are: in bounded time, and patterns are not run. The SDK's own checker runs patterns on RegExp, and reads a schema anew at every call.
-// Owns the checks that were made.
+// Checks structured results against the output schema of their tool. Both come from the server, so
+// they are checked like arguments: in bounded time and without running patterns. (The SDK's own
+// validator runs patterns as RegExp, and compiles a schema at every call.) Owns the cache of
+// checks.
 
 const MAX_LEVELS = 1_000;
 const NOT_SOUND = {
@@ -120,7 +121,7 @@ const NOT_SOUND = {
 
 type OutputCheck = (value: JsonValue) => readonly ArgumentProblem[];
 
-/** For the SDK's client. */
+/** The validator of the SDK's client. */
 export class OutputChecks implements jsonSchemaValidator {
   readonly #checks = new WeakMap<JsonSchemaType, OutputCheck>();
 

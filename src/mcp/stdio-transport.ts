@@ -1,9 +1,10 @@
-// The SDK's transport over standard input and output, with what it leaves open. Owns the child process and the end of what it wrote to
+// Extends the SDK's transport over standard input and output. Owns the child process and the end of
 // its standard error.
-// 1. When `close()` resolves the child has ended, unless the system does not let it: its input is ended, then it gets
-//    SIGTERM after 2 s and SIGKILL after 4 s.
-// 2. After that none of its pipes keeps this process alive, also if a process of its own holds them open.
-// 3. A child that ends is noticed, also if a process of its own holds its pipes open: the SDK waits for the pipes.
+// 1. When `close()` resolves, the child has ended, if the system allows it: its input is closed,
+//    then it receives SIGTERM after 2 s and SIGKILL after 4 s.
+// 2. After that none of its pipes keeps this process alive, even if a grandchild holds them open.
+// 3. The end of the child is noticed even if a grandchild holds its pipes open. (The SDK waits for
+//    the pipes.)
 
 import { ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -18,15 +19,15 @@ import { McpFault } from "./mcp-fault.ts";
 import type { McpSettings, McpStdio } from "./mcp-options.ts";
 import { JsonMeter } from "./json-meter.ts";
 
-/** How long a child has after SIGTERM. */
+/** Time between SIGTERM and SIGKILL. */
 const TERMINATION_MS = 1_000;
-/** How long a killed child is waited for. */
+/** Longest wait for the end of a killed child. */
 const REAP_MS = 2_000;
-/** How long the pipes of a child that has ended may stay open: what it wrote last is still read. */
+/** Time for which the pipes of an ended child stay open, so that its last output is read. */
 const LINGER_MS = 500;
 /** Characters of standard error that are kept for messages. */
 const KEPT_CHARACTERS = 2_000;
-/** The most answers to the server that may wait until it reads them. */
+/** Maximum number of answers that wait until the server reads them. */
 const MAX_ANSWERS = 1_000;
 
 export class StdioTransport extends StdioClientTransport {
@@ -47,9 +48,9 @@ export class StdioTransport extends StdioClientTransport {
       ...omitUndefined({ cwd }),
     });
     this.#clock = clock;
-    // The SDK makes a buffer of its own, which bounds bytes only.
+    // The SDK creates its own buffer, which limits only bytes.
     Reflect.set(this, "_readBuffer", new BoundedLines(maxResponseBytes));
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- not an EventTarget
     this.onerror = (error) => {
       if (error instanceof McpFault) this.#end(error);
     };
@@ -66,7 +67,7 @@ export class StdioTransport extends StdioClientTransport {
     });
   }
 
-  /** The end of what the server wrote to its standard error. */
+  /** The end of the server's standard error. */
   get errorText(): string {
     return this.#errorText.trim();
   }
@@ -76,7 +77,7 @@ export class StdioTransport extends StdioClientTransport {
     return this.#excess;
   }
 
-  /** How the child ended; undefined while it runs. */
+  /** How the child ended. `undefined` while it runs. */
   get ending(): string | undefined {
     const { pid, exitCode = null, signalCode = null } = this.#child ?? {};
     if (pid === undefined) return undefined;
@@ -86,7 +87,8 @@ export class StdioTransport extends StdioClientTransport {
 
   override async start(): Promise<void> {
     const started = super.start();
-    // The SDK keeps the child to itself. Without it we could only send signals to a process id that may be reused by now.
+    // The SDK does not expose the child. Its process id alone could be reused when a signal is
+    // sent.
     const child: unknown = Reflect.get(this, "_process");
     if (child instanceof ChildProcess) {
       this.#child = child;
@@ -111,7 +113,7 @@ export class StdioTransport extends StdioClientTransport {
     }
   }
 
-  /** Sends SIGTERM at once: for a child that never worked. It has a second. */
+  /** Sends SIGTERM at once, and SIGKILL a second later. For a child that never worked. */
   terminate(): void {
     const child = this.#child;
     if (child?.pid === undefined || hasExited(child)) return;
@@ -120,7 +122,7 @@ export class StdioTransport extends StdioClientTransport {
     child.once("exit", stop);
   }
 
-  /** Never rejects; a second call waits for the first. */
+  /** Closes the transport. Never rejects; a second call waits for the first. */
   override close(): Promise<void> {
     return (this.#closed ??= super.close().then(async () => {
       const child = this.#child;
@@ -132,7 +134,7 @@ export class StdioTransport extends StdioClientTransport {
     }));
   }
 
-  /** Ends a child that sends without limit. The first reason counts. */
+  /** Ends a child that exceeds a limit. The first reason counts. */
   #end(fault: McpFault): void {
     if (this.#excess !== undefined) return;
     this.#excess = fault;
@@ -148,8 +150,8 @@ function hasExited(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
 }
 
-// Bounds the lines that a server writes to its standard output. Holds back chunks without a line end,
-// because the SDK's buffer copies the whole line for each chunk.
+// Limits the lines that a server writes to its standard output. Holds back chunks without a line
+// end, because the SDK's buffer copies the whole line for each chunk.
 
 /** The buffer of the SDK's transport, which closes the connection when `append` throws. */
 export class BoundedLines extends ReadBuffer {
