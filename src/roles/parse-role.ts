@@ -1,5 +1,6 @@
-// One role file into one role: names are looked up, what code adds is put on top, and `defineAgent` checks the whole. What it refuses
-// becomes an error about the line where it stands, unless code has said it.
+// Converts one role file to one role: resolves names, adds the fields from code, and calls
+// `defineAgent`. Its errors are reported with the line of the field, unless the value comes from
+// code.
 
 import { checkKeys, misdefinition } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
@@ -16,22 +17,24 @@ import {
 } from "./role-file-options.ts";
 import { createFileErrorFactory, type FileErrorAt } from "./plain-yaml.ts";
 
-/** A role, and where it got its name. */
+/** Role with the line of its name. */
 export interface RoleInFile {
   readonly role: AgentRole;
   readonly nameLine: number;
 }
 
-/** A text and where it is from. */
+/** Text of a role file. */
 export interface RoleFile {
   readonly text: string;
-  /** What it is called in errors. */
+  /** Name of the file in errors. */
   readonly file: string;
-  /** The name of the role, if the front matter has none. */
+  /** Name of the role if the front matter has none. */
   readonly defaultName: string;
 }
 
-/** Reads one text. Throws `invalid_role_file`, or what `defineAgent` says of what code has added. */
+/**
+ * Parses one file. Throws `invalid_role_file`, or the error of `defineAgent` for a field from code.
+ */
 export function parseRoleFile(file: RoleFile, settings: RoleFileSettings): RoleInFile {
   const errorAt = createFileErrorFactory(file.file);
   const text = parseRoleText(file.text, errorAt);
@@ -51,7 +54,7 @@ export function parseRoleFile(file: RoleFile, settings: RoleFileSettings): RoleI
   }
 }
 
-/** What the front matter says, with models and tools instead of their names. */
+/** Returns the fields of the front matter, with models and tools in place of their names. */
 function readFrontMatter(
   { values }: RoleText,
   owner: string,
@@ -78,7 +81,7 @@ function readFrontMatter(
   return said;
 }
 
-/** What names in the front matter stand for, by the field in which they are. */
+/** Functions that resolve names in the front matter, by field. */
 const MEANINGS = {
   model: resolveRoleModel,
   tools: resolveRoleTools,
@@ -90,7 +93,7 @@ function resolveRoleModel(field: string, name: unknown, settings: RoleFileSettin
   throw misdefinition(field, "the name of a model", name, "Write it in quotes.");
 }
 
-/** The tools of names, and of beginnings with a star behind them: `files_*`. A tool that several of them name is there once. */
+/** Returns the tools with the given names and prefixes (`files_*`), each tool once. */
 function resolveRoleTools(
   field: string,
   given: unknown,
@@ -114,7 +117,7 @@ function findMatchingTools(name: string, tools: RoleFileSettings["tools"]): read
   return [...tools].flatMap(([other, tool]) => (other.startsWith(beginning) ? [tool] : []));
 }
 
-/** A list of names, each of them once. */
+/** Returns a checked list of names without duplicates. */
 function readNames(field: string, given: unknown): readonly string[] {
   if (!Array.isArray(given))
     throw misdefinition(field, "a list of names", given, "Put it in brackets.");
@@ -128,7 +131,7 @@ function readNames(field: string, given: unknown): readonly string[] {
   return [...names];
 }
 
-/** What code says comes first; groups of data are put together. */
+/** Merges the fields: code takes precedence, and groups of data are merged key by key. */
 function mergeDefinition(
   said: Readonly<Record<string, unknown>>,
   extension: Readonly<Record<string, unknown>>,
@@ -151,7 +154,7 @@ function findGroup(value: unknown): Readonly<Record<string, unknown>> | undefine
   return isRecord(value) && isPlainObject(value) ? value : undefined;
 }
 
-/** `defineAgent` checks every field that is there. The model is the one that may be missing. */
+/** `defineAgent` checks every present field. Only the model may be missing. */
 function isPossibleDefinition(
   whole: Readonly<Record<string, unknown>>,
 ): whole is Readonly<Record<string, unknown>> & AgentDefinition {
@@ -165,7 +168,10 @@ interface Origin {
   readonly errorAt: FileErrorAt;
 }
 
-/** The error that names the line of the field, or the same error if it is about something that code has said. */
+/**
+ * Returns the error with the line of its field. An error about a field from code is returned
+ * unchanged.
+ */
 function addFileLocation(cause: unknown, { text, owner, extension, errorAt }: Origin): unknown {
   if (!EspalierError.is(cause)) return cause;
   const { field } = cause.data;
@@ -174,7 +180,10 @@ function addFileLocation(cause: unknown, { text, owner, extension, errorAt }: Or
   return errorAt(text.lineOf(path), cause.message, cause);
 }
 
-/** `researcher.budget.steps` is `.budget.steps`. As long as a name is not known to be one, fields begin with `agent`. */
+/**
+ * Converts `researcher.budget.steps` to `.budget.steps`. Fields begin with `agent` until the name
+ * is checked.
+ */
 function readFieldPath(field: string, owner: string): string {
   const start = findLongestPart(field, [owner, "agent"]) ?? field;
   return field.slice(start.length);

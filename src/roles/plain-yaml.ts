@@ -1,5 +1,6 @@
-// YAML as plain data with the lines where it stands. YAML 1.2, and of that only what JSON could say, too: no tags, no anchors, no keys
-// but texts, nothing empty. What is nested too deep is refused before it is composed, because that is done by recursion.
+// Parses YAML to plain data with line numbers. Accepts the part of YAML 1.2 that JSON can express:
+// no tags, no anchors, only string keys, no empty values. Deeply nested text is refused before it
+// is composed, because composing is recursive.
 
 import {
   CST,
@@ -31,8 +32,8 @@ const MAX_LEVELS = 20;
 const STANDARD_TAGS = "tag:yaml.org,2002:";
 
 /**
- * Reads front matter without its fences, whose first line is the second of the file. Throws what `errorAt` makes of the first thing that
- * is wrong.
+ * Parses front matter without its fences. Its first line is line 2 of the file. Throws the error of
+ * `errorAt` for the first problem.
  */
 export function parsePlainYaml(source: string, errorAt: FileErrorAt): PlainYaml {
   if (source.length > MAX_CHARACTERS) {
@@ -64,7 +65,7 @@ export function parsePlainYaml(source: string, errorAt: FileErrorAt): PlainYaml 
   throw errorAt(line, `Expected keys with values, got ${got}. Write lines such as model: fast.`);
 }
 
-/** What is said of errors of which the parser's own text says too little. */
+/** Messages for errors whose text from the parser is unclear. */
 const FAULT_TEXTS = {
   DUPLICATE_KEY: "Expected every key once, got one twice. Remove the duplicate.",
   MULTIPLE_DOCS: "Expected one YAML document, got more. Leave out the line that ends the first.",
@@ -80,7 +81,7 @@ function describeYamlFault({ code, message }: YAMLError): string {
   );
 }
 
-/** Looks at the nesting by itself, without recursion. */
+/** Checks the depth without recursion. */
 function checkLevels(source: string, errorAt: FileErrorAt): void {
   const counter = new LineCounter();
   const open: { readonly token: CST.Token; readonly level: number }[] = [];
@@ -112,7 +113,10 @@ interface LineContext {
   readonly errorAt: FileErrorAt;
 }
 
-/** Notes the lines of a node and all below it. Throws for a node that is not plain, or has no value. */
+/**
+ * Records the lines of a node and its descendants. Throws for a node that is not plain, or has no
+ * value.
+ */
 function checkYamlNode(
   node: ParsedNode | null,
   { path, line }: NodePlace,
@@ -139,7 +143,7 @@ function checkYamlNode(
   }
 }
 
-/** Refuses what stands for something else: references, and texts that a tag would make into other values. */
+/** Throws for a node that is not written out: an alias, an anchor or a tag. */
 function checkPlain(node: ParsedNode | null, line: number, errorAt: FileErrorAt): void {
   if (node === null) return;
   const mark = describeNodeMark(node);
@@ -154,10 +158,10 @@ function describeNodeMark(node: ParsedNode): string | undefined {
   return undefined;
 }
 
-/** Makes the error for a line of one file; `message` says what was expected, what came and what to do. */
+/** Creates the error for a line of a file. */
 export type FileErrorAt = (line: number, message: string, cause?: unknown) => EspalierError;
 
-/** Makes the errors of one file. */
+/** Returns the function that creates the errors of a file. */
 export function createFileErrorFactory(file: string): FileErrorAt {
   return (line, message, cause) =>
     new EspalierError({

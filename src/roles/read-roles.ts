@@ -1,5 +1,5 @@
-// Entry `espalier/roles`: roles from Markdown files with front matter. A file is checked as code is, by `defineAgent`, and refused with
-// the line that is wrong.
+// Entry `espalier/roles`: roles from Markdown files with front matter. `defineAgent` checks them
+// like roles in code, and errors name the line.
 
 import { Buffer, isUtf8 } from "node:buffer";
 import { readdir, readFile, stat } from "node:fs/promises";

@@ -1,4 +1,4 @@
-// What a folder of role files needs from code: its models and tools by name, and what files cannot say.
+// The options of role files: models and tools by name, and fields that files cannot contain.
 
 import { type AgentDefinition, DEFINITION_FIELDS, type FieldKind } from "../agent/define-agent.ts";
 import { checkKeys, checkList, misdefinition, mismatch } from "../kernel/check.ts";
@@ -87,8 +87,8 @@ export interface RoleFileSettings {
   readonly tools: ReadonlyMap<string, ToolsetTool>;
   readonly extensions: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
   /**
-   * Returns the model that a file names in this field. Throws `invalid_definition` if there is
-   * none.
+   * Returns the model that a file names in this field. Throws `invalid_definition` if it is
+   * unknown.
    */
   modelOf(field: string, name: string): Model;
 }

@@ -1,4 +1,4 @@
-// A role file taken apart: its front matter between two lines of ---, and the text below.
+// Splits a role file into its front matter, between two lines of ---, and the text below.
 
 import { checkText, misdefinition, describeReceived } from "../kernel/check.ts";
 import { createFileErrorFactory, type FileErrorAt, parsePlainYaml } from "./plain-yaml.ts";
@@ -101,8 +101,8 @@ function selectTexts(given: unknown): readonly string[] {
 }
 
 /**
- * Returns the longest of `parts` (`.budget`, `[0]`) with which a path begins. `undefined` if there
- * is none. Keys may contain dots.
+ * Returns the longest of `parts` (`.budget`, `[0]`) with which a path begins. `undefined` if none
+ * matches. Keys may contain dots.
  */
 export function findLongestPart(path: string, parts: Iterable<string>): string | undefined {
   let longest: string | undefined;
