@@ -139,7 +139,9 @@ export const ESPALIER = {
   awaitsCount: "espalier.awaits.count",
   /** Type of a link. See the links. */
   linkType: "espalier.link.type",
-  /** True on a span that the recovering process recorded again, because its process crashed first. */
+  /**
+   * True on a span that the recovering process recorded again, because its process crashed first.
+   */
   replayed: "espalier.replayed",
   /** Span id in the events, if the provider did not accept that id. */
   replacesSpanId: "espalier.replaces.span_id",
@@ -312,8 +314,8 @@ export const ESPALIER = {
 } as const;
 
 /**
- * Usage of an agent and its descendants, on `invoke_agent`. The names differ from `gen_ai.usage.*`, so
- * that no backend counts usage twice.
+ * Usage of an agent and its descendants, on `invoke_agent`. The names differ from `gen_ai.usage.*`,
+ * so that no backend counts usage twice.
  */
 export const SUBTREE = {
   /** Model calls. */
@@ -456,8 +458,8 @@ export const RESOURCE = {
 } as const;
 
 /**
- * Returns the attribute for the amount that an agent can spend at its start on an axis. For example,
- * `totalTokens` becomes `espalier.budget.limit.total_tokens`.
+ * Returns the attribute for the amount that an agent can spend at its start on an axis. For
+ * example, `totalTokens` becomes `espalier.budget.limit.total_tokens`.
  */
 export function buildBudgetLimitKey(axis: string): string {
   return `espalier.budget.limit.${axis.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;

@@ -131,11 +131,11 @@ export interface NodeTracing {
   shutdown(options?: { readonly timeoutMs?: number }): Promise<DeliveryCounts>;
 }
 
-/** The time that OpenTelemetry allows a batch by default. */
+/** The default of OpenTelemetry for exporting a batch. */
 const FLUSH_TIMEOUT_MS = 30_000;
 /**
- * Characters; OpenTelemetry has no limit of its own, and a receiver refuses a batch that is too
- * large whole.
+ * Maximum number of characters. OpenTelemetry has no limit by default, and receivers refuse the
+ * whole batch if it is too large.
  */
 const MAX_ATTRIBUTE_LENGTH = 16_384;
 
@@ -167,13 +167,13 @@ export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing 
   for (const warning of variables.warnings) warnOfVariable(warning);
   const { isDisabled, isExportOff } = variables;
   if (isDisabled || (isExportOff && exporter === undefined)) {
-    // Runs have ids, and no spans.
+    // Runs have ids, but no spans.
     const report = { deliveredSpans: 0, lostSpans: 0, pendingSpans: 0 };
     const tracer = new ProxyTracerProvider().getTracer(OWN_PACKAGE.name);
     const flush = (): Promise<DeliveryCounts> => Promise.resolve(report);
     return { tracing: openTelemetry({ ...shown, tracer }), flush, shutdown: flush };
   }
-  // First: the SDK reports while it is created, too.
+  // Installed first, because the SDK also reports during its creation.
   const stopListening = listenToSdk();
   try {
     return startTracing(options, shown, variables, stopListening);
@@ -261,7 +261,7 @@ function startTracing(
     tracing,
     flush: (bounds) => settle(queue.forceFlush(), bounds),
     shutdown: async (bounds) => {
-      // The global place is free for another set-up; another provider is left alone.
+      // Frees the global provider for another set-up, unless another provider is registered.
       if (findDelegate() === provider) trace.disable();
       const counts = await settle(queue.shutdown(), bounds);
       if (isListening) stopListening();
@@ -271,7 +271,9 @@ function startTracing(
   };
 }
 
-/** The weakest first: our default, the environment, the option. */
+/**
+ * Returns the resource. Later sources take precedence: our default, the environment, the option.
+ */
 function createResource(serviceName: string | undefined): Resource {
   const ours = {
     [SERVICE_NAME]: OWN_PACKAGE.name,
@@ -289,7 +291,10 @@ function createResource(serviceName: string | undefined): Resource {
     .merge(resourceFromAttributes(named));
 }
 
-/** Returns the default, with a warning, for bounds that do not fit: a flush must not throw. */
+/**
+ * Returns the time limit. An invalid one is replaced by the default, with a warning: a flush must
+ * not throw.
+ */
 function readBound(bounds: unknown = {}): number {
   const timeoutMs = isRecord(bounds) ? (bounds["timeoutMs"] ?? FLUSH_TIMEOUT_MS) : bounds;
   const isBound = typeof timeoutMs === "number" && timeoutMs >= 0 && timeoutMs < Infinity;

@@ -1,4 +1,4 @@
-// Entry `espalier/otel`: spans through whatever OpenTelemetry SDK the application has set up.
+// Entry `espalier/otel`: spans through the OpenTelemetry SDK of the application.
 
 import { trace, type Tracer } from "@opentelemetry/api";
 

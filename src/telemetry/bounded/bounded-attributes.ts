@@ -1,5 +1,6 @@
-// Attributes that a backend can take: no value is longer than 16,384 characters, wherever it came from.
-// What was shortened is named on its span, in `espalier.truncated`; a name or a description that is too long is also worth a warning, once.
+// Limits span attributes to sizes that backends accept: at most 16,384 characters per value.
+// Truncated attributes are listed on their span in `espalier.truncated`. A name or description that
+// is too long also causes one warning.
 
 import type { Attributes, AttributeValue, Span } from "@opentelemetry/api";
 
@@ -8,23 +9,28 @@ import { ESPALIER } from "../gen-ai-attributes.ts";
 import { isJsonList, type JsonValue } from "../../kernel/json.ts";
 
 /**
- * The most UTF-16 code units of one attribute. OpenTelemetry has no limit of its own, and a receiver refuses a batch that is too large
- * whole.
+ * Maximum number of UTF-16 code units in one attribute. OpenTelemetry has no limit by default, and
+ * receivers refuse the whole batch if it is too large.
  */
 export const MAX_ATTRIBUTE_CHARACTERS = 16_384;
 
-/** Of the name of a span: viewers show it on one line, OpenTelemetry has no limit, and a model may be named as one likes. */
+/**
+ * Maximum for the name of a span. Viewers show it on one line, and models can have names of any
+ * length.
+ */
 const MAX_NAME_CHARACTERS = 256;
 
-/** The name of a span, shortened if it is too long. What it is made of is on the span, in its attributes. */
+/**
+ * Returns the name of a span, truncated if necessary. The attributes of the span contain its parts.
+ */
 export function shortenSpanName(name: string): string {
   return cutWithMark(name, MAX_NAME_CHARACTERS);
 }
 
-/** By span: the names of the attributes that were shortened. */
+/** Names of the truncated attributes by span. */
 const shortenedOf = new WeakMap<Span, readonly string[]>();
 
-/** Sets an attribute, shortened if it is too long. One that is undefined is left out. */
+/** Sets an attribute, truncated if necessary. An `undefined` value is ignored. */
 export function setAttribute(span: Span, name: string, value: AttributeValue | undefined): void {
   if (value === undefined) return;
   const isShortened = countAttributeCharacters(value) > MAX_ATTRIBUTE_CHARACTERS;
@@ -32,12 +38,12 @@ export function setAttribute(span: Span, name: string, value: AttributeValue | u
   if (isShortened) recordShortenedNames(span, [name]);
 }
 
-/** The same for several. */
+/** Sets several attributes, each truncated if necessary. */
 export function setAttributes(span: Span, attributes: Attributes): void {
   for (const name of Object.keys(attributes)) setAttribute(span, name, attributes[name]);
 }
 
-/** Names on a span those of its attributes that are not whole. */
+/** Adds names to the list of truncated attributes on a span. */
 export function recordShortenedNames(span: Span, names: readonly string[]): void {
   if (names.length === 0) return;
   const all = [...new Set([...(shortenedOf.get(span) ?? []), ...names])];
@@ -45,7 +51,7 @@ export function recordShortenedNames(span: Span, names: readonly string[]): void
   span.setAttribute(ESPALIER.truncated, all);
 }
 
-/** Attributes as they can be exported, with the names of those that were shortened. */
+/** Returns attributes that can be exported, and the names of the truncated ones. */
 export function shortenAttributes(attributes: Attributes): {
   readonly bounded: Attributes;
   readonly shortened: readonly string[];
@@ -59,7 +65,10 @@ export function shortenAttributes(attributes: Attributes): {
   return { bounded, shortened };
 }
 
-/** The same for an event on a span, where OpenTelemetry exports what is undefined as a value without a type. */
+/**
+ * Returns the attributes of a span event, truncated if necessary and without `undefined` values,
+ * which OpenTelemetry would export as values without a type.
+ */
 export function shortenEventAttributes(attributes: Attributes): Attributes {
   const there = Object.entries(attributes).filter(([, value]) => value !== undefined);
   return shortenAttributes(Object.fromEntries(there)).bounded;
@@ -78,7 +87,7 @@ function countEntry(entry: unknown): number {
   return ROOM_OF_ENTRY + (typeof entry === "string" ? entry.length : 0);
 }
 
-/** Warns about each name once. */
+/** Returns the truncated value. Warns once per attribute name. */
 function shortenValue(name: string, value: AttributeValue | undefined): AttributeValue {
   const most = MAX_ATTRIBUTE_CHARACTERS.toLocaleString("en-US");
   const got = countAttributeCharacters(value).toLocaleString("en-US");
@@ -87,7 +96,7 @@ function shortenValue(name: string, value: AttributeValue | undefined): Attribut
     `Expected ${name} to have at most ${most} characters, got ${got}. Traces show its beginning. Shorten it.`,
   );
   if (!Array.isArray(value)) return cutWithMark(String(value), MAX_ATTRIBUTE_CHARACTERS);
-  // The first entries, as many as there is room for, none of them alone taking all of it.
+  // Keeps the first entries that fit. A single entry never takes the whole limit.
   const kept: string[] = [];
   let left = MAX_ATTRIBUTE_CHARACTERS - MAX_ENTRY_CHARACTERS;
   for (const entry of value) {
@@ -99,15 +108,15 @@ function shortenValue(name: string, value: AttributeValue | undefined): Attribut
   return kept.length === value.length ? kept : [...kept, CUT_MARK];
 }
 
-/** Of an entry of a list that is too long. */
+/** Maximum length of an entry in a truncated list. */
 const MAX_ENTRY_CHARACTERS = 256;
 
-/** By the name of the attribute: as many as there are names in `gen-ai-attributes.ts`. */
+/** Warnings by attribute name. `gen-ai-attributes.ts` bounds their number. */
 const offenders = new NamedOffenders();
 
-// Text and JSON of content, cut at a length. Pure.
+// Text and JSON of content, truncated to a length. Pure.
 
-/** Ends a text that was cut. */
+/** End of a truncated text. */
 const CUT_MARK = "… (cut)";
 
 /** Returns the text, or its beginning with the mark: at most `maxCharacters` UTF-16 code units. */
@@ -118,8 +127,8 @@ export function cutWithMark(text: string, maxCharacters: number): string {
 }
 
 /**
- * Returns the JSON text of a value if it is no longer than `room`, else a longer text that begins like
- * it. The work grows with `room`, not with the value: no part beyond is read.
+ * Returns the JSON text of a value if it is no longer than `room`, else a longer text that begins
+ * like it. Reads only as much of the value as fits into `room`.
  */
 export function beginJson(value: JsonValue, room: number): string {
   return measureRoomAfter(value, room) < 0 ? writeBeginning(value, room) : JSON.stringify(value);
@@ -140,8 +149,9 @@ function writeBeginning(value: JsonValue, room: number): string {
 }
 
 /**
- * Returns how much of `room` a value leaves at most, as JSON. Below 0: it does not fit. What would be
- * escaped is counted as it is, so that nothing is written for the answer.
+ * Returns an upper bound for the part of `room` that remains after a value as JSON. A negative
+ * result means that it does not fit. Characters are counted without escaping, so that nothing has
+ * to be written.
  */
 function measureRoomAfter(value: JsonValue, room: number): number {
   if (typeof value === "string") return room - value.length - 2;

@@ -1,9 +1,9 @@
-// Content of spans: on `chat` request and reply, on `execute_tool` arguments and result.
-// 1. Nothing of this runs unless content was switched on, and nothing is made for a span that does not record.
-// 2. Content is on the span of its own call or not at all: never on what is around it.
-// 3. Every attribute is JSON, or its beginning with a mark. It has at most 16,384 characters, or as many
-//    as a variable allows, and is never cut below 240 by us.
-//    The provider's own finish reason is plain text.
+// Content of spans: request and reply on `chat`, arguments and result on `execute_tool`.
+// 1. This code runs only if content is enabled, and builds nothing for a span that does not record.
+// 2. Content is only on the span of its own call, never on an ancestor.
+// 3. Every attribute is JSON, or its beginning with a mark. Its limit is 16,384 characters, or a
+//    lower one from a variable, but never below 240. The finish reason of the provider is plain
+//    text.
 
 import {
   type JsonValue,
@@ -64,7 +64,7 @@ function toContentAttributes(content: SpanContent): Readonly<Record<string, Json
   switch (content.type) {
     case "request": {
       const { messages, tools } = content;
-      // The system messages with which a request begins are what an agent reads before all else.
+      // The leading system messages are the instructions of the agent.
       const said = messages.findIndex(({ role }) => role !== "system");
       const first = said === -1 ? messages.length : said;
       const instructions = messages.slice(0, first).map(({ text }) => createTextPart(text));
@@ -117,7 +117,7 @@ function createTextPart(content: string): JsonObject {
   return { type: "text", content };
 }
 
-/** Deeper values are shown as the text that they are. */
+/** Maximum depth. A deeper value stays text. */
 const MOST_LEVELS = 200;
 
 /**
@@ -128,7 +128,7 @@ export function parseStructure(text: string): JsonValue | undefined {
   if (text.length > MAX_ATTRIBUTE_CHARACTERS || !/^\s*[[{]/.test(text)) return undefined;
   try {
     const value = parseJson(text);
-    // The text must have nothing that the value has lost: digits, or one of two equal keys.
+    // The value must represent the whole text: all digits, and both of two equal keys.
     const isWhole = writeSkeleton(JSON.stringify(value)) === writeSkeleton(text);
     return isWhole && findJsonProblem(value, MOST_LEVELS) === undefined ? value : undefined;
   } catch {
@@ -136,7 +136,10 @@ export function parseStructure(text: string): JsonValue | undefined {
   }
 }
 
-/** JSON text without spaces and without the content of its strings, each number written in one way. */
+/**
+ * Returns JSON text without spaces and without the content of its strings, with numbers in
+ * canonical form.
+ */
 function writeSkeleton(text: string): string {
   return text.replaceAll(/"(?:[^"\\]|\\.)*"|\s+|-?\d[\d.eE+-]*/g, (token) => {
     if (token.startsWith('"')) return '""';
@@ -144,7 +147,7 @@ function writeSkeleton(text: string): string {
   });
 }
 
-/** `-12.50e3` as `-125e2`. */
+/** Returns `-12.50e3` as `-125e2`. */
 function normalizeNumber(token: string): string {
   const [mantissa = "", exponent = "0"] = token.toLowerCase().split("e");
   const [whole = "", fraction = ""] = mantissa.replace("-", "").split(".");
@@ -156,7 +159,8 @@ function normalizeNumber(token: string): string {
   return `${sign}${significant}e${power}`;
 }
 
-// A user's redaction of content, which may be wrong in any way: what it does not clearly let out stays in.
+// Runs the redaction function of the user. Content that it does not clearly release is not
+// exported.
 
 /** Returns the content that may be exported, or `undefined` for none. Never throws. */
 function redactContent(
@@ -169,9 +173,9 @@ function redactContent(
     const given: unknown = redact(copy, deepFreeze({ ...scope }));
     if (given === undefined) return undefined;
     if (given === copy) return copy;
-    // Redaction may return anything: only what is JSON, and content of the same type, goes out.
+    // The function may return anything. Only JSON with content of the same type is exported.
     if (isPromiseLike(given)) {
-      if (given instanceof Promise) given.catch(() => undefined); // Nothing else handles it.
+      if (given instanceof Promise) given.catch(() => undefined); // Not handled elsewhere.
       throw new UnfitContent("it returned a promise; it must be synchronous");
     }
     const text: string | undefined = JSON.stringify(given);
@@ -181,7 +185,7 @@ function redactContent(
     if (reason !== undefined) throw new UnfitContent(reason);
     const { data, error } = SpanContentSchema().safeParse(value);
     if (data === undefined) {
-      // Which field it is, if any: keys below may be those of the content.
+      // Only the top-level field is named, because deeper keys may be content.
       const [issue] = error?.issues ?? [];
       const [field] = issue?.path ?? [];
       const where = field === undefined ? "its result" : `\`${String(field)}\` of its result`;
@@ -239,8 +243,8 @@ const SpanContentSchema = lazyUnion("type", () => [
   z.strictObject({ type: z.literal("result"), text: z.string() }),
 ]);
 
-// Whether spans hold content: requests to models and their replies, arguments and results of tools. They do not, unless it is switched on,
-// in code or by the variables that instrumentations of many languages share. Code wins.
+// Settings for content: requests, replies, arguments and results. It is off by default. Code or the
+// variables that instrumentations of many languages share enable it, and code takes precedence.
 
 /**
  * Removes confidential parts from the content of a span. Returns content of the same type, or
@@ -261,13 +265,13 @@ const SpanContentSchema = lazyUnion("type", () => [
  */
 export type RedactContent = (content: SpanContent, scope: EventScope) => SpanContent | undefined;
 
-/** The names of the options that say how runs are shown, however the SDK was set up. */
+/** Names of the options for the appearance of runs, which every set-up accepts. */
 export const SHOWN_OPTIONS = ["content", "maxSpansPerTrace", "baggage", "meter", "legacyMetrics"];
 
 /** Settings for the content of spans. */
 export interface ContentSettings {
   readonly redact: RedactContent | undefined;
-  /** Most characters of one attribute. */
+  /** Maximum number of characters in one attribute. */
   readonly maxCharacters: number;
 }
 
@@ -304,7 +308,7 @@ export function resolveContentSettings(
   return { ...whole, redact };
 }
 
-/** A shorter beginning is no use: the SDK may cut it further. */
+/** Minimum limit. The SDK may truncate further. */
 const LEAST_CHARACTERS = 240;
 
 const CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
@@ -315,5 +319,5 @@ const ON_SPANS: ReadonlySet<string | undefined> = new Set(["SPAN_ONLY", "SPAN_AN
 
 const EVENTS_ONLY = `${CAPTURE} is EVENT_ONLY, and espalier puts content on spans only. Traces contain no content. Set SPAN_ONLY to export it.`;
 
-/** By their warnings, so that each is given once however often tracing is set up. */
+/** Warnings by text, so that repeated set-ups emit each once. */
 const offenders = new NamedOffenders();

@@ -1,10 +1,11 @@
 // ExportQueue: a `BatchSpanProcessor` with a queue for large trees, in which every span is counted.
-// Owns the counts and the batches that wait for the exporter. Imports no SDK: the application creates
-// the batch processor.
-// 1. One batch is in flight at a time. A flush of the processor passes on all batches at once, and a
-//    slow endpoint would answer few of them in time.
-// 2. After two failures in a row, or one that the exporter has already retried, the endpoint is gone.
-//    The waiting batches fail, so a dead endpoint does not hold up the end of the program.
+// Owns the counts and the batches that wait for the exporter. Imports no SDK: the application
+// creates the batch processor.
+// 1. One batch is in flight at a time. A flush of the processor passes on all batches at once, and
+//    a slow endpoint would answer few batches in time.
+// 2. After two failures in a row, or a failure that the exporter has already retried, the endpoint
+//    is considered gone. The waiting batches fail, so a dead endpoint does not hold up the end of
+//    the program.
 // 3. delivered + lost + unconfirmed + pending is the number of spans that ended.
 // 4. `onEnd` never waits, and no method throws or rejects because of the endpoint.
 
@@ -98,7 +99,7 @@ export interface DeliveryCounts {
   readonly lastError?: string;
 }
 
-/** The queue holds a burst of 1,000 agents with 20 spans each twice. */
+/** The queue holds twice a burst of 1,000 agents with 20 spans each. */
 export const DEFAULTS: BatchSettings = {
   maxQueueSize: 40_960,
   maxExportBatchSize: 512,
@@ -106,7 +107,10 @@ export const DEFAULTS: BatchSettings = {
   exportTimeoutMillis: 30_000,
 };
 
-/** The processor would count the time in which a batch waits, and its timer has an upper limit. */
+/**
+ * Disables the time limit of the processor, which would include the wait of a batch. Timers have a
+ * maximum.
+ */
 const NO_TIMEOUT_MS = 2_147_000_000;
 const SUCCESS = 0;
 const FAILED = 1;
@@ -114,7 +118,7 @@ const MAX_FAILURES_IN_A_ROW = 2;
 
 interface SpanBatch {
   readonly spans: FinishedSpan[];
-  /** Tells the processor that the batch is settled. Failures are counted here. */
+  /** Informs the processor that the batch is settled. Failures are counted here. */
   readonly done: () => void;
 }
 
@@ -143,7 +147,7 @@ export class ExportQueue {
   readonly #processor: AnySpanProcessor;
   readonly #instruments = new MeteredInstruments();
   readonly #waiting: SpanBatch[] = [];
-  /** Settles when no batch waits or is in flight; `undefined` if there is none. */
+  /** Settles when no batch waits or is in flight. `undefined` while nothing is sent. */
   #sending: Promise<void> | undefined;
   #failuresInARow = 0;
   #isClosed = false;
@@ -279,7 +283,7 @@ export class ExportQueue {
         answer({ code: FAILED, error: Object.assign(error, { name: "TimeoutError" }) });
         exporter.abort?.();
       });
-      // An async export may reject. If it resolves, it has called `answer`.
+      // An async `export` may reject. If it resolves, it has called `answer`.
       (async () => exporter.export(spans, answer))().catch((cause: unknown) =>
         answer({ code: FAILED, error: new Error(getErrorMessage(cause), { cause }) }),
       );
@@ -292,13 +296,15 @@ export class ExportQueue {
     this.#loseSpans(spans, loss);
     done();
     if (loss.isFinal !== true && this.#failuresInARow < MAX_FAILURES_IN_A_ROW) return;
-    // The waiting batches were never sent, so none of them is unconfirmed.
+    // The waiting batches were never sent, so their spans are not unconfirmed.
     const { reason, advice } = loss;
     const unsent: Loss = { reason: `given up after ${reason}`, advice };
     for (const batch of this.#waiting.splice(0)) this.#fail(batch, unsent);
   }
 
-  /** Counts lost spans. If one of them reported earlier losses, the next run reports these again. */
+  /**
+   * Counts lost spans. If a lost span reported earlier losses, the next run reports these again.
+   */
   #loseSpans(spans: readonly FinishedSpan[], loss: Loss): void {
     for (const { attributes } of spans)
       this.#unreportedSpans += Number(attributes[ESPALIER.droppedSpans] ?? 0);
@@ -314,7 +320,8 @@ export class ExportQueue {
     }
     this.#lastLoss = loss;
     this.#instruments.find()?.measure(isUnconfirmed ? "unconfirmedSpans" : "droppedSpans", spans);
-    // With the whole burst in its count. While batches are sent, their end gives the warning.
+    // Deferred, so that the count includes the whole burst. While batches are sent, their end emits
+    // the warning.
     if (this.#sending === undefined) queueMicrotask(() => this.#warn());
   }
 
@@ -360,7 +367,8 @@ function checkQueueOptions(options: ExportQueueOptions): void {
     checkCount(`ExportQueue.settings.${name}`, value, LEAVE_OUT);
 }
 
-// Processors and exporters as every version of the OpenTelemetry SDK has them. Imports no SDK.
+// Interfaces of processors and exporters that every version of the OpenTelemetry SDK implements.
+// Imports no SDK.
 
 /** Part of an ended span that the queue reads. Spans of every SDK have it. */
 export interface FinishedSpan {
@@ -419,9 +427,9 @@ export interface AnySpanProcessor {
 
 export type BatchSettings = Required<NonNullable<ExportQueueOptions["settings"]>>;
 
-// Reasons for which spans were lost, in words.
+// Reasons of lost spans, in words.
 
-/** Why spans were lost or not confirmed. */
+/** Reason for which spans were lost or not confirmed. */
 interface Loss {
   readonly reason: string;
   /** Remedy for the user. */
@@ -440,7 +448,7 @@ const CHECK_LOAD =
 const CHECK_TIMEOUT =
   "Check the address (OTEL_EXPORTER_OTLP_ENDPOINT), or allow more time (OTEL_EXPORTER_OTLP_TIMEOUT).";
 
-/** Messages of the OTLP exporter after its last retry, and for a request without an answer. */
+/** Messages of the OTLP exporter: after its last retry, and for a request without an answer. */
 const SDK_BUSY = "Export failed with retryable status";
 const SDK_TIMEOUT = "Request timed out";
 const GRPC_DEADLINE_EXCEEDED = 4;
@@ -460,7 +468,10 @@ const NEVER_EXPORTED: Loss = {
   advice: "Create the batch processor with the settings that it is given.",
 };
 
-/** Returns why an exporter failed: a status is the code of its error, and the body is beside it. */
+/**
+ * Returns the reason for which an exporter failed. The `code` of an error may be the HTTP status,
+ * and `data` is the body.
+ */
 function describeFailure(error: unknown): Loss {
   if (!(error instanceof Error)) {
     const reason = error === undefined ? "the endpoint did not take them" : getErrorMessage(error);

@@ -1,5 +1,6 @@
-// The `OTEL_*` variables that the SDK does not read for us, or for which our defaults differ. Values
-// that do not fit are a warning, never an error: a slip in an environment must not stop a program.
+// Reads the `OTEL_*` variables that the SDK does not read for us, or for which our defaults differ.
+// An invalid value causes a warning, never an error: a typo in the environment must not stop a
+// program.
 
 import { readFileSync } from "node:fs";
 
@@ -9,7 +10,7 @@ import { emitWarning } from "../../kernel/warn-once.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Settings from the environment; `undefined` where it has none that fits. */
+/** Settings from the environment. `undefined` for a variable that is unset or invalid. */
 export type TracingVariables = Readonly<ReturnType<typeof readTracingVariables>>;
 
 export function readTracingVariables(environment: Environment) {
@@ -30,47 +31,49 @@ export function readTracingVariables(environment: Environment) {
   return {
     isDisabled,
     isExportOff: words.includes("none"),
-    /** With its path. */
+    /** URL with its path. */
     tracesUrl:
       own === undefined ? shared && `${shared.replace(/\/$/, "")}/v1/traces` : new URL(own).href,
     protocol: reader.ofOtlp("PROTOCOL", (name) => reader.word(name, PROTOCOLS, AS_JSON)),
     hasCompression: reader.ofOtlp("COMPRESSION", (name) => reader.text(name)) !== undefined,
-    /** As PEM. The exporter reads them as well, but only for its own connections. */
+    /** PEM files. The exporter also reads them, but only for its own connections. */
     certificates: {
       ca: reader.file("CERTIFICATE"),
       cert: reader.file("CLIENT_CERTIFICATE"),
       key: reader.file("CLIENT_KEY"),
     },
-    /** Time of one request of the exporter for OTLP. */
+    /** Time limit of an OTLP request. */
     exportTimeoutMs: reader.ofOtlp("TIMEOUT", (name) => reader.wholeNumber(name, 1, LONGEST_MS)),
-    /** Time of an export with its retries, for other exporters. */
+    /** Time limit of an export with its retries, for other exporters. */
     batchTimeoutMs: reader.wholeNumber("OTEL_BSP_EXPORT_TIMEOUT", 1, LONGEST_MS),
     maxQueueSize: reader.wholeNumber("OTEL_BSP_MAX_QUEUE_SIZE", 1),
     batchSize: reader.wholeNumber("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 1),
     delayMs: reader.wholeNumber("OTEL_BSP_SCHEDULE_DELAY", 0, LONGEST_MS),
     maxAttributeLength: reader.attributeLength(),
-    /** One sentence or two for each variable that does not fit. */
+    /** Messages about invalid variables. */
     warnings: reader.warnings,
   };
 }
 
-/** Once in a process, however often tracing is set up. */
+/** Warns once per process, even if tracing is set up repeatedly. */
 export function warnOfVariable(warning: string): void {
   warnWithCode("ESPALIER_OTEL_VARIABLE", warning);
 }
 
-/** What a timer of an SDK can wait, less what is added to it here: a longer wait would be none. */
+/**
+ * Longest timer of an SDK, minus the grace that is added here. A longer timer would fire at once.
+ */
 const LONGEST_MS = 2_147_000_000;
 
 const PROTOCOLS = ["http/json", "http/protobuf", "grpc"] as const;
 const AS_JSON = "Spans are exported as JSON over HTTP.";
 
-/** Whether spans can be sent there. */
+/** True for a URL to which spans can be sent. */
 export function isHttpUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }
 
-/** Reads variables of an environment. Owns what there is to say about those that do not fit. */
+/** Reads variables of an environment. Owns the warnings about invalid values. */
 export class VariableReader {
   readonly #environment: Environment;
   readonly #warnings: string[] = [];
@@ -83,7 +86,7 @@ export class VariableReader {
     return this.#warnings;
   }
 
-  /** Empty is the same as not set. */
+  /** Returns the trimmed value. `undefined` if it is empty or unset. */
   text(name: string): string | undefined {
     return this.#environment[name]?.trim() || undefined;
   }
@@ -111,12 +114,12 @@ export class VariableReader {
     return undefined;
   }
 
-  /** A variable of the exporter: that for traces, else that for all it exports. */
+  /** Reads a variable of the exporter. The one for traces takes precedence over the general one. */
   ofOtlp<Value>(what: string, read: (name: string) => Value | undefined): Value | undefined {
     return read(`OTEL_EXPORTER_OTLP_TRACES_${what}`) ?? read(`OTEL_EXPORTER_OTLP_${what}`);
   }
 
-  /** The length that attributes may have. */
+  /** Returns the limit for the length of attributes. */
   attributeLength(): number | undefined {
     return (
       this.wholeNumber("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", 0) ??
@@ -124,7 +127,9 @@ export class VariableReader {
     );
   }
 
-  /** The content of a PEM file. The SDK reports a file that cannot be read. */
+  /**
+   * Returns the content of a PEM file, or `undefined` if it is unreadable, which the SDK reports.
+   */
   file(what: string): Buffer | undefined {
     const path = this.ofOtlp(what, (name) => this.text(name));
     try {
@@ -151,11 +156,11 @@ export class VariableReader {
 const DEFAULT_USED = "The default is used.";
 const MAX_SHOWN = 100;
 
-// Process warnings that have a code. Owns which were given.
+// Process warnings with a code. Owns the set of emitted warnings.
 
 const given = new Set<string>();
 
-/** Warns once in a process of each `matter`: of each message, if it is left out. */
+/** Warns once per process and `matter`, which defaults to the message. */
 export function warnWithCode(code: string, message: string, matter = message): void {
   if (given.has(matter)) return;
   given.add(matter);

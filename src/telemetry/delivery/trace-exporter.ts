@@ -23,18 +23,18 @@ import { findRegisteredApi } from "../spans/api-versions.ts";
 import { ESPALIER, SERVICE_NAME } from "../gen-ai-attributes.ts";
 import { readLastName } from "../spans/span-attributes.ts";
 
-/** An exporter, and its description. */
+/** Exporter with its endpoint and time limit. */
 export interface TraceExporter {
   readonly exporter: AnySpanExporter;
   readonly endpoint: string;
-  /** Time in which the exporter answers, with its retries. */
+  /** Time limit for its answer, including retries. */
   readonly exportTimeoutMs: number;
 }
 
 const DEFAULT_URL = "http://localhost:4318/v1/traces";
 /** The default of the OpenTelemetry specification. */
 const EXPORT_TIMEOUT_MS = 10_000;
-/** For the answer to the last attempt: the timeout of the exporter bounds one without an answer. */
+/** Grace after the timeout of the exporter, for the answer to its last attempt. */
 const GRACE_MS = 1_000;
 
 const PROTOBUF_PACKAGE = "@opentelemetry/exporter-trace-otlp-proto";
@@ -45,7 +45,7 @@ const GRPC_UNKNOWN =
   "Expected OTEL_EXPORTER_OTLP_PROTOCOL to be http/json or http/protobuf, got grpc. Spans are exported as JSON over " +
   "HTTP, for which endpoints listen on port 4318. Pass an exporter for gRPC to setUpNodeTracing as `exporter`.";
 
-/** `url`: with its path; wins over the environment. */
+/** Creates the exporter. `url` includes the path, and takes precedence over the environment. */
 export function createTraceExporter(
   url: string | undefined,
   variables: TracingVariables,
@@ -53,7 +53,8 @@ export function createTraceExporter(
   const address = url ?? variables.tracesUrl ?? DEFAULT_URL;
   const Exporter = chooseExporter(variables);
   const timeoutMillis = variables.exportTimeoutMs ?? EXPORT_TIMEOUT_MS;
-  // gzip shrinks spans to a tenth. On this machine it costs more than it saves. Its word is of an enumeration in a package that is no dependency.
+  // gzip shrinks spans to a tenth. For a local endpoint it costs more than it saves. The word is
+  // not imported, because its enumeration is in a package that is not a dependency.
   const isLocal = LOOPBACK.test(new URL(address).hostname);
   const gzip: object = { compression: "gzip" };
   let agent: HttpAgent | undefined;
@@ -66,7 +67,7 @@ export function createTraceExporter(
       return (agent = new Agent({ keepAlive: true, ...variables.certificates }));
     },
   });
-  // An answer that never ends is never idle: its connection would keep the process alive for ever.
+  // A response that never ends keeps its connection, and therefore the process, alive.
   exporter.abort = () => agent?.destroy();
   const shutDown = exporter.shutdown.bind(exporter);
   exporter.shutdown = async () => {
@@ -86,13 +87,16 @@ function chooseExporter({ protocol }: TracingVariables): ExporterClass {
     const loaded: unknown = createRequire(import.meta.url)(PROTOBUF_PACKAGE);
     if (isExporterModule(loaded)) return loaded.OTLPTraceExporter;
   } catch {
-    // It is not installed.
+    // The package is not installed.
   }
   warnOfVariable(PROTOBUF_MISSING);
   return OTLPTraceExporter;
 }
 
-/** Both packages are of one release, and their exporters differ in the encoding alone. */
+/**
+ * True for the module of the protobuf exporter. Both packages belong to one release, and their
+ * exporters differ only in the encoding.
+ */
 function isExporterModule(
   loaded: unknown,
 ): loaded is { readonly OTLPTraceExporter: ExporterClass } {
@@ -101,13 +105,13 @@ function isExporterModule(
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-// Reports of the OpenTelemetry SDK about itself, which it passes to a logger only.
-// Owns the place of that logger, unless the application has set one.
-// 1. The first ten different reports after a set-up are process warnings.
-// 2. Only this logger learns that an endpoint answered a success with a web page or refused some of
-//    the spans. The remark is for the export whose success comes next, in the same tick.
+// Reads the diagnostics of the OpenTelemetry SDK, which only a logger receives. Owns the global
+// logger, unless the application has set one.
+// 1. The first ten distinct reports after a set-up become process warnings.
+// 2. Only the logger learns that an endpoint answered a success with a web page or refused some of
+//    the spans. Such a remark belongs to the next successful export, in the same tick.
 
-/** Values that otel-variables.ts checks, too. The address may contain a password. */
+/** Values that otel-variables.ts also checks. The address may contain a password. */
 const CHECKED_HERE = /\bURL\b|_TIMEOUT\b|_VALUE_LENGTH_LIMIT\b/;
 const MAX_REPORTS = 10;
 const MAX_LENGTH = 300;
@@ -117,7 +121,7 @@ const reports = new Set<string>();
 let ownLogger: unknown;
 let remark: AnyExportResult | undefined;
 
-/** Returns a function that gives the place of the logger back. */
+/** Installs the logger. Returns the function that removes it. */
 export function listenToSdk(): () => void {
   listeners += 1;
   if (listeners === 1 && findRegisteredApi()?.diag === undefined) {
@@ -127,12 +131,12 @@ export function listenToSdk(): () => void {
   }
   return () => {
     listeners -= 1;
-    // A logger that the application set later keeps its place.
+    // A logger that the application set later stays.
     if (listeners === 0 && findRegisteredApi()?.diag === ownLogger) diag.disable();
   };
 }
 
-/** Returns the result of an export with what the SDK remarked on the answer. */
+/** Returns the result of an export, corrected by the remark of the SDK about its answer. */
 export function applyRemark(result: AnyExportResult): AnyExportResult {
   const applied = result.code === 0 ? (remark ?? result) : result;
   remark = undefined;
@@ -140,7 +144,7 @@ export function applyRemark(result: AnyExportResult): AnyExportResult {
 }
 
 const report = (...parts: readonly unknown[]): void => {
-  // The SDK takes every answer of status 200 for a success, and reports one that it cannot read.
+  // The SDK treats every answer with status 200 as a success, and only reports an unreadable one.
   const isForeign = parts.some((part) =>
     part instanceof Uint8Array
       ? isWebPage(new TextDecoder().decode(part.subarray(0, 100)))
@@ -148,7 +152,8 @@ const report = (...parts: readonly unknown[]): void => {
   );
   const at = parts.indexOf("Received Partial Success response:");
   const answer = at === -1 ? undefined : tryParseJson(String(parts[at + 1]));
-  // `{"rejectedSpans":"7","errorMessage":"…"}`: JSON has 64 bits as text. 0 is only advice.
+  // `{"rejectedSpans":"7","errorMessage":"…"}`: JSON has 64-bit numbers as text. With 0 the message
+  // is only advice.
   const rejectedSpans = isRecord(answer) ? Number(answer["rejectedSpans"]) : 0;
   if (isForeign || rejectedSpans > 0) {
     const said = isRecord(answer) ? answer["errorMessage"] : undefined;
@@ -175,8 +180,8 @@ const LOGGER: DiagLogger = {
   error: report,
 };
 
-// A service for each role, where traces are read in Jaeger: it colours and filters by service, and a
-// tree of one service is one colour. Spans of other libraries stay with the service of the program.
+// Sets a service per role, for Jaeger, which colours and filters by service: otherwise a tree has
+// one colour. Spans of other libraries keep the service of the program.
 
 /** Returns a function that copies a span of a run with its role as service: `survey/researcher`. */
 export function createRoleServiceMapper(resource: Resource): (span: FinishedSpan) => FinishedSpan {
@@ -184,7 +189,7 @@ export function createRoleServiceMapper(resource: Resource): (span: FinishedSpan
   return (span) => {
     const path = span.attributes[ESPALIER.agentPath];
     if (typeof path !== "string") return span;
-    // The last name of `lead/researcher#2`, without its number.
+    // The role: `lead/researcher#2` without path and number.
     const role = readLastName(path).replace(/#[^#]*$/, "");
     const name = `${String(resource.attributes[SERVICE_NAME])}/${role}`;
     const service =

@@ -1,21 +1,20 @@
-// Every metric that espalier gives to OpenTelemetry, and the only place of such names.
-// `gen_ai.*` follows the GenAI semantic conventions as of October 2026, all "Development" there;
-// `espalier.*` is what they have no word for. docs/metrics.md shows this table; a test holds both
-// together.
+// Defines every metric of espalier. No other file contains such names. `gen_ai.*` follows the GenAI
+// semantic conventions as of October 2026, all "Development" there; `espalier.*` is for metrics
+// that the conventions lack. docs/metrics.md shows this table, and a test compares both.
 
 import { ERROR_TYPE, ESPALIER, GEN_AI } from "../gen-ai-attributes.ts";
 
-/** What a metric is, and what may be distinguished in it. */
+/** Definition of a metric and its attributes. */
 export interface MetricDefinition {
   readonly name: string;
   readonly kind: "counter" | "histogram" | "upDownCounter";
   readonly unit: string;
   readonly description: string;
-  /** The only attributes that it ever has: few values each, no id, no text. */
+  /** Names of its only attributes. Each has few values, and no ids or texts. */
   readonly attributes: readonly string[];
-  /** Of a histogram: upper bounds of its buckets, as advice for the SDK. */
+  /** Recommended upper bounds of histogram buckets. */
   readonly boundaries?: readonly number[];
-  /** Of 1.41 of the conventions: only where it is asked for. */
+  /** True for metrics of version 1.41 of the conventions, which need `legacyMetrics`. */
   readonly isLegacy?: true;
 }
 
@@ -31,7 +30,7 @@ const OF_AGENT = {
   unit: "s",
   boundaries: computeDoublingBounds(0.1, 13),
 } as const;
-/** Seconds of a whole run, and of people who are waited for. */
+/** Seconds of a whole run, or of a wait for a person. */
 const OF_RUN = {
   kind: "histogram",
   unit: "s",
@@ -48,7 +47,7 @@ const CALLS = {
   boundaries: computeDoublingBounds(1, 8),
 } as const;
 const AGENTS = { unit: "{agent}", attributes: [GEN_AI.agentName] } as const;
-/** Parts of a limit. */
+/** Shares of a limit. */
 const PARTS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1, 1.5, 2];
 
 const MODEL_CALL = [GEN_AI.operation, GEN_AI.provider, GEN_AI.requestModel, GEN_AI.agentName];
@@ -207,16 +206,16 @@ export const METRICS = {
 
 export type Metric = keyof typeof METRICS;
 
-/** Value of `gen_ai.token.modality`: no provider reports which tokens were images or sounds. */
+/** Value of `gen_ai.token.modality`. No provider reports which tokens were images or sounds. */
 export const UNKNOWN_MODALITY = "unknown";
 
 /** Values of `gen_ai.token.type`. */
 export const TOKEN_TYPE = { input: "input", output: "output" } as const;
 
-/** Stands for what would be one value too many of an attribute. */
+/** Replaces values beyond the maximum number of values of an attribute. */
 export const OTHER = "_OTHER";
 
-/** Stands for the model of a call that was lost with its process, if its agent never continues. */
+/** Replaces the model of a call that was lost in a crash, if its agent never continues. */
 export const UNKNOWN = "unknown";
 
 function computeDoublingBounds(first: number, count: number): number[] {

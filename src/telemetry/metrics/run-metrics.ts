@@ -1,14 +1,14 @@
-// RunMetrics: what a run and its agents did, in numbers, from the same events as its spans.
-// Owns what has been counted of each run, agent and call that is open.
-// 1. Nothing here throws, whatever a meter does: a fault in a number takes no span away.
-// 2. Tokens are counted when they are booked in the ledger, which is once for each model call: also
-//    if a hook made several of one, and if one was lost with its process. So the counters agree
-//    with the usage of the run (X18). If its store fails under a run, what was booked and could not
-//    be kept is counted, and again when the run is recovered: then it is counted at least once.
-// 3. Durations are measured where spans end, as often as there are spans: a pause ends them.
-// 4. What goes up comes down: agents and approvals at the end or the pause around them, or when the
-//    run is released to another process.
-// 5. A run looks for a meter when it begins, or continues, and keeps it. Without one, nothing is kept.
+// RunMetrics: metrics of runs and agents, from the same events as their spans. Owns the counts of
+// open runs, agents and calls.
+// 1. Nothing here throws, even if a meter throws: an error in a metric removes no span.
+// 2. Tokens are counted when the ledger charges them, once per model call, including calls that
+//    hooks repeat and calls that were lost in a crash. So the counters agree with the usage of the
+//    run. If its store fails, charged usage that was not persisted is counted again after the
+//    recovery: at-least-once.
+// 3. Durations are measured when spans end, once per span: a pause ends a span.
+// 4. Gauges are balanced: agents and approvals are subtracted at the end or pause around them, or
+//    when the run is released to another process.
+// 5. A run looks up its meter when it starts or resumes. Without a meter, nothing is counted.
 
 import {
   createNoopMeter,
@@ -49,19 +49,19 @@ import {
 import { OWN_PACKAGE } from "../../kernel/own-package.ts";
 import { checkBoolean, checkMethods } from "../../kernel/check.ts";
 
-/** Span that is measured. */
+/** A span to be measured. */
 interface MeasuredSpan {
   readonly opening: SpanOpening;
-  /** When and where it began. */
+  /** Time and place of its start. */
   readonly moment: SpanMoment;
-  /** Of the agent that does it. */
+  /** Role of its agent. */
   readonly role: string;
 }
 
 interface MeasuredRun {
   readonly instruments: Instruments;
   readonly agents: Map<AgentId, AgentTally>;
-  /** Usage that was booked for agents before they continued. */
+  /** Usage that was charged for agents before they continued. */
   readonly early: Map<AgentId, Usage>;
 }
 
@@ -69,24 +69,24 @@ export class RunMetrics {
   readonly #instruments: MeteredInstruments;
   readonly #runs = new Map<RunId, MeasuredRun>();
 
-  /** @throws EspalierError `invalid_option` for an option that cannot be used. */
+  /** @throws EspalierError `invalid_option` if an option is invalid. */
   constructor(options: MetricsOptions = {}) {
     checkMetricsOptions(options);
     this.#instruments = new MeteredInstruments(options);
   }
 
-  /** A span begins. */
+  /** Records the start of a span. */
   opened(span: MeasuredSpan): void {
     this.#attempt(() => this.#open(span));
   }
 
-  /** Something happened within a span. */
+  /** Records an event within a span. */
   noted({ role }: MeasuredSpan, body: SpanNote, { scope }: SpanMoment): void {
     const run = this.#runs.get(scope.runId);
     if (run !== undefined) this.#attempt(() => recordSpanNote(run, role, body, scope.agentId));
   }
 
-  /** A span ends, with an event of its own or with the span around it. */
+  /** Records the end of a span, by its own event or by the end of its parent. */
   closed(span: MeasuredSpan, end: SpanClosing | Abandonment, { atMs }: SpanMoment): void {
     const run = this.#runs.get(span.moment.scope.runId);
     if (run !== undefined) this.#attempt(() => this.#close(run, span, end, atMs));
@@ -127,7 +127,7 @@ export class RunMetrics {
     const agent = run.agents.get(agentId);
     if (type === "run.started" || type === "run.resumed") {
       this.#runs.delete(runId);
-      // What was booked for agents that never continued.
+      // Usage that was charged for agents that never continued.
       const caller = {
         [GEN_AI.operation]: OPERATION.model,
         [GEN_AI.provider]: UNKNOWN,
@@ -160,7 +160,7 @@ function recordSpanNote(run: MeasuredRun, role: string, body: SpanNote, agentId:
     case "budget.settled": {
       const { usage, otherModels = [] } = body;
       if (agent === undefined) {
-        // What was lost with a process is booked before its agent continues.
+        // Usage of calls lost in a crash is charged before their agent continues.
         const before = run.early.get(agentId);
         run.early.set(agentId, before === undefined ? usage : addUsage(before, usage));
         return;
@@ -186,12 +186,12 @@ function recordSpanNote(run: MeasuredRun, role: string, body: SpanNote, agentId:
       return;
     case "question.answered":
       agent?.hearAnswer(body.questionId);
-      // Another kind of question is no approval.
+      // Only approvals are measured.
       if (body.answer !== "approved" && body.answer !== "denied") return;
       run.instruments.measure("approvalWait", Math.max(0, body.waitedMs) / 1_000, {
         [GEN_AI.agentName]: role,
         [GEN_AI.toolName]: body.toolName,
-        // With the end of its agent there was no decision.
+        // The end of its agent is not a decision.
         [ESPALIER.outcome]: body.by === "end" ? OUTCOME.abandoned : body.answer,
       });
       return;
@@ -210,7 +210,7 @@ function measureEnd(
   const repliedBy = event?.type === "model.replied" ? event.repliedBy : undefined;
   const dimensions: Dimensions = {
     ...describeStart(opening, moment.scope).attributes,
-    // The model of a fallback that answered in the place of the first.
+    // Model of a fallback that replied in place of the first one.
     ...(repliedBy && {
       [GEN_AI.provider]: repliedBy.provider,
       [GEN_AI.requestModel]: repliedBy.model,
@@ -231,7 +231,7 @@ function measureEnd(
   instruments.measure("legacyTokens", outputTokens, { ...dimensions, [GEN_AI.tokenType]: output });
 }
 
-/** The durations that the end of a span is measured by. */
+/** Duration metrics by the opening event of a span. */
 const DURATIONS: Readonly<Record<SpanOpening["type"], readonly Metric[]>> = {
   "run.started": ["workflowDuration"],
   "run.resumed": ["workflowDuration"],
@@ -243,7 +243,7 @@ const DURATIONS: Readonly<Record<SpanOpening["type"], readonly Metric[]>> = {
   "tool.rejected": ["toolDuration"],
 };
 
-/** Tokens as they are booked. A call that never left is none. */
+/** Records charged tokens. A call that was never sent is ignored. */
 function measureUsage(instruments: Instruments, caller: Dimensions, usage: Usage): void {
   if (usage.modelCalls === 0 && usage.totalTokens === 0) return;
   const dimensions = { ...caller, [GEN_AI.tokenModality]: UNKNOWN_MODALITY };
@@ -253,7 +253,7 @@ function measureUsage(instruments: Instruments, caller: Dimensions, usage: Usage
   instruments.measure("reasoningTokens", usage.reasoningTokens, dimensions);
 }
 
-// AgentTally: what has been counted of one agent since it began, or continued. Owns the counts.
+// AgentTally: counts of an agent since its start or resume. Owns these counts.
 
 type AgentStart = EventBody<"agent.started" | "agent.resumed">;
 
@@ -266,10 +266,10 @@ class AgentTally {
   readonly #pending = new Map<QuestionId, Dimensions>();
   #modelCalls = 0;
   #toolCalls = 0;
-  /** By it and by all below it, since it began or continued. */
+  /** Usage of the agent and its descendants since its start or resume. */
   #spent: Usage = NO_USAGE;
 
-  /** It begins, or continues. `parent`: the agent that started it, if that is open. */
+  /** Starts or continues counting. `parent` is the agent that spawned it, if that is active. */
   constructor(instruments: Instruments, opening: AgentStart, parent: AgentTally | undefined) {
     const { role, provider, model, budget } = opening;
     this.#instruments = instruments;
@@ -292,7 +292,7 @@ class AgentTally {
     this.#modelCalls += usage.modelCalls;
   }
 
-  /** A model call was booked. */
+  /** Records a charged model call. */
   charge(usage: Usage): void {
     this.#modelCalls += usage.modelCalls;
     this.#spend(usage);
@@ -311,7 +311,7 @@ class AgentTally {
     this.#instruments.measure("pendingApprovals", 1, dimensions);
   }
 
-  /** Nothing to come down for a question that was asked before a pause. */
+  /** Records an answer. A question from before a pause was never added here. */
   hearAnswer(questionId: QuestionId): void {
     const dimensions = this.#pending.get(questionId);
     if (dimensions === undefined) return;
@@ -319,7 +319,7 @@ class AgentTally {
     this.#instruments.measure("pendingApprovals", -1, dimensions);
   }
 
-  /** Nothing more of it happens in this process: what went up comes down. */
+  /** Ends the counting in this process and balances the gauges. */
   leave(): void {
     for (const questionId of this.#pending.keys()) this.hearAnswer(questionId);
     this.#instruments.measure("activeAgents", -1, this.caller);
@@ -353,19 +353,20 @@ class AgentTally {
   }
 }
 
-// Instruments: what measures of one meter, and how few values each of its attributes may have.
-// Owns the values that were seen. Talks to one meter.
-// 1. Nothing here throws: a meter that does causes one warning, and that measurement is missing.
-// 2. An attribute has at most `MOST_VALUES` values: models can make up names without end, and a
-//    backend keeps a series for each.
+// Instruments: the instruments of a meter, with a bound on attribute values. Owns the values seen
+// so far. Calls only that meter.
+// 1. Nothing here throws. If a meter throws, it causes one warning, and that measurement is
+//    missing.
+// 2. An attribute has at most `MOST_VALUES` values: models may invent any number of names, and a
+//    backend stores a series for each.
 
-/** Most values of an attribute. All further values become `_OTHER`. */
+/** Maximum number of values of an attribute. All further values become `_OTHER`. */
 export const MOST_VALUES = 200;
 
-/** Characters; what is longer is no name. */
+/** Maximum length of a value, in characters. */
 const LONGEST_VALUE = 256;
 
-/** Attributes of a measurement. A metric records those that it declares. */
+/** Attributes of a measurement. A metric records only its declared attributes. */
 type Dimensions = Readonly<Attributes>;
 
 type TakeValue = (value: number, attributes: Attributes) => void;
@@ -373,7 +374,7 @@ type TakeValue = (value: number, attributes: Attributes) => void;
 class Instruments {
   readonly #meter: Meter;
   readonly #hasLegacy: boolean;
-  /** Made when the first thing is measured; undefined: it could not be made. */
+  /** Measuring functions, created at first use. `undefined` if creation failed. */
   readonly #measures = new Map<Metric, TakeValue | undefined>();
   readonly #values = new Map<string, Set<string>>();
 
@@ -382,7 +383,9 @@ class Instruments {
     this.#hasLegacy = hasLegacy;
   }
 
-  /** Adds to a counter, or records in a histogram. A metric that is not asked for takes nothing. */
+  /**
+   * Adds to a counter, or records in a histogram. Ignores legacy metrics unless they are enabled.
+   */
   measure(metric: Metric, value: number, dimensions: Dimensions = {}): void {
     const measure = this.#measureOf(metric);
     if (measure === undefined || !Number.isFinite(value)) return;
@@ -390,7 +393,7 @@ class Instruments {
     for (const name of METRICS[metric].attributes) {
       const value = dimensions[name];
       if (typeof value !== "string") continue;
-      // A value that is known once stays known: what goes up under a name comes down under it.
+      // A known value stays known, so that gauges are balanced under the same name.
       const values = this.#values.get(name) ?? new Set();
       this.#values.set(name, values);
       if (values.size < MOST_VALUES && value.length <= LONGEST_VALUE) values.add(value);
@@ -444,7 +447,7 @@ export class MeteredInstruments {
     this.#hasLegacy = legacyMetrics;
   }
 
-  /** Returns the instruments, or `undefined` if there is no recording meter. Never throws. */
+  /** Returns the instruments, or `undefined` without a recording meter. Never throws. */
   find(): Instruments | undefined {
     const meter = this.#given ?? findRegisteredMeter();
     if (meter === undefined || meter === createNoopMeter()) return undefined;
@@ -454,7 +457,7 @@ export class MeteredInstruments {
   }
 }
 
-/** The meter `espalier` of the provider that is registered now; undefined: it throws. */
+/** Returns the meter `espalier` of the registered provider. `undefined` if it throws. */
 function findRegisteredMeter(): Meter | undefined {
   const provider = metrics.getMeterProvider();
   try {
@@ -494,7 +497,7 @@ export interface MetricsOptions {
 
 const METHODS = ["createCounter", "createUpDownCounter", "createHistogram"];
 
-/** Throws `invalid_option` for an option that cannot be used. */
+/** Throws `invalid_option` if an option is invalid. */
 function checkMetricsOptions({ meter, legacyMetrics }: MetricsOptions): void {
   if (meter !== undefined) checkMethods("openTelemetry.meter", meter, METHODS);
   const advice = "Leave it out for the newest names only.";

@@ -1,5 +1,5 @@
-// The silent failure of two copies of @opentelemetry/api: a copy that is newer than the one with which an
-// SDK was registered does not see that SDK, records nothing and gives no sign.
+// Detects two copies of @opentelemetry/api, which otherwise fail silently: a copy that is newer
+// than the registering copy does not see the SDK, and records nothing.
 
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
@@ -11,25 +11,26 @@ import { emitWarning } from "../../kernel/warn-once.ts";
 
 type ApiPart = "version" | "trace" | "context" | "propagation" | "diag" | "metrics";
 
-/** What any copy of the API has registered for the whole process. */
+/** Objects that any copy of the API has registered globally. */
 export type RegisteredApi = Readonly<Partial<Record<ApiPart, unknown>>>;
 
 let hasWarned = false;
 
-/** What is registered, whether or not our copy of the API sees it. */
+/** Returns the registered objects, whether or not our copy of the API sees them. */
 export function findRegisteredApi(): RegisteredApi | undefined {
   const registered: unknown = Reflect.get(globalThis, Symbol.for("opentelemetry.js.api.1"));
   return typeof registered === "object" && registered !== null ? registered : undefined;
 }
 
-/** What to do about two copies. */
+/** Remedy for two copies. */
 export const ONE_COPY =
   "See `npm ls @opentelemetry/api`, and let both use one version: `npm dedupe`, or an `overrides` entry in " +
   "package.json.";
 
 /**
- * Warns, once in a process, if a provider is registered that our copy of the API does not see. `isTracerMissed`: the one for spans should
- * have recorded a span, and has not. `isMeterAsked`: the one for metrics is asked for meters.
+ * Warns once per process if a provider is registered that our copy of the API does not see.
+ * `isTracerMissed` is true if a span did not record. `isMeterAsked` is true if metrics use the
+ * registered provider.
  */
 export function warnOfUnseenProvider(isTracerMissed: boolean, isMeterAsked: boolean): void {
   const registered = findRegisteredApi();
@@ -51,8 +52,8 @@ export function warnOfUnseenProvider(isTracerMissed: boolean, isMeterAsked: bool
 }
 
 /**
- * Which two copies are why a provider of ours could not be registered beside what was there before; undefined if that is not
- * the reason.
+ * Describes the two copies that prevented the registration of our provider beside earlier objects.
+ * `undefined` if copies are not the reason.
  */
 export function findUnseenCopy(before: RegisteredApi | undefined): string | undefined {
   if (before === undefined) return undefined;

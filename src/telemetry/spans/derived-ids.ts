@@ -1,8 +1,8 @@
-// Ids of spans that follow from the event log, for providers that let them be chosen.
-// 1. The id of a span follows from its run and the event with which it began: it can be named from the log, and a span that is
-//    exported again is the same span.
-// 2. The trace of a run that continues, or that is split, has half of its id in common with the one before. A sampler that takes a share
-//    of all traces decides by that half: it takes all traces of a run, or none.
+// Derives span ids from the event log, for providers that allow chosen ids.
+// 1. The id of a span is derived from its run and its first event. So it can be computed from the
+//    log, and a span that is exported again has the same id.
+// 2. A continued trace shares half of its id with the previous trace. Ratio samplers decide by that
+//    half, so they sample all traces of a run or none.
 
 import { hash } from "node:crypto";
 
@@ -43,7 +43,10 @@ function computeDigest(text: string): string {
   return hash("sha256", text, "hex");
 }
 
-/** A text that is joined. One that is cut out of a digest whole holds on to that as long as there is the span. */
+/**
+ * Returns a word of an id. Joined from words, because a substring would retain the whole digest for
+ * the lifetime of the span.
+ */
 function sliceWord(digits: string, at: number): string {
   return digits.slice(at * WORD_DIGITS, (at + 1) * WORD_DIGITS);
 }
@@ -53,9 +56,7 @@ function combineWords(word: string, change: string): string {
   return bits.toString(16).padStart(WORD_DIGITS, "0");
 }
 
-/**
- * Ids for a span. Those that follow from an event are computed only if a provider asks for them.
- */
+/** Ids for a span. Ids derived from an event are computed only if a provider requests them. */
 export type ChosenIds = DerivedIds | { readonly spanId: string; readonly traceId: string };
 
 /** Ids of a span that begins with an event. */
@@ -73,7 +74,7 @@ export function buildSpanSeed({ seq, atMs, scope }: SpanMoment, kind?: string): 
   return kind === undefined ? seed : `${seed},"${kind}"`;
 }
 
-/** Each is for one span. */
+/** Ids for the next span. */
 let nextSpanId: ChosenIds | undefined;
 let nextTraceId: ChosenIds | undefined;
 
@@ -117,7 +118,10 @@ export const traceIdGenerator: {
   },
 });
 
-/** The next span has these ids, if its provider asks `traceIdGenerator` for them; undefined: random ones. */
+/**
+ * Chooses the ids of the next span, if its provider uses `traceIdGenerator`. `undefined` for random
+ * ids.
+ */
 export function chooseIds(ids: ChosenIds | undefined): void {
   nextSpanId = ids;
   nextTraceId = ids;

@@ -1,6 +1,7 @@
-// Attributes of spans, from events. Pure. Nothing that a user, a model or a tool wrote leaves here: no
-// task, no text, no argument, no result, no reason of an answer, no message of an error, and no name
-// that a model may have invented, but for that of a role that it wrote and that was started. An attribute that is undefined is left out by OpenTelemetry.
+// Converts events to span attributes. Pure. Excludes all text from users, models and tools: tasks,
+// messages, arguments, results, reasons of answers, error messages, and names that a model may have
+// invented. The name of a role that a model wrote is included once its agent has started.
+// OpenTelemetry omits attributes that are `undefined`.
 
 import { type Attributes, type Span, SpanStatusCode } from "@opentelemetry/api";
 
@@ -28,12 +29,15 @@ import {
   ERROR_TYPE,
 } from "../gen-ai-attributes.ts";
 
-/** `researcher#2` of `lead/researcher#2`: what distinguishes an agent from its siblings. */
+/** Returns `researcher#2` for `lead/researcher#2`: the part that distinguishes siblings. */
 export function readLastName(agentPath: string): string {
   return agentPath.slice(agentPath.lastIndexOf("/") + 1);
 }
 
-/** A tool that there is has a description. Another name may be an invention of the model. */
+/**
+ * Returns the name of an existing tool, which has a description. Other names may be invented by the
+ * model.
+ */
 export function getKnownToolName({
   toolName,
   description,
@@ -41,7 +45,7 @@ export function getKnownToolName({
   return description === "" ? UNKNOWN_TOOL : toolName;
 }
 
-/** How a span begins: its name, and the few attributes by which a sampler may decide. */
+/** Name of a new span, and the few attributes that samplers need. */
 export interface SpanStart {
   readonly name: string;
   readonly attributes: Attributes;
@@ -82,12 +86,17 @@ function buildSpanStart(operation: string, target: string, attributes: Attribute
   return { name, attributes: { [GEN_AI.operation]: operation, ...attributes } };
 }
 
-/** A subagent that is not started has a known role, or a name that the model may have invented. */
+/**
+ * Returns the name for a rejected subagent. A role that the model may have invented is left out.
+ */
 function buildRejectedName(spawn: RejectedSpawn): string {
   return [SPAWN, findKnownRole(spawn) ?? []].flat().join(" ");
 }
 
-/** Where a span is in the tree and in the event log: on every span. `conversationId`: the session of the run. */
+/**
+ * Sets the attributes for the position of a span in the tree and in the event log. `conversationId`
+ * is the session of the run.
+ */
 export function setPlace(
   span: Span,
   { seq, scope: place }: SpanMoment,
@@ -105,7 +114,9 @@ export function setPlace(
   if (place.callId !== null) setAttribute(span, GEN_AI.toolCallId, place.callId);
 }
 
-/** What is known besides when a span begins. `role` is that of the agent that does it. */
+/**
+ * Sets the other attributes that are known at the start of a span. `role` is the role of its agent.
+ */
 export function setOpening(span: Span, body: SpanOpening, role: string): void {
   switch (body.type) {
     case "run.started":
@@ -175,7 +186,7 @@ function setLimits(span: Span, { limits }: EventBody<"run.started" | "run.resume
   setAttribute(span, ESPALIER.limitsMaxTotalSubagents, limits.maxTotalSubagents);
 }
 
-/** What is known when a span ends with an event of its own. */
+/** Sets the attributes that are known when a span ends by its own event. */
 export function setClosing(span: Span, body: SpanClosing): void {
   switch (body.type) {
     case "run.ended":
@@ -224,7 +235,7 @@ function setReply(span: Span, body: EventBody<"model.replied">): void {
   setAttribute(span, GEN_AI.cacheCreationInputTokens, body.cacheWriteInputTokens);
 }
 
-/** The call is shown as one of the model that answered it. */
+/** Shows the call as a call of the model that replied. */
 function setAnswering(
   span: Span,
   { provider, model, insteadOf, server }: NonNullable<EventBody<"model.replied">["repliedBy"]>,
@@ -236,10 +247,10 @@ function setAnswering(
   setAttribute(span, SERVER.port, server?.port);
 }
 
-/** How a span ended: with an event of its own, or with what is around it. */
+/** End of a span: its own event, or an outcome caused by its parent. */
 export type SpanEnd = SpanClosing | keyof typeof OUTCOME;
 
-/** How something ended, for a span and for metrics; undefined for a model that replied. */
+/** Returns the outcome for a span and for metrics. `undefined` for a model that replied. */
 export function findOutcomeName(end: SpanEnd): string | undefined {
   if (typeof end === "string") return OUTCOME[end];
   if ("status" in end) return end.status;
@@ -249,10 +260,7 @@ export function findOutcomeName(end: SpanEnd): string | undefined {
   return isCancelled(end) ? OUTCOME.cancelled : OUTCOME.failed;
 }
 
-/**
- * The failure that an end reports, as a value of few kinds; undefined for a stop, a pause, a refusal
- * or a cancellation.
- */
+/** Returns the class of a failure. `undefined` for a stop, pause, refusal or cancellation. */
 export function findFailure(end: SpanEnd): string | undefined {
   if (typeof end === "string") return undefined;
   if ("status" in end)
@@ -262,13 +270,13 @@ export function findFailure(end: SpanEnd): string | undefined {
   return end.type === "model.failed" && !isCancelled(end) ? end.error.code : undefined;
 }
 
-/** What becomes of a delegation, on the span of its call. */
+/** Records the course of a delegation on the span of its call. */
 export function setDelegation(span: Span, body: SpanNote): void {
   switch (body.type) {
     case "subagent.spawned":
     case "subagent.continued":
       setChild(span, body);
-      // Whether the call waits for the subagent, or has a receipt.
+      // Whether the call waits for the subagent or returns a receipt.
       span.setAttribute(ESPALIER.spawnMode, body.isBackground ? "background" : "foreground");
       if (body.type === "subagent.spawned") setManifest(span, body.inherited);
       else span.setAttribute(ESPALIER.spawnExecution, body.execution);
@@ -283,7 +291,7 @@ export function setDelegation(span: Span, body: SpanNote): void {
   }
 }
 
-/** Which subagent stands below a call. */
+/** Records the subagent of a call. */
 export function setChild(
   span: Span,
   child: Pick<EventBody<"subagent.spawned">, "role" | "childId" | "childPath">,
@@ -293,7 +301,7 @@ export function setChild(
   setAttribute(span, ESPALIER.spawnAgentPath, child.childPath);
 }
 
-/** What a subagent received; of a list, only where it holds something. */
+/** Records the inherited context of a subagent. Empty lists are left out. */
 function setManifest(span: Span, context: InheritanceRecord): void {
   const { messages, injections, removedTools } = context;
   span.setAttribute(ESPALIER.spawnInheritedMessages, messages.count);
@@ -314,7 +322,10 @@ function setManifest(span: Span, context: InheritanceRecord): void {
   setList(span, ESPALIER.spawnTightened, tightened);
 }
 
-/** A name that no tool has is an invention of the model that wrote the role. */
+/**
+ * Returns the name of a removed tool. An unknown name was invented by the model that wrote the
+ * role.
+ */
 function getRemovedName({ toolName, rule }: RemovedTool): string {
   return rule === "unknown" ? UNKNOWN_TOOL : toolName;
 }
@@ -323,14 +334,14 @@ function setList(span: Span, name: string, values: readonly string[]): void {
   if (values.length > 0) setAttribute(span, name, [...values]);
 }
 
-/** The role that a refused delegation names; undefined if the model may have invented it. */
+/** Returns the role of a refused delegation. `undefined` if the model may have invented it. */
 export function findKnownRole({ role, isKnownRole }: RejectedSpawn): string | undefined {
   return isKnownRole === true ? role : undefined;
 }
 
 type RejectedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;
 
-/** Why policy forbade a delegation, and for which role. */
+/** Returns the attributes of a refusal: its reason and its role. */
 export function buildRefusalAttributes(refused: RejectedSpawn): Attributes {
   return {
     [ESPALIER.spawnRole]: findKnownRole(refused),
@@ -340,7 +351,7 @@ export function buildRefusalAttributes(refused: RejectedSpawn): Attributes {
   };
 }
 
-/** What one model call used. */
+/** Records the usage of a model call. */
 export function setUsage(span: Span, usage: Usage): void {
   span.setAttribute(GEN_AI.inputTokens, usage.inputTokens);
   span.setAttribute(GEN_AI.outputTokens, usage.outputTokens);
@@ -359,12 +370,15 @@ function setSubtree(span: Span, usage: Usage): void {
     setAttribute(span, name, amounts[axis] ?? undefined);
 }
 
-/** A model call that ended because its agent had to end has not failed. */
+/** True for a model call that ended because its agent had to end, which is not a failure. */
 function isCancelled(body: EventBody<"model.failed">): boolean {
   return body.error.code === OUTCOME.cancelled;
 }
 
-/** What is known of a cost, which is not all where calls had no price; undefined where nothing is known. */
+/**
+ * Returns the known part of a cost, which is incomplete if some calls have no price. `undefined` if
+ * nothing is known.
+ */
 function findKnownCost({ costUsd, totalTokens }: Usage): number | undefined {
   return costUsd === null || (costUsd === 0 && totalTokens === 0) ? undefined : costUsd;
 }
@@ -373,7 +387,10 @@ function sum(counts: Readonly<Record<string, number>>): number {
   return Object.values(counts).reduce((total, count) => total + count, 0);
 }
 
-/** Shows how something ended in the row of its span: by its status, or behind its name, as docs/jaeger.md has it. */
+/**
+ * Shows an outcome in the row of a span: by its status, or as a suffix of its name. docs/jaeger.md
+ * has the table.
+ */
 export function markOutcome(span: Span, name: string, outcome: string): void {
   const shownAs = SHOWN_AS[outcome];
   if (shownAs === "name") span.updateName(shortenSpanName(`${name} (${outcome})`));

@@ -1,5 +1,5 @@
-// Events on spans: what happened within one, at a moment. Pure, and without anything that users,
-// models, tools or approvers wrote, like span-attributes.ts.
+// Converts events to span events. Pure. Excludes text from users, models, tools and approvers, like
+// span-attributes.ts.
 
 import type { Attributes } from "@opentelemetry/api";
 
@@ -19,10 +19,7 @@ import {
 import { buildRefusalAttributes, getKnownToolName } from "./span-attributes.ts";
 import { type OpenSpan, type SideSpan, toLink } from "./span-maker.ts";
 
-/**
- * The span event for something that happened within a span; undefined for what the event log alone
- * keeps.
- */
+/** Returns the span event. `undefined` for an event that only the event log contains. */
 export function toSpanEvent(
   body: SpanNote,
   moment: SpanMoment,
@@ -54,7 +51,7 @@ export function toSpanEvent(
         [ESPALIER.thresholdMaximum]: body.maximum,
       });
     case "budget.granted":
-      // Not who granted it: that is the caller's text.
+      // Without the name of the granting person, which is text of the caller.
       return createSpanEvent(SPAN_EVENT.budgetGranted, {
         [ESPALIER.grantedAccountPath]: body.accountPath,
         [ESPALIER.grantedAxes]: Object.keys(body.budget),
@@ -84,7 +81,7 @@ export function toSpanEvent(
         [ESPALIER.runLostCalls]: body.recovery?.lostCallCount,
       });
     case "subagent.refused":
-      // A subtask that was refused has no call and no span for it.
+      // A refused subtask has neither a call nor a span.
       if (moment.scope.callId !== null) return undefined;
       return createSpanEvent(SPAN_EVENT.spawnRefused, buildRefusalAttributes(body));
     default:
@@ -96,7 +93,10 @@ function createSpanEvent(name: string, attributes: Attributes) {
   return { name, attributes };
 }
 
-/** Only calls that fit a tool are asked about, so its name is nothing that a model invented. */
+/**
+ * Returns the attributes of a question. Its tool name is known, because only valid calls lead to
+ * questions.
+ */
 function buildRequestAttributes({ question }: EventBody<"question.asked">): Attributes {
   return {
     [ESPALIER.approvalId]: question.questionId,
@@ -106,7 +106,7 @@ function buildRequestAttributes({ question }: EventBody<"question.asked">): Attr
   };
 }
 
-/** A decision without its words: for an event, and for a span of its own. */
+/** Returns the attributes of an answer without its text. */
 function buildDecisionAttributes(
   body: EventBody<"question.answered">,
   { scope }: SpanMoment,
@@ -122,25 +122,29 @@ function buildDecisionAttributes(
   };
 }
 
-// Spans of their own for what one event records: a question, its answer, a wait. They begin and end at once, so that a trace shows
-// them while the agent still waits; the event itself belongs to the span of the agent that asked or waited. Pure.
+// Separate spans for single events: a question, its answer, a wait. They start and end at once, so
+// that a trace shows them while the agent still waits. The event itself belongs to the span of the
+// agent. Pure.
 
-/** A wait that is shorter is an attribute of the span that waited, and no span. */
+/** Minimum length of a wait with its own span. A shorter wait is only an attribute. */
 const SHORTEST_WAIT_MS = 10;
-/** A wait is counted in whole milliseconds, so it may have begun up to one later than its length. */
+/**
+ * Precision of a wait: it is counted in whole milliseconds, so it may have started up to 1 ms
+ * later.
+ */
 const WAIT_IS_RIGHT_TO_US = 1_000;
 const APPROVAL = "approval";
 const QUEUE_WAIT = "queue_wait";
 const STATE = { requested: "requested", decided: "decided" } as const;
 
-/** The span for something that happened within the span that began at `sinceUs`. */
+/** Returns the separate span for an event. `sinceUs` is the start of the surrounding span. */
 export function toSideSpan(
   body: SpanNote,
   moment: SpanMoment,
   sinceUs: number,
 ): SideSpan | undefined {
   const { atUs } = moment;
-  // A viewer takes a span without length for an error: the shortest lasts a microsecond.
+  // Viewers report a span without length as an error, so it lasts 1 microsecond.
   const momentary = { startUs: atUs, endUs: atUs + 1 };
   switch (body.type) {
     case "question.asked":
@@ -155,7 +159,7 @@ export function toSideSpan(
     case "budget.reserved":
       return toWaitSpan("budget", "budget", body.waitedMs, { sinceUs, untilUs: atUs });
     case "budget.settled": {
-      // A call whose end is unknown: its estimate stands here, since it has no span of its own (X18).
+      // A model call without a known end has no other span, so its estimate is shown here.
       const { lostCall, usage } = body;
       if (lostCall === undefined) return undefined;
       const attributes = {
@@ -177,13 +181,15 @@ export function isLongWait(waitedMs: number): boolean {
   return waitedMs > SHORTEST_WAIT_MS;
 }
 
-/** When a wait ended, and when the span began below which it is shown. */
+/** End of a wait, and start of the surrounding span. */
 interface WaitBounds {
   readonly sinceUs: number;
   readonly untilUs: number;
 }
 
-/** The span for the time that a call waited for its turn before it began. `opening`: how it began. */
+/**
+ * Returns the span for the time that a call waited before it started. `opening` is its first event.
+ */
 export function findWaitBefore(
   opening: SpanOpening,
   waitedMs: number,
@@ -195,7 +201,10 @@ export function findWaitBefore(
   return isTool ? toWaitSpan("tool", getKnownToolName(opening), waitedMs, bounds) : undefined;
 }
 
-/** From the question on, as far as it was asked within the same span: a pause is no part of its trace. */
+/**
+ * Returns the span from the question to the answer, clipped to the surrounding span: a pause does
+ * not belong to the trace.
+ */
 function describeApproval(
   body: EventBody<"question.answered">,
   moment: SpanMoment,
@@ -214,8 +223,9 @@ function describeApproval(
 }
 
 /**
- * The whole of a wait that began before the span in which it was answered, which is after a pause: for a trace of its own, where it
- * is found by its length and makes no other bar a pixel wide.
+ * Returns a span for the whole wait, if it began before the surrounding span, which means that the
+ * run was paused. It belongs in a separate trace, where its length is visible and does not shrink
+ * all other bars to a pixel.
  */
 export function findWaitAcrossPause(
   body: SpanNote,
@@ -231,7 +241,10 @@ export function findWaitAcrossPause(
   return { ...side, kind: "wait", attributes, links: [toLink(LINK.answeredIn, answer)] };
 }
 
-/** `queue`: what was waited for. `target`: for whose sake. */
+/**
+ * Returns the span of a wait. `queue` is the awaited resource, and `target` the model or tool that
+ * needs it.
+ */
 function toWaitSpan(
   queue: "budget" | "model" | "tool",
   target: string,
@@ -251,7 +264,7 @@ function toWaitSpan(
   };
 }
 
-/** A wait that ended, as far as it lies within the span around it. */
+/** Returns the bounds of a wait, clipped to the surrounding span. */
 function clampWait(
   waitedMs: number,
   { sinceUs, untilUs }: WaitBounds,

@@ -1,6 +1,7 @@
-// SpanMaker: begins spans, with the ids that follow from the event log where the provider lets them be chosen.
-// Talks to one tracer. A parent is passed, never taken from the active context; times are those of events, never of the clock of
-// OpenTelemetry; attributes are built only for a span that records, but for the few that a sampler decides by.
+// SpanMaker: starts spans, with ids derived from the event log if the provider allows it. Calls one
+// tracer. Parents are passed explicitly, never taken from the active context. Times are those of
+// events, never from the clock of OpenTelemetry. Attributes are built only for recording spans,
+// except the few that samplers need.
 
 import {
   isSpanContextValid,
@@ -44,29 +45,35 @@ import type { Usage } from "../../protocol/usage.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
 import { OWN_BAGGAGE } from "../../protocol/tracing.ts";
 
-// What the projection knows of a span that is open, and of the run and the trace that it belongs to.
+// State of an open span, its run and its trace.
 
-/** What the spans of one run have in common. */
+/** State that the spans of a run share. */
 export interface RunFacts {
-  /** The context in which it was started: what all its spans stand in. */
+  /** Context in which the run was started, and the parent context of all its spans. */
   readonly around: Context;
-  /** The session on which it runs: `gen_ai.conversation.id`. */
+  /** Session of the run: `gen_ai.conversation.id`. */
   readonly conversationId: string | undefined;
-  /** Subagents in the background, with their spans once they have some: an agent that waited for one is linked to it. Undefined: none. */
+  /**
+   * Background subagents, with their spans once these exist. An agent that receives a report is
+   * linked to the span. `undefined` without background subagents.
+   */
   background: Map<AgentId, SpanContext | undefined> | undefined;
-  /** The further traces of a run that is too large for one, each with the span around all in it. */
+  /** Further traces of a run that exceeds one trace, each with its root span. */
   readonly parts: Onward[];
-  /** Its sampler takes no further trace: all stays in the first. */
+  /** True if the sampler drops further traces, so that all spans stay in the first one. */
   isWhole: boolean;
-  /** What stands for all its spans, since no SDK made one when it began. An SDK that comes later has the next run. */
+  /**
+   * Replaces all spans if no SDK was registered at the start. An SDK that is registered later
+   * applies to the next run.
+   */
   unseen: Span | undefined;
-  /** Its span; undefined before that begins. */
+  /** Span of the run. `undefined` before it starts. */
   root: OpenSpan | undefined;
-  /** How often it was recovered in that span. */
+  /** Number of recoveries in that span. */
   recoveries: number;
 }
 
-/** Of a run that begins, or is shown again. */
+/** Creates the state of a run that starts or is replayed. */
 export function createRunFacts(around: Context, conversationId: string | undefined): RunFacts {
   return {
     around,
@@ -80,22 +87,27 @@ export function createRunFacts(around: Context, conversationId: string | undefin
   };
 }
 
-/** One trace of a run. */
+/** Size of a trace of a run. */
 export interface TraceSize {
-  /** How many spans it has, so far. */
+  /** Number of its spans so far. */
   spans: number;
-  /** How many more the agents are expected to make that continued in it or began in it. Only in further traces of a run. */
+  /**
+   * Number of further spans that its agents are expected to make. Only in further traces of a run.
+   */
   expected: number;
 }
 
-/** A span below which others stand. */
+/** A parent span. */
 export interface SpanAbove {
   readonly span: Span;
-  /** Left out: it is not known when it began. */
+  /** Absent if its start is unknown. */
   readonly startedAtUs?: number;
 }
 
-/** A span in which a run, or an agent at work, continues in another trace, because its own is full. It ends with them. */
+/**
+ * A span that continues a run or an active agent in another trace, because its own trace is full.
+ * It ends together with the original.
+ */
 export interface Onward {
   readonly span: Span;
   readonly name: string;
@@ -105,48 +117,55 @@ export interface Onward {
 
 export interface OpenSpan {
   readonly span: Span;
-  /** The event with which it began, and when that was. */
+  /** First event of the span and its time. */
   readonly opening: SpanOpening;
   readonly moment: SpanMoment;
   readonly startedAtUs: number;
   readonly ids: TraceIds;
-  /** What it stands below; undefined: the span of the caller of the run, if there is one. */
+  /** Parent. `undefined` for the caller of the run, if there is one. */
   readonly below: SpanAbove | undefined;
-  /** What it was called when it began, and what it is called now. */
+  /** Name at the start, and current name. */
   readonly name: string;
   shownName: string;
-  /** Of the agent that does it. */
+  /** Role of its agent. */
   readonly role: string;
   readonly isToolCall: boolean;
   readonly run: RunFacts;
   readonly trace: TraceSize;
-  /** Where it continues: calls of an agent stand below the last of them. */
+  /** Continuations in other traces. New calls of an agent are children of the last one. */
   readonly onward: Onward[];
-  /** Calls that it made, and how many more spans are expected of it where it is. */
+  /** Number of calls so far, and of further spans expected in the current trace. */
   calls: number;
   expected: number;
-  /** Of a call: how many subagents it has started, or was refused. */
+  /** Number of subagents that a call has started, or that were refused. */
   spawns: number;
-  /** How many subagents in the background have reported to it. */
+  /** Number of background subagents that have reported to it. */
   awaited: number;
-  /** When what it shows was over; undefined until then. */
+  /** End of the work that it shows. `undefined` until then. */
   closedAtUs?: number;
 }
 
-/** The context within a span of a run. Made when it is asked for: a context is a table of its own, and most spans that are open need none. */
+/**
+ * Returns the context within a span of a run. Created on demand, because a context is a separate
+ * table, and most open spans need none.
+ */
 export function nestContext({ around }: RunFacts, above: SpanAbove | undefined): Context {
   return above === undefined ? around : trace.setSpan(around, above.span);
 }
 
-/** A span that is known by its ids alone. */
+/** Returns a parent span for known ids. */
 export function wrapKnownSpan(ids: SpanContext): SpanAbove {
   return { span: trace.wrapSpanContext(ids) };
 }
 
-// Links from a span to one that it does not stand below: the run that it continues from, the subagent that it waited for, the agent that wrote to it.
-// Attributes of links are lost in Jaeger, so what a link means stands on the span, too. Pure.
+// Links between spans without a parent-child relation: to the previous trace of a run, to a
+// background subagent, to the sender of a message. Jaeger drops attributes of links, so the span
+// also has the meaning as an attribute. Pure.
 
-/** The earlier run, or the earlier part of this run, from which a run continues. None, if a sampler had left that out. */
+/**
+ * Returns the links to the run, or the earlier segment, from which a run continues. Empty if that
+ * was not sampled.
+ */
 export function findOriginLinks(body: SpanOpening): readonly Link[] {
   const isResumed = body.type === "run.resumed";
   const origin = isResumed
@@ -159,13 +178,13 @@ export function findOriginLinks(body: SpanOpening): readonly Link[] {
   return [toLink(isResumed ? LINK.resumes : LINK.forkedFrom, toRemoteSpan({ traceId, spanId }))];
 }
 
-/** How a span names another one. */
+/** A link with the attributes that explain it. */
 export interface Reference {
   readonly link: Link;
   readonly attributes: Attributes;
 }
 
-/** The first span of a further trace names the one that it continues from. */
+/** Returns the link from the first span of a further trace to its predecessor. */
 export function createContinuesReference(before: SpanContext): Reference {
   return {
     link: toLink(LINK.continuesFrom, before),
@@ -173,19 +192,19 @@ export function createContinuesReference(before: SpanContext): Reference {
   };
 }
 
-/** A span names the one in which it, or what it called, continues. */
+/** Links a span to its continuation in another trace. */
 export function addContinuationLink(span: Span, next: SpanContext): void {
   span
     .addLink(toLink(LINK.continuesIn, next))
     .setAttribute(ESPALIER.continuesInTraceId, next.traceId);
 }
 
-/** `meaning`: one of `LINK`. */
+/** Returns a link. `meaning` is a value of `LINK`. */
 export function toLink(meaning: string, context: SpanContext): Link {
   return { context, attributes: { [ESPALIER.linkType]: meaning } };
 }
 
-/** The span that the caller of a run named. */
+/** Returns the span that the caller of a run passed as `traceparent`. */
 export function parseCallerSpan(body: SpanOpening): SpanContext | undefined {
   if (!("traceparent" in body) || body.traceparent === undefined) return undefined;
   const named = parseTraceparent(body.traceparent);
@@ -193,7 +212,7 @@ export function parseCallerSpan(body: SpanOpening): SpanContext | undefined {
   return toRemoteSpan(named, named.isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE);
 }
 
-/** A span that this process knows by its ids alone. */
+/** Returns the context of a span that is known only by its ids. */
 export function toRemoteSpan(
   ids: { readonly traceId: string; readonly spanId: string },
   traceFlags = TraceFlags.SAMPLED,
@@ -202,22 +221,26 @@ export function toRemoteSpan(
   return { traceId, spanId, traceFlags, isRemote: true };
 }
 
-// HeldEnds: ends of spans that wait until the events with which they came are kept. A span that has ended may leave the process; of one whose
-// end is not kept the next process knows that it is open, and ends it itself. So none is emitted twice.
-// Owns what waits, of runs that are kept. Spans of other runs end at once.
+// HeldEnds: delays the end of a span until its event is persisted. An ended span may be exported at
+// once. If its end event is lost, the next process regards the span as open and ends it itself, so
+// none is exported twice. Owns the deferred ends of persisted runs. Spans of other runs end at
+// once.
 
 export class HeldEnds {
-  /** By run: the number of the event with which each end came, and the end. */
+  /** Deferred ends by run, each with the number of its event. */
   readonly #runs = new Map<RunId, { readonly seq: number; readonly end: () => void }[]>();
 
-  /** Calls `end` now, or once the event of that moment is kept. */
+  /** Calls `end` now, or once the event is persisted. */
   end({ seq, scope }: Pick<SpanMoment, "seq" | "scope">, end: () => void): void {
     const held = this.#runs.get(scope.runId);
     if (held === undefined) end();
     else held.push({ seq, end });
   }
 
-  /** Events of the run up to this number are kept. From the first call on its ends wait. Gives how many still do. */
+  /**
+   * Runs the ends of events up to `seq`, which are persisted. From the first call, ends of the run
+   * are deferred. Returns the number of remaining ends.
+   */
   kept(runId: RunId, seq: number): number {
     const held = this.#runs.get(runId) ?? [];
     const later = held.findIndex((one) => one.seq > seq);
@@ -227,7 +250,7 @@ export class HeldEnds {
     return held.length;
   }
 
-  /** Nothing more of the run is kept: what waits has ended, or never does. */
+  /** Stops deferring for a run. Runs the remaining ends if `hasEnded`, else drops them. */
   forget(runId: RunId, { hasEnded }: { readonly hasEnded: boolean }): void {
     const held = this.#runs.get(runId) ?? [];
     this.#runs.delete(runId);
@@ -235,37 +258,42 @@ export class HeldEnds {
   }
 }
 
-// When a run continues in another trace. A trace takes so many spans, since viewers slow down beyond; a run that stays below has one.
-// An agent at work when a trace is full continues in another one, with its next model call; one that begins then begins there. A further trace is
-// shared by as many agents as are expected to fit into it, so that many small ones make few traces, and large ones are not torn often.
+// Distribution of a run over several traces. Viewers slow down with large traces, so a trace has a
+// maximum size; a run below it has one trace. When a trace is full, an active agent continues in
+// another one with its next model call, and new agents start there. A further trace is shared by as
+// many agents as are expected to fit: small agents make few traces, and large agents are rarely
+// split.
 
-/** How many spans are expected of an agent at least, as a share of a trace: 32 of 5,000. */
+/** Minimum of expected spans per agent, as a share of a trace: 32 of 5,000. */
 const SMALLEST_SHARE = 1 / 150;
 const MOST_OF_A_BEGINNER = 32;
 
-/** True if nothing further should begin in a trace. */
+/** True if a trace accepts no further agents. */
 export function isFull({ spans }: TraceSize, maxSpans: number): boolean {
   return spans >= maxSpans;
 }
 
-/** How many spans an agent may make that continues, or begins: as many as it has made already, and some at least. */
+/**
+ * Returns the expected number of further spans of an agent: as many as it has made already, with a
+ * minimum.
+ */
 export function computeMaxSpans(calls: number, maxSpans: number): number {
   const least = Math.min(MOST_OF_A_BEGINNER, Math.floor(maxSpans * SMALLEST_SHARE));
   return Math.max(1, least, calls);
 }
 
-/** True if a further trace takes an agent that may make so many spans. One that holds nothing takes any. */
+/** True if a further trace has room for `more` expected spans. An empty trace accepts any agent. */
 export function hasRoom({ spans, expected }: TraceSize, more: number, maxSpans: number): boolean {
   return spans <= 1 || spans + expected + more <= maxSpans;
 }
 
-/** An agent continues in a further trace. */
+/** Records that an agent continues in a further trace. */
 export function expectMoreSpans(trace: TraceSize, agent: OpenSpan, more: number): void {
   agent.expected = more;
   trace.expected += more;
 }
 
-/** An agent makes a call. */
+/** Records a call of an agent. */
 export function countCall(agent: OpenSpan, trace: TraceSize): void {
   agent.calls += 1;
   if (agent.expected === 0) return;
@@ -273,19 +301,19 @@ export function countCall(agent: OpenSpan, trace: TraceSize): void {
   trace.expected -= 1;
 }
 
-/** An agent makes no further call there. */
+/** Records that an agent makes no further calls in its trace. */
 export function expectNoMore(agent: OpenSpan): void {
   const trace = agent.onward.at(-1)?.trace ?? agent.trace;
   trace.expected -= agent.expected;
   agent.expected = 0;
 }
 
-// What of a run travels in baggage, where that is switched on: its id and the path of the agent, and nothing else of ours.
-// A context that carries it has a mark, by which it is distinguished from such entries that came in from another process.
+// Baggage of a run, if enabled: its id and the path of the agent, nothing else. A context with our
+// baggage is marked, to distinguish it from entries that arrived from another process.
 
 const OWN_BAGGAGE_KEY = createContextKey(OWN_BAGGAGE);
 
-/** The active context with the scope of user code in its baggage, besides what the caller of the run had in it. */
+/** Returns the active context with the scope in its baggage, beside the entries of the caller. */
 export function createBaggageContext({ runId, agentPath }: EventScope): Context {
   const active = context.active();
   const own = propagation.createBaggage({
@@ -299,35 +327,38 @@ export function createBaggageContext({ runId, agentPath }: EventScope): Context 
   return propagation.setBaggage(active, merged).setValue(OWN_BAGGAGE_KEY, own);
 }
 
-/** The same context without our mark: for a run that is started within another one, and that is to carry nothing. */
+/**
+ * Returns the context without our mark, for a run that starts within another run and has no
+ * baggage.
+ */
 export function removeBaggageMark(around: Context): Context {
   return around.getValue(OWN_BAGGAGE_KEY) === undefined
     ? around
     : around.deleteValue(OWN_BAGGAGE_KEY);
 }
 
-/** What is known of a span before there is one. */
+/** Input for a new span. */
 export interface SpanPlan extends Pick<OpenSpan, "below" | "run" | "trace" | "onward"> {
-  /** Of the agent around it. */
+  /** Role of the surrounding agent. */
   readonly role: string;
   readonly ids: ChosenIds;
   readonly links?: readonly Link[];
-  /** Those of the span around it. */
+  /** Ids of the surrounding span. */
   readonly above?: TraceIds | undefined;
 }
 
-/** A span that is over when it is recorded. */
+/** A span that has ended when it is recorded. */
 export interface SideSpan {
-  /** Distinguishes it from the other spans of its event. */
+  /** Distinguishes several spans of the same event. */
   readonly kind: string;
   readonly name: string;
   readonly startUs: number;
   readonly endUs: number;
   readonly attributes: Attributes;
-  /** How it ended, if that is worth a word in its row. */
+  /** Outcome, if its row shows it. */
   readonly outcome?: string;
   readonly links?: readonly Link[];
-  /** Only for a model call of which nothing else is known: what it is estimated to have used. */
+  /** Estimated usage of a model call without a known end. Absent for all other spans. */
   readonly lostUsage?: Usage;
 }
 
@@ -336,14 +367,14 @@ export class SpanMaker {
   readonly #mintHex: MintHex;
   readonly #ends: HeldEnds;
 
-  /** `mintHex` gives ids to spans that have none. */
+  /** `mintHex` creates ids for spans without ids. */
   constructor(tracer: Tracer, mintHex: MintHex, ends: HeldEnds) {
     this.#tracer = tracer;
     this.#mintHex = mintHex;
     this.#ends = ends;
   }
 
-  /** Begins a span. */
+  /** Starts a span. */
   begin(body: SpanOpening, moment: SpanMoment, plan: SpanPlan): OpenSpan {
     const { below, run } = plan;
     const start = describeStart(body, moment.scope);
@@ -393,7 +424,7 @@ export class SpanMaker {
     }
   }
 
-  // Without an SDK a span is its parent's, or has no ids at all: then it gets a span id of its own.
+  // Without an SDK, a span has the ids of its parent or none. Then it gets its own span id.
   #idsOf(span: Span, plan: SpanPlan): TraceIds {
     const { above, run } = plan;
     if (span.isRecording()) return readIds(span);
@@ -404,7 +435,9 @@ export class SpanMaker {
     return mintTraceIds(this.#mintHex, above ?? caller);
   }
 
-  /** The span around all that stands in a further trace of a run. `sinceUs`: when the first of it began. */
+  /**
+   * Starts the root span of a further trace of a run. `sinceUs` is the start of its first child.
+   */
   part(run: OpenSpan, ids: ChosenIds, sinceUs: number): Onward {
     const part = run.run.parts.length + 2;
     const name = `${run.name}, part ${part}`;
@@ -414,7 +447,7 @@ export class SpanMaker {
     return made;
   }
 
-  /** The span in which an agent continues in a further trace, and the links between the two. */
+  /** Starts the span that continues an agent in a further trace, and links both. */
   onward(agent: OpenSpan, part: Onward, sinceUs: number): Onward {
     const { span, trace: size } = part;
     const { traceId } = span.spanContext();
@@ -439,13 +472,16 @@ export class SpanMaker {
     return { span, name, startedAtUs: sinceUs, trace: { spans: 1, expected: 0 } };
   }
 
-  /** A span that is over when it is recorded, below another one. */
+  /** Records an ended span below another one. */
   beside(open: OpenSpan, below: OpenSpan["below"], side: SideSpan, moment: SpanMoment): void {
     const around = nestContext(open.run, below);
     if (this.#record(open, around, side, moment)) open.trace.spans += 1;
   }
 
-  /** The same in a trace of its own, with a link to where it belongs: it lasted longer than the trace there. */
+  /**
+   * Records an ended span in a separate trace, with a link to its origin. Used if it is longer than
+   * the trace of its origin.
+   */
   apart(open: OpenSpan, side: SideSpan, moment: SpanMoment): void {
     this.#record(open, leaveSpan(open.run), side, moment);
   }
@@ -470,23 +506,26 @@ function findRole(body: SpanOpening, { role }: SpanPlan): string {
   return "role" in body ? body.role : role;
 }
 
-/** The id of the span around all in a further trace of a run: it follows from the id of that trace. */
+/** Returns the id of the root span of a further trace. It is derived from the id of the trace. */
 export function derivePartId(traceId: string): string {
   return deriveSpanId(`"part","${traceId}"`);
 }
 
-/** The id of the span in which an agent continues in a further trace. */
+/** Returns the id of the span that continues an agent in a further trace. */
 function deriveOnwardId(traceId: string, { seq, scope }: SpanMoment): string {
   return deriveSpanId(`"onward","${traceId}",${JSON.stringify(scope.runId)},${seq}`);
 }
 
-/** Not a plain number: the SDK takes a small one, as a test's clock gives, for time since the process began. */
+/**
+ * Converts microseconds to the time format of OpenTelemetry. The SDK reads a small number, such as
+ * a test clock returns, as time since the start of the process.
+ */
 export function toHrTime(atUs: number): HrTime {
   const seconds = Math.floor(atUs / 1_000_000);
   return [seconds, (atUs - seconds * 1_000_000) * 1_000];
 }
 
-/** The context of a span of a run that is to have none above it. */
+/** Returns the context without a parent span. */
 function leaveSpan({ around }: RunFacts): Context {
   return trace.deleteSpan(around);
 }
@@ -496,7 +535,7 @@ function readIds(span: Span): TraceIds {
   return { traceId, spanId };
 }
 
-/** What a span stands below. */
+/** Returns the parent of a span. */
 export function findCaller({
   below,
   run,
@@ -505,7 +544,7 @@ export function findCaller({
   return caller !== undefined && isSpanContextValid(caller) ? caller : undefined;
 }
 
-/** True if the span has the id that was chosen for it: its provider lets ids be chosen. */
+/** True if the span has the chosen id, so that its provider allows chosen ids. */
 export function hasId(span: Span, spanId: string): boolean {
   return span.spanContext().spanId === spanId;
 }

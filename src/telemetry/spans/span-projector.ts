@@ -1,14 +1,16 @@
-// SpanProjector: the spans of a run, drawn from its events as they happen.
-// Owns the open spans. Knows neither which event belongs where (SpanTree) nor how a span is begun (SpanMaker) and what is recorded on it
-// (span-recording.ts).
-// 1. A parent is passed, never taken from the active context; only the caller of a run is looked up there, unless the run names it.
-// 2. Every event gets usable ids: those of its span, or ids of our own if no SDK gave any.
-// 3. A pause ends spans, and nothing of them is kept: what is resumed has new ones. A resumed run is a new trace with a link to the
-//    one before, unless it joins that of the code that resumes it. A run whose process died continues in its span, in any process.
-// 4. A trace that has grown large takes nothing further: an agent that begins, or that is at work and asks its model, continues in
-//    another trace of the run, with links in both directions.
-// 5. A span is ended once: by its process, as soon as the event of its end is kept, or, if that died, by the one that recovers its run.
-// 6. Of a run all is shown or nothing: what continues in another trace is sampled as the trace before.
+// SpanProjector: creates the spans of a run from its events. Owns the open spans. SpanTree knows
+// the span of each event, SpanMaker starts spans, and span-recording.ts records on them.
+// 1. Parents are passed explicitly, never taken from the active context. The only exception is the
+//    caller of a run that names none.
+// 2. Every event gets usable ids: those of its span, or minted ones without an SDK.
+// 3. A pause ends all spans; a resumed run has new spans. A resumed run is a new trace with a link
+//    to the previous one, unless it joins the trace of the resuming code. A run whose process
+//    crashed continues in its span, in any process.
+// 4. A trace that exceeds its size accepts nothing further: a new agent, or an active one before a
+//    model call, continues in another trace of the run, with links in both directions.
+// 5. A span is ended once: by its process, once the event of its end is persisted, or after a crash
+//    by the process that recovers its run.
+// 6. A run is sampled as a whole: a further trace has the sampling decision of the first one.
 
 import {
   context,
@@ -81,7 +83,7 @@ import {
 import type { RunMetrics } from "../metrics/run-metrics.ts";
 import { isLongWait, toSideSpan, findWaitAcrossPause, findWaitBefore } from "./span-events.ts";
 
-/** What happens within spans and is in the event log alone. */
+/** Events within spans that only the event log contains. */
 const SILENT: ReadonlySet<EventType> = new Set<SpanNote["type"]>([
   "step.started",
   "step.completed",
@@ -100,19 +102,21 @@ const SILENT: ReadonlySet<EventType> = new Set<SpanNote["type"]>([
   "subagent.detached",
   "continuation.evaluated",
 ]);
-/** Of a run that is not measured; what its process lost, which `budget.settled` may have, is taken by the journal. */
+/**
+ * Events that are ignored without metrics. The journal handles the lost calls in `budget.settled`.
+ */
 const IGNORED: ReadonlySet<EventType> = new Set<EventType>([...SILENT, "budget.settled"]);
 
 interface ProjectorOptions {
-  /** Spans of a trace after which further agents begin another one. Default: there is no such number. */
+  /** Number of spans per trace. Unlimited if it is absent. */
   readonly maxSpansPerTrace?: number;
-  /** User code carries its scope in its baggage. Default: it does not. */
+  /** Whether user code has its scope in the baggage. False if it is absent. */
   readonly hasBaggage?: boolean;
-  /** What is to be done with content. Default: it is neither asked for nor shown. */
+  /** Settings for content. Without them, content is neither requested nor shown. */
   readonly content?: ContentSettings | undefined;
-  /** Measures what is shown. */
+  /** Metrics of the shown runs. */
   readonly metrics?: RunMetrics;
-  /** What is asked of the providers that are registered for the whole process. Default: nothing. */
+  /** Whether the globally registered providers are used. Neither if it is absent. */
   readonly globals?: { readonly hasTracer: boolean; readonly hasMeter: boolean };
 }
 
@@ -125,10 +129,10 @@ export class SpanProjector implements Tracing {
   readonly #globals: ProjectorOptions["globals"];
   readonly #metrics: RunMetrics | undefined;
   readonly #spans: SpanTree<OpenSpan>;
-  /** Only if content was switched on. */
+  /** Present only if content is enabled. */
   readonly recordContent: Tracing["recordContent"];
 
-  /** `mintHex` gives ids to runs that no SDK records. */
+  /** `mintHex` creates ids for runs without an SDK. */
   constructor(tracer: Tracer, mintHex: MintHex, options: ProjectorOptions = {}) {
     this.#maker = new SpanMaker(tracer, mintHex, this.#ends);
     this.#mintHex = mintHex;
@@ -216,10 +220,11 @@ export class SpanProjector implements Tracing {
   endLostSpans(lost: readonly LostSpan[], atUs: number): void {
     const [first] = lost;
     if (first === undefined) return;
-    // Whatever this process had of the run it has lost, too.
+    // This process no longer owns its own state of the run.
     this.#spans.leave(first, "released");
     const { run, ended } = recordLostSpans(this.#maker, lost, atUs);
-    // With whatever this process keeps first: before, another one would record them again.
+    // Deferred until the first record of this process is persisted. Before that, another process
+    // would record them again.
     const moment = { seq: 1, scope: first.scope };
     for (const open of ended) this.#ends.end(moment, () => endSpan(open, computeLostEnd(atUs)));
     if (run === undefined) return;
@@ -238,7 +243,7 @@ export class SpanProjector implements Tracing {
     this.#ends.forget(moment.scope.runId, { hasEnded: reason === "abandoned" });
   }
 
-  /** How many spans are open: none, when all runs have ended or are paused. */
+  /** Number of open spans. 0 when all runs have ended or are paused. */
   get openSpans(): number {
     return this.#spans.size;
   }
@@ -250,7 +255,7 @@ export class SpanProjector implements Tracing {
       const own = span.spanContext();
       run.root = open;
       const isOfCaller = own.spanId === findCaller(open)?.spanId;
-      // No SDK made it.
+      // No SDK created it.
       if (!span.isRecording() && (!isSpanContextValid(own) || isOfCaller)) run.unseen = span;
       return open;
     }
@@ -262,7 +267,8 @@ export class SpanProjector implements Tracing {
     }
     const { trace: size } = parent;
     const max = this.#maxSpansPerTrace;
-    // The first trace takes agents until it is full, another one as many as are expected to fit.
+    // The first trace accepts agents until it is full, a further one as many as are expected to
+    // fit.
     const hasPlace = isFurther(parent.run, size)
       ? hasRoom(size, computeMaxSpans(0, max), max)
       : !isFull(size, max);
@@ -273,7 +279,8 @@ export class SpanProjector implements Tracing {
       recordResumedChild(parent, body, moment);
     const { agentId } = moment.scope;
     const { run } = open;
-    // A subagent that continues after a pause while no call waits for it: its parent had a receipt for it.
+    // A subagent that continues after a pause without a waiting call: its parent received a
+    // receipt.
     const isReceipted =
       body.type === "agent.resumed" && body.spawnCallId !== null && !parent.isToolCall;
     if (run.background?.has(agentId) === true || isReceipted)
@@ -282,8 +289,8 @@ export class SpanProjector implements Tracing {
   }
 
   /**
-   * The span of a run that is recovered, of which nothing was lost that could be recorded again: no SDK had shown it, or a sampler had left it
-   * out. Undefined: it has to begin another one.
+   * Returns the span of a recovered run without lost spans to record again, because no SDK was
+   * registered or a sampler dropped them. `undefined` if a new span is needed.
    */
   #continueRun(body: SpanOpening, moment: SpanMoment): OpenSpan | undefined {
     if (!isSpanContinuation(body)) return undefined;
@@ -299,7 +306,10 @@ export class SpanProjector implements Tracing {
     return open.span.isRecording() ? open : { ...open, ids: { traceId, spanId } };
   }
 
-  /** Below the caller's span; else in a trace of its own, if that is sampled as the one before was: otherwise below that. */
+  /**
+   * Starts the span of a run below the span of its caller. Without a caller, starts a new trace if
+   * it is sampled like the previous one, else continues below the previous one.
+   */
   #startRun(body: SpanOpening, moment: SpanMoment): OpenSpan {
     const named = parseCallerSpan(body);
     const caller = named && wrapKnownSpan(named);
@@ -308,7 +318,7 @@ export class SpanProjector implements Tracing {
     const run = createRunFacts(removeBaggageMark(context.active()), sessionId);
     const place = { run, trace: { spans: 0, expected: 0 }, onward: run.parts };
     const plan = { ...place, below: caller, role: "", ids: { moment, after } };
-    // The span of the run before it was paused or its process died, as far as it was sampled.
+    // Span of the run before its pause or crash, with its sampling decision.
     let before: SpanContext | undefined;
     if (after !== undefined && body.type === "run.resumed" && findCaller(plan) === undefined) {
       const { previousSpanId: spanId = "", wasSampled } = body;
@@ -338,7 +348,7 @@ export class SpanProjector implements Tracing {
     return open;
   }
 
-  /** An agent whose trace is full continues in another one. */
+  /** Continues an agent in another trace if its trace is full. */
   #continueInNextTrace(agent: OpenSpan, moment: SpanMoment): void {
     const place = agent.onward.at(-1) ?? agent;
     if (!isFull(place.trace, this.#maxSpansPerTrace)) return;
@@ -350,7 +360,7 @@ export class SpanProjector implements Tracing {
     expectMoreSpans(part.trace, agent, more);
   }
 
-  /** The further trace of a run with room for so many spans; undefined: a sampler would leave that out. */
+  /** Returns the further trace with room for `more` spans. `undefined` if a sampler drops it. */
   #partFor({ run }: OpenSpan, moment: SpanMoment, more: number): Onward | undefined {
     const last = run.parts.at(-1);
     if (last !== undefined && hasRoom(last.trace, more, this.#maxSpansPerTrace)) return last;
@@ -365,7 +375,10 @@ export class SpanProjector implements Tracing {
     return part;
   }
 
-  /** In another trace, since the one around it is large enough; unless a sampler would leave the other out. */
+  /**
+   * Starts an agent in another trace, because its own is full. If a sampler drops the other trace,
+   * starts it here.
+   */
   #openElsewhere(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
     const more = computeMaxSpans(0, this.#maxSpansPerTrace);
     const part = this.#partFor(parent, moment, more);
@@ -381,7 +394,8 @@ export class SpanProjector implements Tracing {
 
   #note(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
     recordNote(open, body, moment);
-    // A subagent is linked to the agent that steers it. The end of one in the background links the other way.
+    // Links an agent to the sender of a steering message. Reports of background subagents are
+    // linked elsewhere.
     if (body.type === "message.delivered" && body.origin === "steering" && body.fromAgentId) {
       const place = { executionId: null, stepId: null, callId: null, parentAgentId: null };
       const scope = { ...moment.scope, ...place, agentId: body.fromAgentId };
@@ -404,7 +418,9 @@ function isFurther({ parts }: RunFacts, size: TraceSize): boolean {
   return parts.some(({ trace: further }) => further === size);
 }
 
-/** Of a span of an agent, or of a call. `below`: where `parent` is, or continues. */
+/**
+ * Returns the plan for the span of an agent or a call. `below` is the parent or its continuation.
+ */
 function planInnerSpan(
   { role, run, ids: above }: OpenSpan,
   below: Onward | OpenSpan,

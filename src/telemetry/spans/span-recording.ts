@@ -1,5 +1,5 @@
-// What happens within a span, and how it ends.
-// A span is an error only if what it shows failed: a spawn fails with its subagent, a parent does not. A pause is no error.
+// Records events and ends on spans. A span is an error only if its own work failed: the span of a
+// spawn fails with its subagent, the span of the parent does not. A pause is not an error.
 
 import { isSpanContextValid, ROOT_CONTEXT } from "@opentelemetry/api";
 
@@ -45,13 +45,17 @@ import {
 import { toSpanEvent } from "./span-events.ts";
 import type { LostSpan } from "../../protocol/tracing.ts";
 
-/** OpenTelemetry keeps 128 links of a span: some are left for others than these. */
+/**
+ * Maximum number of links to background subagents. OpenTelemetry keeps 128 links per span, so some
+ * remain for others.
+ */
 const MOST_AWAITED = 100;
 
-/** Something happened within a span that records. */
+/** Records an event within a recording span. */
 export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
   const { span, isToolCall, run } = open;
-  // What becomes of a delegation is on the span of its call. A subtask has no call, only its own span.
+  // The span of the call shows the course of a delegation. A subtask has no call, only its own
+  // span.
   if (isToolCall) {
     setDelegation(span, body);
     if (body.type === "subagent.refused") rename(open, findKnownRole(body));
@@ -64,7 +68,7 @@ export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): 
   if ("isBackground" in body && body.isBackground)
     (run.background ??= new Map()).set(body.childId, undefined);
   if (body.type === "subagent.ended") {
-    // An agent that waited for a subagent in the background is linked to it, where it reads of its end.
+    // Links an agent to its background subagent when it receives the report.
     const awaited = run.background?.get(body.childId);
     if (run.background?.delete(body.childId) !== true || awaited === undefined) return;
     open.awaited += 1;
@@ -77,7 +81,7 @@ export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): 
   }
 }
 
-/** The subagent of a resumed delegation is known when it continues. */
+/** Records the subagent of a resumed delegation, which is known when it continues. */
 export function recordResumedChild(
   open: OpenSpan,
   body: EventBody<"agent.resumed">,
@@ -89,7 +93,7 @@ export function recordResumedChild(
   rename(open, readLastName(childPath));
 }
 
-/** Names a call after its subagent; after its tool, if it starts several. */
+/** Names a call after its subagent, or after its tool if it starts several. */
 function rename(open: OpenSpan, subagent: string | undefined): void {
   const { opening, name } = open;
   const isDelegation = "kind" in opening && opening.kind === "delegation";
@@ -101,7 +105,8 @@ function rename(open: OpenSpan, subagent: string | undefined): void {
 }
 
 /**
- * What a span shows is over. `crashed`: its process died. One that is `released` is not ended: the process that continues its run does that.
+ * Records the end of the work of a span. `crashed` means that its process crashed. A `released`
+ * span is left open for the process that continues its run.
  */
 export function recordSpanEnd(
   open: OpenSpan,
@@ -116,7 +121,7 @@ export function recordSpanEnd(
   if (typeof end !== "string") setClosing(span, end);
   if (outcome === undefined) return;
   markOutcome(span, open.shownName, outcome);
-  // It is shown wherever the span continued.
+  // Every continuation shows the outcome, too.
   for (const { span: further, name } of open.onward) {
     further.setAttribute(ESPALIER.outcome, outcome);
     markOutcome(further, name, outcome);
@@ -124,7 +129,9 @@ export function recordSpanEnd(
   setAttribute(span, ERROR_TYPE, findFailure(end));
 }
 
-/** A span ends with the last one within it. If what it shows was over before, an event on it has the time. */
+/**
+ * Ends a span together with its last child. If its work ended earlier, a span event has that time.
+ */
 export function endSpan(open: OpenSpan, { atUs }: Pick<SpanMoment, "atUs">): void {
   const { span, closedAtUs, onward } = open;
   for (const further of onward) further.span.end(toHrTime(atUs));
@@ -133,15 +140,17 @@ export function endSpan(open: OpenSpan, { atUs }: Pick<SpanMoment, "atUs">): voi
   span.end(toHrTime(atUs));
 }
 
-// Spans that were open when their process died. A span that is never ended is never exported, and all that was exported below it has
-// no parent: so the process that recovers the run begins them once more, under the ids that the events of the run have, and ends them at
-// the last event of the dead one. That of the run, and those around its further traces, continue.
-// Where the provider does not let ids be chosen, they have other ids, stand in the same trace, and name the id that they have in the
-// events: what was exported before stays without its parent there.
+// Records spans that were open when their process crashed. A span that is never ended is never
+// exported, and its exported children have no parent. Therefore the recovering process starts them
+// again under their ids in the event log, and ends them after the last event of the crashed
+// process. The span of the run and the roots of its further traces stay open. If the provider does
+// not allow chosen ids, the new spans have other ids in the same trace and name the ids of the
+// events. Spans that were exported earlier then lack their parent.
 
 /**
- * Gives the spans that end, those within others first, and that of the run, which continues; undefined: it is not among them. `lost`: the
- * outermost first, of traces that were taken. `atUs`: when the last event of the dead process happened.
+ * Returns the ended spans, children first, and the span of the run, which continues. `run` is
+ * `undefined` if it is not among the lost spans. `lost` has parents first, from sampled traces.
+ * `atUs` is the time of the last event of the crashed process.
  */
 export function recordLostSpans(
   maker: SpanMaker,
@@ -164,12 +173,12 @@ export function recordLostSpans(
   return { run: run && continueRunSpan(run.open, run), ended: ended.map(({ open }) => open) };
 }
 
-/** Later than the last event, which may be the one with which a span began. */
+/** Returns a time after the last event, which may be the start of a span. */
 export function computeLostEnd(atUs: number): { readonly atUs: number } {
   return { atUs: atUs + 1 };
 }
 
-/** As it continues: known by the id that it has here, with traces that are as large as they were. */
+/** Returns the span of the run as it continues, with its current id and the sizes of its traces. */
 function continueRunSpan(
   open: OpenSpan,
   { spansInTrace, furtherTraces: elsewhere }: LostSpan,
@@ -189,7 +198,7 @@ class LostSpanRecorder {
   readonly #recorded = new Map<string, OpenSpan>();
   readonly #run: RunFacts;
   readonly #trace: TraceSize = { spans: 0, expected: 0 };
-  /** The spans around further traces, and those in which agents continue there, by trace, and by agent and trace. */
+  /** Root spans of further traces by trace, and continuations of agents by agent and trace. */
   readonly #onward = new Map<string, Onward>();
 
   constructor(maker: SpanMaker, run: RunFacts) {
@@ -197,18 +206,23 @@ class LostSpanRecorder {
     this.#run = run;
   }
 
-  /** Undefined: events of its process stood in one span, because its tracing had failed. */
+  /**
+   * Records a lost span. `undefined` for a span id that was already recorded, which happens if
+   * tracing had failed.
+   */
   record(lost: LostSpan): OpenSpan | undefined {
     const { ids, notes } = lost;
     if (this.#recorded.has(ids.spanId)) return undefined;
-    // From the first span of a trace in which another one continues to where it came from. A call stands where its agent continued.
+    // The first span of a further trace links back to its origin. A call is below the continuation
+    // of its agent instead.
     const hasBack =
       lost.parent !== undefined && isTraceStart(lost) && !this.#onward.has(buildCallKey(lost));
     const back =
       hasBack && lost.parent ? createContinuesReference(toRemoteSpan(lost.parent)) : undefined;
     const open = this.#begin(lost, back, this.#below(lost));
     const isOwn = hasId(open.span, ids.spanId);
-    // One that began a trace of its own is never ended, so it is not seen: another one stands below the id that it should have.
+    // A span that starts its own trace is never ended and therefore invisible. A second span is
+    // recorded below its intended id.
     const recorded =
       isOwn || !isTraceStart(lost)
         ? open
@@ -233,7 +247,10 @@ class LostSpanRecorder {
     return recorded;
   }
 
-  /** Where the provider lets ids be chosen: otherwise their ids are unknown. */
+  /**
+   * Records the continuations of a span, if the provider allows chosen ids. Otherwise their ids are
+   * unknown.
+   */
   #recordOnward(recorded: OpenSpan, { parent, ids, furtherTraces: elsewhere }: LostSpan): void {
     for (const { traceId, sinceUs } of elsewhere) {
       const part = this.#onward.get(traceId);
@@ -275,12 +292,15 @@ class LostSpanRecorder {
   }
 }
 
-/** The key of a call in another trace than its agent: where that continued. */
+/**
+ * Returns the key of a call in another trace than its agent, which identifies the continuation of
+ * the agent.
+ */
 function buildCallKey({ ids, parent }: LostSpan): string {
   return `${parent?.spanId} ${ids.traceId}`;
 }
 
-/** True for the span of a run, and for the first one of a trace that another one continues in. */
+/** True for the span of a run, and for the first span of a further trace. */
 function isTraceStart({ ids, parent }: LostSpan): boolean {
   return parent === undefined || parent.traceId !== ids.traceId;
 }
