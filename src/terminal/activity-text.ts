@@ -1,4 +1,4 @@
-// What an agent is doing, in a few words and one sign.
+// The activity of an agent as one sign and a few words.
 
 import type { SettledStatus } from "../index.ts";
 import { countNames } from "../view/amounts.ts";
@@ -10,7 +10,7 @@ import { formatShortLine, type Style } from "./terminal-text.ts";
 const SPINNER = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const SPINNER_FRAME_MS = 100;
 
-/** What stands before a question, and its colour: that of all that waits for a person. */
+/** Sign and colour of questions, and of everything that waits for a person. */
 export const QUESTION: StatusSign = { icon: "?", style: "magenta" };
 
 interface StatusSign {
@@ -27,12 +27,12 @@ export const REST_SIGNS: Readonly<Record<SettledStatus, StatusSign>> = {
   cancelled: { icon: "⊘", style: "yellow" },
 };
 
-/** The sign for work under way; it turns with time. */
+/** Returns the animated sign for active work. */
 export function drawSpinner(nowMs: number): string {
   return SPINNER[Math.floor(nowMs / SPINNER_FRAME_MS) % SPINNER.length] ?? "·";
 }
 
-/** Sign and words, as in `⠹ thinking` or `■ stopped: step_limit`, in their colour. */
+/** Returns sign and words in their colour, such as `⠹ thinking` or `■ stopped: step_limit`. */
 export function formatActivityCell(agent: ShownAgent, nowMs: number): Cell {
   const { activity, end, retry, openCalls } = agent;
   switch (activity) {
@@ -49,7 +49,7 @@ export function formatActivityCell(agent: ShownAgent, nowMs: number): Cell {
     case "calling":
     case "delegating":
     case "asking": {
-      // All that is under way may be the wait for an answer.
+      // All open calls may be questions.
       const onlyAsks = openCalls.every(({ kind }) => kind === "question");
       const { icon, style } = onlyAsks
         ? QUESTION

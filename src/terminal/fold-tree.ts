@@ -1,5 +1,5 @@
-// Which agents of a tree get a line when there are fewer lines than agents. Pure. What is finished
-// is folded first, then what is paused; what runs is shown as long as there is room.
+// Selects the agents of a tree that get a line when there are fewer lines than agents. Pure. Ended
+// agents are folded first, then paused ones. Running agents are shown as long as there is room.
 
 import type { SettledStatus } from "../index.ts";
 import type { AgentFold } from "../view/agent-fold.ts";
@@ -7,9 +7,9 @@ import { SETTLED_STATUSES, type AgentEnd } from "../view/agent-rest.ts";
 import { addAmounts } from "../view/amounts.ts";
 import type { Spent } from "../view/viewer-data.ts";
 
-/** An agent as it is drawn: out of a fold, or out of a result. */
+/** An agent as drawn: the common fields of a fold and of a result. */
 export interface ShownAgent extends Pick<AgentFold, ShownField> {
-  /** How it came to rest. `undefined` while it runs. */
+  /** How it settled. `undefined` while it runs. */
   readonly end: AgentEnd | undefined;
   readonly children: readonly ShownAgent[];
 }
@@ -27,7 +27,7 @@ type ShownField =
   | "subtree"
   | "refusalCount";
 
-/** One line of the tree. `branch` is what is drawn before its name. */
+/** Line of the tree. `branch` is the drawing before the name. */
 export type TreeRow =
   | {
       readonly kind: "agent";
@@ -38,26 +38,26 @@ export type TreeRow =
   | { readonly kind: "group"; readonly branch: string; readonly group: SettledGroup }
   | { readonly kind: "rest"; readonly branch: string; readonly counts: AgentCounts };
 
-/** All agents of a tree, and those of them that are not at rest, or paused. */
+/** Number of agents in a tree, and how many are running or paused. */
 export interface AgentCounts {
   readonly agents: number;
   readonly running: number;
   readonly paused: number;
 }
 
-/** Siblings of one role that came to rest alike. */
+/** Settled siblings with the same role and status. */
 interface SettledGroup {
   readonly role: string;
   readonly status: SettledStatus;
-  /** The siblings, without those below them. */
+  /** Number of siblings, without their descendants. */
   readonly agents: number;
   readonly hidden: number;
   readonly subtree: Spent;
 }
 
 /**
- * At most `maxRows` lines for the tree below and with `root`. Costs as much as the lines it gives,
- * and one look at each agent.
+ * Returns at most `maxRows` lines for the tree of `root`. Reads each agent once, and builds only
+ * the returned lines.
  */
 export function buildTreeRows(root: ShownAgent, maxRows: number): readonly TreeRow[] {
   for (const fold of FOLDS) {
@@ -67,7 +67,7 @@ export function buildTreeRows(root: ShownAgent, maxRows: number): readonly TreeR
   return fitRows(root, maxRows);
 }
 
-/** How many agents there are in trees. */
+/** Counts the agents of several trees. */
 export function countAgents(roots: readonly ShownAgent[]): AgentCounts {
   const counts = { agents: 0, running: 0, paused: 0 };
   const count = (agent: ShownAgent): void => {
@@ -81,17 +81,17 @@ export function countAgents(roots: readonly ShownAgent[]): AgentCounts {
   return counts;
 }
 
-/** How an agent came to rest; undefined while it runs. */
+/** Returns how an agent settled. `undefined` while it runs. */
 export function findSettledStatus({ activity }: ShownAgent): SettledStatus | undefined {
   return SETTLED_STATUSES.find((status) => status === activity);
 }
 
 interface FoldRule {
-  /** An ended agent stands for all below it. */
+  /** Whether an ended agent hides its descendants. */
   readonly hidesBelowEnded: boolean;
-  /** Settled siblings of one role and status share a line. */
+  /** Whether settled siblings of one role and status share a line. */
   readonly mergesSettled: boolean;
-  /** Whether an agent at such a rest gets no line. */
+  /** Returns true if an agent with this status gets no line. */
   readonly drops: (rest: SettledStatus | undefined) => boolean;
 }
 
@@ -156,7 +156,10 @@ function isEnded(rest: SettledStatus | undefined): boolean {
   return rest !== undefined && rest !== "paused";
 }
 
-/** Siblings that are alike, as one, unless they run. */
+/**
+ * Returns one group in place of several settled siblings. Running agents and single ones are
+ * returned unchanged.
+ */
 function mergeSettled(agents: readonly ShownAgent[]): readonly (ShownAgent | SettledGroup)[] {
   const [first] = agents;
   const status = first === undefined ? undefined : findSettledStatus(first);
@@ -177,7 +180,7 @@ function sumSpent(amounts: readonly Spent[]): Spent {
 }
 
 /**
- * The running agents as far as they fit, or the paused ones if none runs, and one line for all
+ * Returns the running agents that fit, or the paused ones if none runs, and one line for all
  * others.
  */
 function fitRows(root: ShownAgent, maxRows: number): readonly TreeRow[] {

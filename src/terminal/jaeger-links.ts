@@ -60,7 +60,7 @@ export interface JaegerLinks {
 
 type JaegerSearch = Parameters<JaegerLinks["search"]>[0];
 
-/** Words of which one is enough; newer pages of Jaeger say it the second way. */
+/** Search words. Older pages of Jaeger contain the first one, newer pages the second. */
 const FAILED = "error=true status=error";
 const TRACE_ID = /^[0-9a-f]{32}$/i;
 const EXAMPLE = "Pass the address of its pages, for example http://localhost:16686.";
@@ -150,7 +150,7 @@ function checkJaegerBase(baseUrl: string): string {
   const url = typeof baseUrl === "string" && URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
   const expected = "an http or https URL without query, fragment and password";
   if (url === undefined || !isBase(url)) {
-    // No message repeats a password; what else was wrong stays to be seen.
+    // Messages never repeat a password, but show the other parts.
     const shown: unknown = typeof baseUrl === "string" ? redactAddress(baseUrl) : baseUrl;
     throw mismatch("baseUrl", expected, shown, EXAMPLE);
   }

@@ -1,11 +1,10 @@
-// LiveArea: the last lines of a terminal, drawn over again and again. Owns: those lines, and the
-// cursor, which is hidden while the area is open. Talks to: one stream, and to the process for its
-// end.
+// LiveArea: redraws the last lines of a terminal. Owns these lines and the cursor, which is hidden
+// while the area is open. Uses one stream, and the process for its end.
 //
 // 1. However the program ends, by itself, by an uncaught error or by a signal, the cursor is shown
 //    again.
-// 2. It takes no signal away from the program: a handler of the program still decides; without one,
-//    the process ends by it.
+// 2. Signals still reach the program: its own handler decides, and without one, the signal ends the
+//    process.
 
 import { measureDisplayWidth } from "./terminal-text.ts";
 
@@ -43,8 +42,8 @@ export class LiveArea {
   }
 
   /**
-   * Draws `lines` where the last ones were, below rows that stay. They must not be wider than the
-   * terminal. Each row of `staying` ends with a line break.
+   * Draws `lines` over the previous ones, below the permanent rows of `staying`. Lines must not be
+   * wider than the terminal. Each row of `staying` ends with a line break.
    */
   draw(lines: readonly string[], staying = ""): void {
     const opening = this.#isOpen ? "" : this.#open();
@@ -55,20 +54,20 @@ export class LiveArea {
   }
 
   /**
-   * Writes rows that stay, above the area. Each ends with a line break. The area itself is drawn
-   * anew with the next frame.
+   * Writes permanent rows above the area. Each ends with a line break. The next frame redraws the
+   * area.
    */
   keep(rows: string): void {
     this.#stream.write(this.#toTop() + CLEAR_BELOW + rows);
     this.#drawn = [];
   }
 
-  /** Takes away what is drawn. */
+  /** Erases the area. */
   erase(): void {
     if (this.#drawn.length > 0) this.draw([]);
   }
 
-  /** Leaves what is drawn where it is and gives the terminal back. */
+  /** Leaves the last frame in place and restores the terminal. */
   close(): void {
     this.#drawn = [];
     if (!this.#isOpen) return;
@@ -81,13 +80,13 @@ export class LiveArea {
   #open(): string {
     this.#isOpen = true;
     process.on("exit", this.#showCursor);
-    // First in line: a listener that takes itself away when called must still be seen.
+    // Prepended, so that a listener that removes itself when called is still counted.
     for (const signal of ENDING_SIGNALS) process.prependListener(signal, this.#endBySignal);
     return HIDE_CURSOR;
   }
 
   #toTop(): string {
-    // Lines that were drawn before the window was made narrower take more rows now.
+    // After the window was narrowed, earlier lines take more rows.
     const columns = this.#stream.columns || Infinity;
     const rows = this.#drawn.reduce(
       (sum, line) => sum + Math.max(1, Math.ceil(measureDisplayWidth(line) / columns)),

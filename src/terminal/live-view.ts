@@ -1,10 +1,11 @@
-// LiveView: the trees of running runs, drawn over and over at the end of a terminal.
-// Owns the folds of these runs, what is printed above them, the frame timer and the live area. Talks to one stream.
+// LiveView: redraws the trees of running runs at the end of a terminal. Owns the folds of these
+// runs, the printed text above them, the frame timer and the live area. Uses one stream.
 //
-// 1. It draws at most ten frames a second, however many events come; an event costs microseconds.
-// 2. When no run is running it holds nothing: no timer, no listener, no hidden cursor. A run that is
-//    paused is not running: when it is resumed, its tree grows anew.
-// 3. A stream that breaks silences the view and harms nothing else.
+// 1. It draws at most ten frames a second, regardless of the number of events. An event costs
+//    microseconds.
+// 2. While no run is active, the view holds no timer, no listener and no hidden cursor. A paused
+//    run is not active: when it is resumed, its tree starts empty.
+// 3. If the stream breaks, the view stops drawing and harms nothing else.
 
 import type { EspalierEvent, EventSink, RunId } from "../index.ts";
 import type { Clock } from "../extend.ts";
@@ -17,7 +18,10 @@ const FRAME_MS = 100;
 const USUAL_COLUMNS = 80;
 const USUAL_ROWS = 24;
 
-/** A running run, and how far its time is ahead of the monotonic clock, by which it is carried on since its last event. */
+/**
+ * An active run, and the offset of its time to the monotonic clock, which advances it between
+ * events.
+ */
 interface Shown {
   readonly fold: RunFold;
   aheadMs: number;
@@ -31,10 +35,10 @@ export class LiveView implements EventSink {
   readonly #area: LiveArea;
   readonly #runs = new Map<RunId, Shown>();
   readonly #text = new PrintedText();
-  /** Rows that are printed with the next frame, each with a line break at its end. */
+  /** Rows to print with the next frame, each with a line break at its end. */
   #printed = "";
   #stopTimer: (() => void) | undefined;
-  /** Rows that stay above the area. */
+  /** Permanent rows above the area. */
   readonly #staying: HeldRows;
   #isStopped = false;
 
@@ -79,7 +83,7 @@ export class LiveView implements EventSink {
     this.#rest();
   }
 
-  /** A run is seen from its beginning on, or from a resumption. */
+  /** Starts to show a run at its start or resume. */
   #open({ type, runId }: EspalierEvent): Shown | undefined {
     if (type !== "run.started" && type !== "run.resumed") return undefined;
     if (this.#runs.size === 0) {
@@ -97,7 +101,8 @@ export class LiveView implements EventSink {
         if (!this.#staying.isSuspended) this.#draw();
         this.#schedule();
       } catch {
-        // Nothing above a timer catches: what a stream throws must not end the program (3.).
+        // No code above a timer callback catches, and an error of the stream must not end the
+        // program (3.).
         this.#onBroken();
       }
     });
@@ -137,7 +142,7 @@ export class LiveView implements EventSink {
     return renderRun(fold, { width: this.#columns(), height, nowMs, hasColor: true });
   }
 
-  /** Many terminals lose the last character of a line that is as wide as they are. */
+  /** Returns the usable width. Many terminals lose the last character of a full line. */
   #columns(): number {
     return Math.max(1, (this.#stream.columns || USUAL_COLUMNS) - 1);
   }

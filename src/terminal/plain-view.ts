@@ -1,5 +1,5 @@
-// PlainView: runs as plain lines, one for each event that is worth it. Owns when the active runs began. A
-// stream that breaks silences it.
+// PlainView: shows runs as plain lines, one for each important event. Owns the start times of
+// active runs. If the stream breaks, it stops.
 
 import type { EspalierEvent, EventSink, RunId, Usage } from "../index.ts";
 import { formatDuration, formatFullCount, describeCost, formatQuantity } from "../view/amounts.ts";
@@ -62,7 +62,9 @@ export class PlainView implements EventSink {
     this.#stream.off("error", this.#onBroken);
   }
 
-  /** Time since the start of the run, or since it was resumed, and which run if there are several. */
+  /**
+   * Returns the time since the start or resume of the run, and the run id if several are active.
+   */
   #stamp({ runId, atMs }: EspalierEvent): string {
     const sinceMs = atMs - (this.#startedAtMs.get(runId) ?? atMs);
     const time = formatDuration(sinceMs).padStart(TIME_WIDTH);
@@ -77,17 +79,17 @@ export class PlainView implements EventSink {
 }
 
 const LONGEST_TEXT = 160;
-/** Events have no longer messages of failed calls. */
+/** Limit of error messages in events. */
 const LONGEST_REASON = 500;
 const PERCENT = 100;
 
-/** The line for an event, without its time; undefined if the event is not worth one. */
+/** Returns the line for an event, without its time. `undefined` for an unimportant event. */
 export function formatEventLine(event: EspalierEvent): string | undefined {
   const text = describeAgentEvent(event) ?? describeCallEvent(event) ?? describePauseEvent(event);
   return text === undefined ? undefined : `${formatShortLine(event.agentPath)} ${text}`;
 }
 
-/** What an agent does, and what is done to it. */
+/** Describes the activity of an agent, and external influences on it. */
 function describeAgentEvent(event: EspalierEvent): string | undefined {
   switch (event.type) {
     case "agent.started":
@@ -110,7 +112,7 @@ function describeAgentEvent(event: EspalierEvent): string | undefined {
       return `conversation compacted: ${messages}, ${tokens}`;
     }
     case "message.delivered": {
-      // A signal from inside the run is shown where it arose.
+      // A signal from inside the run is shown at its origin.
       const { origin, characters } = event;
       return origin === "steering"
         ? `was steered: ${formatQuantity(characters, "character")}`
@@ -134,7 +136,7 @@ function describeAgentEnd(event: EspalierEvent<"agent.ended">): string {
   return `${status}${why}: ${spent}, ${formatDuration(durationMs)}`;
 }
 
-/** What went wrong with a model call or a tool call, or was done about it. */
+/** Describes problems of a model call or a tool call, and the reactions to them. */
 function describeCallEvent(event: EspalierEvent): string | undefined {
   switch (event.type) {
     case "model.warned":
@@ -155,7 +157,7 @@ function describeCallEvent(event: EspalierEvent): string | undefined {
       if (!isNews(event)) return undefined;
       const { toolName, outcome, errorCode, message } = event;
       const { reason, spawn } = event.type === "tool.rejected" ? event : {};
-      if (spawn !== undefined) return undefined; // `subagent.refused` has a line of its own.
+      if (spawn !== undefined) return undefined; // `subagent.refused` has its own line.
       return `${formatShortLine(toolName)} ${outcome} (${errorCode})${formatReason(reason ?? message)}`;
     }
     case "result.summarized": {
@@ -164,7 +166,7 @@ function describeCallEvent(event: EspalierEvent): string | undefined {
       return `result of ${formatShortLine(toolName)} summarised: ${size}, ${describeSpending(usage)}`;
     }
     case "hook.applied": {
-      // Only what changes the arguments of a call: then something else is done than the model wrote.
+      // Only changed arguments are shown, because the call then differs from the model's reply.
       if (event.after === undefined) return undefined;
       const hooks = event.changedBy.map(({ hook }) => formatShortLine(hook)).join(", ");
       return `arguments of a call changed by ${hooks}`;
@@ -174,7 +176,7 @@ function describeCallEvent(event: EspalierEvent): string | undefined {
   }
 }
 
-/** What leads to a pause, and out of it. */
+/** Describes pauses and resumes. */
 function describePauseEvent(event: EspalierEvent): string | undefined {
   switch (event.type) {
     case "agent.paused":
@@ -223,8 +225,8 @@ const DECIDERS: Readonly<Record<Answered["by"], string>> = {
 };
 
 /**
- * Failures of tools, and calls that a limit or a hook refused. Those of subagents, refused spawns
- * and denials have a line of their own already.
+ * Returns true for failures of tools, and for calls that a limit or a hook refused. Failures of
+ * subagents, refused spawns and denials have their own lines.
  */
 function isNews({ outcome, errorCode }: EspalierEvent<"tool.rejected" | "tool.ended">): boolean {
   if (outcome === "retry") return true;

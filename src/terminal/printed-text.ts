@@ -1,19 +1,21 @@
-// PrintedText: text that comes in pieces, as rows. HeldRows: rows that wait while the output is suspended.
+// PrintedText: converts streamed text to rows. HeldRows: buffers rows while the output is
+// suspended.
 
 import { stripControlCharacters, wrapLine } from "./terminal-text.ts";
 
 export class PrintedText {
   #rest = "";
 
-  /** The row that is not complete yet; empty: there is none. */
+  /** The incomplete last row. Empty after a line break. */
   get rest(): string {
     return this.#rest;
   }
 
-  /** Returns the rows that are complete with this piece, each with a line break at its end. */
+  /** Returns the rows that this piece completes, each with a line break at its end. */
   take(piece: string, width: number): string {
     const plain = stripControlCharacters(piece);
-    // What came before is read again only if it is cut: a row may come in very many pieces.
+    // The previous rest is read again only when a row ends, because a row may have very many
+    // pieces.
     const lastStart = plain.lastIndexOf("\n") + 1;
     const rows = lastStart === 0 ? "" : wrapLines(this.#rest + plain.slice(0, lastStart), width);
     const last = lastStart === 0 ? this.#rest + plain : plain.slice(lastStart);
@@ -22,7 +24,7 @@ export class PrintedText {
     return rows + lastRows.map((row) => `${row}\n`).join("");
   }
 
-  /** Returns the row that was not complete, as `take` does. Nothing follows it. */
+  /** Returns the incomplete last row, like `take`, at the end of the text. */
   end(): string {
     const { rest } = this;
     this.#rest = "";
@@ -50,7 +52,7 @@ export class HeldRows {
     return this.#suspensions > 0;
   }
 
-  /** Writes rows, at once unless it is suspended. */
+  /** Writes rows at once, or buffers them while suspended. */
   add(rows: string): void {
     this.#held += rows;
     if (this.isSuspended || this.#held === "") return;
@@ -69,7 +71,7 @@ export class HeldRows {
     return () => resume();
   }
 
-  /** Writes what waits, whoever has suspended it. */
+  /** Writes all buffered rows, and ends every suspension. */
   flush(): void {
     this.#suspensions = 0;
     this.add("");

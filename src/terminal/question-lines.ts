@@ -6,7 +6,7 @@ import type { Question } from "../index.ts";
 import { formatTable, type Column } from "./table.ts";
 import { fit, formatShortLine, type Paint } from "./terminal-text.ts";
 
-/** A question in texts that are short and harmless. */
+/** Parts of a question as short, cleaned texts. */
 export interface QuestionText extends Pick<Question, "agentPath" | "toolName" | "reason"> {
   readonly arguments: string;
 }
@@ -14,7 +14,7 @@ export interface QuestionText extends Pick<Question, "agentPath" | "toolName" | 
 const LONGEST_ARGUMENTS = 40;
 const LONGEST_REASON = 160;
 
-/** Texts of questions that were shown before. A live view shows them with every frame. */
+/** Cache of question texts. A live view shows them in every frame. */
 const texts = new WeakMap<Question, QuestionText>();
 
 export function formatQuestion(question: Question): QuestionText {
@@ -32,7 +32,10 @@ export function formatQuestion(question: Question): QuestionText {
 
 const LATEST_DATE_MS = 8_640_000_000_000_000;
 
-/** A line of titles, then a line for each question; what is too much for `height` is counted. */
+/**
+ * Returns a title line and one line for each question. If `height` is too small, the last line has
+ * the number of the others.
+ */
 export function formatQuestionTable(
   questions: readonly Question[],
   options: { readonly width: number; readonly height?: number; readonly time: TimeColumn },
@@ -69,7 +72,7 @@ export interface TimeColumn {
   readonly text: (question: Question) => string;
 }
 
-/** For how long it has waited, or how much time is left to answer it. */
+/** Returns the column with the time since the question, or the time left until its deadline. */
 export function createWaitColumn(nowMs: number): TimeColumn {
   return {
     title: "waits",
@@ -80,7 +83,7 @@ export function createWaitColumn(nowMs: number): TimeColumn {
   };
 }
 
-/** Until when it has to be answered. */
+/** Column with the deadline. */
 export const DEADLINES: TimeColumn = {
   title: "answer by",
   text: ({ deadlineAtMs }) => {

@@ -1,5 +1,5 @@
-// The view of a run as lines for a terminal. Pure: the same view, size and time give the same
-// lines, none wider than asked for.
+// Renders a run as lines for a terminal. Pure: the same run, size and time give the same lines, and
+// none exceeds the width.
 
 import type { SettledStatus } from "../index.ts";
 import { formatActivityCell, REST_SIGNS, drawSpinner } from "./activity-text.ts";
@@ -33,15 +33,15 @@ import {
 } from "./terminal-text.ts";
 
 export interface RenderOptions {
-  /** Cells per line; no line is wider. */
+  /** Maximum number of cells per line. */
   readonly width: number;
-  /** Lines at most. Left out: as many as it takes. */
+  /** Maximum number of lines. Unlimited if it is absent. */
   readonly height?: number;
   readonly nowMs: number;
   readonly hasColor: boolean;
 }
 
-/** A run as it is drawn. */
+/** A run as drawn. */
 export interface ShownRun extends Pick<RunFold, "startedAtMs" | "time" | "budget" | "questions"> {
   readonly remaining: Readonly<Record<string, number>>;
   readonly refusals: readonly unknown[];
@@ -50,8 +50,8 @@ export interface ShownRun extends Pick<RunFold, "startedAtMs" | "time" | "budget
 }
 
 /**
- * A run as it is now: its open questions, its tree, and below it what is under way and what is
- * left of the budget.
+ * Renders the current state of a run: its open questions, its tree, its activity and its remaining
+ * budget.
  */
 export function renderRun(view: ShownRun, options: RenderOptions): readonly string[] {
   const { width, height = Infinity, nowMs, hasColor } = options;
@@ -72,8 +72,8 @@ export function renderRun(view: ShownRun, options: RenderOptions): readonly stri
 }
 
 /**
- * A tree of agents: a line of titles, then a line for each agent. Folds what is finished if that is
- * too much.
+ * Renders a tree of agents: a title line and one line for each agent. Folds ended agents if the
+ * height is too small.
  */
 export function renderTree(root: ShownAgent, options: RenderOptions): readonly string[] {
   const { width, height = Infinity, nowMs, hasColor } = options;
@@ -97,7 +97,7 @@ type Tokens = "ownTokens" | "subtreeTokens";
 type CellKey = "agent" | "state" | "step" | Tokens | "ownCost" | "subtreeCost" | "time" | "remark";
 type RowCells = Partial<Readonly<Record<CellKey, Cell | string>>>;
 
-// The usual widths keep the columns where they are while the numbers grow.
+// The usual widths keep the columns in place while numbers grow.
 const COLUMNS: readonly ColumnShape[] = [
   { key: "agent", title: "agent", minWidth: 14, usualWidth: 16 },
   { key: "state", title: "state", minWidth: 15, usualWidth: 20 },
@@ -135,7 +135,7 @@ function buildCells(row: TreeRow, nowMs: number): RowCells {
   }
 }
 
-/** `3 running`; nothing for none. */
+/** Returns `3 running` as a list. Empty for 0. */
 function describeCount(count: number, state: string): readonly string[] {
   return count === 0 ? [] : [`${count} ${state}`];
 }
@@ -148,11 +148,11 @@ function buildAgentCells(
 ): RowCells {
   const { end, own, subtree } = agent;
   const name = formatShortLine(agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1));
-  // A pause is no end: time passes for the agent as for its run.
+  // A pause is not an end: time passes for a paused agent as for its run.
   const sinceMs = Math.max(end?.durationMs ?? 0, nowMs - agent.executionStartedAtMs);
   const hasEnded = end !== undefined && end.status !== "paused";
   const ranMs = hasEnded ? end.durationMs : sinceMs;
-  // What is the same in the subtree as in the agent itself is said in a low voice.
+  // A subtree that equals the agent itself is dimmed.
   const isAlone: { readonly style?: Style } = agent.children.length === 0 ? { style: "dim" } : {};
   return {
     agent: `${branch}${name}${describeHidden(hidden)}`,
@@ -227,7 +227,7 @@ function buildBudgetItem(
     axis === "timeMs" ? runTimeLeft(limit, view.time, nowMs) : (view.remaining[axis] ?? 0);
   const share = limit === 0 ? 0 : left / limit;
   const isBound = axis === "costUsd" && (view.root?.subtree.unpricedCalls ?? 0) > 0;
-  // Rounding must not hide that some of the budget is used.
+  // Rounding must not hide that a part of the budget is used.
   const format = left < limit && short(left) === short(limit) ? text : short;
   return {
     text: `${label} ${drawBar(share)} ${isBound ? "≤" : ""}${format(left)} of ${format(limit)}`,
@@ -249,7 +249,7 @@ function chooseLeftStyle(share: number): Style {
 
 const ITEM_GAP = "  ";
 
-/** Items side by side, on as many lines as they need. */
+/** Puts items side by side, on as many lines as needed. */
 function wrap(items: readonly Cell[], width: number, paint: Paint): readonly string[] {
   const lines: { text: string; width: number }[] = [];
   for (const item of items) {

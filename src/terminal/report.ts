@@ -1,5 +1,5 @@
-// The result of a run as text: its tree, its remaining budget, the usage of each agent, and its
-// trace. Pure.
+// Formats the result of a run as text: its tree, its remaining budget, the usage of each agent, and
+// its trace. Pure.
 
 import type { AgentReport, RunResult, Usage, AgentId } from "../index.ts";
 import { REST_SIGNS } from "./activity-text.ts";
@@ -99,7 +99,7 @@ function formatReportSection(
   return lines.length === 0 ? [] : [paint("bold", title), ...lines];
 }
 
-/** Most failed calls that a report lists. */
+/** Maximum number of failed calls in a report. */
 const MOST_CALLS = 20;
 const LONGEST_MESSAGE = 500;
 
@@ -155,7 +155,7 @@ function buildBudgetRows({ accounts, settledAtMs, usage }: RunResult): readonly 
   });
 }
 
-/** Of a cost only so much is known. */
+/** Returns the spent amount. For a cost, only the known part. */
 function showSpent({ axis, spent }: BudgetRow, { usage }: RunResult): string {
   return axis.axis === "costUsd" ? formatCost(usage.total) : axis.text(spent);
 }
@@ -196,14 +196,14 @@ function formatClosingLines(result: RunResult, width: number, paint: Paint): rea
   const depth = agents.reduce((deepest, agent) => Math.max(deepest, agent.depth), 0);
   const shape = `${formatQuantity(agents.length, "agent")}, deepest at depth ${depth}`;
   return [
-    // What says what to do, or is copied, is never cut.
+    // Instructions and text to copy are never cut.
     paint(style, `${icon} ${describeEnd(status, durationMs)}${stood}${why}`),
     ...suggestContinuation(result, paint),
     fit(`${shape}, ${summarizeRefusals(refusalsByCode)}`, width),
   ];
 }
 
-/** Never cut: half a link is no link. */
+/** Returns the lines about the trace. They are never cut, because a part of a URL is useless. */
 function formatTraceLines({ status, traceId }: RunResult, jaegerUrl: string | undefined): string[] {
   const id = `Trace id ${traceId}`;
   if (jaegerUrl === undefined) return [id];
@@ -229,7 +229,7 @@ function summarizeRefusals(refusalsByCode: RunResult["refusalsByCode"]): string 
   return `${formatQuantity(total, "spawn")} refused (${codes})`;
 }
 
-/** The tree of a run that is over, as its events would have left it. */
+/** Returns the tree of a settled run, as its events would have built it. */
 export function rebuildTree(result: RunResult): ShownAgent | undefined {
   const byParent = Map.groupBy(result.agents, (agent) => agent.parentAgentId);
   const openSteps = collectOpenSteps(result);
@@ -255,7 +255,7 @@ export function rebuildTree(result: RunResult): ShownAgent | undefined {
   return below(null)[0];
 }
 
-/** The steps in whose middle agents are paused; a result holds only those that are over. */
+/** Returns the numbers of open steps of paused agents. A result contains only completed steps. */
 function collectOpenSteps({ pausedRun }: RunResult): ReadonlyMap<AgentId, number> {
   const steps = new Map<AgentId, number>();
   for (const { agentId, state } of pausedRun?.agents ?? []) {
@@ -266,7 +266,7 @@ function collectOpenSteps({ pausedRun }: RunResult): ReadonlyMap<AgentId, number
 }
 
 const REFUSALS: ReadonlySet<string> = new Set(SPAWN_REFUSAL_CODES);
-/** Calls of other tools can have these codes, too. */
+/** Codes that calls of other tools can have, too. */
 const REFUSALS_OF_ANY_TOOL: ReadonlySet<string> = new Set<SpawnRefusalCode>([
   "blocked",
   "tool_not_available",

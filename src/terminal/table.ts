@@ -1,5 +1,5 @@
-// Columns of text as lines. Pure: when there is not enough room, columns are narrowed, then left
-// out, and no line is ever too wide.
+// Formats columns of text as lines. Pure. If there is not enough room, columns are narrowed, then
+// dropped; no line exceeds the width.
 
 import { measureDisplayWidth, fit, type Paint, type Style } from "./terminal-text.ts";
 
@@ -8,27 +8,29 @@ export interface Cell {
   readonly style?: Style;
 }
 
-/** One column of a table that has a line for each `Row`. */
+/** Column of a table with one line for each `Row`. */
 export interface Column<Row> {
   readonly title: string;
-  /** What stands in a line. Must have no escape sequences. */
+  /** Returns the content of a line. Must not contain escape sequences. */
   readonly cell: (row: Row) => Cell | string;
-  /** Default `left`. */
+  /** Alignment. `left` if it is absent. */
   readonly align?: "left" | "right";
-  /** Kept free even if no cell needs it, so that the columns of a changing table stand still. */
+  /**
+   * Minimum width even if no cell needs it, so that the columns of a changing table stay in place.
+   */
   readonly usualWidth?: number;
-  /** It may be narrowed to this. Left out: it may not be narrowed. */
+  /** Width to which it may be narrowed. It is never narrowed if this is absent. */
   readonly minWidth?: number;
   /**
-   * When there is no room, the column with the highest number is left out first. Left out: it
-   * stays.
+   * Order of dropping: the column with the highest rank is dropped first. Without a rank, it is
+   * never dropped.
    */
   readonly rank?: number;
 }
 
 const GAP = "  ";
 
-/** A line of titles, and one line for each row; none is wider than `width`. */
+/** Returns a title line, and one line for each row. No line exceeds `width`. */
 export function formatTable<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
@@ -42,17 +44,17 @@ export function formatTable<Row>(
   );
 }
 
-/** A column with its cells, the title first. */
+/** Column with its cells, the title first. */
 interface FilledColumn {
   readonly cells: readonly Cell[];
   readonly isRight: boolean;
   readonly rank: number;
-  /** How wide it is with all that is in it, and how wide at least. */
+  /** Width of its widest cell, and its minimum width. */
   readonly full: number;
   readonly least: number;
 }
 
-/** No text of it is wider than the table. */
+/** Returns a column whose texts are cut to the width of the table. */
 function fillColumn<Row>(column: Column<Row>, rows: readonly Row[], most: number): FilledColumn {
   const { title, cell, align, usualWidth = 0, minWidth = Infinity, rank = 0 } = column;
   const cells: readonly Cell[] = [
@@ -86,8 +88,8 @@ function arrangeColumns(columns: readonly FilledColumn[], width: number): readon
 }
 
 /**
- * Gives each column its least width, then what is left from left to right; if even that is too
- * much, the last ones get less.
+ * Gives each column its minimum width, then distributes the rest from left to right. If even the
+ * minimum is too much, the last columns get less.
  */
 function widen(columns: readonly FilledColumn[], width: number): readonly PlacedColumn[] {
   let spare = Math.max(0, width - computeLeastWidth(columns));

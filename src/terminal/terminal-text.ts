@@ -1,5 +1,4 @@
-// Text on a terminal: how wide it is, how to make it fit, and how to keep what a model wrote from
-// steering the terminal.
+// Measures, fits and cleans text for a terminal. Text from models cannot control the terminal.
 
 import { styleText } from "node:util";
 
@@ -29,7 +28,7 @@ export function fit(text: string, width: number): string {
   return head.slice(0, findCellEnd(head, width - 1).end).trimEnd() + ELLIPSIS;
 }
 
-/** Returns where the characters end that fit into so many cells, and how many they need. */
+/** Returns the end of the characters that fit into `most` cells, and their number of cells. */
 function findCellEnd(line: string, most: number): { readonly end: number; readonly cells: number } {
   const first = line.slice(0, 2 * most + 2);
   if (ASCII.test(first)) {
@@ -38,7 +37,7 @@ function findCellEnd(line: string, most: number): { readonly end: number; readon
   }
   let end = 0;
   let cells = 0;
-  // Each code point of `SIMPLE` needs a cell, so `first` has all that can fit.
+  // Each code point of `SIMPLE` needs a cell, so `first` has enough code points.
   for (const character of SIMPLE.test(first) ? first : splitGraphemes(line)) {
     const needed = measureCharacter(character);
     if (cells + needed > most) break;
@@ -58,7 +57,7 @@ function* splitGraphemes(line: string): Generator<string, void> {
     else yield* segment;
 }
 
-/** Returns the cells of one character. */
+/** Returns the number of cells of a character. */
 function measureCharacter(character: string): number {
   const known = knownCells.get(character);
   if (known !== undefined) return known;
@@ -112,15 +111,14 @@ export function stripControlCharacters(text: string): string {
   return createPrintable(text, { layout: "text", tab: TAB_STOP });
 }
 
-/** Returns the same for a file, whose tabs are part of its text. */
+/** Returns the same for a file, which keeps its tabs. */
 export function formatFileText(text: string): string {
   return createPrintable(text, { layout: "text", tab: "\t" });
 }
 
 /**
- * Returns one line without escape sequences as rows that fit into `width` cells each, broken between
- * words if possible.
- * A row has at most 32 code units for each cell, and for one more.
+ * Returns one line without escape sequences as rows that fit into `width` cells each, broken
+ * between words if possible. A row has at most 32 code units for each cell, and for one more.
  */
 export function wrapLine(line: string, width: number): readonly string[] {
   // No code unit needs more than two cells.
@@ -148,7 +146,7 @@ function takeHead(text: string, cells: number, from = 0): string {
 }
 
 export type Style = Parameters<typeof styleText>[0];
-/** Colours a text, or leaves it as it is. */
+/** Colours a text, or returns it unchanged. */
 export type Paint = (style: Style | undefined, text: string) => string;
 
 export function createPainter(hasColor: boolean): Paint {
@@ -159,9 +157,9 @@ export function createPainter(hasColor: boolean): Paint {
 }
 
 const SPACE = 0x20;
-/** Text of which each code unit is a character of one cell. */
+/** Text in which each code unit is a character of one cell. */
 const ASCII = /^[\x20-\x7e]*$/;
-/** Text of which each code point is a character of a cell or two. */
+/** Text in which each code point is a character of one or two cells. */
 const SIMPLE = new RegExp(
   String.raw`^[^\p{M}\p{C}\p{Grapheme_Extend}\p{Default_Ignorable_Code_Point}\p{Emoji_Modifier}` +
     String.raw`\p{Regional_Indicator}\u0E33\u0EB3\u1100-\u11FF\uA960-\uA97F\uD7B0-\uD7FF]*$`,
@@ -169,16 +167,16 @@ const SIMPLE = new RegExp(
 );
 /** Code units of the longest emoji sequences. */
 const LONGEST_EMOJI = 15;
-/** Code units for each cell that are read. */
+/** Maximum of code units that are read per cell. */
 const MOST_OF_CHARACTER = 32;
-/** Characters of which cells are remembered. */
+/** Maximum number of cached characters. */
 const MOST_KNOWN = 1_000;
 const TAB_STOP = "  ";
-/** Cells' worth of text in which escape sequences are expected at the beginning of a line. */
+/** Room for escape sequences at the beginning of a line, in cells. */
 const ROOM_FOR_SEQUENCES = 32;
-/** Characters in which the first line of a text is expected. */
+/** Number of characters in which the first line of a text is searched. */
 const MOST_BEFORE_FIRST_LINE = 4_000;
-/** Code units of a line that are measured. */
+/** Maximum of code units in a line that are measured. */
 const MOST_MEASURED = 100_000;
-/** Cells of a line of a view, unless it is narrower. */
+/** Maximum of cells in a line of a view. */
 const MOST_SHOWN = 1_000;

@@ -112,8 +112,8 @@ function supportsLiveTree(
   return stream.isTTY === true && !isSet("NO_COLOR") && !isSet("CI") && env["TERM"] !== "dumb";
 }
 
-// Not the clock of the runs: a view that never gets the end of a run must not keep the process
-// alive.
+// Separate from the clock of the runs: a view that never receives the end of a run must not keep
+// the process alive.
 const machineClock: Clock = {
   // oxlint-disable-next-line no-restricted-properties -- an adapter to the machine
   nowMs: () => Date.now(),
