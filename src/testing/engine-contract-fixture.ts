@@ -1,6 +1,6 @@
 // The parts of an engine check: workers and clients, each with its own engine as in a separate
 // process, and agents whose models follow the task text. Owns the record of their calls, and closes
-// all of them.
+// all parts.
 
 import { AssertionError, deepStrictEqual } from "node:assert/strict";
 
@@ -85,7 +85,7 @@ export function createEngineCheck(
   };
 }
 
-/** One `execute` that an engine has asked for. */
+/** An `execute` call of an engine. */
 interface Leading {
   readonly runId: RunId;
   readonly releaseSignal: AbortSignal;
@@ -98,19 +98,19 @@ interface ClientOptions {
 }
 
 interface FixtureWorkerOptions extends WorkerOptions {
-  /** How it is named in what is seen. */
+  /** Name of the worker in recorded effects. */
   readonly name?: string;
   readonly role?: string;
-  /** Whether its model has a price. Default true. */
+  /** Whether its model has a price. True if it is absent. */
   readonly isPriced?: boolean;
   readonly answerTimeoutMs?: number;
-  /** Done before a run is led: what it rejects with is what `execute` rejects with. */
+  /** Runs before `execute`, and rejects in its place. */
   readonly before?: (leading: Leading) => Promise<void>;
-  /** Done when the run rests, before `execute` resolves. */
+  /** Runs when the run has settled, before `execute` resolves. */
   readonly after?: (leading: Leading) => Promise<void>;
 }
 
-/** A worker, with what its engine has asked of it. */
+/** A worker with the `execute` calls of its engine. */
 interface FixtureWorker {
   readonly engine: Engine;
   readonly leadings: readonly Leading[];
@@ -118,13 +118,13 @@ interface FixtureWorker {
 }
 
 const DEFAULT_WITHIN_MS = 20_000;
-/** How often a client looks into the store. */
+/** Poll interval of a client. */
 const LOOK_MS = 20;
 
 export class EngineFixture {
   readonly store: Store;
   readonly agents = new PlannedAgents(() => this.#changed());
-  /** Runs that an engine had led by one worker while that was leading them. */
+  /** Runs that an engine executed on a worker while that worker was executing them. */
   readonly ledTwice: RunId[] = [];
   readonly #place: EngineSetup;
   readonly withinMs: number;
@@ -144,7 +144,7 @@ export class EngineFixture {
     return engine;
   }
 
-  /** A client in a process of its own, or in that of a worker. */
+  /** Creates a client, as in a separate process or in the process of a worker. */
   client({ engine = this.engine(), rolesVersion }: ClientOptions = {}): RunClient {
     const { store } = this;
     return new RunClient({
@@ -155,7 +155,7 @@ export class EngineFixture {
     });
   }
 
-  /** A worker in a process of its own. */
+  /** Creates a worker, as in a separate process. */
   async worker(options: FixtureWorkerOptions = {}): Promise<FixtureWorker> {
     const { name = "worker", role = "lead", isPriced = true, ...others } = options;
     const { answerTimeoutMs, before, after, ...work } = others;
@@ -210,7 +210,10 @@ export class EngineFixture {
     return RunIdSchema().parse(randomIds.next("run"));
   }
 
-  /** Orders a run. An engine may say that it knows no worker with the role: the order is kept then, for one to come. */
+  /**
+   * Starts a run. An engine may reject with `unknown_role`; the run then stays enqueued for a later
+   * worker.
+   */
   async order(
     client: RunClient,
     task: string,
@@ -227,7 +230,10 @@ export class EngineFixture {
     return await this.within("an order that is taken", starting);
   }
 
-  /** How a run rests: `completed`, `cancelled`, or with the calls that it asks about, `paused a b`. */
+  /**
+   * Returns how a run settles: `completed`, `cancelled`, or `paused a b` with the calls of its
+   * questions.
+   */
   async rest(run: RemoteRun): Promise<string> {
     const { status, questions, errors } = await this.within("a run that rests", run.getResult());
     const said = [
@@ -249,7 +255,7 @@ export class EngineFixture {
     deepStrictEqual(outcome, code);
   }
 
-  /** Waits until something holds of what was seen. */
+  /** Waits until the condition holds. It is checked after each recorded change. */
   async until(what: string, holds: () => boolean): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const look = (): void => (holds() ? resolve() : undefined);
@@ -266,7 +272,7 @@ export class EngineFixture {
     for (const look of this.#looks) look();
   }
 
-  /** What the work gives; fails if that hangs. */
+  /** Returns the result of the work. Fails if it hangs. */
   async within<T>(what: string, work: Promise<T>): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>();
     const message = `Expected ${what}, got none within ${this.withinMs} ms.`;
@@ -279,7 +285,7 @@ export class EngineFixture {
     }
   }
 
-  /** Ends all that is under way. */
+  /** Closes all engines, workers and agents. */
   async close(): Promise<void> {
     this.agents.endAll();
     const closing = this.#workers.map((worker) => worker.close(0));
@@ -293,11 +299,11 @@ export class EngineFixture {
 
 const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 1 };
 
-/** Agents of all workers of a check, and what they have done. */
+/** Agents of all workers of a check, and their recorded effects. */
 class PlannedAgents {
-  /** The effects that have come about, with the worker that had them: `a by worker`. */
+  /** Completed effects with their workers: `a by worker`. */
   readonly effects: string[] = [];
-  /** The effects that are under way, or were. */
+  /** Started effects, including completed ones. */
   readonly begun: string[] = [];
   mostAtOnce = 0;
   readonly #gates = new Map<string, PromiseWithResolvers<void>>();
@@ -351,7 +357,7 @@ class PlannedAgents {
     }
   }
 
-  /** From now on these effects do not come about until they are let go. */
+  /** Blocks these effects until `letGo`. */
   hold(...texts: readonly string[]): void {
     for (const text of texts) this.#gates.set(text, Promise.withResolvers());
   }

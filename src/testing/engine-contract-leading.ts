@@ -3,7 +3,7 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import { EspalierError } from "../kernel/error.ts";
 import { createEngineCheck, type EngineCheck } from "./engine-contract-fixture.ts";
 
-/** What an engine promises about which worker leads a run, and when. */
+/** Promises of an engine about which worker executes a run, and when. */
 export const leadingChecks: readonly EngineCheck[] = [
   createEngineCheck(
     "a run that is ordered anywhere is led, and its result is read anywhere",
@@ -57,7 +57,7 @@ export const leadingChecks: readonly EngineCheck[] = [
       const newer = await fixture.worker({ name: "newer", rolesVersion: "2" });
       const writer = await fixture.worker({ name: "writer", role: "writer" });
       const run = await fixture.order(client, "note mine");
-      // What was ordered after it has been led: it was left alone.
+      // Later runs have been executed, but this one was left alone.
       const after = [
         fixture.client({ engine: newer.engine, rolesVersion: "2" }),
         fixture.client({ rolesVersion: "2" }),

@@ -9,7 +9,7 @@ import {
   type EngineFixture,
 } from "./engine-contract-fixture.ts";
 
-/** What an engine promises about runs that wait, are cancelled, or are given up. */
+/** Promises of an engine about runs that wait, are cancelled, or are released. */
 export const waitingChecks: readonly EngineCheck[] = [
   createEngineCheck("a run that waits goes on when any process answers", async (fixture) => {
     await fixture.worker();
@@ -29,7 +29,7 @@ export const waitingChecks: readonly EngineCheck[] = [
     ];
     for (const run of runs) deepStrictEqual((await fixture.rest(run)).split(" ")[0], "paused");
     await first.close();
-    // One is answered while no worker is there.
+    // Answers a question while no worker is running.
     await answer(fixture, client, runs[0]?.runId, "b");
     await fixture.worker({ name: "second" });
     await answer(fixture, fixture.client(), runs[1]?.runId, "d");
@@ -77,7 +77,7 @@ export const waitingChecks: readonly EngineCheck[] = [
   createEngineCheck(
     "a run whose question has a deadline goes on then by itself",
     async (fixture) => {
-      // Long enough to be led too often by an engine that does not wait.
+      // Long enough for repeated executions by an engine that does not wait.
       const { leadings } = await fixture.worker({ answerTimeoutMs: 1_500 });
       const run = await fixture.order(fixture.client(), "sign a\nnote b");
       await fixture.until("what comes after the deadline", () =>
@@ -85,7 +85,7 @@ export const waitingChecks: readonly EngineCheck[] = [
       );
       deepStrictEqual(await fixture.rest(run), "completed");
       deepStrictEqual(fixture.agents.effects, ["b by worker"]);
-      // Once for the order and once for the deadline; each may come twice.
+      // Once for the start and once for the deadline; each may be delivered twice.
       ok(leadings.length <= 4, `It was led ${leadings.length} times.`);
     },
   ),
@@ -125,7 +125,7 @@ export const waitingChecks: readonly EngineCheck[] = [
       const kept = await fixture.order(client, "note a\nnote b\nnote c");
       await fixture.until("an effect under way", () => agents.begun.includes("b"));
       const closed = first.close();
-      closed.catch(() => undefined); // Awaited later; what fails until then is said first.
+      closed.catch(() => undefined); // Awaited later. Earlier failures are reported first.
       await fixture.until("a run that is to be left", () => isLeft(first.leadings));
       agents.letGo("b");
       await closed;
@@ -138,7 +138,7 @@ export const waitingChecks: readonly EngineCheck[] = [
       deepStrictEqual(agents.effects, ["a by first", "b by first", "c by second"]);
       const cut = await fixture.order(client, "note d\nnote e");
       await fixture.until("an effect under way", () => agents.begun.includes("e"));
-      // It has looked into the store before: the engine has to notify it.
+      // This worker has already polled the store, so the engine has to notify it.
       await fixture.worker({ name: "third" });
       await second.close();
       agents.letGo("e");
@@ -174,7 +174,7 @@ function isLeft(leadings: readonly { readonly releaseSignal: AbortSignal }[]): b
   return leadings.some(({ releaseSignal }) => releaseSignal.aborted);
 }
 
-/** Approves the call of this id. Gives the calls that are still asked about. */
+/** Approves the question of a call. Returns the calls with open questions. */
 async function answer(
   fixture: EngineFixture,
   client: RunClient,

@@ -88,7 +88,7 @@ function draw(tree: Drawing, event: EspalierEvent): void {
   }
 }
 
-/** The call that spawned an agent, among those of its parent. */
+/** Returns the call of the parent that spawned an agent. */
 function findSpawningCall(
   tree: Drawing,
   start: EspalierEvent & { readonly type: "agent.started" },

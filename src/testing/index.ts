@@ -1,4 +1,5 @@
-// espalier/testing: what a test of agents needs. Scripted models, time by hand, ids that count, and trees that can be read.
+// Entry `espalier/testing`: scripted models, a manual clock, sequential ids, readable trees,
+// replays, and contracts for stores and engines.
 
 export { ManualClock } from "./manual-clock.ts";
 export { sequentialIds } from "./sequential-ids.ts";

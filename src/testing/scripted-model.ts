@@ -70,8 +70,8 @@ export interface ScriptedReply {
   /** Parts of the request that the model reports as ignored or changed. */
   readonly warnings?: readonly string[];
   /**
-   * Error with which the call fails in place of a reply. A `ModelError` is thrown unchanged: its code
-   * decides whether the call is retried. Any other error fails the call without a retry, as a
+   * Error with which the call fails in place of a reply. A `ModelError` is thrown unchanged: its
+   * code decides whether the call is retried. Any other error fails the call without a retry, as a
    * `ModelError` with the code `model_invalid_reply` and the message of the error.
    *
    * @example
@@ -448,7 +448,10 @@ const REPLY_FIELDS = {
   ignoresSignal: true,
 } as const satisfies Record<keyof ScriptedReply, true>;
 
-/** The reply of a step of the script of this model. Throws a `ModelError` that the step has thrown, and `script_mismatch`. */
+/**
+ * Returns the reply of a step of the script. Rethrows a `ModelError` of the step, and throws
+ * `script_mismatch` for any other problem.
+ */
 function getScriptedReply(step: ScriptStep, request: ModelRequest, id: string): ScriptedReply {
   const reply = typeof step === "function" ? callScriptStep(step, request, id) : step;
   const got: unknown = reply;
@@ -497,7 +500,7 @@ async function waitUnlessAborted(
   }
 }
 
-/** A reply as it would arrive: texts word by word, in the order of its pieces. */
+/** Returns the reply as a stream of deltas: texts word by word, in the order of the pieces. */
 function splitIntoDeltas(message: AssistantMessage): readonly ModelDelta[] {
   let index = -1;
   return getReplyPieces(message).flatMap((piece): readonly ModelDelta[] => {

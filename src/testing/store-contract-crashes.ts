@@ -17,10 +17,10 @@ import {
 } from "./store-contract-support.ts";
 import { SessionIdSchema, type SessionId } from "../protocol/ids.ts";
 
-/** A claim that finds every owner stale. */
+/** Options of a claim for which every owner is stale. */
 const ofStale = { staleAfterMs: ALWAYS_MS };
 
-/** What a store promises about owners that were lost. */
+/** Promises of a store about lost owners. */
 export const crashChecks: readonly StoreCheck[] = [
   createRunCheck("a claim from an owner that was lost counts a crash, once", async (store) => {
     const { createdAtMs = Infinity } = (await store.find(run1)) ?? {};
@@ -28,7 +28,7 @@ export const crashChecks: readonly StoreCheck[] = [
       await store.claim(run1, createClaimOptions(token, ofStale));
       const { lastCrashAtMs } = (await store.find(run1)) ?? {};
       ok(Number.isSafeInteger(lastCrashAtMs) && Number(lastCrashAtMs) >= createdAtMs);
-      // The owner that never got the answer may ask again.
+      // An owner that never got the response may repeat the claim.
       await store.claim(run1, createClaimOptions(token, ofStale));
       deepStrictEqual(await readCrashCount(store), index + 1);
     }
@@ -105,7 +105,7 @@ async function readCrashCount(store: Store): Promise<number | undefined> {
   return (await store.find(run1))?.crashCount;
 }
 
-/** What a store promises about sessions. */
+/** Promises of a store about sessions. */
 export const sessionStoreChecks: readonly StoreCheck[] = [
   check("a session is written and read, and its version counts from 1", async (store) => {
     deepStrictEqual(await store.readSession(session1), undefined);
@@ -128,7 +128,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
         expected,
         found: 2,
       });
-    // The same text twice is two writes: two writers cannot both win.
+    // Writing the same text twice is two writes: two writers cannot both win.
     await expectRejection(store.writeSession(session1, 1, "2"), "session_conflict");
     deepStrictEqual(await store.readSession(session1), { version: 2, body: "2" });
   }),

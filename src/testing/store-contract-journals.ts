@@ -14,7 +14,7 @@ import {
   UNSUITABLE,
 } from "./store-contract-support.ts";
 
-/** What a store promises about journals. */
+/** Promises of a store about journals. */
 export const journalChecks: readonly StoreCheck[] = [
   createRunCheck("records are kept in order, from any number on", async (store, ownership) => {
     await store.append(ownership, { firstNumber: 1, records: ["1"] });
@@ -66,10 +66,10 @@ export const journalChecks: readonly StoreCheck[] = [
     });
     await store.append(ownership, createBatch(1, "1", "2", "3"));
     const unfitting = [
-      createBatch(5, "5"), // something is missing before it
+      createBatch(5, "5"), // A record before it is missing.
       createBatch(1, "1", "other", "3"),
       createBatch(2, "1"),
-      createBatch(3, "3", "4"), // half of it is there already
+      createBatch(3, "3", "4"), // Half of the batch exists already.
       createBatch(1, "1", "2", "3", "4"),
       createBatch(2 ** 31 - 1, "1"),
     ];

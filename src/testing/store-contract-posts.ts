@@ -16,7 +16,7 @@ import {
   UNSUITABLE,
 } from "./store-contract-support.ts";
 
-/** What a store promises about the mailboxes of runs. */
+/** Promises of a store about the mailboxes of runs. */
 export const postChecks: readonly StoreCheck[] = [
   createRunCheck(
     "posts are numbered from 1, and read in order, from any number on",
@@ -142,7 +142,7 @@ export const postChecks: readonly StoreCheck[] = [
     deepStrictEqual(omitTime(after), { ...omitTime(before), status: "open" });
     deepStrictEqual([after?.owner, after?.heartbeatAtMs], [null, null]);
     deepStrictEqual(await readOpenIds(store), [run1]);
-    // The process that gave it up, and never got the answer, may do so again: it stays open.
+    // A process that never got the response may repeat the release: the run stays open.
     await store.release(held, "paused");
     deepStrictEqual(await store.find(run1), after);
     await expectRejection(store.release(held, "ended"), "run_fenced");
@@ -203,7 +203,7 @@ export const postChecks: readonly StoreCheck[] = [
     await expectRejection(store.sendMail(run1, { key: "b", body: "2" }), "run_ended", {
       runId: run1,
     });
-    // A process that posted before, and never got the answer, may post again.
+    // A process that never got the response may send the same mail again.
     deepStrictEqual(await store.sendMail(run1, { key: "a", body: "1" }), 1);
     deepStrictEqual([await store.readMail(run1), await store.find(run1)], before);
   }),
@@ -238,7 +238,7 @@ export const postChecks: readonly StoreCheck[] = [
       found.map(({ key }) => key),
       keys,
     );
-    // Not compared as a whole: what differs would be printed.
+    // Not compared as a whole, because the difference would be printed.
     deepStrictEqual(
       found.map(({ body }, index) => body === posts[index]?.body),
       keys.map(() => true),

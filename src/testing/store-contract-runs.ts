@@ -50,7 +50,7 @@ const creation: readonly StoreCheck[] = [
     await expectRejection(store.create(run1, "another", createLivingOwner("b")), "run_exists", {
       runId: run1,
     });
-    // The process that made it, and never got the answer, may ask again.
+    // A process that never got the response may repeat the creation.
     deepStrictEqual(await store.create(run1, "the first", createLivingOwner("a")), ownership);
     await store.append(ownership, { firstNumber: 1, records: ["1"] });
     await expectRejection(store.create(run1, "the first", createLivingOwner("a")), "run_exists");
@@ -190,7 +190,7 @@ const ownership: readonly StoreCheck[] = [
       deepStrictEqual(taken, { runId: run1, token, epoch: index + 2 });
       deepStrictEqual((await store.find(run1))?.owner, createLivingOwner(token));
     }
-    // The owner that never got the answer may ask again.
+    // An owner that never got the response may repeat the claim.
     deepStrictEqual((await store.claim(run1, createClaimOptions("c"))).epoch, 3);
   }),
 
@@ -214,7 +214,7 @@ const ownership: readonly StoreCheck[] = [
       const lost = { runId: run1, epoch: 1, foundEpoch: 2 };
       const attempts: readonly (() => Promise<void>)[] = [
         () => store.append(first, createBatch(2, '"late"')),
-        () => store.append(first, createBatch(1, "1")), // even what was taken before
+        () => store.append(first, createBatch(1, "1")), // refused although it was accepted before
         () => store.heartbeat(first),
         () => store.release(first, "ended"),
       ];
@@ -252,7 +252,7 @@ const ownership: readonly StoreCheck[] = [
         { status: found?.status, owner, heartbeatAtMs, epoch: found?.epoch },
         { status, owner: null, heartbeatAtMs: null, epoch },
       );
-      // The process that gave it up, and never got the answer, may do so again, and nothing else.
+      // A process that never got the response may repeat the release, but nothing else.
       await store.release(held, status);
       const other = status === "ended" ? "paused" : "ended";
       await expectRejection(store.release(held, other), "run_fenced", { epoch, foundEpoch: epoch });
@@ -359,7 +359,7 @@ const lists: readonly StoreCheck[] = [
   }),
 ];
 
-/** Whatever may be asked of a store. */
+/** Returns calls of all methods of a store. */
 function createStoreAttempts(store: Store, held: Ownership): readonly (() => Promise<unknown>)[] {
   return [
     () => store.create(run2, "", createLivingOwner("a")),
@@ -380,7 +380,7 @@ function createStoreAttempts(store: Store, held: Ownership): readonly (() => Pro
   ];
 }
 
-/** What a store promises about runs. */
+/** Promises of a store about runs. */
 export const runStoreChecks: readonly StoreCheck[] = [...creation, ...ownership, ...lists];
 
 function getRunIds(runs: readonly StoredRun[]): readonly RunId[] {

@@ -18,7 +18,7 @@ export interface StoreCheck {
   run(make: () => Promise<Store>): Promise<void>;
 }
 
-/** Creates a check of one store that closes the store in any case. */
+/** Creates a check of a store that closes the store in any case. */
 export function check(name: string, promise: (store: Store) => Promise<void>): StoreCheck {
   return {
     name,
@@ -44,7 +44,7 @@ export function createRunCheck(
   );
 }
 
-/** Fails unless the work rejects with this code, and with this among its data. */
+/** Fails unless the work rejects with this code and this part of its data. */
 export async function expectRejection(
   work: Promise<unknown>,
   code: ErrorCode,
@@ -73,7 +73,7 @@ export const run1: RunId = RunIdSchema().parse("run_1");
 export const run2: RunId = RunIdSchema().parse("run_2");
 export const session1: SessionId = SessionIdSchema().parse("session_1");
 
-/** An owner in this very process: alive. */
+/** Returns an owner in this process, which is alive. */
 export function createLivingOwner(token: string): RunOwner {
   return { token, hostname: hostname(), processId: process.pid };
 }
@@ -81,9 +81,9 @@ export function createLivingOwner(token: string): RunOwner {
 /** Higher than the id of any process that a system hands out. */
 export const NO_PROCESS_ID = 2 ** 30;
 
-/** No owner is ever stale. */
+/** Time after which no owner is stale. */
 export const NEVER_MS = Number.MAX_SAFE_INTEGER;
-/** Every owner is always stale. */
+/** Time after which every owner is stale. */
 export const ALWAYS_MS = 0;
 
 /** Returns the options of a claim by a living owner. By default the run must have no owner. */
@@ -94,7 +94,7 @@ export function createClaimOptions(
   return { owner: createLivingOwner(token), staleAfterMs: NEVER_MS, ...options };
 }
 
-/** A batch of records that begins at a number. */
+/** Returns a batch of records that starts at a number. */
 export function createBatch(firstNumber: number, ...records: readonly string[]): JournalBatch {
   return { firstNumber, records };
 }

@@ -1,25 +1,26 @@
-// Comparison: the actions of a replay against the recorded ones, agent by agent. Owns the position of
-// each agent, and the first difference. Ids agree; times and positions in traces may differ.
+// Comparison: compares the actions of a replay with the recorded ones, agent by agent. Owns the
+// position of each agent, and the first difference. Ids must be equal; times and positions in
+// traces may differ.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
 
-/** Where an agent is. */
+/** Position of an agent. */
 export interface AgentPosition {
   readonly agentPath: string;
   /** 0 before the first step of the execution. */
   readonly stepNumber: number;
 }
 
-/** One thing that an agent did. */
+/** Action of an agent. */
 export interface Action extends AgentPosition {
   readonly agentId: string;
-  /** The same in the recording and in its replay. */
+  /** Equal in the recording and its replay. */
   readonly key: string;
-  /** The kind of the record, or the type of its event. */
+  /** Kind of the record, or type of its event. */
   readonly what: string;
-  /** Without times. */
+  /** Content without times. */
   readonly facts: unknown;
 }
 
@@ -27,13 +28,13 @@ export interface Action extends AgentPosition {
 export interface Divergence extends AgentPosition {
   /** For example `state.conversation.messages[3].text`. */
   readonly field: string;
-  /** `undefined` if nothing was recorded. */
+  /** `undefined` if the recording has no such value. */
   readonly expected: unknown;
-  /** `undefined` if nothing came. */
+  /** `undefined` if the replay has no such value. */
   readonly got: unknown;
 }
 
-/** Events from outside the loop: a replay takes their causes from the recording. */
+/** Events with external causes, which a replay takes from the recording. */
 const OUTSIDE =
   /^(?:model|tool|question|guards?|hook|result|reply|external|budget\.threshold)[._]|^budget\.(?:de)?queued$/u;
 
@@ -41,18 +42,21 @@ const OUTSIDE =
 const TIMES =
   /Ms$|^(?:seq|(?:trace|span|parentSpan|previousTrace|previousSpan)Id|(?:is|was)Sampled|isSpanOpen|traceparent)$/u;
 
-/** Fields with values of the user's: everything in them is compared. */
+/** Fields with values of the user, in which everything is compared. */
 const FOREIGN = /^(?:arguments|metadata|output|structured|toolCalls)$/u;
 
-/** Sizes and hashes in events: the states from which they follow say more. */
+/**
+ * Sizes and hashes in events. A difference in the states from which they are derived is more
+ * informative.
+ */
 const DERIVED = /^budget\.|^step\.started\..*Hash$/u;
 
-/** Reads the actions in records. */
+/** Converts records to actions. */
 export class ActionReader {
   readonly #positions: Map<string, AgentPosition>;
   readonly #counts = new Map<string, number>();
 
-  /** `positions`: of agents that exist already. */
+  /** `positions` has the existing agents. */
   constructor(positions: ReadonlyMap<string, AgentPosition>) {
     this.#positions = new Map(positions);
   }
@@ -117,7 +121,7 @@ function extractChangedFields(delta: unknown): unknown {
   ]);
 }
 
-/** Returns what is compared of a value. `undefined` for an object of nothing but times. */
+/** Returns the compared part of a value. `undefined` for an object that contains only times. */
 function dropTimes(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(dropTimes);
   if (!isRecord(value)) return value;
@@ -134,7 +138,7 @@ function dropTimes(value: unknown): unknown {
 
 /** Compares the actions of a replay with the recorded ones. */
 export class Comparison extends ActionReader {
-  /** The recorded actions that the replay has not done yet, by their keys. */
+  /** Recorded actions that the replay has not performed yet, by their keys. */
   readonly left: Map<string, Action>;
   /** The first difference in a recorded action. */
   found: Divergence | undefined;
@@ -163,7 +167,7 @@ export class Comparison extends ActionReader {
     return key;
   }
 
-  /** Returns the first difference of a replay that has come to its end, or that does not continue. */
+  /** Returns the first difference. For a replay that has ended or does not continue. */
   get first(): Divergence | undefined {
     return this.found ?? this.#suspected;
   }
@@ -199,10 +203,10 @@ export function formatCallPosition(position: Readonly<Record<string, unknown>>):
 }
 
 const MOST_CHARACTERS = 200;
-/** Characters that are shown before the first one that differs. */
+/** Number of characters before the first difference that are shown. */
 const LEAD_IN = 40;
 
-/** `texts`: by their hashes. */
+/** Creates the error. `texts` are definitions by their hashes. */
 export function createDivergenceError(
   { agentPath, stepNumber, field, expected, got }: Divergence,
   segment: number,

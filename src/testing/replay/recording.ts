@@ -53,14 +53,17 @@ export interface Segment {
   readonly before: readonly JournalRecord[];
 }
 
-/** Reads a recording. Throws `invalid_journal` with the line's number, or `unsupported_version`. */
+/**
+ * Parses a recording. Throws `invalid_journal` with the number of the line, or
+ * `unsupported_version`.
+ */
 export function readSegments(recording: unknown): readonly Segment[] {
   if (typeof recording !== "string")
     throw mismatch("recording", "text", recording, "Pass the result of loadRecording.");
   const reader = new RecordCodec();
   const before: JournalRecord[] = [];
   const segments: (Segment & { readonly records: JournalRecord[] })[] = [];
-  // Editors put a byte order mark at the beginning of a file.
+  // Editors may add a byte order mark at the beginning of a file.
   for (const [index, line] of recording
     .replace(/^\uFEFF/u, "")
     .split("\n")
@@ -93,7 +96,7 @@ function readLine(line: string, number: number, reader: RecordCodec): readonly J
   }
 }
 
-/** The error for a line that does not fit a recording. */
+/** Creates the error for an invalid line of a recording. */
 export function createLineError(number: number, problem = "is out of place", cause?: unknown) {
   return new EspalierError({
     code: "invalid_journal",

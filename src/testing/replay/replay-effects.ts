@@ -1,5 +1,5 @@
 // Effects of a replay. Outcomes of models, tools and approvers come from the recording. Subagents,
-// budgets and code that decides run again.
+// budgets and decisions are executed again.
 
 import { readInferOutcome, type CallEnd, type InferOutcome } from "../../agent/effects.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
@@ -30,17 +30,17 @@ interface OutcomeWaiter extends EffectId {
   readonly go: (outcome: unknown) => void;
 }
 
-/** Gives agents the recorded outcomes of effects. Owns who waits for which outcome. */
+/** Provides agents with the recorded outcomes of effects. Owns the queue of waiting agents. */
 export class OutcomeFeed {
   readonly #waiters: OutcomeWaiter[] = [];
-  /** The outcomes that were not released yet. */
+  /** Outcomes that were not released yet. */
   readonly #left: RecordOf<"effect">[];
   #isOver = false;
-  /** The number of functions of the user's that are running. */
+  /** Number of active user functions. */
   running = 0;
-  /** The records of the segment and of those before it. */
+  /** Records of this segment and of earlier ones. */
   readonly past: readonly JournalRecord[];
-  /** Called with the key of each call that begins. */
+  /** Called with the key of each call that starts. */
   readonly onCall: (call: string) => void;
 
   constructor({ before, records }: Segment, onCall: OutcomeFeed["onCall"]) {
@@ -58,13 +58,15 @@ export class OutcomeFeed {
     return this.#waiters.some(isOf(id));
   }
 
-  /** Resolves with the recorded outcome in its turn, and with `undefined` once the replay is over. */
+  /**
+   * Resolves with the recorded outcome in its turn, or with `undefined` once the replay is over.
+   */
   outcome(id: EffectId): Promise<unknown> {
     if (this.#isOver) return Promise.resolve(undefined);
     return new Promise<unknown>((go) => this.#waiters.push({ ...id, go }));
   }
 
-  /** Returns the number of recorded outcomes of an effect that no agent waits for. */
+  /** Returns the number of recorded outcomes of an effect, minus the number of waiting agents. */
   spare(id: EffectId): number {
     return this.#left.filter(isOf(id)).length - this.#waiters.filter(isOf(id)).length;
   }
@@ -122,11 +124,11 @@ export class ReplayEffects extends PersistedEffects {
       return end;
     }
     this.#feed.onCall(key);
-    // The call took these from what was in flight.
+    // The call took these outcomes from the interrupted effects.
     if (!this.hadBegun(name)) this.outcome(permit);
     if (open?.refusal?.code !== "blocked" || bound.type !== "delegation")
       return await this.#recorded(name, call);
-    // Nobody is asked again, but the refusal is recorded and counted again.
+    // The approver is not asked again, but the refusal is recorded and counted again.
     const { code, message: text } = open.refusal;
     const { onEnd } = call;
     call.bound = { type: "rejected", tool: bound.tool, code, text };
@@ -149,8 +151,8 @@ export class ReplayEffects extends PersistedEffects {
   }
 
   /**
-   * Returns the question about a delegation that was answered with no permission, and the last
-   * refusal of the delegation. `undefined` if there is no such question.
+   * Returns the last refusal of a delegation whose question was asked and has no recorded permit.
+   * `refusal` is `undefined` if it was not refused. Returns `undefined` for any other call.
    */
   #openQuestion(key: string, permit: string) {
     const { agentId } = this.agent.identity;

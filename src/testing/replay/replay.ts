@@ -1,6 +1,6 @@
-// Replay: executes a recorded run again without its model and tools (R175, X25). The loop, the
-// tree, the ledger and all policies run again. External outcomes come from the recording, in its
-// order. A different result is a divergence.
+// Replay: executes a recorded run again without its model and tools. The loop, the tree, the ledger
+// and all policies run again. External outcomes come from the recording, in its order. A different
+// result is a divergence.
 
 import { replayInFlight } from "../../budget/redo-operation.ts";
 import { checkKeys } from "../../kernel/check.ts";
@@ -98,7 +98,7 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   const { role, context, ...means } = options;
   checkAgentRole("role", role);
   createSettings(means);
-  // The loop loads them late. A replay must not wait for that.
+  // The loop imports these lazily. A replay must not wait for that.
   await import("../../agent/hooked-model-call.ts");
   await import("../../agent/phases/compact.ts");
   const segments = readSegments(recording);
@@ -122,18 +122,18 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
 
 const OPTIONS = "role context roles hooks guards prices hookTimeoutMs graceMs sinks".split(" ");
 
-/** Turns of the event loop in which an agent has to do the next thing. */
+/** Turns of the event loop in which an agent has to perform its next action. */
 const MOST_TURNS = 500;
-/** Time by the clock of the machine in which functions of the user's have to end. */
+/** Time by the machine's clock in which user functions have to end. */
 const PATIENCE_MS = 2_000;
 
 /**
- * Replays one segment of a recording. Owns its clock and its place in the script. An effect ends in
- * its recorded turn, so that the recorded interleavings come again.
+ * Replays one segment of a recording. Owns its clock and its position in the script. An effect ends
+ * in its recorded turn, so that the recorded interleavings are repeated.
  */
 class Replayer {
   readonly end: ReplayedSegment["end"];
-  /** The number of the segment, from 1. */
+  /** Number of the segment, from 1. */
   readonly #number: number;
   readonly #rootId: string;
   readonly #script: readonly ScriptEntry[];
@@ -141,13 +141,13 @@ class Replayer {
   readonly #feed: OutcomeFeed;
   readonly #compared: Comparison;
   readonly #texts = new Map<unknown, string>();
-  /** The commands that were not given yet. */
+  /** Commands that were not issued yet. */
   readonly #commands = new Set<ScriptEntry>();
-  /** Signals that agents have raised themselves. */
+  /** Signals that agents of the replay have raised themselves. */
   readonly #raised: RecordOf<"signal">[] = [];
   readonly #run: RunHandle;
   readonly #runtime: RunRuntime;
-  /** The keys of actions and calls that the replay has reached. */
+  /** Keys of the actions and calls that the replay has reached. */
   readonly #reached = new Set<string>([""]);
   #result: RunResult | undefined;
   #isLeft = false;
@@ -174,7 +174,8 @@ class Replayer {
       this.#giveDue();
     });
     const isLast = records.at(-1) === segment.records.at(-1);
-    // Agents that continue in the next segment have not ended in this one.
+    // Agents that continue in the next segment have not ended in this one, so their cancellation is
+    // hidden.
     const sinks = (means.sinks ?? []).map((sink) => ({
       emit: (event: Parameters<typeof sink.emit>[0]) =>
         (this.#isLeft && !isLast) || sink.emit(event),
@@ -185,7 +186,7 @@ class Replayer {
       limits,
       clock,
       ids: collectIds(records, positions),
-      store: memoryStore({ clock }), // The sessions of the user's are not written.
+      store: memoryStore({ clock }), // Sessions of the user are not written.
     });
     const led = beginning.create(settings, run, this.#journal());
     this.#run = new RunHandle(led, () => undefined);
@@ -196,7 +197,7 @@ class Replayer {
     void this.#run.settled.then((result) => (this.#result = result)).catch(() => undefined);
   }
 
-  /** Returns a journal that passes its records on and stores nothing. */
+  /** Returns a journal that passes its records to the comparison and stores nothing. */
   #journal(): RunJournal {
     const writer = {
       append: (record: JournalRecord) => this.#take(record),
@@ -238,7 +239,10 @@ class Replayer {
     }
   }
 
-  /** Gives the agents the outcome of an entry, or waits until they have performed it. */
+  /**
+   * Releases the outcome of an entry to its agent, or waits until the agents have performed its
+   * action.
+   */
   async #follow(entry: ScriptEntry): Promise<void> {
     const { record, action, atMs, isLate, after } = entry;
     if (record.type === "effect") {
@@ -246,7 +250,8 @@ class Replayer {
       if (!(await this.#until(() => this.#feed.isAwaited(record))))
         throw this.#missing("effect", name, agentId);
       const deadlineAtMs = this.#runtime.tree.find(agentId)?.account.deadlineAtMs() ?? Infinity;
-      // The agent acts a little earlier than the next event: its time is over only where that was recorded.
+      // The agent acts slightly before the next event. Its deadline may pass only if that was
+      // recorded.
       this.#moveTo(atMs && (isLate === true ? atMs : Math.min(atMs, deadlineAtMs - 1)));
       this.#feed.release(record);
     } else if (after !== undefined) {
@@ -281,7 +286,7 @@ class Replayer {
     if (atMs !== undefined) this.#clock.advance(Math.max(0, atMs - this.#clock.monotonicMs()));
   }
 
-  /** Takes a record that the replay writes, as it would be read. */
+  /** Compares a record of the replay, in the form in which it would be read. */
   #take(written: JournalRecord): void {
     const record = parseRecord(JSON.parse(JSON.stringify(written)));
     if (record.type === "signal") this.#raised.push(record);
@@ -289,20 +294,20 @@ class Replayer {
     const key = this.#compared.take(record);
     if (key === undefined) return;
     this.#reached.add(key);
-    if (record.type !== "event") this.#giveDue(); // An event reaches the other sinks first.
+    if (record.type !== "event") this.#giveDue(); // Other sinks receive an event first.
   }
 
   #noteText(record: JournalRecord): void {
     if (record.type === "definition") this.#texts.set(record.hash, record.text);
   }
 
-  /** Gives the commands that followed an action which the replay has reached. */
+  /** Issues the commands that followed an action which the replay has reached. */
   #giveDue(): void {
     for (const entry of this.#commands)
       if (entry.after?.some((key) => this.#reached.has(key))) this.#give(entry);
   }
 
-  /** Gives a recorded command. Returns false if it is impossible in this replay. */
+  /** Issues a recorded command. Returns false if it is impossible in this replay. */
   #give(entry: ScriptEntry): boolean {
     this.#commands.delete(entry);
     const { record } = entry;
@@ -329,7 +334,7 @@ class Replayer {
     }
   }
 
-  /** Returns false if it did not come in time. */
+  /** Waits for a condition. Returns false if it is not met in time. */
   async #until(isSo: () => boolean): Promise<boolean> {
     const sinceMs = systemClock.monotonicMs();
     for (let turns = 0; ; turns += 1) {
@@ -341,7 +346,10 @@ class Replayer {
     }
   }
 
-  /** Returns the first difference so far, or else what an agent waits for instead. */
+  /**
+   * Returns the error for the first difference so far, or else for the effect that an agent waits
+   * for instead.
+   */
   #missing(what: string, expected: unknown, agentId = this.#rootId): EspalierError {
     const { agentPath, stepNumber } = this.#compared.positionOf(agentId);
     const got = this.#feed.unrecorded(agentId);

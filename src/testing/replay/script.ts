@@ -1,4 +1,4 @@
-// The script of a segment: what a replay gives to the agents and what it expects of them, in order.
+// The script of a segment: inputs for the agents and expected actions, in order.
 
 import type { Booking } from "../../budget/ledger-operation.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
@@ -8,19 +8,19 @@ import type { Beginning } from "./segment.ts";
 
 export interface ScriptEntry {
   readonly record: JournalRecord;
-  /** What the agents do; `undefined` for what a replay gives to them. */
+  /** Expected action of an agent. `undefined` for an input. */
   readonly action?: Action | undefined;
-  /** The time of the event, or of the next one. */
+  /** Time of the event, or of the next one. */
   atMs?: number | undefined;
-  /** True if the agent of the effect then finds that a time is over. */
+  /** True if the agent then finds that a time limit has expired. */
   isLate?: boolean;
-  /** Of a command: the keys of the action and the call right after which it came. */
+  /** For a command: keys of the action and the call that it followed. */
   readonly after?: readonly string[];
 }
 
 /**
- * Returns the script. An effect stands before the next action of its agent: the agent acts upon it
- * then, and not before.
+ * Returns the script. An effect is placed before the next action of its agent, because the agent
+ * then reacts to it.
  */
 export function buildScript(
   records: readonly JournalRecord[],
@@ -46,7 +46,7 @@ export function buildScript(
     if (record.type === "event" || isApart) [key, call] = [undefined, findBegunCall(record)];
     if (isBooking(record)) entries.push({ record });
     else if (isCommand(record)) {
-      // A call that was to begin already begins in spite of it.
+      // A call that was about to start still starts.
       const isStop = record.type === "pause" || record.type === "stop";
       const begun = isStop ? findBegunCall(records[index + 1]) : undefined;
       const after = [begun === undefined ? key : undefined, call ?? begun];
@@ -54,12 +54,12 @@ export function buildScript(
     } else if (action !== undefined || record.type === "event") {
       key = action?.key;
       const atMs = record.type === "event" ? record.event.atMs : undefined;
-      // Another agent may have to end an effect first, so that there is room for a lease.
+      // Leases are not awaited: another agent may have to end an effect first, to free budget.
       if (action?.what !== "lease") entries.push({ record, action, atMs });
     }
   }
   entries.push(...[...due.values()].flat());
-  // An effect has the time of the next event, unless something else comes before.
+  // An effect has the time of the next event, unless another entry precedes that.
   let nextAtMs: number | undefined;
   const late = new Set<string>();
   for (const entry of entries.toReversed()) {
@@ -73,18 +73,21 @@ export function buildScript(
   return entries;
 }
 
-/** Actions that may report the end of a time. */
+/** Actions that may report an expired time limit. */
 const LIMITED = /^(?:signal\.raised|state|subagent\.refused)$/u;
 const TIME_OVER = /"time_limit"|"axis":"timeMs"/u;
 
-/** True for a charge for an attempt of a model call, and for room for another attempt. */
+/**
+ * True for the charge of an attempt of a model call, and for the enlarged lease of its next
+ * attempt.
+ */
 export function isBooking(
   record: JournalRecord,
 ): record is RecordOf<"ledger"> & { readonly done: Booking } {
   return record.type === "ledger" && /^(?:charge|extend)$/u.test(record.done.operation);
 }
 
-/** Returns the agent that a record shows at work. */
+/** Returns the agent whose activity a record shows. */
 function findActor(record: JournalRecord): string | undefined {
   if (record.type === "agent") return record.agent.parentAgentId ?? undefined;
   if (record.type === "state" || record.type === "execution") return record.agentId;
@@ -95,7 +98,10 @@ function findActor(record: JournalRecord): string | undefined {
 /** Events in the name of an agent that waits for something else. */
 const BY_OTHERS = /^(?:budget\.(?:granted|threshold_reached)|subagent\.ended)$/u;
 
-/** False for the commands of agents to their subagents: the agents give them again. */
+/**
+ * Returns true for an external command. Commands of agents to their subagents are issued by the
+ * agents again.
+ */
 function isCommand(record: JournalRecord): boolean {
   const isOfAgent = "by" in record && record.by !== undefined;
   return !isOfAgent && (record.type === "signal" || isExternalRequest(record));

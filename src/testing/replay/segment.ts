@@ -1,5 +1,5 @@
-// How a segment of a recording begins: from the start of the run, or from its persisted agents. The
-// replay has the real loop, tree, ledger and policies.
+// The beginning of a segment of a recording: the start of the run, or its persisted agents. The
+// replay uses the real loop, tree, ledger and policies.
 
 import { parsePersistedState } from "../../agent/agent-snapshot.ts";
 import { resolveInstructions, type AgentRole } from "../../agent/agent-role.ts";
@@ -31,33 +31,33 @@ import { memoryStore } from "../../store/memory-store.ts";
 import type { AgentPosition } from "./comparison.ts";
 import type { Segment } from "./recording.ts";
 
-/** The run that was recorded: its code, the options of its orchestrator, and its records. */
+/** The recorded run: its code, the options of its orchestrator, and its records. */
 export interface Original {
   readonly role: AgentRole;
   readonly context?: unknown;
-  /** The options of its orchestrator. */
+  /** Options of its orchestrator. */
   readonly means: OrchestratorOptions;
   /** All records of the recording. */
   readonly records: readonly JournalRecord[];
 }
 
 export interface Beginning {
-  /** How the process came by the run. */
+  /** How the process obtained the run. */
   readonly type: "started" | "forked" | "resumed" | "recovered";
   readonly atMs: number;
   readonly limits: RestoredRun["limits"];
   readonly root: Pick<RestoredAgent, "agentId" | "agentPath" | "role">;
-  /** Where the agents are that exist already. */
+  /** Positions of the existing agents. */
   readonly positions: ReadonlyMap<string, AgentPosition>;
-  /** The answers and grants with which the run continues. */
+  /** Records of the answers and grants with which the run continues. */
   readonly given: readonly JournalRecord[];
   /** Creates the run with its agents. */
   readonly create: (settings: Settings, code: Original, journal: RunJournal) => PreparedRun;
 }
 
 /**
- * Returns `undefined` if the recording breaks off before anything can be replayed.
- * Throws `invalid_journal` or `invalid_paused_run`.
+ * Returns the beginning. `undefined` if the recording ends before anything can be replayed. Throws
+ * `invalid_journal` or `invalid_paused_run`.
  */
 export async function findBeginning(segment: Segment): Promise<Beginning | undefined> {
   const { runId, records, before } = segment;
@@ -107,7 +107,7 @@ export async function findBeginning(segment: Segment): Promise<Beginning | undef
   };
 }
 
-/** The root is created anew. Its limits are the recorded ones, or those of its role if they are tighter. */
+/** Recreates the root. Its limits are the tighter of the recorded ones and those of its role. */
 function createStartBeginning(
   head: RecordOf<"run">,
   { agent: root, account }: RecordOf<"agent">,
@@ -124,7 +124,7 @@ function createStartBeginning(
     const newRoot = {
       facts: { role, task: root.task, metadata: root.metadata, agentPath: role.name },
       instructions: resolveInstructions(role, context),
-      // The session has all but the instructions.
+      // The session contains all messages except the instructions.
       history: session && { messages: messages.slice(1), tags: tags.slice(1) },
       spendLimits: tightenLimits(account.limits, toLedgerLimits(role.budget)),
       timeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
@@ -136,7 +136,7 @@ function createStartBeginning(
   return { ...common, type: "started", given: [], create };
 }
 
-/** In the journal the root has an execution already: the fork begins that one. */
+/** Recreates a fork. In the journal the root already has the execution that the fork starts. */
 function createForkFunction(
   paused: RestoredRun,
   root: RestoredAgent,
@@ -165,7 +165,7 @@ function readPosition({ agentId, agentPath, state }: RestoredAgent): [string, Ag
   return [agentId, { agentPath, stepNumber }];
 }
 
-/** Returns the ids of the recording by what they are for, and new ones for anything else. */
+/** Returns the recorded ids by their purpose, and new ids for other purposes. */
 export function collectIds(
   records: readonly JournalRecord[],
   positions: Beginning["positions"],
