@@ -1,4 +1,4 @@
-// AgentFold: the state of one agent, folded from its events: numbers, names and times, without the
+// AgentFold: the state of an agent, folded from its events: numbers, names and times, without the
 // content of its steps. Updated in place by its `RunFold`.
 
 import type { InheritanceRecord } from "../protocol/context-manifest.ts";

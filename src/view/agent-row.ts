@@ -67,7 +67,7 @@ export function createAgentDetail(agent: AgentFold, refusals: readonly RefusalRo
   };
 }
 
-/** Returns the running tool calls of a run, or those that a crash interrupted. */
+/** Returns the running tool calls of a run, or the calls that a crash interrupted. */
 export function openToolCalls({
   agents,
 }: {

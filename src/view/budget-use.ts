@@ -12,7 +12,7 @@ import type { AxisAmounts, Spent } from "./viewer-data.ts";
 
 type UsedAmounts = Record<string, number>;
 
-/** Usage and unspent budget of one agent. Updated in place by its `AgentFold`. */
+/** Usage and unspent budget of an agent. Updated in place by its `AgentFold`. */
 export class BudgetUse {
   readonly #above: BudgetUse | undefined;
   readonly #own: UsedAmounts = {};

@@ -118,7 +118,7 @@ function buildCauseChain(
   return [...below, ...(isSaid ? [] : [createCallCause(agent, made)]), own];
 }
 
-/** Returns the chain of the subagent whose failure ended a call. Empty if there was none. */
+/** Returns the chain of the subagent whose failure ended a call. Empty without such a subagent. */
 function findSubagentChain(call: CallFold, agents: readonly AgentFold[]): CauseChain {
   const { endSeq = Infinity } = call;
   for (const index of call.children) {

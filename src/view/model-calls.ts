@@ -1,4 +1,4 @@
-// ModelCalls: the model calls of one agent as spans, with the waits before and within them. Several
+// ModelCalls: the model calls of an agent as spans, with the waits before and within them. Several
 // calls can be in flight at once, so a wait belongs to a call, not to the agent.
 
 import type { EspalierEvent } from "../protocol/event.ts";
@@ -15,7 +15,7 @@ interface ModelCallFold {
   state: CallState;
   /** Account whose budget lacks room, while the call waits for budget. */
   accountPath: string | undefined;
-  /** Position of the present budget wait; -1 if there is none. */
+  /** Position of the present budget wait; -1 without a wait. */
   wait: number;
   /** Time of the budget reservation. `undefined` if unknown, or after the first attempt began. */
   reservedAtMs: number | undefined;
@@ -23,7 +23,7 @@ interface ModelCallFold {
   hasBegun: boolean;
   /** Position of the span of its attempts; -1 if none is open. */
   chat: number;
-  /** Position of the last wait for another attempt; -1 if there was none. */
+  /** Position of the last wait for another attempt; -1 without a wait. */
   retry: number;
   /** Milliseconds of waits for slots that already have spans. */
   queuedMs: number;
@@ -32,7 +32,7 @@ interface ModelCallFold {
 /** States in order of precedence, for an agent with several calls. */
 const STATES: readonly CallState[] = ["thinking", "retrying", "queued", "awaiting_budget"];
 
-/** Model calls of one agent. Updated in place by its `AgentFold`. */
+/** Model calls of an agent. Updated in place by its `AgentFold`. */
 export class ModelCalls {
   readonly #spans: SpanList;
   /** Calls in flight, by the tool call that they serve and by their number. */

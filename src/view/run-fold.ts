@@ -1,4 +1,4 @@
-// RunFold: the state of one run, folded from its events. Owns the agents and their index, the open
+// RunFold: the state of a run, folded from its events. Owns the agents and their index, the open
 // questions and the refused spawns. The only event reducer of the terminal, the command and the
 // viewer.
 //

@@ -42,7 +42,7 @@ export interface Viewpoint {
   readonly isProcessGone?: (processId: number) => boolean;
 }
 
-/** An owner without a heartbeat for so long counts as dead. */
+/** An owner without a heartbeat for longer than this counts as dead. */
 const SILENT_MS = 30_000;
 
 /** Returns the facts of the store about a run. `facts` are the folded facts, if there are any. */
@@ -82,7 +82,9 @@ export function updateAnsweredFacts(facts: RunOverview, isAnswered: boolean): Ru
 /** Why a run ended or paused. */
 type Reason = NonNullable<RunSummary["reason"]>;
 
-/** Returns the facts with the reason for which no process could continue the run, if there is one. */
+/**
+ * Returns the facts with the reason for which no process could continue the run, if there is one.
+ */
 export function updateRefusedFacts(facts: RunOverview, refusal: Reason | undefined): RunOverview {
   return refusal === undefined ? facts : { ...facts, reason: refusal };
 }
@@ -100,7 +102,7 @@ export function findRefusal(
   return parseRefusal(last.body);
 }
 
-// Parsed without an import: a module shared with the root would become a bundle chunk of its own.
+// Parsed without an import: a module shared with the root would become a separate bundle chunk.
 function parseRefusal(body: string): Reason | undefined {
   let mail: unknown;
   try {
@@ -148,7 +150,7 @@ function chooseRowStatus(
   return isAsking ? "input_required" : "working";
 }
 
-/** Returns the time of a run at a later moment. The only definition of that time. */
+/** Returns the time of a run at a later moment. All displays use this definition. */
 export function projectRunTime(
   { startedAtMs, endedAtMs, durationMs, idleMs, isIdle }: RunTime,
   nowMs: number,

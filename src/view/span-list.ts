@@ -1,4 +1,4 @@
-// SpanList: the spans of one agent in one flat array of numbers. Each span has the number of the
+// SpanList: the spans of an agent in a flat array of numbers. Each span has the number of the
 // record that last changed it, so that patches need no state for each reader.
 
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";

@@ -138,8 +138,8 @@ const TOKEN = /^[0-9a-f]{48}$/;
 const OTHERS = 0o077;
 
 /**
- * Returns the token in a file, or writes a new one. Replaces an invalid token, and one that other
- * users can read. Rejects with `invalid_option` if the file cannot be read or written.
+ * Returns the token in a file, or writes a new one. Replaces an invalid token, and a token that
+ * other users can read. Rejects with `invalid_option` if the file cannot be read or written.
  */
 export async function loadOrCreateToken(file: string): Promise<string> {
   try {

@@ -1,5 +1,5 @@
-// HeldRun: one run, folded up to the last journal record that was read. HeldRuns: an LRU cache of
-// these, of eight runs or 256 MB at most.
+// HeldRun: a run, folded up to the last journal record that was read. HeldRuns: an LRU cache with
+// at most eight runs or 256 MB.
 //
 // V2. The journal is the only source. The owner of the run may wake the reader, but supplies no
 //     data.
@@ -31,7 +31,7 @@ interface HeldMail {
   readonly answered: ReadonlySet<QuestionId>;
   /** Latest rejected answer of each question. */
   readonly vain: ReadonlyMap<QuestionId, RejectedAnswer>;
-  /** Why no process could continue the run. Absent if there is no such reason. */
+  /** Why no process could continue the run. Absent if a process can. */
   readonly refusal?: RunSummary["reason"];
 }
 

@@ -21,7 +21,7 @@ export class Listener {
     this.#host = host;
     this.#server = createServer(listen);
     this.#server.maxConnections = MOST_CONNECTIONS;
-    // An error of one connection must not end the process.
+    // An error of a connection must not end the process.
     this.#server.on("error", () => undefined);
   }
 

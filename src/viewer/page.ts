@@ -11,7 +11,7 @@ const FILES: ReadonlyMap<string, string> = new Map([
   ["viewer.js", "text/javascript; charset=utf-8"],
   ["viewer.css", "text/css; charset=utf-8"],
 ]);
-/** Browsers request this file on their own, and log an error if there is none. */
+/** Browsers request this file on their own, and log an error if it is missing. */
 const ICON = "favicon.ico";
 /** First path segments that the page itself routes. */
 const PAGES: ReadonlySet<string> = new Set(["r", "questions", "compare"]);

@@ -1,6 +1,6 @@
-// RunFeed: the changes of one run for one reader, as a server-sent event stream. Event ids are
-// record numbers, so a reader that reconnects with the last id continues exactly there. Owns the
-// position of the reader.
+// RunFeed: the changes of a run for a reader, as a server-sent event stream. Event ids are record
+// numbers, so a reader that reconnects with the last id continues exactly there. Owns the position
+// of the reader.
 //
 // V4. A slow reader slows nothing down. Once too much output waits for a reader, it gets `lagging`
 //     and must fetch a snapshot.
@@ -15,7 +15,7 @@ import { buildOwnerKey, buildMailboxKey, buildRunPatch } from "./run-rows.ts";
 
 /** Limit of unsent bytes for one reader. */
 const MOST_WAITING_BYTES = 5_000_000;
-/** A comment is sent after so long without an entry, so that proxies keep the connection open. */
+/** Interval after which a comment is sent, so that proxies keep the connection open. */
 const HEARTBEAT_MS = 15_000;
 /** Time for a slow reader to receive `lagging`. */
 const LAST_WORDS_MS = 30_000;

@@ -1,4 +1,4 @@
-// Finds out whether a live process owns a run, as far as this process can tell.
+// Determines whether a live process owns a run, as far as this process can see.
 
 import { pid } from "node:process";
 
@@ -6,7 +6,7 @@ import { isProcessGone, getHostname } from "../store/holding.ts";
 import type { StoredRun } from "../store/run-store.ts";
 import type { Viewpoint } from "../view/run-row.ts";
 
-/** A process without a heartbeat for so long counts as dead. */
+/** A process without a heartbeat for longer than this counts as dead. */
 const SILENT_MS = 30_000;
 
 /** Returns true if a live process owns the run. */

@@ -1,6 +1,6 @@
-// ShownContent: decides which prompts, tasks, calls, results and errors may leave the server: all
-// of them, redacted ones or none. Events are filtered before they are folded, so hidden content is
-// not even in memory.
+// ShownContent: decides which prompts, tasks, calls, results and errors may leave the server: all,
+// redacted or none. Events are filtered before they are folded, so hidden content is not even in
+// memory.
 //
 // V1. With content off, no text of a person, a model, a tool or a provider leaves the server. Ids,
 //     numbers, and the names and codes under the keys below do. A key that is not listed counts as

@@ -105,7 +105,7 @@ function findRecordedStep({ steps, open }: RecordedExecution, number: number) {
   };
 }
 
-/** Returns the request of a step. `undefined` if parts of it were not persisted. */
+/** Returns the request of a step. `undefined` if parts were not persisted. */
 async function readStepRequest(
   record: RunRecord,
   ref: { readonly agentId: AgentId; readonly stepNumber: number; readonly execution: number },
