@@ -1,16 +1,17 @@
-// How the page of the viewer is built: one HTML, one script, one style sheet, which ask for nothing else.
+// Build of the viewer's page: one HTML file, one script and one style sheet, without further
+// requests.
 
 import { defineConfig } from "vite";
 
 export default defineConfig({
   root: import.meta.dirname,
-  // The server writes where it serves the page into the two addresses.
+  // The server inserts its base path into the two addresses.
   base: "./",
   build: {
     outDir: "../dist/viewer",
-    // The entry of the server stands there, too.
+    // The folder also contains the entry of the server.
     emptyOutDir: false,
-    // The first that know `light-dark()` and set methods.
+    // The first versions that support `light-dark()` and set methods.
     target: ["chrome123", "edge123", "firefox127", "safari17.5"],
     modulePreload: false,
     cssCodeSplit: false,

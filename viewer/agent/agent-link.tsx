@@ -5,7 +5,7 @@ import type { RunState } from "../data/run-state.ts";
 import { Icon } from "../text/icon.tsx";
 import { Line } from "../text/shown-text.tsx";
 
-/** The run on screen, and what of it is shown. */
+/** The run on screen and its route. */
 export interface OnRun {
   readonly state: RunState;
   readonly route: RunRoute;

@@ -22,7 +22,7 @@ interface OverviewProps extends OnRun {
 
 export function AgentOverview({ detail, state, route }: OverviewProps) {
   const { reason, error, text, output } = detail;
-  // The page has no open question of a run whose questions are all answered.
+  // If all questions are answered, the page has no open question of the run.
   const isAnswered = reason?.code === "answers_needed" && state.questions.value.length === 0;
   const isOver = reason?.code === "completed" || isAnswered;
   return (
@@ -77,7 +77,7 @@ export function AgentOverview({ detail, state, route }: OverviewProps) {
 
 function Amounts({ detail }: Pick<OverviewProps, "detail">) {
   const { budget, used, reason } = detail;
-  // A limit that is used up is no trouble for an agent that has completed.
+  // A used-up limit is not a problem for an agent that has completed.
   const isCalm = reason?.code === "completed";
   const left = Object.fromEntries(
     Object.entries(budget).map(([axis, limit]) => [axis, limit - (used[axis] ?? 0)]),

@@ -1,4 +1,5 @@
-// What is known of one agent, beside the tree: in tabs, each loaded by itself when it is opened, and again when the agent has gone on.
+// The panel of an agent beside the tree. Each tab loads its content when it is opened, and again
+// when the agent has made progress.
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 
@@ -40,8 +41,8 @@ export function AgentPanel({ state, route, view, onClose }: AgentPanelProps) {
   const { runId, agent } = route;
   const index = state.indexOf(agent);
   const row = index === undefined ? undefined : state.agents[index];
-  // The agent's activity changes ten times a second. The panel is loaded again when the agent takes
-  // a step, comes to rest, or an attempt of it has failed.
+  // The agent's activity changes ten times a second. The panel is loaded again only when the agent
+  // completes a step, settles, or an attempt has failed.
   const attempt = row !== undefined && activityOf(row) === "retrying" ? row[AT.note] : "";
   const version =
     row === undefined

@@ -28,7 +28,7 @@ export function AgentSteps({ detail, state, route }: StepsProps) {
   );
 }
 
-/** The key of a step in the list. `execution`: given if the step is of an earlier one. */
+/** Returns the key of a step in the list. `execution` is set for a step of an earlier execution. */
 export function stepKey(step: number, execution = ""): string {
   return `${execution} ${step}`;
 }
@@ -81,7 +81,7 @@ function StepLine({ step, detail, state, route }: StepsProps & { readonly step: 
   );
 }
 
-/** The attempts that failed, without the one whose error cut the step off. */
+/** Shows the failed attempts, without the attempt whose error ended the step. */
 export function Attempts({
   attempts = [],
 }: {

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 
-/** Names and what belongs to them, below each other; a fact without a value is left out. */
+/** A list of names with their values. A fact without a value is left out. */
 export function Facts({
   facts,
 }: {

@@ -1,4 +1,5 @@
-// What is read aloud of what happens by itself: a new question at once, all else at most once a second.
+// Announces events to screen readers: a new question at once, everything else at most once a
+// second.
 
 import { signal } from "@preact/signals";
 
@@ -13,7 +14,7 @@ export function announceNow(text: string): void {
   urgent.value = text;
 }
 
-/** Says it within a second; what is newer by then takes its place. */
+/** Announces the text within a second. A newer text replaces it. */
 export function announce(text: string): void {
   next = text;
   if (isWaiting) return;

@@ -51,7 +51,7 @@ export function App({ firstRun }: AppProps) {
     Escape: () => (route.value.screen === "runs" ? false : goTo({ screen: "runs" })),
   });
   useTitle(questions.length);
-  // As long as its question is on the screen, it is said there.
+  // While the question is on screen, its card shows the problem.
   const lost = answerDrafts.vain.value;
   const isOpen =
     lost !== undefined && questions.some((open) => draftKey(open) === draftKey(lost.question));
@@ -70,7 +70,7 @@ export function App({ firstRun }: AppProps) {
       ) : (
         <Panel name="screen">
           {vain !== undefined && <AnswerInVain vain={vain} />}
-          {/* A run has its own feed, and says itself when that is lost. */}
+          {/* A run has its own feed, and its own banner for a lost connection. */}
           {vain === undefined &&
             inbox.value !== undefined &&
             inbox.problem !== undefined &&
@@ -84,7 +84,9 @@ export function App({ firstRun }: AppProps) {
   );
 }
 
-/** Opens the inbox and moves the focus to its first question, so that a screen reader announces it. */
+/**
+ * Opens the inbox and moves the focus to its first question, so that a screen reader announces it.
+ */
 function openFirstQuestion(): void {
   goTo({ screen: "questions" });
   focusQuestion();

@@ -9,7 +9,7 @@ export function focusQuestion(): void {
     const selectors = [".question.current", "main h1"];
     const found = selectors.map((selector) => document.querySelector<HTMLElement>(selector));
     const element = found.find((one) => one !== null);
-    // A field of the question may have the focus by now.
+    // A field of the question may already have the focus.
     if (element?.contains(document.activeElement) !== true) element?.focus();
   });
 }
@@ -18,7 +18,7 @@ export function focused(element: HTMLElement | null): void {
   element?.focus();
 }
 
-/** A ref: the element gets the focus once it is rendered, unless the user has moved on meanwhile. */
+/** A ref that focuses the element once it is rendered, unless the user has moved the focus. */
 export function focusIfFree(element: HTMLElement | null): void {
   const { activeElement } = document;
   const isFree = activeElement === document.body || activeElement?.matches(":disabled") === true;
@@ -26,8 +26,8 @@ export function focusIfFree(element: HTMLElement | null): void {
 }
 
 /**
- * Moves the focus if a render has removed or disabled the element that had it, and that element was
- * within one that matches `owner`. `find` returns the element that gets the focus, if any.
+ * Restores the focus after a render has removed or disabled the focused element, if that was within
+ * an element that matches `owner`. `find` returns the element that gets the focus, if any.
  */
 export function useLostFocus(owner: string, find: () => HTMLElement | null | undefined): void {
   const before = document.activeElement;
@@ -42,17 +42,17 @@ export function useLostFocus(owner: string, find: () => HTMLElement | null | und
 }
 
 /**
- * Called once, when the page begins. If the element with the focus is removed, its nearest
- * ancestor that can have the focus gets it, or the heading of the screen.
+ * Restores the focus when the focused element is removed: its nearest focusable ancestor gets the
+ * focus, or the heading of the screen. Called once, when the page starts.
  */
 export function keepFocus(): void {
-  /** The element with the focus, and its ancestors. */
+  /** The focused element and its ancestors. */
   let path: readonly HTMLElement[] = [];
   document.addEventListener("focusin", (event) => {
     path = event.composedPath().filter((target) => target instanceof HTMLElement);
   });
   document.addEventListener("focusout", () => {
-    // A user who clicks beside all elements has left the focus on purpose.
+    // A click outside all elements removes the focus on purpose.
     queueMicrotask(() => {
       if (document.activeElement === document.body && path[0]?.isConnected === true) path = [];
     });

@@ -1,11 +1,12 @@
-// Keys of the page. What is innermost is asked first; a field that is being written in keeps its keys.
+// Keyboard shortcuts. The innermost part of the page handles a key first. Text fields keep their
+// keys.
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-/** What a key does; false: nothing, and the next outer part of the page is asked. */
+/** Handlers by key. A handler that returns false passes the key to the next outer part. */
 export type KeyMap = Readonly<Record<string, (() => unknown) | undefined>>;
 
-/** Where a part of the page is: the innermost is asked first. */
+/** Nesting levels of the page. The innermost handles a key first. */
 const LEVELS = ["app", "screen", "panel", "form"] as const;
 export type KeyLevel = (typeof LEVELS)[number];
 
@@ -16,11 +17,14 @@ interface KeyListener {
 
 const listeners: KeyListener[] = [];
 
-/** Keys of a part of the page, as long as it is shown. By the name of the key: `j`, `Enter`, `ArrowUp`. */
+/**
+ * Registers the keys of a part of the page while it is rendered. Names are those of
+ * `KeyboardEvent.key`: `j`, `Enter`, `ArrowUp`.
+ */
 export function useKeys(level: KeyLevel, keys: KeyMap): void {
   const listener = useRef<KeyListener>({ level: LEVELS.indexOf(level), keys });
   listener.current.keys = keys;
-  // With what it belongs to, not a frame later: a key is meant for what is seen.
+  // In a layout effect, so that the keys match the screen without a frame of delay.
   useLayoutEffect(() => {
     const { current } = listener;
     const at = listeners.findLastIndex((other) => other.level <= current.level);
@@ -32,7 +36,7 @@ export function useKeys(level: KeyLevel, keys: KeyMap): void {
 }
 
 export function listenToKeys(): void {
-  // Before fields and buttons: Enter that is held down must not go through several stages.
+  // In the capture phase, so that a held Enter does not pass through several stages.
   document.addEventListener("keydown", stopHeldEnter, { capture: true });
   const typing = new TypingGuard();
   document.addEventListener("keydown", (event) => {
@@ -48,7 +52,7 @@ export function listenToKeys(): void {
   });
 }
 
-/** Prevents the repeats of Enter from pressing or submitting what the first one has opened. */
+/** Prevents a held Enter from activating the controls that its first press has opened. */
 function stopHeldEnter(event: KeyboardEvent): void {
   if (!event.repeat || event.key !== "Enter") return;
   const isText = targetOf(event)?.matches("textarea") === true;
@@ -57,14 +61,14 @@ function stopHeldEnter(event: KeyboardEvent): void {
 
 const TYPING_PAUSE_MS = 1_000;
 /**
- * Recognises keys that were meant for a field that has gone. A field disappears while a user types
- * in it if its question is answered elsewhere; the rest of the text must not run shortcuts.
+ * Recognises keys that were meant for a removed field. A field disappears while a user types if its
+ * question is answered elsewhere. The rest of the text must not run shortcuts.
  */
 class TypingGuard {
   #field: Element | undefined;
   #lastMs = 0;
 
-  /** True for a key that continues a text whose field has left the page. */
+  /** Returns true for a key that continues the text of a removed field. */
   continues(event: KeyboardEvent): boolean {
     const target = targetOf(event);
     const { timeStamp } = event;
@@ -74,32 +78,32 @@ class TypingGuard {
       return false;
     }
     if (this.#field === undefined) return false;
-    // A key outside of a field that is still there: the user has left the field.
+    // A key outside of a field that still exists: the user has left the field.
     if (this.#field.isConnected || timeStamp - this.#lastMs >= TYPING_PAUSE_MS) {
       this.#field = undefined;
       return false;
     }
     if (!isTyped(event)) return false;
     this.#lastMs = timeStamp;
-    // Enter and Space would press the button that has the focus by now.
+    // Enter and Space would press the button that now has the focus.
     event.preventDefault();
     return true;
   }
 }
 
-/** True for a key that writes text; Enter also with Ctrl, since a field may be sent with both. */
+/** Returns true for a key that writes text. Includes Ctrl Enter, which also submits a field. */
 function isTyped({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
   return key === "Enter" || (key.length === 1 && !ctrlKey && !metaKey && !altKey);
 }
 
-/** True for a key with which a user leaves a field. */
+/** Returns true for a key with which a user leaves a field. */
 function isLeaving({ key, isComposing, ctrlKey, metaKey }: KeyboardEvent): boolean {
   if (isComposing) return false;
   return key === "Escape" || key === "Tab" || (key === "Enter" && (ctrlKey || metaKey));
 }
 
 function targetOf(event: KeyboardEvent): Element | undefined {
-  // Behind the borders of components that extensions of the browser add.
+  // The target inside shadow roots, which browser extensions add.
   const [target] = event.composedPath();
   return target instanceof Element ? target : undefined;
 }
@@ -109,7 +113,7 @@ function isField(target: Element): boolean {
   return isEditable || target.matches("input, textarea, select, [role=textbox]");
 }
 
-/** True for what the browser does with a key where it was pressed. */
+/** Returns true for a key that the browser handles at its target. */
 function isTaken(event: KeyboardEvent): boolean {
   if (event.isComposing || document.querySelector("dialog[open]") !== null) return true;
   const { key } = event;

@@ -9,7 +9,7 @@ interface LinkProps {
   readonly children: ComponentChildren;
 }
 
-/** A link within the page; with a modifier the browser opens it as it does any other. */
+/** A link within the page. With a modifier key the browser handles it like any other link. */
 export function Link({ to, step, children, ...rest }: LinkProps) {
   const follow = (event: MouseEvent): void => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)

@@ -21,7 +21,7 @@ export function useRunTitle(runId: string, title: string): void {
   }, [runId, title]);
 }
 
-/** Sets the title of the tab, which the browser also keeps in its history. */
+/** Sets the title of the tab, which the browser also stores in its history. */
 export function useTitle(questions: number): void {
   const { screen } = route.value;
   const place = nameScreen(route.value);

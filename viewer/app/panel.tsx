@@ -1,4 +1,5 @@
-// A part of the page that breaks leaves the others: it says so in its place, and can be tried again.
+// An error boundary: a failing part of the page shows its error with a retry button, and the other
+// parts continue.
 
 import { Component, type ComponentChildren } from "preact";
 

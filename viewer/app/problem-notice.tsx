@@ -54,7 +54,7 @@ interface PendingProps extends Omit<NoticeProps, "problem"> {
   readonly rows: number;
 }
 
-/** In place of what is loaded: rows that are on their way, or why they do not come. */
+/** Placeholder for content: skeleton rows while it loads, or the problem with loading. */
 export function Pending({ problem, rows, onRetry }: PendingProps) {
   if (problem !== undefined) return <ProblemNotice problem={problem} onRetry={onRetry} />;
   return (
@@ -68,7 +68,7 @@ export function Pending({ problem, rows, onRetry }: PendingProps) {
 
 interface NoticeProps {
   readonly problem: Problem;
-  /** What is tried again. Left out: nothing can be done here. */
+  /** Tries again. Absent if that cannot help. */
   readonly onRetry?: (() => void) | undefined;
 }
 

@@ -1,4 +1,5 @@
-// What is shown, as an address: a link, a reload and the way back show the same again. Nothing that a model wrote is ever in it.
+// The state of the page as an address, so that links, reloads and the back button restore it. It
+// never contains text from a model.
 
 import { computed, signal } from "@preact/signals";
 
@@ -21,7 +22,7 @@ export interface RunRoute {
   readonly show?: RunFilterName | undefined;
 }
 
-/** The parts of a route that are of an open agent. */
+/** Route fields of an open agent, cleared. */
 export const CLOSED = { agent: undefined, tab: undefined, step: undefined, execution: undefined };
 
 export type Route =
@@ -35,20 +36,20 @@ addEventListener("popstate", () => (address.value = location.pathname + location
 
 export const route = computed(() => routeOf(address.value));
 
-/** Goes there; the way back leads here. */
+/** Navigates to a route, with an entry in the history. */
 export function goTo(next: Route): void {
   history.pushState(null, "", hrefOf(next));
   address.value = location.pathname + location.search;
 }
 
-/** Shows it in place of what is shown: the way back leads where it led. */
+/** Replaces the current route, without an entry in the history. */
 export function replaceRoute(next: Route): void {
   if (hrefOf(next) === address.value) return;
   history.replaceState(null, "", hrefOf(next));
   address.value = location.pathname + location.search;
 }
 
-/** The run that was shown last, or at which the cursor of the list was since. */
+/** The last shown run, or the run at the cursor of the list. */
 let visited = "";
 
 export function noteVisit(runId: string): void {

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it. What has been chosen stays in this browser.
+// The theme: light, dark, or that of the system. The choice is stored in the browser.
 
 import { effect, signal } from "@preact/signals";
 
@@ -10,7 +10,7 @@ export const theme = signal<Theme>(
   THEMES.find((one) => one === localStorage.getItem(KEPT_AS)) ?? "system",
 );
 
-/** The other of light and dark than what is seen. */
+/** Switches between light and dark, starting from the visible theme. */
 export function turnTheme(): void {
   theme.value = isDark() ? "light" : "dark";
   localStorage.setItem(KEPT_AS, theme.value);

@@ -1,13 +1,13 @@
 interface TurnProps {
-  /** Such as `Next step`. */
+  /** Label, such as `Next step`. */
   readonly to: string;
-  /** The key that does the same. */
+  /** Shortcut with the same effect. */
   readonly by?: string;
   readonly disabled?: boolean;
   readonly onClick: () => void;
 }
 
-/** A button that leads to the one before or after. */
+/** A button for the previous or next item. */
 export function Turn({ to, by, disabled = false, onClick }: TurnProps) {
   const title = by === undefined ? undefined : `${to}: ${by}`;
   return (

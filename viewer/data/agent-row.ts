@@ -59,7 +59,7 @@ export function hasEnded(standing: Standing): boolean {
   return ENDED.has(standing);
 }
 
-/** The path of an agent: the names from the root to it. */
+/** Returns the path of an agent: the names from the root down. */
 export function pathOf(agents: readonly AgentRow[], index: number): string {
   const names: string[] = [];
   for (let row = agents[index]; row !== undefined; row = agents[row[AT.parent]])

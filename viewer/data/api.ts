@@ -12,7 +12,10 @@ import type {
 } from "../../src/view/viewer-data.ts";
 import { authorization } from "./token.ts";
 
-/** The server did not answer, or would not. `code` is the server's; `unreachable`: nothing came. */
+/**
+ * A request that failed or was refused. `code` comes from the server, or is `unreachable` without a
+ * response.
+ */
 export class Problem extends Error {
   readonly code: string;
   readonly status: number;
@@ -25,7 +28,7 @@ export class Problem extends Error {
   }
 }
 
-/** Where the server serves the page, with a slash at its end: the script stands beside it. */
+/** Base path of the server, with a slash at its end. The script is in that folder. */
 export const BASE = new URL(import.meta.url).pathname.replace(/[^/]*$/, "");
 
 interface InterruptedCalls {
@@ -90,7 +93,11 @@ async function get<Answer>(path: string, signal: AbortSignal): Promise<Answer> {
 
 const JSON_BODY = { "content-type": "application/json" };
 
-/** @throws Problem unless the server took the request. */
+/**
+ * Sends a request.
+ *
+ * @throws Problem unless the server accepts the request.
+ */
 async function send(path: string, init: RequestInit): Promise<Response> {
   const response = await fetch(`${BASE}api/v1/${path}`, {
     ...init,
@@ -128,13 +135,13 @@ function isErrorBody(value: unknown): value is { readonly code: string; readonly
   );
 }
 
-/** What went wrong, as a problem: a fault of the page has the code `page_fault`. */
+/** Converts an error to a problem. An error of the page has the code `page_fault`. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   return new Problem("page_fault", error instanceof Error ? error.message : String(error), 0);
 }
 
-/** A key for one request: sent again after a break, it is done once. */
+/** Returns an idempotency key. A request that is sent again with the same key is performed once. */
 export function newKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(12));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,15 +1,20 @@
-// Reads an event stream (`text/event-stream`) from the body of a response: `EventSource` could not send the token.
+// Parses an event stream (`text/event-stream`) from a response body. `EventSource` cannot send the
+// token.
 
 export interface StreamEvent {
   readonly id: string;
   readonly data: string;
 }
 
-/** The events of a stream, in order; ends when the stream does. An event that was cut off is left out. */
+/**
+ * Yields the events of a stream in order, until the stream ends. An incomplete last event is
+ * dropped.
+ */
 export async function* eventsOf(
   body: ReadableStream<Uint8Array>,
 ): AsyncGenerator<StreamEvent, void> {
-  // Text without the end of an event is not read again: a long event comes in many chunks.
+  // Text without an end of an event is not searched again, because a long event arrives in many
+  // chunks.
   let pieces: string[] = [];
   let tail = "";
   const decoder = new TextDecoder();
@@ -31,7 +36,7 @@ export async function* eventsOf(
 const BLANK_LINE = /\r?\n\r?\n/;
 const MOST_OF_BLANK_LINE = "\r\n\r\n".length - 1;
 
-/** Not every browser can iterate a stream. */
+/** Yields the chunks of a stream. Not every browser can iterate a stream. */
 async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   const reader = body.getReader();
   try {
@@ -45,7 +50,7 @@ async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8
   }
 }
 
-/** Undefined: a comment, by which the server says that it is there. */
+/** Parses an event. `undefined` for a comment, which the server sends as a keep-alive. */
 function eventOf(block: string): StreamEvent | undefined {
   const data: string[] = [];
   let id = "";

@@ -1,5 +1,6 @@
-// FollowedRun: a run that the page shows, its snapshot, then its feed. The feed is read from the last record that is
-// known, so what is shown is exact after any break. A tab that is hidden for 30 s gives its feed up: a browser has few connections to a server.
+// FollowedRun: loads a run for the page, first its snapshot, then its feed. The feed continues from
+// the last known record, so the state is exact after any interruption. A tab that is hidden for 30
+// s closes its feed, because browsers limit the connections per server.
 
 import { signal, type Signal } from "@preact/signals";
 
@@ -12,15 +13,18 @@ import { RunState } from "./run-state.ts";
 const HIDDEN_MS = 30_000;
 const RETRIES_MS = [1000, 2000, 4000, 8000, 15_000] as const;
 
-/** `live`: its feed is open. `lost`: it is tried again. `resting`: the tab is hidden. `ended`: nothing more comes. */
+/**
+ * State of the connection. `live`: the feed is open. `lost`: it is retried. `resting`: the tab is
+ * hidden. `ended`: the run is complete.
+ */
 export type Liveness = "loading" | "live" | "lost" | "resting" | "ended";
 
 export class FollowedRun {
   readonly runId: string;
-  /** Undefined until the first snapshot is here. It stays when the connection is lost. */
+  /** `undefined` until the first snapshot has arrived. It stays when the connection is lost. */
   readonly state: Signal<RunState | undefined> = signal(undefined);
   readonly liveness = signal<Liveness>("loading");
-  /** Why there is no snapshot, or no feed. */
+  /** Reason for a missing snapshot or feed. */
   readonly problem: Signal<Problem | undefined> = signal(undefined);
   readonly #closing = new AbortController();
   #reading = new AbortController();
@@ -45,7 +49,7 @@ export class FollowedRun {
     this.#waiting.abort();
   }
 
-  /** Tries at once instead of when it is due. */
+  /** Retries at once, before the delay ends. */
   retry(): void {
     this.#waiting.abort();
   }
@@ -68,7 +72,10 @@ export class FollowedRun {
     }
   }
 
-  /** True once the run has ended and all of it is here; false: it is to be read on at once. Rejects when the connection is lost. */
+  /**
+   * Reads the feed. Returns true if the run has ended and is complete, false if reading must
+   * restart at once. Rejects when the connection is lost.
+   */
   async #read(onData: () => void): Promise<boolean> {
     const { signal } = this.#reading;
     const state = this.state.value ?? new RunState(await api.run(this.runId, signal));
@@ -86,7 +93,7 @@ export class FollowedRun {
         continue;
       }
       if (entry.type === "end") this.liveness.value = "ended";
-      // It is another run, or too much was missed.
+      // After `reset` or `lagging`, a new snapshot is needed.
       else state.replace(await api.run(this.runId, signal));
       return entry.type === "end";
     }
@@ -119,7 +126,7 @@ export class FollowedRun {
   };
 }
 
-/** What trying again does not mend. */
+/** Returns true for a problem that a retry cannot fix. */
 function isPermanent(problem: Problem | undefined): boolean {
   if (problem === undefined) return false;
   return problem.status >= 400 && problem.status < 500 && problem.status !== 429;

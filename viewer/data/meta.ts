@@ -2,7 +2,7 @@ import { signal, type Signal } from "@preact/signals";
 
 import type { ViewerAction, ViewerMeta } from "../../src/view/viewer-data.ts";
 
-/** What the server allows and shows. `undefined` until it has answered. */
+/** Settings of the server. `undefined` until it has answered. */
 export const meta: Signal<ViewerMeta | undefined> = signal(undefined);
 
 export function allows(action: ViewerAction): boolean {

@@ -1,35 +1,35 @@
-// The time of the page, and what waits for it: all else in the page takes time from here.
+// The clock of the page, and timers. All other files use this clock.
 
 import { signal } from "@preact/signals";
 
-/** The time of the server, as far as its last answer tells: the page may stand on a machine with another clock. */
+/** Difference between the clocks of server and page, from the last response of the server. */
 let skewMs = 0;
 
-/** Milliseconds since 1970 by the clock of the server. */
+/** Returns the time by the clock of the server, in milliseconds since the epoch. */
 export function nowMs(): number {
   return Date.now() + skewMs;
 }
 
-/** The same, a second apart, for what is drawn: how long something has been waiting. */
+/** Current time, updated once a second, for rendering elapsed times. */
 export const tickMs = signal(Date.now());
 
 setInterval(() => {
   if (!document.hidden) tickMs.value = nowMs();
 }, 1000);
 
-/** Takes the clock of the server for that of the page. */
+/** Adjusts the clock of the page to that of the server. */
 export function setServerTime(serverMs: number): void {
   skewMs = serverMs - Date.now();
   tickMs.value = serverMs;
 }
 
-/** Calls back once, unless what is returned is called before. */
+/** Calls back once. The returned function cancels the timer. */
 export function later(delayMs: number, callback: () => void): () => void {
   const timer = setTimeout(callback, delayMs);
   return () => clearTimeout(timer);
 }
 
-/** Resolves after the time, or at once when the signal is aborted. */
+/** Resolves after the delay, or at once when the signal is aborted. */
 export function pause(delayMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) {

@@ -1,5 +1,6 @@
-// A run as the page has it: its rows and spans in arrays that are changed in place, and signals that say what of it has changed. Which rows
-// there are (`structure`) changes seldom, their contents (`amounts`) ten times a second: code that lists the rows does not subscribe to amounts.
+// State of a run on the page. Rows and spans are in arrays that are updated in place; signals
+// announce the changes. The set of rows (`structure`) changes rarely, their contents (`amounts`)
+// ten times a second, so code that lists rows does not subscribe to `amounts`.
 
 import { batch, signal, type Signal } from "@preact/signals";
 
@@ -14,7 +15,7 @@ import type {
 } from "../../src/view/viewer-data.ts";
 import { AT, standingOf } from "./agent-row.ts";
 
-/** Owns what the page knows of one run, and the record up to which it knows it. */
+/** Owns the state of a run and the number of the last applied record. */
 export class RunState {
   readonly structure = signal(0);
   readonly amounts = signal(0);
@@ -97,7 +98,7 @@ export class RunState {
     });
   }
 
-  /** Enters the agents from this index on with their parents. */
+  /** Indexes the agents from this position on, and links them to their parents. */
   #link(from: number): void {
     for (let index = from; index < this.#agents.length; index += 1) {
       const row = this.#agents[index];

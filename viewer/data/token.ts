@@ -1,12 +1,16 @@
-// The token of the server: it comes behind the `#` of the printed address, and is taken out of it before anything is shown, so that no link
-// that is copied from the page has it. A tab keeps it for itself.
+// The token of the server. It arrives after the `#` of the printed address and is removed from
+// there before the page is shown, so that copied links do not contain it. Each tab stores it for
+// itself.
 
 const KEPT_AS = "espalier-token";
 
-/** Of the address with which the page began. */
+/** Token in the address with which the page started. */
 const given = /^#(?:token=)?([\w-]{32,})$/.exec(location.hash)?.[1];
 
-/** Takes the token out of the address, if it has one. The browser waits for both: what is to be asked first is asked before. */
+/**
+ * Removes the token from the address, if it has one. The browser blocks during both calls, so the
+ * first request is sent before.
+ */
 export function takeToken(): void {
   if (given === undefined) return;
   sessionStorage.setItem(KEPT_AS, given);

@@ -3,15 +3,16 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { toProblem, type Problem } from "./api.ts";
 import { pause } from "./page-clock.ts";
 
-/** What has been loaded so far, and what is wrong. A value stays while it is loaded again, and when that fails. */
+/** Last loaded value and current problem. The value stays during and after a failed reload. */
 export interface Loaded<Value> {
   readonly value: Value | undefined;
   readonly problem: Problem | undefined;
 }
 
 /**
- * Loads when `key` is another, and again when `version` is. The value of another key is not shown; that of another version is, until the next
- * one is here. With `everyMs` it is loaded again and again while the page is seen.
+ * Loads a value when `key` changes, and reloads it when `version` changes. The value of another key
+ * is not shown; the value of another version is, until the new one has arrived. With `everyMs` it
+ * reloads periodically while the page is visible.
  */
 export function useLoaded<Value>(
   {
@@ -27,7 +28,7 @@ export function useLoaded<Value>(
   });
   const latest = useRef(load);
   latest.current = load;
-  // Asked for before the page is painted: it is here the sooner.
+  // In a layout effect, so that the request is sent before the page is painted.
   useLayoutEffect(() => {
     const closing = new AbortController();
     const { signal } = closing;

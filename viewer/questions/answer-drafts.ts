@@ -1,5 +1,6 @@
-// Answers on their way: from the request to answer to the reply of the server. An answer is about the very call that is on screen, since it carries its
-// fingerprint; it is never sent by a single key; and a call that was edited is shown once more, as it will run, before it goes.
+// State of answers that a user is writing, from the question to the reply of the server. An answer
+// contains the fingerprint of the call on screen, so it cannot apply to another call. It is never
+// sent by a single key. An edited call is shown once more, as it will run, before it is sent.
 
 import { batch, signal } from "@preact/signals";
 
@@ -15,14 +16,17 @@ export type Draft =
   | { readonly at: "reason"; readonly text: string }
   | { readonly at: "edit"; readonly text: string; readonly fault?: string | undefined }
   | { readonly at: "confirm"; readonly answer: Answer; readonly edited?: string | undefined }
-  /** Goes with the next answer of the run that is sent. */
+  /** Sent together with the next answer of the run. */
   | { readonly at: "held"; readonly answer: Answer }
   | { readonly at: "sending"; readonly answer: Answer }
-  /** `lastVain`: the post of the answer that had come to nothing before; another one: so did this. */
+  /**
+   * `lastVain` is the number of the previous rejected answer. A different number later means that
+   * this answer was rejected, too.
+   */
   | { readonly at: "sent"; readonly text: string; readonly lastVain: number | undefined }
   | { readonly at: "refused"; readonly problem: Problem };
 
-/** An answer that came too late, or does not fit its question any more, and why. */
+/** An answer that was too late, or no longer fits its question, with the problem. */
 export interface VainAnswer {
   readonly question: QuestionRow;
   readonly problem: Problem;
@@ -34,15 +38,15 @@ const CHANGED = new Problem(
   "The arguments of this call have changed. Read them before you answer.",
   0,
 );
-/** About the time that a user needs to notice that a question has taken the place of another. */
+/** Time that a user needs to notice that another question has replaced the previous one. */
 const NOTICE_MS = 500;
 
-/** Owns the drafts of all questions, whichever screen shows them. */
+/** Owns the drafts of all questions, independent of the screen. */
 class AnswerDrafts {
   readonly #drafts = signal<ReadonlyMap<string, Draft>>(new Map());
-  /** The last answer that does not count: its question may be gone from the screen by then. */
+  /** The last rejected answer. Its question may no longer be on screen. */
   readonly vain = signal<VainAnswer | undefined>(undefined);
-  /** The key of an attempt to send: the same answers are sent again under it. */
+  /** Idempotency keys of send attempts. The same answers are sent again under the same key. */
   readonly #keys = new Map<string, string>();
   #lostAtMs = -Infinity;
 
@@ -64,14 +68,14 @@ class AnswerDrafts {
     if (isLost) this.#lostAtMs = performance.now();
   }
 
-  /** Reports that the arguments of these questions have changed. Drafts for the old ones are unused. */
+  /** Reports that the arguments of these questions have changed, and discards their drafts. */
   noteChanged(changed: readonly QuestionRow[]): void {
     for (const question of changed) this.set(question, { at: "refused", problem: CHANGED });
   }
 
   /**
-   * True for a moment after a question has disappeared that was not answered on this page. A key or
-   * click of that moment may have been meant for it.
+   * Returns true for a moment after a question that was not answered on this page has disappeared.
+   * A key or click in that moment may have been meant for it.
    */
   hasJustLost(): boolean {
     return performance.now() - this.#lostAtMs < NOTICE_MS;
@@ -93,7 +97,7 @@ class AnswerDrafts {
     });
   }
 
-  /** Shows what was written as it will go, or says what is wrong with it. */
+  /** Shows an edited answer as it will be sent, or the problem with it. */
   review(question: QuestionRow, text: string): void {
     const read = readJson(text);
     if ("fault" in read) {
@@ -132,7 +136,7 @@ class AnswerDrafts {
         type: "answer",
         answers,
       });
-      // The same answer another time is another request.
+      // Sending the same answer later is a new request.
       this.#keys.delete(about);
       const text = takenText(hasOwner, open?.length ?? 0);
       this.#setAll(all, (one) => ({
@@ -160,7 +164,7 @@ function isSent({ at }: Draft): boolean {
   return at === "sending" || at === "sent";
 }
 
-/** Returns the editor with the arguments that were refused, so that they can be corrected. */
+/** Returns the editor with the refused arguments, so that they can be corrected. */
 function refusedDraft(answer: Answer, problem: Problem): Draft {
   const edited = answer.type === "approved" ? answer.arguments : undefined;
   return edited === undefined || problem.code !== "invalid_answer"
@@ -170,7 +174,7 @@ function refusedDraft(answer: Answer, problem: Problem): Draft {
 
 export const answerDrafts = new AnswerDrafts();
 
-/** What an answer to a denial without a reason says. */
+/** Text of a denial without a reason. */
 export const DENIED = "The call was not approved.";
 
 export function refusalOf(question: QuestionRow, text: string): Answer {
@@ -192,7 +196,7 @@ export function draftKey({ runId, questionId, argumentsHash }: QuestionRow): str
   return `${runId} ${questionId} ${argumentsHash}`;
 }
 
-/** Returns the arguments that an edit replaces: those that the schema has not parsed yet. */
+/** Returns the arguments to edit: as the model wrote them, before parsing by the schema. */
 export function editable({ arguments: shown, writtenArguments = shown }: QuestionRow) {
   return writtenArguments;
 }

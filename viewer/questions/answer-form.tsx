@@ -27,9 +27,9 @@ export function AnswerForm(props: FormProps) {
   const isMine = isCurrent && allows("answer");
   const isFree = isMine && (draft.at === "none" || draft.at === "refused" || draft.at === "held");
   const form = useRef<HTMLDivElement>(null);
-  /** True from the key that opens a stage until the stage is there. */
+  /** True from the key that opens a stage until the stage is rendered. */
   const isOpening = useRef(false);
-  /** A key that opens a stage, or returns to it if it is open. */
+  /** Returns the handler of a key that opens a stage, or returns to an open one. */
   const keyFor = (stage: Draft["at"], open: () => void): (() => unknown) | undefined => {
     if (!isFree && !(isMine && draft.at === stage)) return undefined;
     return () => {
@@ -45,14 +45,14 @@ export function AnswerForm(props: FormProps) {
     d: keyFor("reason", () => answerDrafts.refuse(question)),
     m: isEditable(question) ? keyFor("edit", () => answerDrafts.edit(question)) : undefined,
     Escape: isMine && BACK.has(draft.at) ? () => answerDrafts.drop(question) : undefined,
-    // Not a key for the rows of the screen while an answer is open.
+    // Enter must not reach the rows of the screen while an answer is open.
     Enter: isStaged ? () => announce("Ctrl Enter sends the answer") : undefined,
   });
   const lastStage = useRef(draft.at);
   useLayoutEffect(() => {
     const last = lastStage.current;
     lastStage.current = draft.at;
-    // Not when the form appears: a question that takes the place of another keeps its stage.
+    // Skipped when the form appears: a question that replaces another keeps its stage.
     if (last === draft.at) return;
     const isOwnKey = isOpening.current;
     isOpening.current = false;
@@ -61,7 +61,7 @@ export function AnswerForm(props: FormProps) {
     const isElsewhere = activeElement !== document.body && card?.contains(activeElement) !== true;
     if (isElsewhere && !isOwnKey) return;
     if (STAGES.has(draft.at)) focusStage(form.current);
-    // The field or button that had the focus is gone.
+    // The focused field or button was removed.
     else if (STAGES.has(last)) card?.focus();
   }, [draft.at]);
   const proceed = (): void => {
@@ -87,14 +87,14 @@ export function AnswerForm(props: FormProps) {
   );
 }
 
-/** Focuses the field of the open stage, or the stage itself, which has the answer for its name. */
+/** Focuses the field of the open stage, or the stage itself, which is labelled with the answer. */
 function focusStage(form: HTMLElement | null): void {
   const [field, stage] = [form?.querySelector("input, textarea"), form?.querySelector(".stage")];
   const element = field ?? stage;
   if (element instanceof HTMLElement) element.focus();
 }
 
-/** Returns the answer that a stage would send; `undefined` if the stage sends none. */
+/** Returns the answer that a stage would send. `undefined` if it sends none. */
 function answerOf(question: QuestionRow, draft: Draft): Answer | undefined {
   if (draft.at === "confirm") return draft.answer;
   return draft.at === "reason" ? refusalOf(question, draft.text) : undefined;
@@ -151,12 +151,12 @@ const ANSWER_TEXTS: Readonly<
   failure: { send: "Report this failure", held: "Failure" },
 };
 
-/** Returns false for arguments that are not on the screen. */
+/** Returns false if the arguments are not on screen. */
 function isApprovable({ kind }: QuestionRow): boolean {
   return shownContent() !== false && kind === "approval";
 }
 
-/** Returns false for arguments that are redacted: the redaction would be sent as the arguments. */
+/** Returns false for redacted arguments, because the redaction would be sent as the arguments. */
 function isEditable({ kind }: QuestionRow): boolean {
   const content = shownContent();
   return content === true || (content === "redacted" && kind === "external");

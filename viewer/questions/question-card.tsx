@@ -16,7 +16,7 @@ export interface QuestionCardProps {
   readonly ofRun: readonly QuestionRow[];
   readonly isCurrent: boolean;
   readonly onFocus?: () => void;
-  /** False: the run is on screen already. */
+  /** False if the run is already on screen. */
   readonly hasRunLink: boolean;
 }
 
@@ -28,7 +28,7 @@ export function QuestionCard({
   hasRunLink,
 }: QuestionCardProps) {
   const card = useRef<HTMLElement>(null);
-  // A question that was answered disappears with the focus: the next one gets it.
+  // When an answered question disappears with the focus, the next question gets the focus.
   useLayoutEffect(
     () => () => {
       if (card.current?.contains(document.activeElement) === true) focusQuestion();
@@ -116,7 +116,7 @@ export function cardId({ runId, questionId }: QuestionRow): string {
   return `question-${runId}-${questionId}`;
 }
 
-/** The arguments with which the call runs, and those that the model wrote if these are others. */
+/** Shows the arguments of the call, and the arguments that the model wrote if they differ. */
 function ShownArguments({ question }: { readonly question: QuestionRow }) {
   const { arguments: shown, writtenArguments } = question;
   return (

@@ -44,7 +44,7 @@ export function QuestionsBanner({ questions }: { readonly questions: readonly Qu
   );
 }
 
-/** Says at once who asks what, when a question is new. */
+/** Announces each new question at once. */
 export function useNews(questions: readonly QuestionRow[]): void {
   const [known] = useState(() => new Set<string>());
   useEffect(() => {

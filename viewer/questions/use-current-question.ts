@@ -1,4 +1,5 @@
-// The question that keys act on. It stays the same when other questions come and go.
+// The question that shortcuts apply to. It stays the same when other questions appear and
+// disappear.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
@@ -6,7 +7,7 @@ import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { answerDrafts, draftKey } from "./answer-drafts.ts";
 import { cardId } from "./question-card.tsx";
 
-/** If the current question disappears, the one that takes its place becomes current. */
+/** Returns the current question. If it disappears, its successor in the list becomes current. */
 export function useCurrentQuestion(questions: readonly QuestionRow[]) {
   const current = useRef({ id: "", at: 0 });
   const [, redraw] = useState({});
@@ -29,7 +30,7 @@ export function useCurrentQuestion(questions: readonly QuestionRow[]) {
   select(found === -1 ? Math.min(Math.max(0, current.current.at), length - 1) : found);
   return {
     at: current.current.at,
-    /** Makes another one current. Places beyond the ends of the list wrap around. */
+    /** Selects another question. Positions beyond the ends of the list wrap around. */
     moveTo: (at: number): void => {
       select(length === 0 ? -1 : (at + length) % length);
       redraw({});

@@ -1,10 +1,12 @@
-// How much of each limit of a run is used: the one that is nearest to its end as a bar, all of them in words.
+// Shows the used share of each limit of a run: the most used limit as a bar, all limits in words.
 
 import type { AxisAmounts, RunRow, RunTime } from "../../src/view/viewer-data.ts";
 import { AXES } from "../../src/view/amounts.ts";
 import { leftNow } from "./run-time.ts";
 
-/** Returns how much of each limit is used. A share is above 1 if the last reply exceeded the limit. */
+/**
+ * Returns the used share of each limit. A share is above 1 if the last reply exceeded the limit.
+ */
 export function usesOf(budget: AxisAmounts, left: AxisAmounts) {
   return AXES.flatMap(({ axis, label, short }) => {
     const limit = budget[axis];

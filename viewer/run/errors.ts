@@ -1,4 +1,4 @@
-// What went wrong in a run, in the order in which it is gone through: first causes first, then what failed besides, by row.
+// Lists the errors of a run in the order of navigation: causes first, then other failures by row.
 
 import { formatQuantity } from "../../src/view/amounts.ts";
 import type { RunState } from "../data/run-state.ts";
@@ -17,7 +17,7 @@ export function errorStops(state: RunState): readonly ErrorStop[] {
     const index = state.indexOf(cause.agentId);
     if (index === undefined) return [];
     const place = cause.toolName === undefined ? cause.code : `${cause.toolName}: ${cause.code}`;
-    // While content is not shown there are no words.
+    // Without content, messages are empty.
     const why = cause.message === "" ? place : `${place}: ${cause.message}`;
     const text = `${cause.agentPath} · ${why}`;
     return [{ index, step: cause.step, text, isCause: true, isLimit: cause.isLimit === true }];

@@ -1,4 +1,4 @@
-// A canvas with as many points as the screen has where it is.
+// Sizes a canvas to the device pixels of its element.
 
 export function fittedCanvas(canvas: HTMLCanvasElement) {
   const { clientWidth: widthPx, clientHeight: heightPx } = canvas;

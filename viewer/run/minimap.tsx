@@ -1,5 +1,5 @@
-// All of the run at once, above its timeline: what part of the time is seen is chosen here. It is drawn after the first frame and at most twice a
-// second, since it draws every span.
+// Minimap: shows the whole run above its timeline, to select the visible time. It is drawn after
+// the first frame and at most twice a second, because it draws every span.
 
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -16,7 +16,7 @@ import { shareOfX, xOfShare } from "./timeline-paint.ts";
 import type { TimeScale } from "./time-scale.ts";
 
 const EVERY_MS = 500;
-/** A shorter stroke was a click: all of the time is seen again. */
+/** A shorter selection is a click, which resets the visible time. */
 const LEAST_SHARE = 0.005;
 
 export function Minimap({ view }: { readonly view: RunView }) {
@@ -108,15 +108,21 @@ function paintMinimap(canvas: HTMLCanvasElement, view: RunView): void {
     paintRuns(context, line, palette, { y: at * Math.max(1, rowPx), barPx });
 }
 
-/** What is drawn, each by its place here in the points of a line; what comes later hides what comes before. 0: nothing. */
+/**
+ * Kinds of marks. A mark is stored in a line as its index; a higher index hides a lower one, and 0
+ * is empty.
+ */
 const MARKS = ["", "busy", "queue", "budget", "tool", "chat", "retry", "ask", "bad"] as const;
 type Mark = (typeof MARKS)[number];
 
-/** Notes in the points of a line what was done then. Thousands of agents share a line: drawn one by one they would take longer than a frame. */
+/**
+ * Marks the pixels of a line with the activity at that time. Thousands of agents share a line, and
+ * drawing them one by one would take longer than a frame.
+ */
 function markSpans(line: Uint8Array, spans: SpanNumbers, scale: TimeScale): void {
   for (const { kind, fromMs, toMs, end } of spansIn(spans, scale.endMs)) {
     if (kind === "wait" || kind === "park") continue;
-    // The wait after a failed attempt is no failure.
+    // The delay after a failed attempt is not a failure.
     const isWork = kind === "chat" || kind === "tool";
     const mark = MARKS.indexOf(isWork && end === "failed" ? "bad" : kind);
     const to = Math.ceil(xOfShare(scale.at(toMs), line.length));
@@ -125,7 +131,7 @@ function markSpans(line: Uint8Array, spans: SpanNumbers, scale: TimeScale): void
   }
 }
 
-/** Points that are alike, as one bar. */
+/** Draws adjacent equal pixels as one bar. */
 function paintRuns(
   context: CanvasRenderingContext2D,
   line: Uint8Array,

@@ -1,4 +1,4 @@
-// The colours of the canvases: those of the style sheet, which are others in the dark.
+// Colours for canvases, from the style sheet. They depend on the theme.
 
 import { SPAN_KINDS } from "../../src/view/viewer-data.ts";
 
@@ -8,7 +8,7 @@ const COLOURS = [
 ] as const;
 type Colour = (typeof COLOURS)[number];
 
-// A property that is registered as a colour is read without `light-dark()`.
+// Registered as a colour, a property is resolved without `light-dark()`.
 for (const name of COLOURS)
   CSS.registerProperty({
     name: `--${name}`,
@@ -26,10 +26,10 @@ export function paletteOf(element: Element): Palette {
   return (name) => colours.get(name) ?? "";
 }
 
-/** By their colours: a few, and each takes longer to make than all of a frame to draw. */
+/** Cache by colours. There are few, and creating one takes longer than drawing a frame. */
 const hatchings = new Map<string, CanvasPattern | string>();
 
-/** A pattern of slanted lines: what waits does not look like what works. */
+/** Returns a hatched pattern, which distinguishes waiting from work. */
 export function hatched(colour: string, ground: string): CanvasPattern | string {
   const colours = `${colour} ${ground}`;
   const made = hatchings.get(colours) ?? newHatching(colour, ground);

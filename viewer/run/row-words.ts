@@ -2,14 +2,14 @@ import type { ActivityName, AgentRow, QuestionRow } from "../../src/view/viewer-
 import { activityOf, AT, standingOf } from "../data/agent-row.ts";
 import type { Sign } from "../text/icon.tsx";
 
-/** Signs for what continues by itself: work, or waiting. */
+/** Activities that continue without a person, shown as waiting. */
 const WAITING: ReadonlySet<ActivityName> = new Set(["queued", "retrying", "delegating"]);
 
 export function signOf(row: AgentRow): Sign {
   return WAITING.has(activityOf(row)) ? "waiting" : standingOf(row);
 }
 
-/** Returns why an agent is paused. `questions`: the open ones of its run. */
+/** Returns why an agent is paused. `questions` are the open ones of its run. */
 function pauseWords(row: AgentRow, questions: readonly QuestionRow[]): string {
   const note = row[AT.note];
   switch (note) {
@@ -26,8 +26,8 @@ function pauseWords(row: AgentRow, questions: readonly QuestionRow[]): string {
 }
 
 /**
- * Returns what an agent does or why it rests, such as `waits for 2 subagents`. `questions`: the open
- * ones of its run.
+ * Returns the activity or status of an agent in words, such as `waits for 2 subagents`. `questions`
+ * are the open ones of its run.
  */
 export function activityWords(row: AgentRow, questions: readonly QuestionRow[]): string {
   const note = row[AT.note];

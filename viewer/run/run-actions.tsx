@@ -1,4 +1,4 @@
-// What can be asked of a run. Each asks back once; ending a run is never one key or one press away.
+// The actions on a run. Each needs a confirmation: no single key or press ends a run.
 
 import { useRef, useState } from "preact/hooks";
 
@@ -23,7 +23,7 @@ const TEXTS: Readonly<Record<PlainAction, ActionText>> = {
   resume: { label: "Resume", question: "Resume the run?", confirm: "Resume the run" },
 };
 
-/** The actions that make sense for a run that stands so. */
+/** Returns the actions that are possible in the status of the run. */
 function listActions({ status, owner: leader }: RunHead): readonly PlainAction[] {
   const possible =
     leader === null && status === "input_required" ? CANCEL : (FITTING[status] ?? []);
@@ -55,7 +55,7 @@ type Stage =
 
 const MOST_NAMED = 12;
 
-/** Which tools may run again, each by its agent; those beyond some are counted. */
+/** Lists the tools that may run again, with their agents. Counts those beyond the maximum. */
 function againText(calls: readonly OpenToolCall[]): string {
   const alike = Map.groupBy(calls, ({ agentPath, toolName }) => `${agentPath} · ${toolName}`);
   const names = [...alike].map(([name, { length }]) =>
@@ -106,7 +106,7 @@ export function RunActions({ run }: { readonly run: RunHead }) {
         <button
           class="primary"
           onClick={({ detail }) => {
-            // The second click of a double click was meant for the button before.
+            // The second click of a double click was meant for the previous button.
             if (detail <= 1) void send(stage.action, stage.key);
           }}
         >

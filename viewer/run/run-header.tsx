@@ -103,7 +103,7 @@ function Why({ run, live }: { readonly run: RunHead; readonly live: FollowedRun 
   );
 }
 
-/** No process leads it, and no answer of a person is needed. */
+/** True if no process owns the run and no answer is needed. */
 function needsLeader({ status }: RunHead): boolean {
   return status === "waiting" || status === "lost" || status === "paused";
 }

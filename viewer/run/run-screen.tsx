@@ -36,7 +36,7 @@ export function RunScreen({ route, firstRun }: RunProps) {
   const { runId } = route;
   const [tries, setTries] = useState(0);
   const [live, setLive] = useState<FollowedRun | undefined>(undefined);
-  // Asked for before the page is painted: it is here the sooner.
+  // In a layout effect, so that the request is sent before the page is painted.
   useLayoutEffect(() => {
     const opened = isFor(runId, firstRun) ? firstRun : new FollowedRun(runId);
     setLive(opened);
@@ -120,9 +120,9 @@ function OpenRun({ live, state, route }: OpenProps) {
   );
 }
 
-/** Takes the filter out of the address, and puts the cursor on the agent that is open. */
+/** Applies the filter of the address, and moves the cursor to the open agent. */
 function useFollowedRoute(view: RunView, { agent, q = "", show = "all" }: RunRoute): void {
-  // Not in an effect: the first list that is drawn is the one that was asked for.
+  // During the render, so that the first list is already filtered.
   useMemo(() => {
     view.filter.value = { words: q, show };
   }, [view, q, show]);
@@ -137,12 +137,12 @@ function useFollowedRoute(view: RunView, { agent, q = "", show = "all" }: RunRou
   }, [view, agent]);
 }
 
-/** True if a line of the tree needs more room than most have: that of a group with several codes. */
+/** True if a line of the tree needs extra width: a group with several codes. */
 function needsWideTree(view: RunView): boolean {
   return view.listing.value.lines.some((line) => hasSeveralCodes(line, view));
 }
 
-/** Returns the focus of a panel that closes to the element from which the panel was opened. */
+/** Returns the focus of a closed panel to the element that opened it. */
 function usePanelFocus({ agent }: RunRoute): void {
   const isOpen = agent !== undefined;
   const opener = useRef<Element | null>(null);
@@ -178,7 +178,7 @@ function useErrors(view: RunView, route: RunRoute) {
   const [errorAt, setErrorAt] = useState(-1);
   const goToError = (by: 1 | -1): void => {
     if (errors.length === 0) return;
-    // Before the first, the one before is the last.
+    // Before the first error, the previous one is the last.
     const from = errorAt < 0 && by < 0 ? 0 : errorAt;
     const next = (from + by + errors.length) % errors.length;
     setErrorAt(next);
@@ -253,7 +253,7 @@ function unfold(view: RunView, move: (by: number) => void): void {
   else if (isOpen(line)) move(1);
 }
 
-/** Closes a line, or goes to the one above it. */
+/** Closes a line, or moves to its parent line. */
 function foldUp(view: RunView): void {
   const line = view.cursorLine;
   if (line === undefined) return;
@@ -279,7 +279,7 @@ function openLine(view: RunView, route: RunRoute, line: TreeLine): void {
   if (agent !== undefined) showAgent({ ...route, ...CLOSED, agent, tab }, route);
 }
 
-/** The way back closes a panel that was opened; it does not go through all that was in it. */
+/** Opens an agent. The back button closes an open panel, and does not repeat earlier agents. */
 function showAgent(next: RunRoute, route: RunRoute): void {
   if (route.agent === undefined) goTo(next);
   else replaceRoute(next);

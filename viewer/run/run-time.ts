@@ -13,7 +13,7 @@ export function timeNow(run: RunTime): Pick<RunTime, "durationMs" | "idleMs"> {
   return projectRunTime(run, run.endedAtMs ?? tickMs.value);
 }
 
-/** Returns the time of a run of a list. `undefined` if the run was not read yet. */
+/** Returns the time of a run in a list. `undefined` if the run was not read yet. */
 export function timeIn(run: Partial<RunTime>): RunTime | undefined {
   const { startedAtMs, endedAtMs, durationMs, idleMs = 0, isIdle = false } = run;
   if (startedAtMs === undefined || durationMs === undefined) return undefined;

@@ -1,4 +1,5 @@
-// How a run is being looked at: what is folded, where the cursor is, what part of the list and of the time is seen. None of it is of the run.
+// View state of a run: folded lines, cursor, and the visible parts of the list and of the time. It
+// contains no state of the run itself.
 
 import { computed, signal, type Signal } from "@preact/signals";
 
@@ -15,7 +16,7 @@ import {
 import type { TimeWindow } from "./time-scale.ts";
 
 export const ROW_PX = 24;
-/** Rows beyond what is seen, so that scrolling shows no gap. */
+/** Extra rows beyond the visible ones, so that scrolling shows no gap. */
 const OVERSCAN = 6;
 
 export class RunView {
@@ -27,7 +28,7 @@ export class RunView {
   readonly heightPx = signal(0);
   readonly timeWindow: Signal<TimeWindow | undefined> = signal(undefined);
   readonly listing = computed((): Listing => {
-    // Not the amounts: which lines there are does not depend on them.
+    // Without `amounts`, because the set of lines does not depend on them.
     void this.state.structure.value;
     return listLines(this.#tree, this.filter.value, this.folds.value);
   });
@@ -37,7 +38,7 @@ export class RunView {
     const last = this.listing.value.lines.length;
     return { from: Math.max(0, from - OVERSCAN), to: Math.min(last, from + count + OVERSCAN) };
   });
-  /** Scrolls a row into sight; set by the list that is shown. */
+  /** Scrolls a row into view. Set by the rendered list. */
   showRow: (at: number) => void = () => undefined;
 
   constructor(state: RunState) {
@@ -45,7 +46,7 @@ export class RunView {
     this.cursor.value = state.agents[0]?.[AT.id] ?? "";
   }
 
-  /** The line of the cursor, or the one that stands for it by now. */
+  /** Index of the line at the cursor, or of the line that now hides it. */
   get cursorAt(): number {
     const { places } = this.listing.value;
     const at = places.get(this.cursor.value);
@@ -78,7 +79,7 @@ export class RunView {
     this.folds.value = new Map(this.folds.value).set(line.key, isOpen);
   }
 
-  /** Opens what stands above an agent, and puts the cursor on it. */
+  /** Opens all ancestors of an agent, and moves the cursor to it. */
   reveal(index: number): void {
     const row = this.state.agents[index];
     if (row === undefined) return;

@@ -1,4 +1,4 @@
-// The spans of an agent, taken out of their row of numbers.
+// Parses the spans of an agent from a flat array.
 
 import { SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH, type SpanNumbers } from "../../src/view/viewer-data.ts";
 
@@ -7,9 +7,9 @@ export interface Span {
   readonly fromMs: number;
   readonly toMs: number;
   readonly end: (typeof SPAN_ENDS)[number];
-  /** 0: of no step. */
+  /** 0 for a span without a step. */
   readonly step: number;
-  /** The index of the agent whose budget a wait for budget needs; -1 if unknown. */
+  /** Index of the agent whose budget a `budget` span waits for; -1 if unknown. */
   readonly account: number;
 }
 

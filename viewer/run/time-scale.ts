@@ -1,10 +1,11 @@
-// From the time of a run to places on a line, and back. Long rests take a small part of it each, as marked breaks: a run that was parked over
-// night would else show nothing but the night. Pure.
+// Maps the time of a run to positions on a line, and back. Each long rest takes a small part of the
+// line, as a marked break: otherwise a run that was paused overnight would show only the night.
+// Pure.
 
 import type { SpanNumbers } from "../../src/view/viewer-data.ts";
 import { spansIn } from "./spans.ts";
 
-/** A part of the time that is seen, in shares of the whole line from 0 to 1. */
+/** The visible time, as shares of the whole line from 0 to 1. */
 export interface TimeWindow {
   readonly from: number;
   readonly to: number;
@@ -16,13 +17,13 @@ export interface Rest {
 }
 
 interface TimePiece extends Rest {
-  /** Where it is on the line, from 0 to 1. */
+  /** Position on the line, from 0 to 1. */
   readonly from: number;
   readonly to: number;
   readonly isRest: boolean;
 }
 
-/** A rest is folded if it takes more of the time than this; then it takes this. */
+/** Share of a folded rest. A rest that takes more of the time is folded to this share. */
 const REST_SHARE = 0.03;
 
 /** Returns the rests of a run until now, which are spans of its root. */
@@ -32,7 +33,7 @@ export function restsOf(spans: SpanNumbers, nowMs: number): readonly Rest[] {
   );
 }
 
-/** Where the milliseconds from 0 to `endMs` are on a line. */
+/** Maps the milliseconds from 0 to `endMs` to positions on a line. */
 export class TimeScale {
   readonly endMs: number;
   readonly pieces: readonly TimePiece[];
@@ -56,7 +57,7 @@ export class TimeScale {
     return piece.fromMs + Math.max(0, Math.min(1, inside)) * (piece.toMs - piece.fromMs);
   }
 
-  /** Times with a label, so many pixels apart or more. */
+  /** Returns times for labels, at least `leastPx` apart. */
   ticks({ from, to }: TimeWindow, widthPx: number, leastPx: number): readonly number[] {
     const msPerPx = this.#msPerShare() * ((to - from) / Math.max(1, widthPx));
     const step = niceStep(msPerPx * leastPx);

@@ -1,4 +1,4 @@
-// Draws the time of the rows that are seen: what each agent did when. Work is solid, waiting is hatched or thin.
+// Draws the visible rows of the timeline. Work is solid, waiting is hatched or thin.
 
 import type { AgentRow, SpanNumbers } from "../../src/view/viewer-data.ts";
 import { AT, hasEnded, standingOf } from "../data/agent-row.ts";
@@ -11,9 +11,9 @@ import { spansIn, type Span } from "./spans.ts";
 const BAR_PX = 10;
 const THIN_PX = 4;
 const THIN: ReadonlySet<Span["kind"]> = new Set(["budget", "queue", "busy", "retry"]);
-/** Anything is seen, however short it was. */
+/** Minimum width, so that short spans are visible. */
 const LEAST_PX = 1.5;
-/** Room before the beginning, and after the end for the cross of what failed. */
+/** Margins: before the start, and after the end for the cross of a failure. */
 const LEFT_PX = 8;
 const RIGHT_PX = 14;
 
@@ -31,7 +31,7 @@ export type TimeLine = Pick<Sheet, "scale" | "window" | "widthPx">;
 
 export interface TimelineRows {
   readonly lines: readonly TreeLine[];
-  /** The first of the lines, and how far above the sheet it begins. */
+  /** Index of the first line, and its offset above the sheet. */
   readonly from: number;
   readonly topPx: number;
   readonly cursorAt: number;
@@ -55,22 +55,22 @@ export function paintTimeline(sheet: Sheet, rows: TimelineRows): void {
   paintBreaks(sheet);
 }
 
-/** Pixels from the left for a time after the start of the run. */
+/** Returns the x position for a time since the start of the run. */
 function xOf({ scale, window, widthPx }: TimeLine, ms: number): number {
   return xOfShare((scale.at(ms) - window.from) / (window.to - window.from), widthPx);
 }
 
-/** Pixels from the left for a share of the time that is seen. */
+/** Returns the x position for a share of the visible time. */
 export function xOfShare(share: number, widthPx: number): number {
   return LEFT_PX + share * (widthPx - LEFT_PX - RIGHT_PX);
 }
 
-/** The share of the time that is seen, at so many pixels from the left. */
+/** Returns the share of the visible time at an x position. */
 export function shareOfX(x: number, widthPx: number): number {
   return Math.max(0, Math.min(1, (x - LEFT_PX) / Math.max(1, widthPx - LEFT_PX - RIGHT_PX)));
 }
 
-/** The time after the start of the run at so many pixels from the left. */
+/** Returns the time since the start of the run at an x position. */
 export function timeOfX({ scale, window, widthPx }: TimeLine, x: number): number {
   return scale.timeAt(window.from + shareOfX(x, widthPx) * (window.to - window.from));
 }
@@ -122,7 +122,7 @@ function paintSpan(sheet: Sheet, span: Span, middle: number): void {
   context.fillStyle = isSolid ? colour : hatched(colour, palette("surface"));
   context.fillRect(left, top, right - left, height);
   if (!isSolid) outline(sheet, { left, top, width: right - left, height }, colour);
-  // Neighbours of one kind would else be one.
+  // Separates adjacent spans of the same kind.
   if (isSolid && right - left > 3) {
     context.fillStyle = palette("surface");
     context.fillRect(right - 0.75, top, 0.75, height);
@@ -153,7 +153,7 @@ function outline({ context }: Sheet, { left, top, width, height }: Box, colour: 
   context.globalAlpha /= 0.6;
 }
 
-/** A small cross for what failed, a stroke for all else. */
+/** Draws a small cross for a failure, and a stroke for any other end. */
 function paintEnd(
   { context, palette }: Sheet,
   x: number,
@@ -238,7 +238,7 @@ export function paintAxis(sheet: Sheet): void {
     context.fillRect(x, heightPx - 5, 1, 5);
     const label = axisText(ms);
     context.fillStyle = palette("muted");
-    // A label that has no room would be read as another time.
+    // A label that is cut off would be read as another time.
     if (x + 4 + context.measureText(label).width <= widthPx) context.fillText(label, x + 4, middle);
   }
   for (const { fromMs, toMs } of taken) {

@@ -1,5 +1,5 @@
-// The timeline beside the tree: a canvas that stays in sight while the rows scroll, redrawn once a frame at most. For users who cannot see it the
-// tree has the same, so screen readers skip it.
+// The timeline beside the tree: a canvas that stays in view while the rows scroll, redrawn at most
+// once per frame. Screen readers skip it, because the tree has the same content.
 
 import { computed, effect, signal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -16,7 +16,7 @@ import { spansIn, type Span } from "./spans.ts";
 import { paintAxis, paintTimeline, shareOfX, timeOfX, type Sheet } from "./timeline-paint.ts";
 
 const ALL = { from: 0, to: 1 };
-/** A span may be hit so far beside it. */
+/** Distance from a span that still hits it, in pixels. */
 const NEAR_PX = 3;
 
 interface Tip {
@@ -27,7 +27,7 @@ interface Tip {
 
 export type Hover = ReturnType<typeof newHover>;
 
-/** Where the pointer is in the timeline: at which row, and what is there. */
+/** Creates the hover state of the timeline: the row at the pointer, and its tooltip. */
 export function newHover() {
   const at: Signal<number | undefined> = signal(undefined);
   const tip: Signal<Tip | undefined> = signal(undefined);
@@ -92,7 +92,7 @@ function collectRows(view: RunView, hover: Hover) {
   };
 }
 
-/** Draws whenever something that it shows is another. Returns how to end it. */
+/** Draws the canvas whenever a watched signal changes. Returns the function that stops it. */
 function drawnEachFrame(
   canvas: HTMLCanvasElement | null,
   view: RunView,
@@ -161,7 +161,7 @@ function point(event: PointerEvent, view: RunView, hover: Hover): void {
   hover.tip.value = found && { x: event.clientX, y: event.clientY, text: spanText(found, view) };
 }
 
-/** The shortest span there: what is short lies on what is long. */
+/** Returns the shortest span at a position, because short spans are drawn over long ones. */
 function spanAt({ state }: RunView, index: number, fromMs: number, toMs: number): Span | undefined {
   const near = [...spansIn(state.spansOf(index), elapsedMs(state))].filter(
     (span) => span.fromMs <= toMs && span.toMs >= fromMs,
@@ -188,7 +188,7 @@ function spanText({ kind, step, fromMs, toMs, end, account }: Span, { state }: R
   return `${KIND_TEXTS[kind]}${of}${step > 0 ? ` · step ${step}` : ""} · ${formatDuration(toMs - fromMs)}${how}`;
 }
 
-/** With Ctrl the wheel makes the time wider or narrower about the pointer. */
+/** Zooms the time around the pointer, with Ctrl and the wheel. */
 function zoom(event: WheelEvent, view: RunView): void {
   if (!event.ctrlKey || !(event.currentTarget instanceof HTMLElement)) return;
   event.preventDefault();

@@ -1,5 +1,5 @@
-// Which lines the tree of a run has: one for each agent, but for siblings of a role that ended alike, which share one until it is opened. What a
-// filter leaves out and what is folded is counted. Pure.
+// Computes the lines of the tree of a run. Each agent has a line, except that siblings with the
+// same role and end share a line until it is opened. Filtered and folded agents are counted. Pure.
 
 import type { AgentRow, RefusalRow } from "../../src/view/viewer-data.ts";
 import { AT, hasEnded, standingOf, type Standing } from "../data/agent-row.ts";
@@ -8,7 +8,7 @@ import type { RunFilterName } from "../app/route.ts";
 interface LinePlace {
   readonly key: string;
   readonly depth: number;
-  /** Its place among its siblings, from 1, and how many these are. */
+  /** Position among its siblings, from 1, and their number. */
   readonly position: number;
   readonly siblings: number;
 }
@@ -17,7 +17,7 @@ export interface AgentLine extends LinePlace {
   readonly kind: "agent";
   readonly index: number;
   readonly fold: "open" | "closed" | "leaf";
-  /** Not itself what is looked for, but above something that is. */
+  /** True for an ancestor of a match that does not match itself. */
   readonly isDimmed: boolean;
   readonly below: number;
 }
@@ -58,15 +58,18 @@ export interface Tree {
 export interface Listing {
   readonly lines: readonly TreeLine[];
   readonly places: ReadonlyMap<string, number>;
-  /** Agents that fit the filter; all, without one. */
+  /** Number of agents that match the filter. Without a filter, of all agents. */
   readonly matches: number;
   readonly folded: number;
 }
 
-/** By the key of a line: opened or closed by hand. */
+/** Lines opened (true) or closed (false) by hand, by their keys. */
 export type Folds = ReadonlyMap<string, boolean>;
 
-/** So many siblings share a line: fewer are seen as they are. What failed is seen one by one, unless there is a crowd of it. */
+/**
+ * Minimum number of siblings that share a line. Failed siblings are shown separately up to a higher
+ * number.
+ */
 export const LEAST_GROUP = 8;
 const LEAST_FAILED_GROUP = 20;
 
@@ -106,7 +109,7 @@ interface Counts {
   readonly failedBelow: Int32Array;
 }
 
-/** Parents stand before their children: one pass from the end adds up. */
+/** Counts descendants. Parents precede their children, so one pass from the end adds up. */
 function countBelow(agents: readonly AgentRow[]): Counts {
   const below = new Int32Array(agents.length);
   const failedBelow = new Int32Array(agents.length);
@@ -123,7 +126,7 @@ function countBelow(agents: readonly AgentRow[]): Counts {
 
 interface Fits {
   readonly matches: number;
-  /** 2: it fits; 1: something below it does; 0: it is left out. */
+  /** 2 for a match, 1 for an ancestor of a match, 0 for others. */
   readonly marks: Uint8Array;
 }
 
@@ -169,7 +172,7 @@ function hasWords(row: AgentRow, words: readonly string[]): boolean {
   return words.every((word) => text.includes(word));
 }
 
-/** What words are looked for in, by the row: a row is never changed, and each key that is typed looks through thousands. */
+/** Cache of search texts. Rows are immutable, and each typed key searches thousands of rows. */
 const searched = new WeakMap<AgentRow, string>();
 
 function searchedIn(row: AgentRow): string {
@@ -196,7 +199,7 @@ type TreeBranch =
       readonly first: AgentRow;
     };
 
-/** Owns the lines as they are put together, from the root down. */
+/** Builds the lines from the root down. Owns the lines. */
 class Walk {
   readonly lines: TreeLine[] = [];
   folded = 0;

@@ -1,4 +1,5 @@
-// One line of the tree. Each listens to the amounts by itself: what changes ten times a second draws forty lines, not the list.
+// A line of the tree. Each line subscribes to `amounts` itself, so that a change redraws only the
+// forty visible lines.
 
 import type { ComponentChildren } from "preact";
 
@@ -116,7 +117,7 @@ function Cell({ of, children }: CellProps) {
   );
 }
 
-/** Returns what an agent and all below it have spent. */
+/** Returns the usage of an agent and its descendants. */
 function spentBelow(row: AgentRow): Spent {
   return {
     totalTokens: row[AT.treeTokens],
@@ -125,7 +126,7 @@ function spentBelow(row: AgentRow): Spent {
   };
 }
 
-/** What went wrong in it, while it may have completed: neither makes it red. */
+/** Shows problems that an agent survived. They do not colour its row. */
 function Marks({ row }: { readonly row: AgentRow }) {
   const [refusals, toolErrors] = [row[AT.refusals], row[AT.toolErrors]];
   if (refusals === 0 && toolErrors === 0) return null;
@@ -149,7 +150,7 @@ function Marks({ row }: { readonly row: AgentRow }) {
   );
 }
 
-/** Returns how many members of a group ended with each code. */
+/** Counts the members of a group by their end code. */
 function countCodes({ members }: GroupLine, { state }: RunView): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const index of members) {
@@ -159,12 +160,12 @@ function countCodes({ members }: GroupLine, { state }: RunView): ReadonlyMap<str
   return counts;
 }
 
-/** True if the line of a group has several codes, which need more room than the tree has. */
+/** True if the line of a group has several codes, which need more width than the tree has. */
 export function hasSeveralCodes(line: TreeLine, view: RunView): boolean {
   return line.kind === "group" && countCodes(line, view).size > 1;
 }
 
-/** Returns why the members of a group ended, such as `model_error ×20`, the most frequent first. */
+/** Returns the end codes of a group, such as `model_error ×20`, the most frequent first. */
 function codesOf(line: GroupLine, view: RunView): string {
   const counts = countCodes(line, view);
   return [...counts]

@@ -1,5 +1,5 @@
-// The tree of a run with its timeline, in one list of rows of which only those in sight are there. Keys move a cursor; the list is focused, and says
-// where the cursor is.
+// The tree of a run with its timeline, as a virtual list: only visible rows are rendered. The list
+// has the focus, and its active descendant is the row of the cursor.
 
 import { useComputed } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
@@ -93,7 +93,7 @@ function Rows({ view }: { readonly view: RunView }) {
   const { from, to } = view.range.value;
   const cursorAt = view.cursorAt;
   const shown = Array.from({ length: Math.max(0, to - from) }, (_none, place) => from + place);
-  // The row of the cursor is there wherever the list is scrolled to: it is what the list says that it is at.
+  // The row of the cursor is always rendered, because it is the active descendant of the list.
   if (lines[cursorAt] !== undefined && !shown.includes(cursorAt)) shown.push(cursorAt);
   return (
     <div class="rows" role="rowgroup" style={{ height: `${lines.length * ROW_PX}px` }}>
@@ -105,7 +105,10 @@ function Rows({ view }: { readonly view: RunView }) {
   );
 }
 
-/** Keeps what the view knows of the list. Returns how to end it. */
+/**
+ * Synchronises the view with the scroll position and size of the list. Returns the function that
+ * stops it.
+ */
 function watched(scroller: HTMLElement, view: RunView): () => void {
   const measure = (): void => {
     view.heightPx.value = Math.max(0, scroller.clientHeight - HEAD_PX);
@@ -123,7 +126,7 @@ function watched(scroller: HTMLElement, view: RunView): () => void {
   };
   view.showRow = (at) => {
     show(at);
-    // Lines that have just been opened are only there in the next frame.
+    // Lines that have just been opened exist only in the next frame.
     requestAnimationFrame(() => show(at));
   };
   return () => {

@@ -40,7 +40,7 @@ export function RunLine({ run, isCursor }: { readonly run: RunRow; readonly isCu
   );
 }
 
-/** The time of the run, as its header has it. Nothing if the run has ended and was not read yet. */
+/** Shows the time of the run, as its header does. Empty for an ended run that was not read yet. */
 function RunTime({ run }: { readonly run: RunRow }) {
   const { status, createdAtMs } = run;
   const known = timeIn(run);
@@ -50,7 +50,7 @@ function RunTime({ run }: { readonly run: RunRow }) {
   return <span title={atRest}>{formatDuration(time.durationMs)}</span>;
 }
 
-/** Returns the reason whole, for a line that has no room for it. */
+/** Returns the full reason, for a line that cuts it off. */
 function reasonText({ reason, status }: RunRow): string | undefined {
   if (reason === undefined || reason.code === status) return undefined;
   return lineOf(`${reason.code}: ${reason.message}`, 500);

@@ -74,15 +74,18 @@ export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
   );
 }
 
-/** What has moved meanwhile would be there twice. */
+/** Removes duplicates: a run that moved between two pages appears twice. */
 function unique(runs: readonly RunRow[]): readonly RunRow[] {
   return [...new Map(runs.toReversed().map((run) => [run.runId, run])).values()].toReversed();
 }
 
-/** The run at which the cursor is: its link has the focus, and gets it back. */
+/**
+ * Manages the cursor of the list. The link of its run has the focus, and gets it back after
+ * changes.
+ */
 function useRunCursor(list: RefObject<HTMLDivElement | null>) {
   const [cursor, setOwnCursor] = useState(lastVisited);
-  // A list that is loaded anew, for another search, begins at the same run.
+  // A list that is reloaded, for another search, keeps the same run.
   const setCursor = (runId: string): void => {
     setOwnCursor(runId);
     noteVisit(runId);
@@ -91,7 +94,7 @@ function useRunCursor(list: RefObject<HTMLDivElement | null>) {
     list.current?.querySelector<HTMLElement>(`[data-run="${CSS.escape(runId)}"] .run-link`);
   useLostFocus(".run-group", () => linkTo(cursor));
   useEffect(() => {
-    // The screen has just been opened: the heading has the focus, or nothing has it.
+    // The screen has just been opened: only the heading has the focus, or no element.
     if (document.activeElement?.matches("body, h1") === true) linkTo(cursor)?.focus();
   }, []);
   return { cursor, setCursor, linkTo };

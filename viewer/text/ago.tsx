@@ -1,7 +1,7 @@
 import { formatDuration } from "../../src/view/amounts.ts";
 import { tickMs } from "../data/page-clock.ts";
 
-/** How long ago it was, to the second; updates itself. */
+/** Shows the elapsed time, updated every second. */
 export function Since({ atMs }: { readonly atMs: number }) {
   return <time dateTime={isoOf(atMs)}>{roughly(tickMs.value - atMs)}</time>;
 }
@@ -13,7 +13,7 @@ export function Until({ atMs }: { readonly atMs: number }) {
   );
 }
 
-/** `14:03:21`, or with its day if that is another. */
+/** Returns `14:03:21`, with the date if it is another day. */
 export function momentText(atMs: number, relativeToMs: number): string {
   const at = new Date(atMs);
   const isSameDay = at.toDateString() === new Date(relativeToMs).toDateString();
@@ -23,7 +23,10 @@ export function momentText(atMs: number, relativeToMs: number): string {
     : `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${time}`;
 }
 
-/** `0s`, `4s`, `3m 10s`, `2h 05m`, `3d`: without parts of a second, which change too fast to read. */
+/**
+ * Formats a duration: `0s`, `4s`, `3m 10s`, `2h 05m`, `3d`. Without fractions of a second, which
+ * change too fast to read.
+ */
 export function roughly(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1_000));
   if (seconds < 60) return `${seconds}s`;

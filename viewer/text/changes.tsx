@@ -2,15 +2,21 @@ import { diffLines, type ChangeObject } from "diff";
 
 import { LongText } from "./shown-text.tsx";
 
-/** Longer texts, and those that take longer to compare, are shown one after the other. */
+/**
+ * Limits for a comparison. Longer texts, and texts that take longer to compare, are shown one after
+ * the other.
+ */
 const MOST_COMPARED = 500_000;
 const COMPARE_MS = 100;
-/** Texts with more changes are shown one after the other, too: each change is an element. */
+/**
+ * Maximum number of changes, because each change is an element. Texts with more are shown one after
+ * the other.
+ */
 const MOST_CHANGES = 2_000;
 
 type Change = Pick<ChangeObject<string>, "value" | "added" | "removed">;
 
-/** Texts line by line: what goes and what comes. */
+/** Shows two texts as a line-by-line comparison. */
 export function Changes({ from, to }: { readonly from: string; readonly to: string }) {
   return (
     <div class="changes said block">

@@ -1,6 +1,6 @@
-// Commands as people can paste them: how the command is called where the server runs, the server has written into the page.
+// Commands to copy. The server writes its command line into the page.
 
-/** `npx espalier view`, for what follows the name of the command. */
+/** Returns a command such as `npx espalier view`. `rest` follows the name of the program. */
 export function commandText(rest: string): string {
   const meta = document.querySelector<HTMLMetaElement>("meta[name=command]");
   return `${meta?.content ?? "espalier"} ${rest}`;

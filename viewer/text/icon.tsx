@@ -1,5 +1,5 @@
-// Signs for how something stands, drawn rather than written: which glyphs a font has, and whether in colour, is not ours to say. The word that
-// belongs to a sign stands beside it, or is its label.
+// Icons for statuses. They are drawn, because fonts differ in their glyphs and in their colours.
+// The word for an icon is beside it, or is its label.
 
 import type { RunRowStatus } from "../../src/view/viewer-data.ts";
 import type { Standing } from "../data/agent-row.ts";

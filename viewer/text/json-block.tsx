@@ -5,17 +5,17 @@ import { formatFullCount } from "../../src/view/amounts.ts";
 import { jsonParts } from "./json-text.ts";
 import { LongText } from "./shown-text.tsx";
 
-/** The number of parts that are shown at first, and by which a user extends it. */
+/** Number of parts that are shown at first, and number of parts per extension. */
 const PARTS_AT_FIRST = 200;
 const MORE_PARTS = 2_000;
 
 /**
- * Shows JSON, with a box around each text of several lines: no text can pass for a part of the JSON.
- * A box ends its line, so the line break after it is left out.
+ * Shows JSON, with a box around each multi-line text, so that no text can imitate JSON. A box ends
+ * its line, so the line break after it is left out.
  */
 export function JsonBlock({ value }: { readonly value: JsonValue }) {
   const [shown, setShown] = useState(PARTS_AT_FIRST);
-  // Questions are loaded again every two seconds, mostly with the same values.
+  // Questions are reloaded every two seconds, mostly with the same values.
   const text = JSON.stringify(value);
   const { parts, dropped } = useMemo(() => jsonParts(value, shown), [text, shown]);
   return (

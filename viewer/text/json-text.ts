@@ -2,12 +2,13 @@ import { isJson, type JsonValue } from "../../src/kernel/json.ts";
 
 const LINE = 72;
 
-/** Deeper values stand on one line: each level of indentation makes every line below it longer. */
+/**
+ * Maximum depth of indentation. Deeper values are written on one line, because each level makes
+ * every line below it longer.
+ */
 const MOST_LEVELS = 50;
 
-/**
- * Returns a value as JSON on indented lines. Takes time in proportion to the length of the result.
- */
+/** Returns a value as indented JSON. Linear in the length of the result. */
 export function indentJson(value: JsonValue, indent = ""): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const isTop = indent === "";
@@ -22,8 +23,8 @@ export function indentJson(value: JsonValue, indent = ""): string {
 }
 
 /**
- * Returns a value as JSON on indented lines, with each text of several lines as a part of its own.
- * Has at most `most` parts. `dropped` counts the characters that follow them.
+ * Returns a value as indented JSON in parts. Each multi-line text is a separate part. Has at most
+ * `most` parts. `dropped` counts the characters that follow.
  */
 export function jsonParts(value: JsonValue, most: number) {
   const parts: { text: string; isText: boolean }[] = [];
@@ -64,7 +65,7 @@ function addParts(
 
 const LINE_BREAK = /\r?\n/;
 
-/** True if a text of several lines is in the value. */
+/** Returns true if the value contains a multi-line text. */
 function hasLines(value: JsonValue, levels = MOST_LEVELS): boolean {
   if (typeof value === "string") return LINE_BREAK.test(value);
   if (levels === 0 || typeof value !== "object" || value === null) return false;
@@ -86,7 +87,7 @@ function lengthUpTo(most: number, value: JsonValue): number {
   return Math.min(most, length);
 }
 
-/** On one line, with the spaces that a person would write. */
+/** Returns a value on one line, with spaces as a person would write. */
 function spaced(value: JsonValue): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const members = membersOf(value).map(([name, member]) => name + spaced(member));
@@ -94,7 +95,7 @@ function spaced(value: JsonValue): string {
   return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
 }
 
-/** What is in an object or a list, with what stands before each. */
+/** Returns the members of an object or a list, each with its prefix. */
 function membersOf(
   value: JsonValue & object,
 ): readonly (readonly [name: string, member: JsonValue])[] {
@@ -105,10 +106,10 @@ function membersOf(
   ]);
 }
 
-/** Longer text is shown as it is: a person reads only its beginning. */
+/** Longer text is not indented, because a person reads only its beginning. */
 const MOST_INDENTED = 1_000_000;
 
-/** Returns the text indented if it is JSON of more than one value, else the text. */
+/** Returns the text indented if it is JSON with more than one value, else unchanged. */
 export function indentIfJson(text: string): string {
   if (text.length > MOST_INDENTED || !/^\s*[[{]/.test(text)) return text;
   const read = readJson(text);
@@ -116,12 +117,12 @@ export function indentIfJson(text: string): string {
   try {
     return indentJson(read.value);
   } catch {
-    // It is nested deeper than the stack allows.
+    // The value is nested deeper than the stack allows.
     return text;
   }
 }
 
-/** The value of a text, or why it has none. */
+/** Parses JSON. Returns the value or the problem. */
 export function readJson(text: string): { readonly value: JsonValue } | { readonly fault: string } {
   try {
     const value: unknown = JSON.parse(text);

@@ -1,5 +1,5 @@
-// Text that others wrote, shown as the text that it is: no markup, no links, and what cannot be seen, or turns the order of what can, by its
-// number. All that a model, a tool or a user wrote goes through here.
+// Shows foreign text literally: without markup or links. Invisible characters and direction marks
+// are shown by their code points. All text from models, tools and users passes through this file.
 
 import { useState } from "preact/hooks";
 
@@ -7,7 +7,8 @@ import { formatFullCount } from "../../src/view/amounts.ts";
 import { indentIfJson } from "./json-text.ts";
 
 /**
- * What is not seen or sets the direction, and line breaks that are none in a text: all but tabs, line breaks, and what belongs to an emoji.
+ * Invisible characters, direction marks and unusual line breaks: all except tabs, line breaks and
+ * parts of emoji.
  */
 const UNSEEN =
   /(?![\t\n]|\r\n|(?<=\p{Emoji})\ufe0f|(?<=\p{Emoji}\ufe0f?)\u200d(?=\p{Emoji}))[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
@@ -17,7 +18,7 @@ interface TextPiece {
   readonly isUnseen: boolean;
 }
 
-/** The text in pieces: as it is, and signs that are shown by their number. */
+/** Splits a text into visible parts and characters that are shown by their code points. */
 export function piecesOf(text: string): readonly TextPiece[] {
   const pieces: TextPiece[] = [];
   let from = 0;
@@ -30,7 +31,7 @@ export function piecesOf(text: string): readonly TextPiece[] {
   return pieces;
 }
 
-/** The same as one text, for titles and what is read aloud; a line break is a sign, too. */
+/** Returns the same as one text, for titles and screen readers. Line breaks are shown as a sign. */
 export function lineOf(text: string, most = 400): string {
   const line = piecesOf(text.slice(0, most).replaceAll(/\r?\n/g, " ⏎ "))
     .map((piece) => piece.text)
@@ -42,7 +43,7 @@ function nameCodePoint(sign: string): string {
   return `U+${(sign.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
-/** On one line, cut off by its box; `most`: so many characters are enough for it. */
+/** Shows text on one line, cut off by its box. `most` is the maximum number of characters. */
 export function Line({ text, most = 400 }: { readonly text: string; readonly most?: number }) {
   const cut = text.length > most ? `${text.slice(0, most)}…` : text;
   return <span class="said">{marked(cut.replaceAll(/\r?\n/g, " ⏎ "))}</span>;
@@ -56,17 +57,20 @@ export function Code({ text }: { readonly text: string }) {
   );
 }
 
-/** So much of a long text is shown at first, and so much more each time. */
+/** Number of characters of a long text that are shown at first, and per extension. */
 const SHOWN_AT_FIRST = 6_000;
 const SHOWN_MORE = 200_000;
 
 interface BlockProps {
   readonly text: string;
-  /** Words to be read, rather than code and data. */
+  /** True for prose, false for code and data. */
   readonly isProse?: boolean;
 }
 
-/** As it was written, with its lines; the beginning of a long one, and how much is not shown. */
+/**
+ * Shows text with its lines. Of a long text, shows the beginning and the number of hidden
+ * characters.
+ */
 export function Block({ text, isProse = false }: BlockProps) {
   return (
     <div class={isProse ? "said block prose" : "said block"}>
@@ -75,7 +79,7 @@ export function Block({ text, isProse = false }: BlockProps) {
   );
 }
 
-/** The text of a message: words as words, and JSON as data. */
+/** Shows the text of a message: prose, or indented JSON. */
 export function Words({ text }: { readonly text: string }) {
   const shown = indentIfJson(text);
   return <Block text={shown} isProse={shown === text} />;
@@ -97,11 +101,14 @@ export function LongText({ text }: { readonly text: string }) {
   );
 }
 
-/** More signs that are not seen are not marked one by one, since each mark is an element. */
+/**
+ * Maximum number of marks, because each is an element. Further characters are not marked
+ * separately.
+ */
 const MOST_MARKS = 5_000;
 
 function marked(text: string) {
-  // Most texts have nothing of the kind.
+  // Most texts contain no such character.
   if (text.search(UNSEEN) === -1) return text;
   const pieces = piecesOf(text);
   if (pieces.length > MOST_MARKS) return pieces.map((piece) => piece.text).join("");
