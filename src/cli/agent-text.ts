@@ -1,4 +1,4 @@
-// An agent as text, with its steps, and one step with its content. Pure.
+// Formats an agent with its steps, and one step with its content. Pure.
 
 import type { Message } from "espalier";
 import type {
@@ -28,7 +28,7 @@ import {
 } from "../view/amounts.ts";
 import { truncateWithCount, joinSections, type OutputStyle } from "./run-text.ts";
 
-/** The report of an agent. `fold`: of its run. */
+/** Returns the report of an agent. `fold` is the fold of its run. */
 export function formatAgentReport(detail: AgentDetail, fold: RunFold, style: OutputStyle): string {
   const { task, refusals } = detail;
   const refused = refusals.map(
@@ -73,7 +73,7 @@ function describeBudgetLeft({ depth, budget, remaining: left }: AgentDetail): re
     const rest = left?.[axis];
     return [`${label} ${rest === undefined ? "" : `${text(rest)} of `}${text(limit)}`];
   });
-  // The amounts of a subagent are also bounded by the amounts of its parent.
+  // A subagent cannot spend more than its parent has left.
   const base = depth > 0 ? "left (at most what its parent has left)" : "left";
   return limited.length === 0 ? [] : [`${base}: ${limited.join(" · ")}`];
 }
@@ -104,7 +104,7 @@ function describeSteps(
   return formatTable(COLUMNS, rows, width, createPainter(hasColor));
 }
 
-/** A line for the step, with its first call, and one for each further call. */
+/** Returns a line for the step with its first call, and one for each further call. */
 function describeStepLines(step: StepFold, fold: RunFold, isNumbered: boolean): readonly Line[] {
   const { execution, number, startedAtMs, endedAtMs, usage, error } = step;
   const calls = step.calls.flatMap((call) => [
@@ -136,7 +136,7 @@ export function describeFailedAttempts(attempts: readonly AttemptFold[] = []): r
   });
 }
 
-/** Returns what followed a failed attempt. */
+/** Returns the reaction to a failed attempt. */
 function describeAttemptSequel({ delayMs, nextModel }: AttemptFold): string {
   if (nextModel !== undefined) return `then ${nextModel}`;
   return delayMs === undefined ? "gave up" : `waited ${formatDuration(delayMs)}`;
@@ -167,27 +167,27 @@ function formatCallReport(
   ].join(" ");
 }
 
-/** A step that is over, or the one that is open. */
+/** A completed or open step. */
 export type KeptStep = RecordedExecution["steps"][number] | NonNullable<RecordedExecution["open"]>;
 
-/** Attempts that failed and were followed by others. */
+/** Failed attempts after which the step continued. */
 export interface StepAttempts {
   readonly model: readonly AttemptFold[] | undefined;
   readonly byCall: ReadonlyMap<string, readonly AttemptFold[]>;
 }
 
-/** What is said of a step. */
+/** Parts of the text about a step. */
 interface ShownStepParts {
   readonly agentPath: string;
   readonly execution: number;
-  /** Steps of the execution, the open one too. */
+  /** Number of steps in the execution, including an open one. */
   readonly of: number;
   readonly step: KeptStep;
-  /** Failed attempts of its model calls, and of its calls by their ids. */
+  /** Failed attempts of its model call, and of its tool calls by their ids. */
   readonly attempts: StepAttempts;
-  /** Undefined: it was not asked for. */
+  /** `undefined` if the request is not shown. */
   readonly request: Awaited<ReturnType<RunRecord["request"]>> | undefined;
-  /** Paths of ancestors, by their ids. */
+  /** Returns the path of an ancestor by its id. */
   readonly pathOf: (agentId: string) => string;
 }
 

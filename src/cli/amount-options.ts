@@ -1,11 +1,11 @@
-// `--budget cost=1,steps=50,time=10m`: amounts as people write them.
+// Parses amounts in options, such as `--budget cost=1,steps=50,time=10m`.
 
 import type { Budget } from "espalier";
 
 import { UsageError } from "./exit-codes.ts";
 import { formatQuantity } from "../view/amounts.ts";
 
-/** What holds for a run unless something else is said. The cost only where prices are known. */
+/** Default budget of a run. Its cost applies only if prices are known. */
 export const DEFAULT_BUDGET: Budget = { costUsd: 1, steps: 120, timeMs: 600_000 };
 
 interface AmountName {
@@ -37,17 +37,20 @@ const NAMES: Readonly<Record<string, AmountName>> = {
   time: { axis: "timeMs", read: parseMilliseconds, form: "a time, for example 90s, 10m or 2h" },
 };
 
-/** The budget of a run: the default one with what was said in its place. `none` takes a limit away. Throws UsageError. */
+/**
+ * Returns the budget of a run: the default budget, overridden by the option. `none` removes a
+ * limit. Throws UsageError.
+ */
 export function parseBudgetOption(said: string | undefined): Budget {
   return said === undefined ? DEFAULT_BUDGET : parseAmounts("--budget", said, DEFAULT_BUDGET);
 }
 
-/** What `--grant` adds to limits. Throws UsageError. */
+/** Returns the amounts of `--grant`. Throws UsageError. */
 export function parseGrantOption(said: string): Budget {
   return parseAmounts("--grant", said);
 }
 
-/** By the reason of a run that a limit stopped, what it may be granted. */
+/** Suggested grants by stop reason. */
 const GRANTS: Readonly<Record<string, string>> = {
   step_limit: "steps=20",
   token_limit: "tokens=50000",
@@ -56,7 +59,10 @@ const GRANTS: Readonly<Record<string, string>> = {
   tool_call_limit: "tool-calls=20",
 };
 
-/** What to type to continue a run that a limit stopped; undefined: it ended for another reason. */
+/**
+ * Returns the command that continues a run which a limit stopped. `undefined` if it ended for
+ * another reason.
+ */
 export function suggestGrantCommand(
   reasonCode: string,
   runId: string,
@@ -66,7 +72,7 @@ export function suggestGrantCommand(
   return grant === undefined ? undefined : `${command} resume ${runId} --grant ${grant}`;
 }
 
-/** What an option says, in the place of what `usual` has. Throws UsageError. */
+/** Returns the amounts of an option, in addition to those of `usual`. Throws UsageError. */
 function parseAmounts(option: string, said: string, usual: Budget = {}): Budget {
   const limits = new Map<string, number>(Object.entries(usual));
   for (const part of said.split(",")) {
@@ -90,7 +96,7 @@ function parseAmounts(option: string, said: string, usual: Budget = {}): Budget 
   return Object.fromEntries(limits);
 }
 
-/** A budget in words. */
+/** Returns a budget in words. */
 export function describeBudget(budget: Budget): string {
   const parts = [
     budget.costUsd === undefined ? undefined : `$${budget.costUsd.toFixed(2)}`,

@@ -1,5 +1,5 @@
-// Asks the person at the terminal what a run asks: one question at a time, whole, and never answered by one key. What a call was edited to is
-// shown again before it goes.
+// Asks the person at the terminal the questions of a run: one at a time, in full, and never
+// answered by a single key. An edited call is shown again before it is approved.
 
 import * as prompts from "@clack/prompts";
 import {
@@ -18,16 +18,16 @@ import { formatShortLine } from "../terminal/terminal-text.ts";
 import { formatJsonLine, parseJsonOrText, formatJson, parseJsonObject } from "./json-text.ts";
 import { printNotice, type Shell } from "./shell.ts";
 
-/** What stands around a prompt. */
+/** Environment of a prompt. */
 export interface PromptPlace {
   readonly shell: Shell;
-  /** Clears the terminal for a prompt, and gives what puts things back. */
+  /** Clears the terminal for a prompt. The returned function restores it. */
   readonly makeRoom: () => () => void;
-  /** Ctrl-C, which a prompt gets in place of the process. */
+  /** Handles Ctrl-C, which a prompt receives in place of the process. */
   readonly interrupt: () => void;
 }
 
-/** An approver that asks at the terminal. A question that is left open pauses the run. */
+/** Returns an approver that asks at the terminal. A question that is left open pauses the run. */
 export function createTerminalApprover(place: PromptPlace): Approver {
   let last: Promise<unknown> = Promise.resolve();
   return (question, { signal }) => {
@@ -50,7 +50,7 @@ interface Choice<Value extends string> {
   readonly label: string;
 }
 
-// The first of each is what Enter alone does.
+// Enter alone selects the first choice.
 const APPROVALS: readonly Choice<"leave" | "approve" | "deny" | "edit">[] = [
   { value: "leave", label: "Leave it open and pause the run" },
   { value: "approve", label: "Approve" },
@@ -67,11 +67,11 @@ const RESULTS: readonly Choice<"leave" | "result" | "failure">[] = [
   { value: "failure", label: "Report a failure" },
 ];
 
-/** Longer texts are not given to a prompt, which lays out each character with every key. */
+/** Maximum length of a text in a prompt, which lays out each character at every key press. */
 const LONGEST_IN_PROMPT = 10_000;
 const LONGEST_NAME = 100;
 
-/** One question at the terminal. Owns nothing but where it is asked. */
+/** Asks one question at the terminal. */
 class Asking {
   readonly #place: PromptPlace;
   readonly #question: Question;
@@ -83,7 +83,7 @@ class Asking {
     this.#signal = signal;
   }
 
-  /** Undefined: it is left open, or needs no answer any more. */
+  /** Returns the answer. `undefined` if the question is left open or was withdrawn. */
   async answer(): Promise<Answer | undefined> {
     const { agentPath, toolName, reason, kind } = this.#question;
     this.#show(`${agentPath} asks: ${toolName}`, this.#question.arguments);

@@ -1,4 +1,4 @@
-// One use of a command: its arguments and options, and the options that several commands share.
+// The call of a command: its arguments and options, and the options that several commands share.
 
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -8,25 +8,25 @@ import type { Command } from "commander";
 import type { Shell } from "./shell.ts";
 import { UsageError } from "./exit-codes.ts";
 
-/** One use of a command: what stands in its place in the tree, as it was given. */
+/** Call of a command, with its arguments and options. */
 export interface CommandCall {
   readonly shell: Shell;
-  /** Its arguments, in order. */
+  /** Arguments in order. */
   readonly args: readonly string[];
-  /** All that can be called. */
+  /** The tree of all commands. */
   readonly tree: Command;
-  /** What an option was given, by its name in camel case; undefined: it was not. */
+  /** Returns the value of an option by its name in camel case. `undefined` if it was not given. */
   readonly text: (option: string) => string | undefined;
-  /** Whether an option without a value was given. */
+  /** Returns true if an option without a value was given. */
   readonly has: (option: string) => boolean;
-  /** Whether `--no-…` was given. */
+  /** Returns true if `--no-…` was given. */
   readonly isOff: (option: string) => boolean;
 }
 
-/** Executes the command, and gives the exit code. An error that it throws is printed. */
+/** Executes the command, and returns the exit code. Its errors are printed. */
 export type CommandBody = (call: CommandCall) => Promise<number>;
 
-/** The use of a command that was parsed. */
+/** Returns the call of a parsed command. */
 export function createCommandCall(command: Command, tree: Command, shell: Shell): CommandCall {
   const options: Readonly<Record<string, unknown>> = command.opts();
   return {
@@ -55,7 +55,10 @@ export function readPortOption({ text }: CommandCall): number | undefined {
   );
 }
 
-/** A folder that was named, absolute; the working folder if none was. Throws UsageError if it is none, or cannot be read. */
+/**
+ * Returns the absolute path of a named folder, or of the working folder. Throws UsageError if it is
+ * not a readable folder.
+ */
 export function resolveReadableFolder({ cwd }: Shell, named: string | undefined): string {
   const folder = resolve(cwd, named ?? ".");
   const name = JSON.stringify(named ?? ".");

@@ -1,5 +1,6 @@
-// All that can be called, on one page: commands, arguments, options, and the file that does each. Nothing of the library is imported here,
-// and a file of a command only when the command is used: help and completion are made of this alone.
+// Declares all commands with their arguments, options and files. It imports no library code, and
+// loads the file of a command only when the command is called: help and completion need nothing
+// else.
 
 import { Command } from "commander";
 
@@ -149,7 +150,7 @@ function addViews(add: Add): void {
     .option("--url", "print the address of the running viewer, with its token; --port: its port");
 }
 
-/** Commands that look at runs, and change nothing. */
+/** Declares commands that read runs and change nothing. */
 function addReading(add: Add): void {
   add("runs", async () => (await import("./commands/runs-command.ts")).body)
     .description("List runs: those that need you, active ones, ended ones.")

@@ -1,18 +1,19 @@
-// Completion for shells: static scripts, made from the tree of commands. What only the store knows is asked of the command itself. Pure.
+// Completion scripts for shells, generated from the tree of commands. They call the command itself
+// for ids of the store. Pure.
 
 import type { Command } from "commander";
 
 export const SHELL_NAMES = ["bash", "zsh", "fish"] as const;
 export type ShellName = (typeof SHELL_NAMES)[number];
 
-/** What the store is asked for: `espalier __complete run`. */
+/** Arguments of `espalier __complete`. */
 export const ASKED_WORDS = ["run", "question"] as const;
 export type AskedWords = (typeof ASKED_WORDS)[number];
 
-/** A command as completion sees it. */
+/** Facts of a command that completion needs. */
 type Completed = ReturnType<typeof collectCompletions>;
 
-/** The script for a shell. */
+/** Returns the script for a shell. */
 export function buildCompletionScript(shell: ShellName, tree: Command): string {
   const commands = tree.commands
     .filter((command) => command.name() !== COMPLETE)
@@ -27,7 +28,7 @@ export function buildCompletionScript(shell: ShellName, tree: Command): string {
   }
 }
 
-/** The hidden command that completion asks. */
+/** Hidden command that the scripts call. */
 export const COMPLETE = "__complete";
 
 function collectCompletions(command: Command) {

@@ -1,4 +1,5 @@
-// The story of a survey at a terminal: its turning points above the live tree, and its question.
+// The presentation of a survey at a terminal: its main events above the live tree, and its
+// question.
 
 import { on } from "node:events";
 

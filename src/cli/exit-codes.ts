@@ -2,7 +2,7 @@
 
 import type { SettledStatus } from "espalier";
 
-/** For each way in which a run settles. */
+/** Exit code for each status of a settled run. */
 export const EXIT_CODES: Readonly<Record<SettledStatus, number>> = {
   completed: 0,
   failed: 1,
@@ -11,16 +11,16 @@ export const EXIT_CODES: Readonly<Record<SettledStatus, number>> = {
   cancelled: 130,
 };
 
-/** An error that no policy or user chose. */
+/** Unexpected error. */
 export const BROKEN = 1;
-/** Wrong use, configuration or role file. */
+/** Usage error, or an invalid configuration or role file. */
 export const MISUSED = 2;
-/** The store could not be used. */
+/** Unusable store. */
 const STORE_FAILED = 6;
 /** Ended by the signal. */
 export const TERMINATED = { SIGHUP: 129, SIGTERM: 143 } as const;
 
-/** Those of a store that is wrong in itself; what is said of one run is wrong use. */
+/** Error codes of a broken store. Errors about one run are usage errors. */
 const STORE_CODES: ReadonlySet<string> = new Set([
   "store_failed",
   "unsupported_version",
@@ -33,7 +33,7 @@ const STORE_CODES: ReadonlySet<string> = new Set([
   "invalid_session",
 ]);
 
-/** What is wrong with what was asked for, or with the files that say how. */
+/** Error codes of invalid requests, and of invalid files that they name. */
 const MISUSE_CODES: ReadonlySet<string> = new Set([
   "usage",
   "invalid_option",
@@ -60,20 +60,23 @@ const MISUSE_CODES: ReadonlySet<string> = new Set([
   "mcp_response_too_large",
 ]);
 
-/** The exit code for an error with this code. */
+/** Returns the exit code for an error code. */
 export function chooseExitCode(code: string | undefined): number {
   if (code === undefined) return BROKEN;
   if (STORE_CODES.has(code)) return STORE_FAILED;
   return MISUSE_CODES.has(code) ? MISUSED : BROKEN;
 }
 
-/** What was asked for makes no sense, or cannot be done here: the message says what was expected, what came and what to do. */
+/**
+ * Error of an invalid or impossible request. The message has the expected and the actual value, and
+ * a remedy.
+ */
 export class UsageError extends Error {
   override readonly name = "UsageError";
   readonly code = "usage";
 }
 
-/** Returns the words of anything that was thrown. */
+/** Returns the message of any thrown value. */
 export function describeCause(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause);
 }

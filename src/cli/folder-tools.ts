@@ -1,12 +1,12 @@
-// The built-in tools, which only read one folder: list, read, search. Every path that a model writes is
-// resolved before anything is opened, and refused if it leads outside or to a hidden name. A read is
-// verified, since another process may swap folders for links meanwhile:
+// The built-in tools, which only read one folder: list, read, search. Every path from a model is
+// resolved before anything is opened, and refused if it leads outside or to a hidden name. Each
+// read is verified, because another process may replace folders with links in the meantime:
 //
-// 1. On Linux an open handle tells where it leads, and `/proc/self/fd` has a path to it that no swap
-//    changes. Everything is read through that path.
-// 2. Elsewhere a swap shows in the folders on the way: one is another folder, or its time of change
-//    differs. A result counts only if all of them are as they were before. A file system may give two
-//    changes the same time: a read waits until the next change must have another time than the last.
+// 1. On Linux an open handle shows where it leads, and `/proc/self/fd` has a path to it that no
+//    replacement affects. Everything is read through that path.
+// 2. Elsewhere a replacement shows in the folders on the way: a folder has another identity or
+//    change time. A result counts only if all folders are unchanged. A file system may give two
+//    changes the same time, so a read waits until the next change would have a different time.
 
 import { constants, realpathSync, type Dirent, existsSync } from "node:fs";
 import { lstat, open, readdir, realpath, stat, type FileHandle, readlink } from "node:fs/promises";
@@ -27,7 +27,10 @@ const MAX_SEARCHED_FILES = 2_000;
 const MAX_SEARCHED_BYTES = 512 * 1_024;
 const MAX_LINE_LENGTH = 160;
 
-/** `folder_list`, `folder_read` and `folder_search` for the folder `rootFolder`, which must exist. */
+/**
+ * Returns `folder_list`, `folder_read` and `folder_search` for the folder `rootFolder`, which must
+ * exist.
+ */
 export function createFolderTools(rootFolder: string): readonly FunctionTool[] {
   const folder = new ConfinedFolder(rootFolder);
   return [createListTool(folder), createReadTool(folder), createSearchTool(folder)];
@@ -100,8 +103,8 @@ function createReadTool(folder: ConfinedFolder): FunctionTool {
 }
 
 /**
- * Returns the beginning of a text file below a line with its name and size. A binary file has that
- * line alone: an error would count against the agent that met it.
+ * Returns the beginning of a text file below a line with its name and size. For a binary file,
+ * returns only that line, because an error would count against the agent.
  */
 async function readText(folder: ConfinedFolder, path: string, maxBytes: number): Promise<string> {
   const place = await folder.place(path);
@@ -153,9 +156,8 @@ async function searchFiles(
 }
 
 /**
- * Yields the paths of all files of a folder, in their order, folder by folder. Links are not
- * followed, so it never runs in circles. Yields the path itself of a file, or of a folder that
- * cannot be listed.
+ * Yields the paths of all files of a folder in order, folder by folder. Links are not followed, so
+ * cycles are impossible. A file, or a folder that cannot be listed, yields its own path.
  */
 async function* walkFiles(
   folder: ConfinedFolder,
@@ -179,8 +181,8 @@ async function* walkFiles(
 }
 
 /**
- * Returns the matches in one file. `isComplete`: false if a part of the file was not searched. A file
- * that cannot be read is no reason to give up the others.
+ * Returns the matches in one file. `isComplete` is false if a part of the file was not searched. An
+ * unreadable file does not end the search.
  */
 async function searchFile(folder: ConfinedFolder, path: string, needle: string) {
   let excerpt: Excerpt;
@@ -199,7 +201,8 @@ async function searchFile(folder: ConfinedFolder, path: string, needle: string) 
 }
 
 /**
- * The bytes as text; undefined if they are none. A character that the end cuts in two is left out.
+ * Decodes bytes as text. `undefined` for binary data. A character that the end cuts in two is left
+ * out.
  */
 function decodeText(bytes: Uint8Array, isCut: boolean): string | undefined {
   if (bytes.includes(0)) return undefined;
@@ -210,20 +213,20 @@ function decodeText(bytes: Uint8Array, isCut: boolean): string | undefined {
   }
 }
 
-/** Something in the folder. */
+/** A file or folder within the root. */
 interface FolderPlace {
-  /** As a model writes it: relative to the folder, with `/`; `.` is the folder itself. */
+  /** Path as models write it: relative to the root, with `/`. `.` is the root itself. */
   readonly path: string;
-  /** Where it really is. */
+  /** Resolved path. */
   readonly realPath: string;
 }
 
 interface FolderListing {
   readonly folders: readonly string[];
   readonly files: readonly string[];
-  /** Symbolic links. They are named, never followed. */
+  /** Symbolic links. They are listed, but never followed. */
   readonly links: readonly string[];
-  /** Entries that are hidden. */
+  /** Number of hidden entries. */
   readonly hidden: number;
 }
 
@@ -238,28 +241,28 @@ interface Excerpt {
   readonly size: number;
 }
 
-/** One folder. What lies outside of it, or is hidden, is refused. */
+/** A folder. Access to hidden names and to outside paths is refused. */
 export class ConfinedFolder {
   readonly #root: string;
   readonly #hasHandles: boolean | undefined;
 
-  /** `hasHandles`: see `readVerified`. Throws if the folder cannot be found. */
+  /** `hasHandles` is the argument of `readVerified`. Throws if the folder does not exist. */
   constructor(rootFolder: string, hasHandles?: boolean) {
     this.#root = realpathSync(rootFolder);
     this.#hasHandles = hasHandles;
   }
 
-  /** Finds what a path names. Throws if it is not allowed, or not there. */
+  /** Resolves a path. Throws if it is not allowed, or does not exist. */
   place(path: string): Promise<FolderPlace> {
     return resolvePlace(this.#root, path);
   }
 
-  /** Returns what lies directly in a folder, sorted by name. Throws if it is no folder. */
+  /** Returns the entries of a folder, sorted by name. Throws if the place is not a folder. */
   list(place: FolderPlace): Promise<FolderListing> {
     return this.#read(place, "listed", readListing);
   }
 
-  /** Returns the sizes of files in a folder: a folder may have too many to measure all. */
+  /** Returns the sizes of some files in a folder, which may have too many to measure all. */
   sizes(place: FolderPlace, names: readonly string[]): Promise<readonly SizedFile[]> {
     return this.#read(place, "listed", async (folder) => {
       const sizes = await Promise.all(names.map((name) => measureFile(folder, name)));
@@ -267,12 +270,12 @@ export class ConfinedFolder {
     });
   }
 
-  /** Returns the beginning of a file. Throws if it is no regular file. */
+  /** Returns the beginning of a file. Throws if the place is not a regular file. */
   read(place: FolderPlace, maxBytes: number): Promise<Excerpt> {
     return this.#read(place, "read", (path) => readExcerpt(path, maxBytes));
   }
 
-  /** Gives `read` a path to a place. See `readVerified`. */
+  /** Calls `read` with a verified path to a place. */
   async #read<Result>(
     { path, realPath }: FolderPlace,
     verb: "listed" | "read",
@@ -322,7 +325,7 @@ function checkVisible(segments: readonly string[], path: string): void {
   );
 }
 
-/** The case of names may not count. */
+/** Returns true for a hidden name. Ignores case, as some file systems do. */
 function isHidden(name: string): boolean {
   return name.startsWith(".") || name.toLowerCase() === OFF_LIMITS;
 }
@@ -363,7 +366,7 @@ async function readListing(folder: string): Promise<FolderListing> {
   };
 }
 
-/** Empty for a file that was there a moment ago. */
+/** Returns an empty list for a file that has just disappeared. */
 async function measureFile(folder: string, name: string): Promise<readonly SizedFile[]> {
   try {
     return [{ name, bytes: (await lstat(join(folder, name))).size }];
@@ -391,7 +394,7 @@ async function readExcerpt(path: string, maxBytes: number): Promise<Excerpt> {
   const kind = await stat(path);
   if (kind.isDirectory()) throw new WrongKind("is a folder, not a file. List it.");
   if (!kind.isFile()) throw new WrongKind(`is not a regular file. ${NOT_ALLOWED}`);
-  // Without waiting: elsewhere than on Linux a pipe may have been put there a moment ago.
+  // Without blocking: except on Linux, the file may just have been replaced by a pipe.
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const { size } = await file.stat();
@@ -416,24 +419,24 @@ function quotePath(path: string): string {
   return JSON.stringify(path);
 }
 
-/** Something below a root, by its real path, and which real paths may be read. */
+/** A place below a root by its resolved path, and the check of resolved paths. */
 interface VerifiedPlace {
   readonly root: string;
   readonly realPath: string;
   readonly isAllowed: (realPath: string) => boolean;
 }
 
-/** Another file or folder stands where the place was. */
+/** Another file or folder is now at the place. */
 class MovedError extends Error {}
 
-/** Opens nothing yet: neither a pipe nor a device notices. Node has no name for it. */
+/** Opens only a handle, without effects on a pipe or device. Node has no constant for it. */
 const O_PATH = 0o10000000;
 const HANDLES = "/proc/self/fd";
 const HAS_HANDLES = process.platform === "linux" && existsSync(HANDLES);
 const MOST_ATTEMPTS = 5;
 
 /**
- * Returns what `read` returns of a place. `read` gets a path to it and may be called again.
+ * Returns the result of `read` for a place. `read` gets a path to it, and may be called again.
  *
  * @throws MovedError if the place leads elsewhere by now, or changes with each attempt.
  */
@@ -471,12 +474,12 @@ async function readByHandle<Result>(
 
 const NS_PER_MS = 1_000_000n;
 const NS_PER_SECOND = 1_000_000_000n;
-/** Times of change are as fine as the timer tick of the system: at most 16 ms. */
+/** Resolution of change times: the timer tick of the system, at most 16 ms. */
 const TICK_MS = 20;
-/** Some file systems keep whole seconds, or every other one. */
+/** Resolution on file systems that store whole seconds, or every second one. */
 const WHOLE_SECONDS_MS = 2_100;
 
-/** Waits until a change would have another time than this last one. */
+/** Waits until a change would have a different time than this one. */
 async function sleepUntilSettled(changedNs: bigint): Promise<void> {
   const granularityMs = changedNs % NS_PER_SECOND === 0n ? WHOLE_SECONDS_MS : TICK_MS;
   const ageMs = getTimeMs() - Number(changedNs / NS_PER_MS);
@@ -489,14 +492,15 @@ async function sleepUntilSettled(changedNs: bigint): Promise<void> {
  * change, and the identity of the place itself. `identity` is the same if nothing on the way has
  * changed; `changedNs` is the time of the last change of a folder.
  *
- * @throws MovedError if one of them is a link.
+ * @throws MovedError if a folder on the way is a link.
  */
 async function readPathIdentity({ root, realPath }: VerifiedPlace) {
   const names = relative(root, realPath).split(sep).filter(Boolean);
   const seen: string[] = [];
   let changedNs = 0n;
   let path = root;
-  // From the root on: a swap after one was seen changes the folder that was seen before it.
+  // From the root down: replacing a folder after its check changes its parent, which was checked
+  // before.
   for (const name of [undefined, ...names]) {
     if (name !== undefined) path = join(path, name);
     const stats = await lstat(path, { bigint: true });
@@ -504,7 +508,7 @@ async function readPathIdentity({ root, realPath }: VerifiedPlace) {
     if (stats.isSymbolicLink()) throw new MovedError("A link leads elsewhere.");
     seen.push(stats.isDirectory() ? `${dev} ${ino} ${mtimeNs} ${ctimeNs}` : `${dev} ${ino}`);
     if (!stats.isDirectory()) continue;
-    // FAT has no time of change but that of its entries.
+    // FAT has no change time, only the modification time of the entries.
     const ownNs = ctimeNs > 0n ? ctimeNs : mtimeNs;
     if (ownNs > changedNs) changedNs = ownNs;
   }

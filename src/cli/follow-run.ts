@@ -1,5 +1,5 @@
-// A run under the eyes of a person or a program: drawn on stderr while it works, ended or paused by signals, summarized once it rests; its result
-// alone goes to stdout.
+// Follows a run for a person or a program: draws it on stderr while it is active, ends or pauses it
+// on signals, and summarises it when it settles. Only its result goes to stdout.
 
 import type { EspalierEvent, EventSink, Run, RunResult } from "espalier";
 import type { DeliveryCounts } from "espalier/otel";
@@ -14,25 +14,31 @@ import { describeCauses, describeSettledRun } from "./run-text.ts";
 import { isWatched, printNotice, detectOwnCommand, printLine, type Shell } from "./shell.ts";
 import type { Viewing } from "./viewing.ts";
 
-/** How a run is followed. */
+/** Options for following a run. */
 export interface FollowOptions {
-  /** What stands on stdout: the text or the typed result of the run, one JSON object about it, or its events, one a line. */
+  /**
+   * Content of stdout: the text or the typed result of the run, one JSON object about it, or its
+   * events, one per line.
+   */
   readonly output: "result" | "json" | "events";
-  /** Nothing on stderr but what went wrong and what is asked. */
+  /** Whether stderr has only errors and questions. */
   readonly isQuiet: boolean;
-  /** Whether the run is kept: then it can be paused and resumed. */
+  /** Whether the run has a store, so that it can be paused and resumed. */
   readonly isKept: boolean;
-  /** The report of a run that rests, on stderr. Default: a line about its end, and no last picture is taken away. */
+  /**
+   * Returns the report of a settled run, for stderr. If it is absent, a line about the end is
+   * printed, and the last frame stays.
+   */
   readonly report?: (result: RunResult) => string;
 }
 
-/** What else shows a run. */
+/** Other displays of the run. */
 interface FollowedBy {
   readonly viewing?: Viewing | undefined;
   readonly tracing?: NodeTracing | undefined;
 }
 
-/** What is on the way from a run to its followers. Make it before the orchestrator, which gets `sinks`. */
+/** Connects a run with its outputs. Create it before the orchestrator, which needs `sinks`. */
 export class RunFollower {
   readonly sinks: readonly EventSink[];
   readonly view: TerminalView | undefined;
@@ -40,10 +46,10 @@ export class RunFollower {
   readonly #options: FollowOptions;
   #fold: RunFold | undefined;
   #run: Run | undefined;
-  /** Set by a signal that ends the command. */
+  /** Exit code of a signal that ends the command. */
   #exitCode: number | undefined;
   #isEnding = false;
-  /** Nothing reads stdout any more, or nothing can be written there. */
+  /** True if the reader of stdout has gone, or stdout cannot be written. */
   #isUnread = false;
   #onLeft: (() => void) | undefined;
 
@@ -58,8 +64,8 @@ export class RunFollower {
   }
 
   /**
-   * Follows a run until it rests, and gives the exit code. `viewing` shows it, and stays open for the user; `tracing` has delivered its
-   * spans by then. Rejects with what `result` rejects with.
+   * Follows a run until it settles, and returns the exit code. `viewing` shows the run, and stays
+   * open for the user. `tracing` is flushed before. Rejects with the errors of `result`.
    */
   async follow(run: Run, { viewing, tracing }: FollowedBy = {}): Promise<number> {
     await viewing?.show(run.runId);
@@ -74,7 +80,7 @@ export class RunFollower {
 
   async #untilRest(run: Run): Promise<number> {
     this.#run = run;
-    // To the end of the process: a user who presses Ctrl-C once the run rests does not wait for what comes after it.
+    // Until the process ends, so that Ctrl-C also works after the run has settled.
     this.#shell.onSignal("SIGINT", () => this.interrupt());
     this.#shell.onSignal("SIGTERM", () => this.#terminate(TERMINATED.SIGTERM));
     this.#shell.onSignal("SIGHUP", () => this.#terminate(TERMINATED.SIGHUP));
@@ -89,14 +95,14 @@ export class RunFollower {
     }
   }
 
-  /** Resolves at the next signal, which then ends nothing. */
+  /** Resolves at the next signal, which then has no other effect. */
   #untilLeft(): Promise<void> {
     return new Promise((resolve) => {
       this.#onLeft = resolve;
     });
   }
 
-  /** Ctrl-C: the first cancels the tree, the second ends at once. */
+  /** Handles Ctrl-C: the first cancels the run, the second exits immediately. */
   interrupt(): void {
     if (this.#onLeft !== undefined) {
       this.#onLeft();
@@ -114,7 +120,7 @@ export class RunFollower {
     this.#bringToRest(this.#run, "Received a termination signal");
   }
 
-  /** A run whose events nothing reads any more comes to rest, so that it can be resumed. */
+  /** Pauses a run whose events have no reader any more, so that it can be resumed. */
   #stopSaying(): void {
     this.#isUnread = true;
     if (this.#isEnding || this.#run === undefined) return;
@@ -164,7 +170,7 @@ export class RunFollower {
         printNotice(this.#shell, line);
       return;
     }
-    // Below the lines of a view that draws no tree.
+    // Separates the report from the lines of a plain view.
     if (this.view?.isLive !== true) printNotice(this.#shell, "");
     printNotice(this.#shell, report(result));
     for (const line of describeCauses(causes)) printNotice(this.#shell, line);
@@ -176,7 +182,7 @@ export function describeResult({ output, text }: Pick<RunResult, "output" | "tex
   return output === undefined ? formatFileText(text) : formatJson(output);
 }
 
-/** A result without its histories: what a program asks first. The rest is in the store. */
+/** Returns the main facts of a result, without histories, which are in the store. */
 function summarizeResult(result: RunResult): object {
   const { runId, traceId, status, reason, text, output, usage, errors, questions } = result;
   const { agents, refusalsByCode, durationMs } = result;
@@ -199,7 +205,9 @@ function summarizeResult(result: RunResult): object {
 const PACKAGES =
   "@opentelemetry/resources @opentelemetry/sdk-trace-node @opentelemetry/exporter-trace-otlp-http";
 
-/** The tracing of this process. Throws UsageError if the packages for it are not installed. */
+/**
+ * Sets up the tracing of this process. Throws UsageError if the packages for it are not installed.
+ */
 export async function startNodeTracing(): Promise<NodeTracing> {
   try {
     const { setUpNodeTracing } = await import("espalier/otel/node");

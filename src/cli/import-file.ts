@@ -1,5 +1,5 @@
-// Imports a file of the user's as a module. An error names the line and what to do. Node tells the line
-// of a syntax error only when it ends, so a child process reads the files once more.
+// Imports a user file as a module. Errors have the line and a remedy. Node prints the line of a
+// syntax error only when it exits, so a child process reads the files once more.
 
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -14,7 +14,8 @@ import type { Shell } from "./shell.ts";
 /**
  * Returns the default export of a file.
  *
- * @throws UsageError, with the line, if it has none, cannot be loaded or its own code throws; an `EspalierError` that the code throws keeps its code.
+ * @throws UsageError with the line if the file has no default export, cannot be loaded or throws.
+ * An `EspalierError` from its code keeps its code.
  */
 export async function importFile(file: string, shell: Shell): Promise<unknown> {
   const endWatch = await watchExit(file, shell);
@@ -37,7 +38,7 @@ async function importModule(file: string): Promise<object> {
   }
 }
 
-/** Returns an error for what the code of a file threw, with the line in which it was thrown. */
+/** Returns the error for an exception from the code of a file, with the line of its origin. */
 async function describeThrown(file: string, cause: unknown): Promise<Error> {
   const { EspalierError } = await import("espalier");
   const at = cause instanceof Error ? (findUserFrame(cause) ?? file) : file;
@@ -68,7 +69,7 @@ function findUserFrame({ stack = "" }: Error): string | undefined {
  * a promise that never settles. Returns a function that ends the watch.
  */
 async function watchExit(file: string, shell: Shell): Promise<() => void> {
-  // An exit leaves no time to load it.
+  // Loaded early, because `process.exit` leaves no time.
   const { printError: tellError } = await import("./tell-error.ts");
   const tell = (why: string): number =>
     tellError(shell, new UsageError(why), process.argv.slice(2));
@@ -88,7 +89,7 @@ async function watchExit(file: string, shell: Shell): Promise<() => void> {
   return () => void process.off("exit", onExit).off("beforeExit", onIdle);
 }
 
-/** What was thrown, as one of a file. */
+/** Returns the fields of an error with the file before its message. */
 export function addFileToError(
   file: string,
   { code, message, data }: EspalierError,
@@ -96,12 +97,15 @@ export function addFileToError(
   return { code, message: `${file}: ${message}`, data };
 }
 
-/** A stack that Node has headed with the line at which it could not go on. */
+/** A stack that begins with the line of a parse error. */
 const HEADED = /^(?:file:\/\/)?(\/\S+:\d+|[A-Za-z]:\\[^\n]+:\d+)\n/u;
 
 const WITHOUT_STRIPPING = `or run the command with a loader: NODE_OPTIONS="--import tsx" espalier …`;
 
-/** What is wrong with a file that cannot be loaded, and what to do; undefined: it was loaded, and its code threw. */
+/**
+ * Explains why a file cannot be loaded, with a remedy. `undefined` if it was loaded, and its code
+ * threw.
+ */
 async function explainLoadError(file: string, error: Error): Promise<string | undefined> {
   const { message } = error;
   const place = HEADED.exec(error.stack ?? "")?.[1] ?? (await findSyntaxError(file, error));
@@ -121,21 +125,24 @@ async function explainLoadError(file: string, error: Error): Promise<string | un
     case "ERR_MODULE_NOT_FOUND":
       return `${message}. ${adviseOnMissingModule(message)}`;
     default:
-      // Else it would be the code of the file that threw it.
+      // Otherwise the code of the file threw the error.
       return isSyntaxError(error) || (error instanceof SyntaxError && place !== undefined)
         ? `${at}: ${message}. Correct it.`
         : undefined;
   }
 }
 
-/** The command that makes Node read the files of a project as ES modules. */
+/** Command that makes Node read the files of a project as ES modules. */
 export const SET_MODULE = "npm pkg set type=module";
 
 const MISREAD =
   /import statement outside a module|Unexpected token 'export'|'import\.meta' outside a module|await is only valid/u;
 const WITHOUT_EXPORT = /^The requested module '(\.[^']+\.[jt]s)' does not provide an export named/u;
 
-/** Returns the file that has the syntax of an ES module and was read as CommonJS: `file`, or a file that it imports. */
+/**
+ * Returns the file with the syntax of an ES module that was read as CommonJS: `file`, or a file
+ * that it imports.
+ */
 function findMisreadModule(error: Error, file: string): string | undefined {
   if (Reflect.get(error, "code") === "ERR_REQUIRE_CYCLE_MODULE") return file;
   if (!(error instanceof SyntaxError)) return undefined;
@@ -158,8 +165,8 @@ function stripLineNumber(place: string | undefined): string | undefined {
 }
 
 /**
- * Returns the folder of the package.json that says how Node reads a file. `undefined` if there is
- * none, or if it belongs to an installed package.
+ * Returns the folder of the package.json that determines how Node reads a file. `undefined` without
+ * one, or if it belongs to an installed package.
  */
 function findPackageFolder(file: string): string | undefined {
   for (let folder = dirname(file); ; folder = dirname(folder)) {
@@ -180,18 +187,23 @@ function adviseOnMissingModule(message: string): string {
   return `Run: npm install ${wanted.split("/", wanted.startsWith("@") ? 2 : 1).join("/")}`;
 }
 
-/** Files that are looked through. */
+/** Maximum number of checked files. */
 const MAX_FILES = 50;
 /** Imports of a file by a relative path. */
 const RELATIVE_IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*["'](\.{1,2}\/[^"'\n]+)["']/gu;
 const CHECKED = /\.[cm]?js$/u;
 
-/** Returns true for a file that cannot be parsed, and false for an error that code has thrown, for example `JSON.parse`. */
+/**
+ * Returns true for a file that cannot be parsed, and false for an error from running code, such as
+ * `JSON.parse`.
+ */
 function isSyntaxError(error: Error): boolean {
   return error instanceof SyntaxError && /^ +at compileSourceTextModule /mu.test(error.stack ?? "");
 }
 
-/** Returns `file:line` of the first file with a syntax error, among a file and those that it imports. `undefined` if there is none. */
+/**
+ * Returns `file:line` of the first syntax error in a file and its imports. `undefined` without one.
+ */
 async function findSyntaxError(file: string, error: Error): Promise<string | undefined> {
   if (!isSyntaxError(error)) return undefined;
   const files = new Set([file]);

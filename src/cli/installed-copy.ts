@@ -1,22 +1,25 @@
-// Which copy of the package is used. A project has a copy of its own: that one is, since its configuration imports from it, and two copies
-// would be two of each class.
+// Finds the copy of the package to use. A project's own copy takes precedence: its configuration
+// imports from it, and two copies would have two versions of each class.
 
 import { readFileSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
-/** The version of this copy. */
+/** Returns the version of this copy. */
 export function getPackageVersion(): string {
   const file = findManifest(import.meta.filename);
   return file === undefined ? "unknown" : String(readManifestField(file, "version"));
 }
 
-/** The folder of this copy. */
+/** Returns the folder of this copy. */
 export function getPackageFolder(): string {
   return dirname(findManifest(import.meta.filename) ?? "");
 }
 
-/** The command of the copy that `folder` sees, if it is another than ours; undefined: there is none, or it is too old to have one. */
+/**
+ * Returns the command of the copy that `folder` resolves to. `undefined` if that is this copy, does
+ * not exist, or is too old to have a command.
+ */
 export function findOtherCopy(folder: string): string | undefined {
   const theirs = findManifest(join(folder, "any.js"));
   if (theirs === undefined || theirs === findManifest(import.meta.filename)) return undefined;
@@ -25,7 +28,7 @@ export function findOtherCopy(folder: string): string | undefined {
   return typeof file === "string" ? join(dirname(theirs), file) : undefined;
 }
 
-/** The package.json of the espalier that a file would import. */
+/** Returns the package.json of the espalier package that a file would import. */
 function findManifest(file: string): string | undefined {
   try {
     return realpathSync(createRequire(file).resolve("espalier/package.json"));

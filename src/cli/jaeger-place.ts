@@ -1,4 +1,4 @@
-// The Jaeger that the environment names, for links to traces.
+// Finds the Jaeger of the environment, for links to traces.
 
 import { jaegerLinks } from "espalier/terminal";
 
@@ -7,7 +7,7 @@ import { readSetting, type Shell } from "./shell.ts";
 
 const THIS_MACHINE = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** Returns the endpoint of OTLP to which spans are sent; `undefined` if none is set. */
+/** Returns the OTLP endpoint for spans. `undefined` if it is not set. */
 export function findTraceEndpoint({ env }: Shell): string | undefined {
   return (
     readSetting(env, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") ??

@@ -1,14 +1,14 @@
-// JSON as people write it into an option or a prompt, and as it is written to a terminal.
+// Parses JSON in options and prompts, and formats JSON for a terminal.
 
 import type { JsonObject, JsonValue } from "espalier";
 
-/** The JSON object that a text is; undefined: it is none. */
+/** Returns the JSON object in a text. `undefined` for any other text. */
 export function parseJsonObject(text: string): JsonObject | undefined {
   const value = parseStorable(text);
   return isObject(value) ? value : undefined;
 }
 
-/** The JSON value that a text is, or the text itself. */
+/** Returns the JSON value in a text, or else the text itself. */
 export function parseJsonOrText(text: string): JsonValue {
   return parseStorable(text) ?? text;
 }
@@ -22,10 +22,10 @@ function parseStorable(text: string): JsonValue | undefined {
   }
 }
 
-/** As deep as the arguments of a call may be. */
+/** Maximum depth, as for the arguments of a call. */
 const MOST_LEVELS = 200;
 
-/** Returns true if a value has no number beyond all bounds and is not nested deeper than `levels`. */
+/** Returns true if a value has no infinite number and is not nested deeper than `levels`. */
 function isStorable(value: JsonValue, levels: number): boolean {
   if (typeof value === "number") return Number.isFinite(value);
   if (typeof value !== "object" || value === null) return true;
@@ -36,17 +36,17 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** `JSON.parse` gives JSON and nothing else. */
+/** The result of `JSON.parse` is always a JSON value. */
 function isParsed(value: unknown): value is JsonValue {
   return value !== undefined;
 }
 
-/** A value as JSON, in one line, that steers no terminal. */
+/** Formats a value as JSON on one line, without control characters. */
 export function formatJsonLine(value: unknown): string {
   return escapeControlCharacters(JSON.stringify(value));
 }
 
-/** The same in lines for people. */
+/** Formats a value as indented JSON, without control characters. */
 export function formatJson(value: unknown): string {
   return escapeControlCharacters(JSON.stringify(value, null, 2));
 }
@@ -55,5 +55,5 @@ function escapeControlCharacters(json: string): string {
   return json.replace(STEERING, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** Control characters and marks that change the direction, as far as JSON leaves them as they are. */
+/** Control characters and direction marks that JSON does not escape. */
 const STEERING = /[\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069\uFEFF]/g;

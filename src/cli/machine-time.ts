@@ -1,4 +1,4 @@
-// The time of the machine, for commands that look at runs.
+// The time of the machine, for commands that read runs.
 
 /** Returns the wall-clock time, in milliseconds since the epoch. Heartbeats of runs use it, too. */
 export function getTimeMs(): number {
@@ -6,7 +6,7 @@ export function getTimeMs(): number {
   return Date.now();
 }
 
-/** Wakes once; the function that it gives takes that back. */
+/** Wakes once after a delay. The returned function cancels it. */
 export function wakeAfter(delayMs: number, wake: () => void): () => void {
   // oxlint-disable-next-line no-restricted-globals -- an adapter to the machine
   const timer = setTimeout(wake, delayMs);

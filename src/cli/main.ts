@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// The command `espalier`. Imports nothing before it knows that this Node can run the rest.
+// The command `espalier`. It imports nothing before it has checked the version of Node.
 
-/** As `engines` in package.json has it. */
+/** The version of `engines` in package.json. */
 const NEEDED = { major: 22, minor: 19 };
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);

@@ -1,5 +1,6 @@
-// The MCP servers of a project: from its configuration or its mcp.json, and their tools. A tool of which its server does not say that it only
-// reads is asked about, unless the entry of the server says otherwise.
+// The MCP servers of a project, from its configuration or its mcp.json, and their tools. A tool
+// needs an approval unless its server declares it read-only, or the entry of the server disables
+// approvals.
 
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -13,14 +14,14 @@ import type { Project } from "./project.ts";
 import type { Shell } from "./shell.ts";
 import { describeCause, UsageError } from "./exit-codes.ts";
 
-/** Servers by name, and where they are written down. */
+/** Servers by name, with their file. */
 export interface KnownServers {
   readonly entries: Readonly<Record<string, McpServerEntry>>;
-  /** For messages, and where relative folders begin. */
+  /** For messages, and as the base of relative folders. */
   readonly file: string;
 }
 
-/** Tools of connected servers. Close it. */
+/** Tools of connected servers. The owner must close it. */
 export interface ServerTools extends AsyncDisposable {
   readonly tools: readonly FunctionTool[];
 }
@@ -42,9 +43,10 @@ const EntrySchema = z.looseObject({
 const FileSchema = z.looseObject({ mcpServers: z.record(z.string(), EntrySchema) });
 
 /**
- * The servers of a project: those of its configuration, else of the first mcp.json in these folders.
+ * Returns the servers of a project: those of its configuration, else of the first mcp.json in these
+ * folders.
  *
- * @throws UsageError for a file that is missing or says something else.
+ * @throws UsageError for a missing or invalid file.
  */
 export function readKnownServers(
   { config, folder, configFile }: Project,
@@ -85,10 +87,11 @@ function checkServerConfig<Value>(schema: z.ZodType<Value>, given: unknown, wher
 }
 
 /**
- * Connects to the servers of which `isWanted`, all at once, and gives their tools. If one cannot be reached the others are closed again.
+ * Connects to the servers for which `isWanted` is true, all at once, and returns their tools. If
+ * one is unreachable, the others are closed again.
  *
- * @throws UsageError for an entry that says neither command nor url; what `connectMcp` rejects with: `invalid_option` names the package, if the
- * client is not installed.
+ * @throws UsageError for an entry with neither command nor url. Also throws the errors of
+ * `connectMcp`: `invalid_option` names the package if the client is not installed.
  */
 export async function connectServers(
   { entries, file }: KnownServers,
@@ -114,7 +117,7 @@ export async function connectServers(
   return { tools: servers.flatMap(({ tools }) => tools), [Symbol.asyncDispose]: close };
 }
 
-/** Connects like `connectServers`, and to each server once however often it is asked for: all are closed with it. */
+/** Connects like `connectServers`, but to each server only once. Closing it closes all servers. */
 export interface SharedServers extends AsyncDisposable {
   readonly connect: typeof connectServers;
 }

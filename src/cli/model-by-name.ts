@@ -1,5 +1,6 @@
-// The model of a name, as role files, `--model` and ESPALIER_MODEL have it: `ai-sdk:<provider>/<id>` over a package of the AI SDK, anything else at
-// the server of OpenAI or of OPENAI_BASE_URL, under just this id.
+// Creates the model for a name in a role file, `--model` or ESPALIER_MODEL.
+// `ai-sdk:<provider>/<id>` uses a package of the AI SDK. Any other name is the id of a model at the
+// server of OpenAI, or of OPENAI_BASE_URL.
 
 import { EspalierError, openai, type Model } from "espalier";
 import { aiSdkModel, sameOriginFetch } from "espalier/ai-sdk";
@@ -10,7 +11,10 @@ import { findErrorCode } from "./exit-codes.ts";
 const PREFIX = "ai-sdk:";
 const FORM = /^(?<provider>[a-z0-9][a-z0-9-]*)\/(?<id>.+)$/;
 
-/** Where providers look for their key. Of others they say themselves what is missing, at the first call. */
+/**
+ * Variables with the keys of providers. Other providers report a missing key themselves, at the
+ * first call.
+ */
 const KEY_VARIABLES: ReadonlyMap<string, string> = new Map([
   ["anthropic", "ANTHROPIC_API_KEY"],
   ["cohere", "COHERE_API_KEY"],
@@ -23,7 +27,10 @@ const KEY_VARIABLES: ReadonlyMap<string, string> = new Map([
   ["xai", "XAI_API_KEY"],
 ]);
 
-/** What keeps this model from being asked, as far as the environment tells; undefined: nothing. */
+/**
+ * Returns why this model cannot be called, as far as the environment shows it. `undefined` without
+ * a known problem.
+ */
 export function findModelProblem(name: string, env: Shell["env"]): string | undefined {
   const has = (variable: string): boolean => (env[variable] ?? "").trim() !== "";
   if (name.startsWith(PREFIX)) {
@@ -39,9 +46,10 @@ export function findModelProblem(name: string, env: Shell["env"]): string | unde
 }
 
 /**
- * The model of this name.
+ * Returns the model with this name.
  *
- * @throws EspalierError `invalid_option`, if its name has no such form, or if the package of its provider is not installed, or is none that makes models.
+ * @throws EspalierError `invalid_option` if the name is invalid, or if the package of the provider
+ * is not installed or creates no models.
  */
 export async function createNamedModel(name: string): Promise<Model> {
   if (!name.startsWith(PREFIX)) return openai(name);
@@ -70,7 +78,7 @@ async function loadSdkProvider(name: string, provider: string): Promise<CreateMo
   const wanted = `create${provider.replaceAll("-", "")}`;
   const keys = Object.keys(module);
   const key = keys.find((one) => one.toLowerCase() === wanted);
-  // A package without a provider of its own needs more to create one than we know.
+  // A package without a default provider needs unknown options to create one.
   const hasOwn = keys.some((one) => /^(?!create)[a-z]/.test(one));
   const createProvider: unknown = key === undefined ? undefined : Reflect.get(module, key);
   if (hasOwn && typeof createProvider === "function") {
@@ -95,7 +103,7 @@ async function importPackage(packageName: string, name: string): Promise<object>
   }
 }
 
-/** What it gives is checked by `aiSdkModel`. */
+/** `aiSdkModel` checks the result. */
 function isCreateModel(value: unknown): value is CreateModel {
   return typeof value === "function";
 }

@@ -1,4 +1,4 @@
-// From arguments to an exit code: parses them, loads the command that they name, and prints what went wrong.
+// Executes the arguments of a command line: parses them, loads the command, and prints errors.
 
 import { CommanderError, type Command } from "commander";
 
@@ -7,7 +7,7 @@ import { buildCommandTree } from "./command-tree.ts";
 import { BROKEN, MISUSED } from "./exit-codes.ts";
 import { detectOwnCommand, type Shell } from "./shell.ts";
 
-/** Does what the arguments say, and gives the exit code. Never rejects. */
+/** Executes the command line, and returns the exit code. Never rejects. */
 export async function performArguments(args: readonly string[], shell: Shell): Promise<number> {
   let exitCode = BROKEN;
   let usageProblem = "";
@@ -37,7 +37,7 @@ export async function performArguments(args: readonly string[], shell: Shell): P
       hasJsonFlag: wantsJson,
     } = await import("./tell-error.ts");
     if (!(cause instanceof CommanderError)) return tellError(shell, cause, args);
-    // The text is on stderr already.
+    // The text is already on stderr.
     const message = usageProblem === "" ? "The command is missing or unknown." : usageProblem;
     if (wantsJson(args)) sayError(shell, { code: "usage", message });
     return MISUSED;

@@ -1,4 +1,4 @@
-// The project in which a command is run: its folder, its configuration, and its store.
+// The project of the working folder: its folder, its configuration, and its store.
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -13,21 +13,22 @@ import { describeCause, UsageError } from "./exit-codes.ts";
 import type { CommandCall } from "./command-call.ts";
 
 export interface Project {
-  /** That of the configuration; without one that of package.json or .git; without these the working folder. */
+  /** Folder of the configuration, else of package.json or .git, else the working folder. */
   readonly folder: string;
   readonly config: EspalierConfig;
-  /** Undefined: there is none, and `config` is empty. */
+  /** `undefined` without a configuration; `config` is then empty. */
   readonly configFile: string | undefined;
 }
 
 const CONFIG_NAMES = ["espalier.config.ts", "espalier.config.js", "espalier.config.mjs"];
-/** Where a project ends: nothing above is looked at. */
+/** Entries that mark the root of a project. Its parent folders are not searched. */
 const ENDS = ["package.json", ".git"];
 
 /**
  * Finds the project of the working folder, and loads its configuration.
  *
- * @throws UsageError for a configuration that cannot be loaded; what `defineConfig` throws.
+ * @throws UsageError for a configuration that cannot be loaded. Also throws the errors of
+ * `defineConfig`.
  */
 export async function findProject(shell: Shell): Promise<Project> {
   const { cwd } = shell;
@@ -46,7 +47,7 @@ function createBareProject(folder: string): Project {
   return { folder, config: {}, configFile: undefined };
 }
 
-/** What a file has exported, if it is a configuration. Throws UsageError. */
+/** Returns the export of a file as a configuration. Throws UsageError if it is invalid. */
 export async function checkConfigExport(given: unknown, file: string): Promise<EspalierConfig> {
   const { defineConfig } = await import("espalier/config");
   try {
@@ -61,7 +62,7 @@ export async function checkConfigExport(given: unknown, file: string): Promise<E
   );
 }
 
-/** \`defineConfig\` checks every field. */
+/** `defineConfig` checks every field. */
 function isPossibleConfig(given: unknown): given is EspalierConfig {
   return typeof given === "object" && given !== null;
 }
@@ -70,25 +71,27 @@ function findFirstFile(folder: string, names: readonly string[]): string | undef
   return names.map((name) => join(folder, name)).find((file) => existsSync(file));
 }
 
-/** A store, and what it is called. Close it. */
+/** A store with its name. The owner must close it. */
 export interface ChosenStore extends AsyncDisposable {
   readonly store: Store;
-  /** For people: its path from the working folder, or the address without a password. */
+  /**
+   * Name for people: the path relative to the working folder, or the address without a password.
+   */
   readonly name: string;
 }
 
-/** Where a store is, before it is opened. */
+/** Location of a store before it is opened. */
 export type StorePlace =
   | { readonly type: "file"; readonly path: string; readonly isDefault: boolean }
   | { readonly type: "postgres"; readonly address: string }
   | { readonly type: "given"; readonly store: Store };
 
-/** Where a project keeps what is its own. */
+/** Folder of a project for files of espalier. */
 export const DEFAULT_FOLDER = ".espalier";
 const DEFAULT_FILE = "runs.db";
 const POSTGRES = /^postgres(ql)?:\/\//;
 
-/** Where the runs of a command are kept. Nothing is opened or made. */
+/** Returns the location of the store of a command. Opens and creates nothing. */
 export function chooseStorePlace(
   { shell, text }: CommandCall,
   { folder, config }: Project,
@@ -111,10 +114,11 @@ function parseStorePlace(said: string, folder: string): StorePlace {
 }
 
 /**
- * Opens the store for a command that writes: the file is made if it is not there, and in the project's own folder a `.gitignore` beside it.
- * What is wrong with it is found out here.
+ * Opens the store for a command that writes. Creates the file if necessary, and a `.gitignore` in
+ * the default folder. Reports problems of the store at once.
  *
- * @throws EspalierError `store_failed`, `unsupported_version`, or `invalid_option` if a package is missing, which it names.
+ * @throws EspalierError `store_failed`, `unsupported_version`, or `invalid_option` with the name of
+ * a missing package.
  */
 export async function openStore(place: StorePlace): Promise<ChosenStore> {
   if (place.type === "file" && place.isDefault) createOwnFolder(resolve(place.path, ".."));
@@ -124,12 +128,12 @@ export async function openStore(place: StorePlace): Promise<ChosenStore> {
 const WAYS_TO_NAME_STORE =
   "name your store: --store desk.db, ESPALIER_STORE, or `store` in espalier.config.ts";
 
-/** Returns what to do in a store without runs. `command`: how this command is called. */
+/** Returns the advice for a store without runs. `command` is the name of the command. */
 export function adviseWithoutRuns({ isDefault }: ProjectStore, command: string): string {
   return `Start one: ${command} run …${isDefault ? `, or ${WAYS_TO_NAME_STORE}.` : ""}`;
 }
 
-/** Throws UsageError if there is no such file. */
+/** Throws UsageError if the file does not exist. */
 function checkStoreExists(place: StorePlace): void {
   if (place.type !== "file" || existsSync(place.path)) return;
   const advice = place.isDefault
@@ -138,10 +142,13 @@ function checkStoreExists(place: StorePlace): void {
   throw new UsageError(`Cannot open the store ${place.path}: no such file. ${advice}`);
 }
 
-/** `list`: an empty store if the project has no runs. `view`: the store is read, and takes posts. */
+/**
+ * Use of a store. `list`: an empty store if the project has no runs. `view`: the store is read, and
+ * accepts messages to mailboxes.
+ */
 type StoreUse = "write" | "read" | "list" | "view";
 
-/** The store of a project. `isDefault`: nothing names a store. */
+/** The store of a project. `isDefault` is true if no option or setting names a store. */
 interface ProjectStore extends ChosenStore {
   readonly project: Project;
   readonly isDefault: boolean;
@@ -150,7 +157,8 @@ interface ProjectStore extends ChosenStore {
 /**
  * Opens the store of the project of the working folder, for a command that works with its runs.
  *
- * @throws as `findProject` and `openStore`; UsageError if there is no such file: none is made.
+ * @throws the errors of `findProject` and `openStore`, and UsageError if the file does not exist.
+ * It is never created.
  */
 export async function openProjectStore(call: CommandCall, use: StoreUse): Promise<ProjectStore> {
   const project = await findProject(call.shell);
@@ -164,10 +172,10 @@ export async function openProjectStore(call: CommandCall, use: StoreUse): Promis
 }
 
 /**
- * Opens a store that is there. To `view`, a request to a run is put into its mailbox, for which the
- * store is opened a second time when it is needed.
+ * Opens an existing store. With `view`, messages to mailboxes are written through a second
+ * connection, which is opened when it is needed.
  *
- * @throws as `openProjectStore`.
+ * @throws the errors of `openProjectStore`.
  */
 export async function openExistingStore(place: StorePlace, use: StoreUse): Promise<ChosenStore> {
   checkStoreExists(place);
@@ -191,7 +199,7 @@ export async function openExistingStore(place: StorePlace, use: StoreUse): Promi
   return { store, name: kept.name, [Symbol.asyncDispose]: () => store.close() };
 }
 
-/** A store with some methods of another. */
+/** Returns a proxy of a store that overrides some methods. */
 function overrideStoreMethods(store: Store, others: Pick<Store, "sendMail" | "close">): Store {
   return new Proxy(store, {
     get: (_store, name) => {
@@ -203,7 +211,7 @@ function overrideStoreMethods(store: Store, others: Pick<Store, "sendMail" | "cl
 }
 
 async function probeStore(place: StorePlace, store: Store): Promise<ChosenStore> {
-  // What is wrong with a store shows when it is asked for something.
+  // Problems of a store appear at the first request.
   try {
     await store.list({ limit: 1 });
   } catch (cause) {
@@ -228,7 +236,7 @@ async function openStorePlace(place: StorePlace, access: "read" | "write"): Prom
   }
 }
 
-/** What a store is called where people read it. */
+/** Returns the name of a store for people. */
 export function formatStoreName(place: StorePlace): string {
   switch (place.type) {
     case "given":
@@ -242,7 +250,9 @@ export function formatStoreName(place: StorePlace): string {
   }
 }
 
-/** Nothing in it belongs into a repository: runs hold what was asked and answered. */
+/**
+ * Creates the folder with a `.gitignore`, because its files contain prompts and answers of runs.
+ */
 export function createOwnFolder(folder: string): void {
   mkdirSync(folder, { recursive: true });
   const ignore = join(folder, ".gitignore");

@@ -1,5 +1,5 @@
-// The roles that a command works with: of the configuration, of a program, or of role files with the
-// models, tools and servers that they name.
+// Loads the roles for a command: from the configuration, from a program, or from role files with
+// the models, tools and servers that they name.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
@@ -14,27 +14,33 @@ import { checkConfigExport, type Project } from "./project.ts";
 import { readSetting, type Shell } from "./shell.ts";
 import { UsageError } from "./exit-codes.ts";
 
-/** What roles are looked for with. */
+/** Input for loading roles. */
 interface RoleSearch {
   readonly shell: Shell;
   readonly project: Project;
-  /** The model of role files that name none, as --model says: refused where it would be used for nothing. */
+  /** The model of `--model`, for role files that name none. It is refused if no file uses it. */
   readonly model: string | undefined;
-  /** Theirs, if --model says nothing. Default: that of the environment. */
+  /** The model if `--model` is absent. The model of the environment if this is absent, too. */
   readonly usualModel?: string;
-  /** The folder that the built-in tools may read. */
+  /** Folder that the built-in tools may read. */
   readonly readFolder: string;
-  /** Connects to servers. Default: `connectServers`, and they are closed with the roles. */
+  /**
+   * Connects to servers. Without it, `connectServers` is used, and the servers are closed with the
+   * roles.
+   */
   readonly connect?: typeof connectServers;
 }
 
-/** Roles, of which the first is the one that was asked for, and what they need. Close it when runs have ended. */
+/**
+ * Roles with their resources. The first one is the requested role. Close it when the runs have
+ * ended.
+ */
 export interface RolesAtHand extends AsyncDisposable {
   readonly root: AgentRole;
   readonly roles: readonly AgentRole[];
-  /** Where the rest of the configuration is from: that of the project, or of the file that was run. */
+  /** Configuration of the project, or of the executed file. */
   readonly config: EspalierConfig;
-  /** The file of that; undefined: there is none. */
+  /** File of that configuration. `undefined` without one. */
   readonly configFile: string | undefined;
 }
 
@@ -42,9 +48,11 @@ const PROGRAM = /\.[cm]?[jt]sx?$/;
 const ROLE_FILE = ".md";
 
 /**
- * The role that `run` was given: a role file, a program whose default export is a role or a configuration, or the name of a role.
+ * Returns the role for `run`: from a role file, from a program whose default export is a role or a
+ * configuration, or by the name of a role.
  *
- * @throws UsageError if there is none; what its file, model, tools or servers have against it.
+ * @throws UsageError if the role does not exist. Also throws the errors of its file, model, tools
+ * or servers.
  */
 export async function loadRoleToRun(name: string, search: RoleSearch): Promise<RolesAtHand> {
   const { shell, project } = search;
@@ -67,9 +75,10 @@ export async function loadRoleToRun(name: string, search: RoleSearch): Promise<R
 }
 
 /**
- * The roles with which a run continues: those of the configuration; else role files in `folder`.
+ * Returns the roles with which a run continues: those of the configuration, else role files in
+ * `folder`.
  *
- * @throws as `roleToRun`.
+ * @throws the errors of `roleToRun`.
  */
 export async function loadNamedRole(
   name: string,
@@ -106,7 +115,9 @@ function checkFileExists(file: string, name: string): void {
   throw new UsageError(`There is no file ${JSON.stringify(name)}. Check the path.`);
 }
 
-/** As far as can be seen: a run checks it. A configuration has none of this. */
+/**
+ * Distinguishes a role from a configuration, which has none of these fields. A run checks the role.
+ */
 function isRole(value: unknown): value is AgentRole {
   return typeof value === "object" && value !== null && "model" in value && "name" in value;
 }
@@ -172,7 +183,10 @@ function hasNoModel({ model, isReadable }: FoundRole): boolean {
   return isReadable && model === undefined;
 }
 
-/** The models that files name, and the one for those that name none. What is wrong with one is said of the line that names it. */
+/**
+ * Creates the models that files name, and the default model. A problem with a model is reported for
+ * the line that names it.
+ */
 async function findModels(texts: readonly FoundRole[], search: RoleSearch) {
   const { model, shell, project } = search;
   const { createNamedModel: modelByName } = await import("./model-by-name.ts");
@@ -209,7 +223,7 @@ async function findModels(texts: readonly FoundRole[], search: RoleSearch) {
   };
 }
 
-/** As people see it: from the working folder, if it is in there. */
+/** Returns the path for people: relative to the working folder, if it is inside. */
 function shortenPath(file: string, { cwd }: Shell): string {
   return dirname(file) === cwd
     ? basename(file)
@@ -222,16 +236,16 @@ function shortenPath(file: string, { cwd }: Shell): string {
 export interface FoundRole extends Omit<ReturnType<typeof parseRoleFileNames>, "name"> {
   readonly file: string;
   readonly text: string;
-  /** What the role is called. */
+  /** Name of the role. */
   readonly name: string;
-  /** False: it is unknown what it names. Reading it as a role reports why. */
+  /** False if its names cannot be read. Parsing it as a role reports the problem. */
   readonly isReadable: boolean;
 }
 
 const ENDING = ".md";
 const FIRST_LINE = /^\u{FEFF}?---[ \t]*\r?\n/u;
 
-/** A role file, as far as it can be read. */
+/** Reads a role file, as far as it can be parsed. */
 function readFoundRole(file: string): FoundRole {
   const text = readFileSync(file, "utf8");
   const names = tryReadNames(text, file);
@@ -239,7 +253,10 @@ function readFoundRole(file: string): FoundRole {
   return { ...(names ?? NOTHING_NAMED), file, text, name, isReadable: names !== undefined };
 }
 
-/** The role files of a folder, by name: those that end in `.md` and begin with front matter, so that a readme is none. */
+/**
+ * Returns the role files of a folder by name: files that end in `.md` and begin with front matter,
+ * unlike a readme.
+ */
 export function readFolderRoles(folder: string): readonly FoundRole[] {
   return readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isFile() || entry.isSymbolicLink())
@@ -250,11 +267,14 @@ export function readFolderRoles(folder: string): readonly FoundRole[] {
     .filter(({ text }) => FIRST_LINE.test(text));
 }
 
-/** A role file and all that it names as subagents, and these, and so on, as far as the folder has them. The first is the file itself. */
+/**
+ * Returns a role file and all role files that it reaches through `subagents`, as far as the folder
+ * has them. The file itself is first.
+ */
 function collectReachableRoles(root: FoundRole, folder: string): readonly FoundRole[] {
   let others: readonly FoundRole[] | undefined;
   const found = new Map([[root.name, root]]);
-  // A map grows while it is walked.
+  // Entries that are added during the iteration are visited, too.
   for (const { subagents } of found.values())
     for (const name of subagents) {
       if (found.has(name)) continue;

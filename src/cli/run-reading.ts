@@ -1,4 +1,5 @@
-// RunReading: a stored run, folded as far as it was read, and the run that a name means. Writes nothing.
+// RunReading: folds a stored run as far as it was read. Also finds the run with a given name.
+// Writes nothing.
 
 import { hostname } from "node:os";
 
@@ -27,14 +28,14 @@ import { UsageError } from "./exit-codes.ts";
 export class RunReading {
   readonly fold: RunFold;
   readonly record: RunRecord;
-  /** The entry of the store when the run was last read. */
+  /** Store entry at the last read. */
   stored: StoredRun;
-  /** The questions of the run without an answer in its mailbox. */
+  /** Open questions without an answer in the mailbox. */
   questions: readonly QuestionRow[] = [];
-  /** Why no process could lead the run, if it rests for that. */
+  /** Why no process could continue the run, if it is paused for that reason. */
   refusal: ReturnType<typeof findRefusal>;
   readonly #store: Store;
-  /** The last line and the last post by which that is known. */
+  /** Last record and last message for which `questions` is current. */
   #knownBy = "";
 
   constructor(store: Store, stored: StoredRun) {
@@ -44,7 +45,9 @@ export class RunReading {
     this.record = new RunRecord(store, stored.runId);
   }
 
-  /** Reads what was recorded since; `emit` is called with each event. Rejects with what reading rejects with. */
+  /**
+   * Reads the new records, and calls `emit` with each event. Rejects with the errors of the reader.
+   */
   async advance(emit: (event: EspalierEvent) => void = () => undefined): Promise<void> {
     this.stored = (await this.#store.find(this.stored.runId)) ?? this.stored;
     await this.record.advance((event, line) => {
@@ -63,7 +66,7 @@ export class RunReading {
     const { runId } = this.stored;
     const posts = await this.#store.readMail(runId);
     if (posts.every(({ number }) => this.record.handledMail.includes(number))) return questions;
-    // To be asked again the whole journal is read.
+    // The full check of answers reads the whole journal, so its result is cached.
     const knownBy = `${this.record.lineCount} ${posts.at(-1)?.number}`;
     if (knownBy === this.#knownBy) return this.questions;
     const open = new Set(
@@ -73,7 +76,7 @@ export class RunReading {
     return questions.filter(({ questionId }) => open.has(questionId));
   }
 
-  /** What stands above its tree, once its beginning was read. */
+  /** Returns the facts of the run above its tree. The start of the run must have been read. */
   head(nowMs: number): RunHead {
     const facts = updateAnsweredFacts(this.fold.snapshot().run, this.questions.length === 0);
     return createRunHead(
@@ -83,18 +86,20 @@ export class RunReading {
     );
   }
 
-  /** What is known of it without reading. */
+  /** Returns the facts of the store, without reading the journal. */
   listing(nowMs: number): RunListing {
     return createRunListing(this.stored, undefined, observeFromHere(nowMs));
   }
 }
 
-/** What a run asks still. Nothing is answered by asking. */
+/** Returns the open questions of a run, by sending an empty list of answers. */
 export async function readOpenQuestions(store: Store, runId: RunId): Promise<readonly Question[]> {
   return await new Orchestrator({ store }).answer(runId, []);
 }
 
-/** Returns the result of a run that has ended. `undefined` for another run, or if it was not stored. */
+/**
+ * Returns the result of a run that has ended. `undefined` for another run, or if it was not stored.
+ */
 export async function findStoredResult(
   store: Store,
   { runId, status }: StoredRun,
@@ -115,12 +120,12 @@ const OF_ONE_RUN: ReadonlySet<string> = new Set([
   "unknown_run",
 ]);
 
-/** Whether an error of reading is about one run, and not about its store. */
+/** Returns true for an error about one run, and false for an error of the store. */
 export function isOfOneRun(cause: unknown): cause is EspalierError {
   return EspalierError.is(cause) && OF_ONE_RUN.has(cause.code);
 }
 
-/** What is said of a run that cannot be read where others are listed. */
+/** Returns the line for an unreadable run in a list. */
 export function describeUnreadableRun(
   { runId }: StoredRun,
   { message, code }: EspalierError,
@@ -128,7 +133,10 @@ export function describeUnreadableRun(
   return stripControlCharacters(`${runId} cannot be read: ${message} [${code}]`);
 }
 
-/** Of a run in which nothing comes by itself: why, and what to type. */
+/**
+ * Explains why a run does not continue by itself, and suggests a command. `undefined` if it can
+ * continue.
+ */
 export function describeUnownedRun(
   { runId, status }: RunListing,
   command: string,
@@ -153,14 +161,14 @@ function hasProcessEnded(processId: number): boolean {
 }
 
 export const LAST_RUN = "@last";
-/** Runs among which a beginning is looked for: the newest. */
+/** Number of the newest runs that are searched for a prefix. */
 const MAX_RUNS = 10_000;
 const MAX_SHOWN = 5;
 
 /**
- * The run that is meant.
+ * Returns the run with this id or prefix, or the newest one for `@last`.
  *
- * @throws UsageError if there is none, or more than one; what the store rejects with.
+ * @throws UsageError if no run matches, or more than one. Also throws the errors of the store.
  */
 export async function resolveRunName(store: Store, name: string): Promise<StoredRun> {
   if (name === LAST_RUN) {
@@ -168,7 +176,7 @@ export async function resolveRunName(store: Store, name: string): Promise<Stored
     if (last !== undefined) return last;
     throw new UsageError("The store has no runs. Start one: espalier run …");
   }
-  // Every id begins with nothing: a variable of the shell that is not set names no run.
+  // The empty prefix matches every run. It comes from an unset shell variable.
   if (!isPossibleRunId(name)) throw createUnknownRunError(name);
   const exact = await store.find(name);
   if (exact !== undefined) return exact;
@@ -190,12 +198,12 @@ function createUnknownRunError(name: string): UsageError {
   );
 }
 
-/** The name of the role of its root: a run is called by it and its task. */
+/** Returns the role of the root from the title, which contains role and task. */
 export function readRootRole({ title }: StoredRun): string {
   return title.slice(0, Math.max(0, title.indexOf(": ")));
 }
 
-/** The store says whether it is one. */
+/** The store validates the id. */
 function isPossibleRunId(name: string): name is RunId {
   return name !== "";
 }

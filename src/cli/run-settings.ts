@@ -1,4 +1,4 @@
-// What commands that lead a run have in common: their options, and the orchestrator made of them.
+// Options of commands that execute a run, and the orchestrator for them.
 
 import { EspalierError, Orchestrator, type Approver, type OrchestratorOptions } from "espalier";
 import type { EspalierConfig } from "espalier/config";
@@ -19,10 +19,13 @@ import { isTerminal, printNotice, type Shell } from "./shell.ts";
 import { describeCause, UsageError } from "./exit-codes.ts";
 import type { Viewing } from "./viewing.ts";
 
-/** How questions of the run are answered: the person at the terminal is asked, the run pauses, or they are denied. */
+/**
+ * Way to answer the questions of the run: ask the person at the terminal, pause the run, or deny
+ * them.
+ */
 type AnswerMode = "ask" | "pause" | "deny";
 
-/** What is on stdout, and how much on stderr. Throws UsageError. */
+/** Returns the content of stdout, and whether stderr is quiet. Throws UsageError. */
 export function readOutputChoice({ has }: CommandCall): Pick<FollowOptions, "output" | "isQuiet"> {
   if (has("json") && has("events"))
     throw new UsageError(
@@ -32,7 +35,10 @@ export function readOutputChoice({ has }: CommandCall): Pick<FollowOptions, "out
   return { output, isQuiet: has("quiet") };
 }
 
-/** Throws UsageError for a mode that there is not, or that needs a terminal where there is none. Undefined: nothing was said. */
+/**
+ * Returns the mode of `--answer`, or `undefined` if it is absent. Throws UsageError for an unknown
+ * mode, or for `ask` without a terminal.
+ */
 export function readAnswerMode({ shell, text }: CommandCall): AnswerMode | undefined {
   const said = text("answer");
   if (said === undefined) return undefined;
@@ -48,9 +54,10 @@ export function readAnswerMode({ shell, text }: CommandCall): AnswerMode | undef
 }
 
 /**
- * The store of a run; undefined, with a note why, if there is none: by `--no-store`, or since the usual place cannot be used.
+ * Opens the store of a run. `undefined` with `--no-store`, or, with a note, if the default location
+ * cannot be used.
  *
- * @throws as `openStore`, for a place that the user has chosen.
+ * @throws the errors of `openStore`, for a location that the user has chosen.
  */
 export async function openRunStore(
   call: CommandCall,
@@ -71,17 +78,20 @@ export async function openRunStore(
   }
 }
 
-/** What an orchestrator for one run is made of. */
+/** Parts of an orchestrator for one run. */
 interface RunParts {
   readonly hand: Pick<RolesAtHand, "roles" | "config" | "configFile">;
   readonly kept: ChosenStore | undefined;
   readonly tracing?: NodeTracing | undefined;
-  /** Shows the run while it lives. */
+  /** Shows the active run. */
   readonly viewing?: Viewing | undefined;
   readonly report?: FollowOptions["report"];
 }
 
-/** An orchestrator with all that the configuration and the options of a command say, and what follows its run. `person`: undefined if there is none to ask. */
+/**
+ * Creates an orchestrator from the configuration and the options of a command, and the follower of
+ * its run. `person` is `undefined` without a terminal.
+ */
 export function prepareRun(call: CommandCall, parts: RunParts) {
   const { shell } = call;
   const { hand, kept, tracing, viewing, report } = parts;
@@ -115,7 +125,10 @@ export function prepareRun(call: CommandCall, parts: RunParts) {
   return { orchestrator, follower, person };
 }
 
-/** What is wrong with the options is wrong with the configuration: nothing else says them. */
+/**
+ * Creates the orchestrator. Its option errors are reported for the configuration file, the only
+ * source of these options.
+ */
 function createConfiguredOrchestrator(
   { configFile }: RunParts["hand"],
   options: OrchestratorOptions,
@@ -128,7 +141,7 @@ function createConfiguredOrchestrator(
   }
 }
 
-/** Asks at the terminal, in the place of the tree. Prompts are loaded with the first question. */
+/** Asks at the terminal in place of the tree. Prompts are loaded with the first question. */
 function deferTerminalApprover(shell: Shell, follower: RunFollower): Approver {
   const makeRoom = (): (() => void) => follower.view?.suspend() ?? (() => {});
   const place = { shell, makeRoom, interrupt: () => follower.interrupt() };
@@ -142,7 +155,7 @@ function deferTerminalApprover(shell: Shell, follower: RunFollower): Approver {
   };
 }
 
-/** The options that the configuration says, without roles and store. */
+/** Returns the options from the configuration, without roles and store. */
 export function selectOrchestratorOptions(config: EspalierConfig): OrchestratorOptions {
   const {
     roles: _roles,

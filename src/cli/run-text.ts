@@ -1,4 +1,5 @@
-// Runs as text: a run with its tree, the list of runs, and the lines for a run that rests. Pure.
+// Formats runs as text: a run with its tree, the list of runs, and the lines for a settled run.
+// Pure.
 
 import type { Question, RunResult } from "espalier";
 import type {
@@ -33,18 +34,18 @@ import { suggestGrantCommand } from "./amount-options.ts";
 import { formatJsonLine } from "./json-text.ts";
 import type { Shell } from "./shell.ts";
 
-/** What is said of a run. */
+/** Parts of the text about a run. */
 interface ShownRunParts {
   readonly fold: RunFold;
   readonly head: RunHead;
-  /** What it asks still. */
+  /** Open questions. */
   readonly questions: readonly QuestionRow[];
   readonly nowMs: number;
 }
 
 const MOST_ROWS = 50;
 
-/** The report of a run. */
+/** Returns the report of a run. */
 export function formatRunOverview(parts: ShownRunParts, style: OutputStyle): string {
   const { fold, head, questions, nowMs } = parts;
   const { startedAtMs, budget, remaining, refusals, root, end } = fold;
@@ -55,7 +56,7 @@ export function formatRunOverview(parts: ShownRunParts, style: OutputStyle): str
   return joinSections([describeRunHead(head, style), describeRunCauses(fold), tree]);
 }
 
-/** What went wrong in a run: why, and every agent, call and spawn that came to nothing. */
+/** Returns the problems of a run: its causes, and every agent, call and spawn without success. */
 export function describeRunErrors({ fold, head }: ShownRunParts, style: OutputStyle): string {
   const sections = [
     describeRunHead(head, style),
@@ -83,7 +84,7 @@ function describeRunHead(head: RunHead, { hasColor }: OutputStyle): readonly str
     agentCount: agents,
     forkedFrom,
   } = head;
-  // Of a run that waits for a process, the reason of the pause before is over.
+  // If the run waits for a process, the reason of its last pause is obsolete.
   const isBrief = reason === undefined || status === "completed" || status === "waiting";
   const { text, style } = formatStatusCell(status, isBrief ? "" : reason.code);
   const paint = createPainter(hasColor);
@@ -106,7 +107,7 @@ function describeRunHead(head: RunHead, { hasColor }: OutputStyle): readonly str
   ];
 }
 
-/** A rest of less than a second goes unsaid. */
+/** A pause of less than a second is not shown. */
 function describePausedTime({ idleMs }: RunHead): string {
   return idleMs < 1_000 ? "" : `, paused for ${formatDuration(idleMs)} of it`;
 }
@@ -160,7 +161,7 @@ const TITLES: Readonly<Record<RunGroup, string>> = {
   done: "done",
 };
 
-/** Lines for the runs of a list, newest first in each group. */
+/** Returns lines for the runs of a list, newest first in each group. */
 export function formatRunList(
   rows: readonly RunRow[],
   { nowMs, width, hasColor }: OutputStyle & { readonly nowMs: number },
@@ -168,7 +169,7 @@ export function formatRunList(
   return groupRuns(rows)
     .flatMap(([name, group]): readonly (readonly [string, readonly RunRow[]])[] => [
       [TITLES[name], group.filter((row) => !isLost(row))],
-      // Nothing works on a run whose process is gone.
+      // A run whose process crashed is not active.
       ["lost", group.filter(isLost)],
     ])
     .flatMap(([title, group]) => {
@@ -225,7 +226,7 @@ function explainStatus({ status, reason, questions = [] }: RunRow): string {
   return hasCode ? formatShortLine(reason.code) : "";
 }
 
-/** Codes of a run that is paused as it was asked to, and not because no process could lead it. */
+/** Codes of an intended pause, unlike a pause because no process could continue the run. */
 const PAUSES: ReadonlySet<string> = new Set(["answers_needed", "pause_requested"]);
 
 function formatToolName({ toolName }: { readonly toolName: string }): string {
@@ -242,16 +243,16 @@ function describeTask({ title, forkedFrom }: RunRow): string {
   return formatFirstLine(title) + origin;
 }
 
-/** What the text depends on. */
+/** Settings of the text. */
 interface RestOptions {
-  /** Only what went wrong, and what is asked. */
+  /** Only errors and questions. */
   readonly isQuiet: boolean;
   readonly isKept: boolean;
-  /** How this command is called. */
+  /** Name of this command. */
   readonly command: string;
 }
 
-/** The lines for a run that rests. */
+/** Returns the lines for a settled run. */
 export function describeSettledRun(
   result: RunResult,
   causes: readonly Cause[],
@@ -271,7 +272,7 @@ export function describeSettledRun(
   ].map(stripControlCharacters);
 }
 
-/** Why it ended is left to the causes below, if one of them says it. */
+/** Returns the line about the end. The reason is left out if the causes below contain it. */
 function summarizeRunEnd(result: RunResult, causes: readonly Cause[]): string {
   const { status, reason, runId, agents, durationMs, usage } = result;
   const spent = [
@@ -290,7 +291,7 @@ function findUnpricedModels({ usage }: RunResult): readonly string[] {
   return models.flatMap(([model, { unpricedCalls }]) => (unpricedCalls > 0 ? [model] : []));
 }
 
-/** Of a run that completed although subagents failed, or came to limits. */
+/** Returns the lines for a run that completed although subagents failed or reached limits. */
 function describeToleratedFailures(
   { errors }: RunResult,
   causes: readonly Cause[],
@@ -301,10 +302,10 @@ function describeToleratedFailures(
   return [heading, ...describeCauses(causes)];
 }
 
-/** Above the causes of a run that continued, and in which nothing failed. */
+/** Heading above the causes of a run in which nothing failed. */
 const LIMITS_HEADING = "Limits reached, first one first:";
 
-/** Why, the first cause first. */
+/** Returns the causes, the root cause first. */
 export function describeCauses(causes: readonly Cause[]): readonly string[] {
   return causes.flatMap(describeRootCause).map(stripControlCharacters);
 }
@@ -350,7 +351,10 @@ function suggestNextCommands(
     : [`List how to answer each: ${command} questions. Then: ${next}`];
 }
 
-/** What to type for an answer. `name`: of the question, or of a run that asks it alone. */
+/**
+ * Returns the commands that answer a question. `name` is that of the question, or of a run with
+ * only this question.
+ */
 export function suggestAnswerCommands(
   { kind }: Pick<Question, "kind">,
   name: string,
@@ -370,10 +374,10 @@ const SIGNS = {
   ended: { icon: "·", style: "dim" },
 } as const satisfies Readonly<Record<RunRowStatus, object>>;
 
-/** Statuses by which runs can be chosen. */
+/** Statuses by which runs can be filtered. */
 export const STATUSES: readonly string[] = Object.keys(SIGNS).toSorted();
 
-/** `✖ failed: token_limit`. `more`: what is said of it in brief. */
+/** Returns `✖ failed: token_limit`. `more` is the short reason. */
 function formatStatusCell(status: RunRowStatus, more = ""): Cell {
   const { icon, style } = SIGNS[status];
   const words = status === "input_required" ? TITLES[status] : status;
@@ -381,13 +385,13 @@ function formatStatusCell(status: RunRowStatus, more = ""): Cell {
 }
 
 export interface OutputStyle {
-  /** Cells per line; no line of a table is wider. */
+  /** Maximum number of cells per line in a table. */
   readonly width: number;
   readonly hasColor: boolean;
 }
 
 const USUAL_COLUMNS = 80;
-/** Of what goes into a file or a pipe. */
+/** Width for files and pipes. */
 const WIDTH_ELSEWHERE = 160;
 
 export function detectOutputStyle({ stdout, env }: Shell): OutputStyle {
@@ -399,10 +403,10 @@ export function detectOutputStyle({ stdout, env }: Shell): OutputStyle {
   return { width, hasColor: isTTY && !isPlain };
 }
 
-/** Code units of a text that are shown. */
+/** Maximum number of code units of a text that are shown. */
 const MOST_SHOWN = 100_000;
 
-/** Returns the text, or its beginning and how much more there is. */
+/** Returns the text, or its beginning and the number of further characters. */
 export function truncateWithCount(text: string): string {
   if (text.length <= MOST_SHOWN) return text;
   const more = formatQuantity(text.length - MOST_SHOWN, "more character");

@@ -1,11 +1,12 @@
-// Where a command is run: its streams, its environment, its folder, and how it ends. A command knows the process by this alone.
+// The environment of a command: its streams, variables, folder and exit. Commands access the
+// process only through this interface.
 
 import type { Readable, Writable } from "node:stream";
 import type { ReadStream, WriteStream } from "node:tty";
 
-/** What a command writes to: `process.stdout` fits. */
+/** Output stream of a command. `process.stdout` fits. */
 export type ShellOutput = Writable & Partial<Pick<WriteStream, "isTTY" | "columns" | "rows">>;
-/** What a command reads from: `process.stdin` fits. */
+/** Input stream of a command. `process.stdin` fits. */
 export type ShellInput = Readable &
   Partial<Pick<ReadStream, "isTTY">> & {
     readonly setRawMode?: (mode: boolean) => unknown;
@@ -13,31 +14,34 @@ export type ShellInput = Readable &
 
 export type ShellSignal = "SIGINT" | "SIGTERM" | "SIGHUP";
 
-/** The surroundings of a command. */
+/** Environment of a command. */
 export interface Shell {
   readonly stdin: ShellInput;
-  /** For the result, and nothing else. */
+  /** For the result only. */
   readonly stdout: ShellOutput;
   /** For everything else. */
   readonly stderr: ShellOutput;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The working folder, absolute. */
+  /** Absolute path of the working folder. */
   readonly cwd: string;
-  /** Whether errors are printed with their stack: by `--verbose`, or `DEBUG` in the environment. */
+  /**
+   * Whether errors are printed with their stack: with `--verbose`, or with `DEBUG` in the
+   * environment.
+   */
   readonly isVerbose: boolean;
-  /** Calls back at each such signal, in place of the end of the process. */
+  /** Handles each such signal, so that it does not end the process. */
   readonly onSignal: (signal: ShellSignal, listener: () => void) => void;
-  /** Ends at once. */
+  /** Ends the process at once. */
   leave(exitCode: number): never;
 }
 
-/** The surroundings of this process. */
+/** Returns the environment of this process. */
 export function createProcessShell(): Shell {
   return {
-    // Not before it is asked for: it opens what it reads from.
+    // Lazy, because creating it opens the input.
     get stdin() {
       const { stdin } = process;
-      // A terminal that was closed reports errors, which must not end the process before its run.
+      // A closed terminal reports errors, which must not end the process before its run.
       return stdin.off("error", ignoreError).on("error", ignoreError);
     },
     stdout: process.stdout,
@@ -52,7 +56,7 @@ export function createProcessShell(): Shell {
 
 function ignoreError(): void {}
 
-/** Outputs that have a line of a result. */
+/** Outputs to which a result was written. */
 const answered = new WeakSet<ShellOutput>();
 
 /** Writes a line of the result. */
@@ -71,15 +75,15 @@ export function printNotice({ stderr }: Shell, text: string): void {
   stderr.write(`${text}\n`);
 }
 
-/** Returns a variable of the environment, trimmed; `undefined` if it is unset or blank. */
+/** Returns a variable of the environment, trimmed. `undefined` if it is unset or blank. */
 export function readSetting(env: Shell["env"], name: string): string | undefined {
   const value = env[name]?.trim();
   return value === "" ? undefined : value;
 }
 
 /**
- * Returns how the user calls this command again. npm sets `npm_command`: it finds a command that is
- * installed in a project, and in a clone of this package only the script.
+ * Returns how the user calls this command. npm sets `npm_command`: `npx` finds an installed
+ * command, but in a clone of this package only the script exists.
  */
 export function detectOwnCommand({ env }: Shell): string {
   if (env["npm_command"] === undefined) return "espalier";
@@ -87,17 +91,20 @@ export function detectOwnCommand({ env }: Shell): string {
   return isClone ? "npm run espalier --" : "npx espalier";
 }
 
-/** Whether a person reads stderr. */
+/** Returns true if a person reads stderr. */
 export function isWatched({ stderr, env }: Shell): boolean {
   return stderr.isTTY === true && (env["CI"] ?? "") === "";
 }
 
-/** Whether there is a person to be asked. */
+/** Returns true if a person can answer prompts. */
 export function isTerminal({ stdin, stderr }: Shell): boolean {
   return stdin.isTTY === true && stderr.isTTY === true;
 }
 
-/** Asks the person at the terminal for a yes. `initialValue`: what Enter alone says. Ctrl-C says no. */
+/**
+ * Asks the person at the terminal to confirm. `initialValue` is the answer to Enter alone. Ctrl-C
+ * means no.
+ */
 export async function isConfirmed(
   { stdin, stderr }: Shell,
   message: string,

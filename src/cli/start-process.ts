@@ -1,4 +1,5 @@
-// The command as a process: the copy of the project wins, and whatever happens, the process ends with a code of its own and no stack.
+// Runs the command as a process. The copy of the project takes precedence. The process always ends
+// with a defined exit code, and without a stack.
 
 import { pathToFileURL } from "node:url";
 
@@ -7,7 +8,10 @@ import { findOtherCopy } from "./installed-copy.ts";
 import { performArguments } from "./perform.ts";
 import { printNotice, createProcessShell, type Shell } from "./shell.ts";
 
-/** Does what the arguments of this process say, and ends it. Another copy of the package in the working folder does it in our place. */
+/**
+ * Executes the arguments of this process, and ends it. If the working folder has another copy of
+ * the package, that copy does it.
+ */
 export async function startProcess(): Promise<void> {
   const copy = findOtherCopy(process.cwd());
   if (copy !== undefined) {
@@ -21,46 +25,50 @@ export async function startProcess(): Promise<void> {
   prepareProcess(shell, args);
   const exitCode = await performArguments(args, shell);
   await Promise.all([flushStream(shell.stdout), flushStream(shell.stderr)]);
-  // What configurations, servers and drivers leave open must not keep a command that has done its work.
+  // Handles that configurations, servers and drivers leave open must not keep the process alive.
   shell.leave(output.isLost ? BROKEN : exitCode);
 }
 
-/** Sends to stderr what configurations, tools and drivers write to stdout, which is for results. */
+/**
+ * Redirects writes of configurations, tools and drivers from stdout, which is for results, to
+ * stderr.
+ */
 function reserveStdout(): void {
   Object.defineProperty(process, "stdout", { configurable: true, get: () => process.stderr });
 }
 
-/** Whether some of the output could not be written though its reader was still there. */
+/** Records whether output was lost although its reader still existed. */
 function watchOutput(shell: Shell): { readonly isLost: boolean } {
   const output = { isLost: false };
   const { stdout } = shell;
   stdout.on("error", (cause) => {
-    // A reader of our output may stop reading, as `head` does.
+    // A reader may stop reading, as `head` does.
     const isUnread = "code" in cause && cause.code === "EPIPE";
     if (!isUnread && !output.isLost)
       printNotice(shell, `The output could not be written: ${cause.message}`);
     output.isLost ||= !isUnread;
-    // A command that has something to bring to an end listens, too.
+    // A command that has to end a run listens, too.
     if (stdout.listenerCount("error") === 1) shell.leave(isUnread ? 0 : BROKEN);
   });
   return output;
 }
 
-/** Warnings of Node about how it reads a file. Where that is an error, the error says what to do. */
+/** Warnings of Node about its reading of a file. If that is an error, the error has a remedy. */
 const UNWANTED = /^(?:Module type of|Failed to load the ES module) /u;
 
 function prepareProcess(shell: Shell, args: readonly string[]): void {
   shell.stderr.on("error", () => {});
-  // Warnings are for people here: a line each, without those on features of Node that we have tried.
+  // Prints each warning on one line, without warnings about experimental features, which are
+  // tested.
   process.removeAllListeners("warning");
   process.on("warning", ({ name, message }) => {
     if (name === "ExperimentalWarning" || UNWANTED.test(message)) return;
     shell.stderr.write(`Warning: ${message}\n`);
   });
   const end = (cause: unknown): void => {
-    // A prompt at a terminal that was closed. SIGHUP brings the run to rest.
+    // Error of a prompt at a closed terminal. SIGHUP pauses the run.
     if (isTerminalGone(cause)) return;
-    // Loaded only for an error: it brings the cleaning of foreign text along.
+    // Loaded only for an error, because it also loads the cleaning of foreign text.
     import("./tell-error.ts").then(
       ({ printError: tellError }) => shell.leave(tellError(shell, cause, args)),
       () => shell.leave(BROKEN),

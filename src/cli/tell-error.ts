@@ -1,4 +1,5 @@
-// Errors for people: what went wrong, its code, and what to do; where it happened in the program only on request.
+// Prints errors for people: the message, its code and the remedy. The stack is printed only on
+// request.
 
 import { stripControlCharacters } from "../terminal/terminal-text.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
@@ -21,8 +22,8 @@ export function printJsonError(
 }
 
 /**
- * Says on stderr what went wrong, and gives the exit code for it. `args`: of the command; with
- * `--json` stdout gets the error, too.
+ * Prints the error on stderr, and returns its exit code. `args` are those of the command: with
+ * `--json`, stdout gets the error, too.
  */
 export function printError(shell: Shell, cause: unknown, args: readonly string[] = []): number {
   const code = findErrorCode(cause);
@@ -35,12 +36,14 @@ export function printError(shell: Shell, cause: unknown, args: readonly string[]
   return chooseExitCode(code);
 }
 
-/** Returns a text that may quote servers, files and models, without control characters and secrets. */
+/**
+ * Returns a text that may quote servers, files and models, without control characters and secrets.
+ */
 function cleanForeignText(text: string): string {
   return redactSecrets(stripControlCharacters(text));
 }
 
-/** What a wrong use should have been, as this person has to call it. */
+/** Adapts the suggested commands in a usage error to the way this person calls the command. */
 function rewriteCommandName(shell: Shell, message: string): string {
   return message.replaceAll(/(: |, or )espalier (?=[a-z])/gu, `$1${detectOwnCommand(shell)} `);
 }

@@ -1,5 +1,5 @@
-// The viewer that a command opens: its token beside the runs of the project, the browser, and the address
-// of a viewer that runs already.
+// Opens the viewer for a command: its token beside the runs of the project, and the browser. Also
+// finds the address of a running viewer.
 
 import { spawn } from "node:child_process";
 import { createHmac, randomUUID } from "node:crypto";
@@ -18,30 +18,33 @@ import { type Project, DEFAULT_FOLDER, createOwnFolder } from "./project.ts";
 import { isWatched, printNotice, detectOwnCommand, readSetting, type Shell } from "./shell.ts";
 import { UsageError } from "./exit-codes.ts";
 
-/** What is shown. */
+/** Input for a viewer. */
 interface Viewed {
-  /** Where the token is kept; undefined: nowhere. */
+  /** Project whose folder stores the token. `undefined` to store none. */
   readonly project: Project | undefined;
-  /** Undefined: a store of the viewer's own. */
+  /** `undefined` for a store of the viewer. */
   readonly store: Store | undefined;
-  /** What it is called. */
+  /** Name of the store. */
   readonly storeName: string;
-  /** The run to begin with, if it is one. */
+  /** The first run to show. */
   readonly runId?: string | undefined;
 }
 
-/** A viewer that is open, until it is closed. */
+/** An open viewer. */
 export interface Viewing extends AsyncDisposable {
   readonly viewer: Viewer;
-  /** Where a person sees it. */
+  /** Address for the browser. */
   readonly address: string;
-  /** Says where it is, and opens it. */
+  /** Prints the address, and opens it. */
   show(runId?: string): Promise<void>;
 }
 
 const TOKEN_FILE = "viewer-token";
 
-/** Opens a viewer with what the options of its command say: `--port`, `--no-content`, `--read-only`, `--new-token`, `--no-open`. Throws UsageError. */
+/**
+ * Opens a viewer with the options of its command: `--port`, `--no-content`, `--read-only`,
+ * `--new-token`, `--no-open`. Throws UsageError.
+ */
 export async function openViewing(
   call: CommandCall,
   { project, store, storeName }: Viewed,
@@ -79,7 +82,10 @@ export async function openViewing(
   };
 }
 
-/** A viewer whose token is kept beside the runs of the project, or nowhere, and said why, where nothing can be written there. */
+/**
+ * Starts a viewer whose token is stored beside the runs of the project. If that cannot be written,
+ * prints a note and stores none.
+ */
 async function startProjectViewer(
   project: Project,
   options: ViewerOptions,
@@ -105,7 +111,7 @@ function prepareTokenFile({ folder }: Project, isNew: boolean): string {
   return file;
 }
 
-/** Of the file system, or what the viewer says of it. */
+/** Returns true for an error of the token file, from the file system or from the viewer. */
 function isOfTokenFile(cause: unknown): cause is Error {
   if (EspalierError.is(cause)) return cause.data["field"] === "viewer options.tokenFile";
   return cause instanceof Error && "syscall" in cause;
@@ -119,14 +125,14 @@ export function waitForExitSignal(shell: Shell): Promise<void> {
   });
 }
 
-/** The page of a run at the address of a viewer. */
+/** Returns the page of a run at the address of a viewer. */
 export function buildRunPageUrl(url: string, runId: string): string {
   const address = new URL(url);
   address.pathname = `/r/${encodeURIComponent(runId)}`;
   return address.href;
 }
 
-/** What opens a file in the browser, by platform. */
+/** Commands that open a file in the browser, by platform. */
 const OPENERS: ReadonlyMap<string, readonly string[]> = new Map([
   ["darwin", ["open"]],
   ["win32", ["rundll32", "url.dll,FileProtocolHandler"]],
@@ -134,8 +140,8 @@ const OPENERS: ReadonlyMap<string, readonly string[]> = new Map([
 const OTHER_OPENER = ["xdg-open"];
 
 /**
- * Opens an address, if there is a person and a browser: the caller prints the address, too. Resolves once it was tried; call the result when
- * the address leads nowhere any more. Never rejects.
+ * Opens an address if there is a person and a browser. The caller also prints the address. Resolves
+ * after the attempt; call the result when the address has become invalid. Never rejects.
  */
 export async function openBrowser(
   { env }: Shell,
@@ -155,25 +161,28 @@ export async function openBrowser(
     await once(opener, "spawn");
     opener.unref();
   } catch {
-    // The address was said.
+    // The address was printed.
   }
   return forget;
 }
 
-/** The address is ours: it has no character that HTML would take for something else. */
+/**
+ * Returns a page that redirects to the address, which is our own and contains no characters to
+ * escape.
+ */
 function buildRedirectPage(address: string): string {
   return `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${address}"><title>espalier</title>\n`;
 }
 
-/** Ports at which a viewer listens that was given none. */
+/** Ports of a viewer without a given port. */
 const PORTS = Array.from({ length: 20 }, (_, nth) => 4_983 + nth);
 const PATIENCE_MS = 1_000;
 
 /**
- * Returns the address of the viewer of this project and this store. The token is never sent to the
- * server that listens there: the server has to prove that it has the token.
+ * Returns the address of the viewer of this project and this store. The token is never sent to a
+ * server that happens to listen there: the server has to prove that it has the token.
  *
- * @throws UsageError if there is none.
+ * @throws UsageError if no such viewer is running.
  */
 export async function locateRunningViewer(
   call: CommandCall,

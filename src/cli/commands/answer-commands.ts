@@ -1,5 +1,5 @@
-// The commands `questions`, `approve`, `deny` and `answer`. An answer goes into the mailbox of its run,
-// where the first one to a question counts.
+// The commands `questions`, `approve`, `deny` and `answer`. An answer is sent to the mailbox of its
+// run, where the first answer to a question counts.
 
 import {
   EspalierError,
@@ -24,8 +24,8 @@ import { isConfirmed, isTerminal, printNotice, detectOwnCommand, printLine } fro
 import { LAST_RUN, isOfOneRun, RunReading, describeUnreadableRun } from "../run-reading.ts";
 
 /**
- * Answers the question that a command was given, once the call that it is about is on the screen, and says what is open still. Gives the exit
- * code. A person at the terminal is asked before a call is approved, unless the command has `--yes`, or `--json`.
+ * Shows the named question, answers it, and prints the remaining questions. Returns the exit code.
+ * A person at the terminal confirms an approval, unless the command has `--yes` or `--json`.
  */
 async function giveAnswer(
   call: CommandCall,
@@ -102,21 +102,22 @@ const ANSWERED: Readonly<Record<Answer["type"], string>> = {
   failure: "is reported as failed",
 };
 
-/** A question, and the run that asks it. */
+/** A question with its run. */
 interface AskedQuestion {
   readonly run: StoredRun;
   readonly question: Question;
-  /** From 1. It stays the same until a run that asked before ends. */
+  /** Number from 1. It stays the same until a run with earlier questions ends. */
   readonly number: number;
 }
 
-/** Runs that are listed at once: all are looked at. */
+/** Number of runs per page of the list. All pages are read. */
 const RUNS_PER_LIST = 200;
 const STATUSES = ["paused", "open"] as const;
 
 /**
- * Returns the open questions of a store, those of the oldest run first. Questions that are answered keep their numbers, so that the others do, too.
- * `pass` is called for a run that cannot be read; the others are still listed.
+ * Returns the open questions of a store, from the oldest run to the newest. Answered questions keep
+ * their numbers, so that the numbers of the others do not change. Calls `pass` for an unreadable
+ * run, and still lists the others.
  */
 export async function collectAskedQuestions(
   store: Store,
@@ -138,7 +139,7 @@ export async function collectAskedQuestions(
   return asked;
 }
 
-/** Returns what a run asks, and the ids of all questions that it has ever asked, in order. */
+/** Returns the open questions of a run, and the ids of all its questions, in order. */
 async function readRunQuestions(
   store: Store,
   run: StoredRun,
@@ -171,10 +172,10 @@ async function collectUnendedRuns(store: Store): Promise<readonly StoredRun[]> {
 const NUMBER = /^[1-9]\d{0,5}$/;
 
 /**
- * Returns the question that is meant: by its id, the beginning of one, a run that asks one alone,
- * `@last` for the newest run that asks, or the question's number in `espalier questions`.
+ * Returns the named question. A name is a question id or its prefix, a run with only one question,
+ * `@last` for the newest run with questions, or the number in `espalier questions`.
  *
- * @throws UsageError if there is none, or more than one.
+ * @throws UsageError if no question matches, or more than one.
  */
 async function resolveQuestionName(store: Store, name: string): Promise<AskedQuestion> {
   const all = await collectAskedQuestions(store);
@@ -198,7 +199,10 @@ async function resolveQuestionName(store: Store, name: string): Promise<AskedQue
   );
 }
 
-/** `espalier questions`: what runs of the project ask, whole, and how to answer. */
+/**
+ * `espalier questions`: lists the open questions of the project in full, with the commands that
+ * answer them.
+ */
 export const listQuestions: CommandBody = async (call) => {
   const { shell, has } = call;
   await using kept = await openProjectStore(call, "list");
@@ -237,7 +241,7 @@ function describeQuestion({ run, question, number }: AskedQuestion, command: str
   ].join("\n");
 }
 
-/** `espalier approve <question>`: the call may run, as it is or with other arguments. */
+/** `espalier approve <question>`: approves a call, with its own or other arguments. */
 export const approveCall: CommandBody = async (call) => {
   const said = call.text("arguments");
   const input = said === undefined ? undefined : parseJsonObject(said);
@@ -250,14 +254,14 @@ export const approveCall: CommandBody = async (call) => {
   );
 };
 
-/** Characters of wrong arguments that an error quotes. */
+/** Maximum length of wrong arguments in an error. */
 const MOST_QUOTED = 200;
 
-/** `espalier deny <question>`: the call does not run, and the model reads why. */
+/** `espalier deny <question>`: denies a call with a reason, which the model reads. */
 export const denyCall: CommandBody = async (call) =>
   await giveAnswer(call, (question) => deny(question, call.text("reason")));
 
-/** `espalier answer <question>`: gives the result of a call that runs elsewhere. */
+/** `espalier answer <question>`: provides the result of an external call. */
 export const answerCall: CommandBody = async (call) => {
   const result = call.text("result");
   const failure = call.text("failure");

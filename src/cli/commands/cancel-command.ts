@@ -1,4 +1,5 @@
-// `espalier cancel <run>`: asks the process that leads the run; a run that no process leads is led to its end here, which needs its roles.
+// `espalier cancel <run>`: requests a cancellation from the owner process. A run without an owner
+// is executed here to its end, which needs its roles.
 
 import { EspalierError, Orchestrator, type AgentRole, type RunId } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
@@ -35,7 +36,7 @@ export const body: CommandBody = async (call) => {
   };
   const orchestrator = await (run.owner === null
     ? cancelWith(await findRoles(call, project, run))
-    : // A live process needs no roles here. One that has died may stand as the owner, too.
+    : // A live owner needs no roles here. The recorded owner may also have crashed.
       cancelWith([]).catch(async (cause: unknown) => {
         if (!EspalierError.is(cause) || cause.code !== "invalid_paused_run") throw cause;
         return await cancelWith(await findRoles(call, project, run));
@@ -44,7 +45,10 @@ export const body: CommandBody = async (call) => {
   return 0;
 };
 
-/** The process that leads the run cancels it: it may not have done so yet, or the run may have ended before. */
+/**
+ * Reports whether the run has ended. The owner may not have cancelled it yet, or the run may have
+ * ended before.
+ */
 async function describeCancelOutcome(
   orchestrator: Orchestrator,
   store: Store,
@@ -57,7 +61,10 @@ async function describeCancelOutcome(
   return status === "cancelled" ? `Cancelled ${runId}.` : `${runId} had already ended: ${status}.`;
 }
 
-/** The roles of a run that is led to its end here, without the tools of servers: none is called. None, where they are not to be had. */
+/**
+ * Returns the roles for a run that is cancelled here, without tools of servers, because no tool is
+ * called. Empty if the roles are unavailable.
+ */
 async function findRoles(
   { shell, text }: CommandCall,
   project: Project,

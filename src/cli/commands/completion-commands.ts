@@ -1,4 +1,5 @@
-// The commands `completion` and `__complete`: the script for a shell, and the ids that it asks for.
+// The commands `completion` and `__complete`: the script for a shell, and the ids that the script
+// requests.
 
 import { setTimeout } from "node:timers/promises";
 
@@ -19,13 +20,13 @@ export const printCompletion: CommandBody = async ({ shell, args, tree }) => {
   return 0;
 };
 
-/** A completion must come within this time. */
+/** Time limit of a completion. */
 const PATIENCE_MS = 200;
 const MAX_RUNS = 50;
 
 /**
- * `espalier __complete <run | question>`: ids that the store has, for completion. In case of any error
- * it prints nothing, and ends soon.
+ * `espalier __complete <run | question>`: prints ids of the store for completion. Prints nothing on
+ * any error, and always ends soon.
  */
 export const printWords: CommandBody = async (call) => {
   const found = await Promise.race([

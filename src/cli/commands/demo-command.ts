@@ -33,7 +33,7 @@ import { openRunViewing } from "./run-command.ts";
 const DEFAULT_TASK = "What is each part for, and how do the parts fit together?";
 const WIDEST_REPORT = 120;
 const REPLY_DELAY_MS = 700;
-/** A folder with less makes no tree. */
+/** Minimum number of entries for a tree. */
 const MIN_ENTRIES = 5;
 /** Titles of the tables that show tokens or costs. */
 const PRICED_TITLES = /(?:Tree|Budget of the run|Usage by (?:role|model))(?=(?:\W+22m)?$)/gm;
@@ -81,7 +81,7 @@ export const body: CommandBody = async (call) => {
   };
   const hand = { roles: [], config, configFile: undefined };
   const { orchestrator, follower } = prepareRun(call, { hand, kept, tracing, viewing, report });
-  // A cost can be limited only where the price is known.
+  // A cost limit needs a known price.
   const { costUsd, ...limits } = { ...DEFAULT_BUDGET, totalTokens: 1_000_000 };
   const budget =
     costUsd === undefined || model.price === undefined ? limits : { ...limits, costUsd };
@@ -98,7 +98,10 @@ export const body: CommandBody = async (call) => {
   return exitCode;
 };
 
-/** Returns the named folder, `src` or the working folder; that of the documents if there is little. */
+/**
+ * Returns the named folder, `src` or the working folder. If that has few entries, returns the
+ * folder of the documents.
+ */
 function findFolder(shell: Shell, named: string | undefined): string {
   const folder = resolveReadableFolder(
     shell,

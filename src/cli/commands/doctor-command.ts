@@ -1,4 +1,5 @@
-// `espalier doctor`: what a run would find here: Node, the configuration, a key, the store, the MCP servers, and a port for the viewer.
+// `espalier doctor`: checks the environment of a run: Node, the configuration, a key, the store,
+// the MCP servers, and a port for the viewer.
 
 import { once } from "node:events";
 import { existsSync, statSync } from "node:fs";
@@ -22,10 +23,10 @@ import {
 import { printLine, type Shell } from "../shell.ts";
 import { formatQuantity } from "../../view/amounts.ts";
 
-/** One thing that was looked at. */
+/** Result of a check. */
 interface Finding {
   readonly what: string;
-  /** `note`: it works, and something may be done about it. */
+  /** `note` is a remark about a working part. */
   readonly state: "well" | "note" | "wrong";
   readonly says: string;
 }
@@ -73,7 +74,7 @@ function checkModelKeys({ env }: Shell): Finding {
 const MANY_BYTES = 1_000_000_000;
 const OLD_MS = 30 * 24 * 3_600_000;
 
-/** Nothing is made, and nothing removed. */
+/** Checks the store without creating or removing anything. */
 async function checkStore(place: StorePlace): Promise<Finding> {
   const what = "store";
   const name = formatStoreName(place);

@@ -1,5 +1,5 @@
-// `espalier init`: two roles, a place for MCP servers, and how to run them. Never overwrites; prints what it does, and asks first if a person is
-// at the terminal.
+// `espalier init`: creates two roles and a file for MCP servers, and prints how to run them. Never
+// overwrites a file. Lists its changes, and asks a person at the terminal first.
 
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -49,20 +49,20 @@ export const body: CommandBody = async (call) => {
 
 interface InitAction {
   readonly says: string;
-  /** Gives an exit code. */
+  /** Performs the action. Returns an exit code. */
   readonly act: () => Promise<number>;
 }
 
-/** Changes of the project that the user has to ask for. */
+/** Optional changes of the project. */
 interface Wishes {
-  /** package.json gets `"type": "module"`. */
+  /** Whether package.json gets `"type": "module"`. */
   readonly isModule: boolean;
   readonly hasMcpClient: boolean;
 }
 
 const NO_WISHES: Wishes = { isModule: false, hasMcpClient: false };
 
-/** Returns what the options ask for. A person at a terminal is asked about the rest. */
+/** Returns the changes that options request. Asks a person at a terminal about the others. */
 async function readWishes(
   { shell, has, isOff }: CommandCall,
   { isModule, dependencies }: Manifest,
@@ -94,7 +94,7 @@ function planActions(
   const files = Object.entries(createFiles(model)).flatMap(([name, text]) => {
     const file = join(cwd, name);
     if (existsSync(file)) return [];
-    // Another process may have made it meanwhile: it stays, too.
+    // A file that another process has created in the meantime stays.
     const act = async (): Promise<number> => {
       writeFileSync(file, text, { flag: "wx" });
       return 0;
@@ -176,7 +176,7 @@ interface Manifest {
   readonly whole: object;
   readonly isModule: boolean;
   readonly scripts: object;
-  /** Names. */
+  /** Names of the dependencies. */
   readonly dependencies: readonly string[];
 }
 
@@ -205,7 +205,7 @@ function readManifest(folder: string): Manifest | undefined {
   return { file, text, whole, isModule, scripts: part("scripts"), dependencies };
 }
 
-/** By the lock file that is there. */
+/** Returns the install command for the present lock file. */
 function findInstaller(folder: string): readonly string[] {
   const has = (name: string): boolean => existsSync(join(folder, name));
   if (has("pnpm-lock.yaml")) return ["pnpm", "add"];
@@ -223,7 +223,7 @@ async function runChildProcess(
     cwd: shell.cwd,
     env: shell.env,
     stdio: ["ignore", "pipe", "pipe"],
-    // npm is a script of the shell there.
+    // On Windows, npm is a shell script.
     shell: process.platform === "win32",
   });
   child.stdout.pipe(shell.stderr, { end: false });

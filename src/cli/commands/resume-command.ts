@@ -1,5 +1,6 @@
-// `espalier resume <run>`: continues a run that is paused or was cut off, or, with `--grant`, that a limit stopped. Prints first which tool
-// calls were cut off, and which of them are made again; asks for the answers that it needs, if a person is at the terminal.
+// `espalier resume <run>`: continues a paused or interrupted run, or, with `--grant`, a run that a
+// limit stopped. First prints which tool calls were interrupted, and which ones run again. Asks a
+// person at the terminal for open answers.
 
 import {
   EspalierError,
@@ -25,7 +26,7 @@ import { printNotice, detectOwnCommand, printLine } from "../shell.ts";
 import { openToolCalls } from "../../view/agent-row.ts";
 import { formatQuantity } from "../../view/amounts.ts";
 
-/** Who is on record for more budget. */
+/** Recorded name of the granter. */
 const GRANTED_BY = "espalier resume";
 
 export const body: CommandBody = async (call) => {
@@ -42,7 +43,7 @@ export const body: CommandBody = async (call) => {
   const reading = new RunReading(kept.store, run);
   await reading.advance();
   const hasEnded = run.status === "ended";
-  // More budget continues a run that a limit stopped, and no other that has ended.
+  // A grant continues a run that a limit stopped, but no other ended run.
   const isContinuable = granted !== undefined && reading.fold.end?.status === "stopped";
   if (hasEnded && !isContinuable) throw new UsageError(describeEndedRun(reading));
   const search = { shell, project: kept.project, model: text("model"), readFolder };
@@ -78,7 +79,7 @@ export const body: CommandBody = async (call) => {
   return EXIT_CODES.paused;
 };
 
-/** That it has ended, and what can be done about it. */
+/** Returns the message that the run has ended, with a suggestion. */
 function describeEndedRun({ stored: { runId }, fold: { end } }: RunReading): string {
   const { status = "ended", reason } = end ?? {};
   const code = reason?.code ?? "";
@@ -88,7 +89,7 @@ function describeEndedRun({ stored: { runId }, fold: { end } }: RunReading): str
   return `Cannot resume ${runId}: it has ended: ${status} (${code}). ${advice}`;
 }
 
-/** Who leads it, and what can be done about that. */
+/** Returns the error that names the owner of the run, with a suggestion. */
 function createOwnedElsewhereError(
   { runId, owner }: StoredRun,
   command: string,
@@ -104,8 +105,8 @@ function createOwnedElsewhereError(
 }
 
 /**
- * Returns lines about the tool calls that were cut off in a run, those that must not be repeated first.
- * `roles`: their tools.
+ * Returns lines about the interrupted tool calls of a run. Calls that must not be repeated come
+ * first. `roles` have their tools.
  */
 function describeInterrupted(fold: RunFold, roles: readonly AgentRole[]): readonly string[] {
   const tools = new Map(roles.flatMap((role) => role.tools.map((tool) => [tool.name, tool])));
@@ -122,7 +123,7 @@ function describeInterrupted(fold: RunFold, roles: readonly AgentRole[]): readon
   return ["Interrupted during a call:", ...sorted.map(({ line }) => line)];
 }
 
-/** Asks the person for the answers that the run needs. What is left open stays open. */
+/** Asks the person for the answers that the run needs. A question without an answer stays open. */
 async function answerOpenQuestions(
   orchestrator: Orchestrator,
   store: Store,
@@ -136,7 +137,7 @@ async function answerOpenQuestions(
   }
 }
 
-/** The run under way again; undefined: it needs answers first. */
+/** Returns the continued run. `undefined` if it needs answers first. */
 async function tryResume(
   orchestrator: Orchestrator,
   { runId }: StoredRun,

@@ -1,4 +1,5 @@
-// `espalier roles check [folder]`: what is wrong with role files, each by file and line; their models, tools and subagents included.
+// `espalier roles check [folder]`: reports problems in role files by file and line, including their
+// models, tools and subagents.
 
 import { dirname } from "node:path";
 
@@ -16,7 +17,7 @@ import { formatQuantity } from "../../view/amounts.ts";
 interface CheckedFile {
   readonly file: string;
   readonly role: string;
-  /** Undefined: it is well. */
+  /** `undefined` if the file is valid. */
   readonly problem: string | undefined;
 }
 
@@ -29,7 +30,7 @@ export const body: CommandBody = async (call) => {
   for (const text of texts) checked.push(await checkRoleFile(call, text, servers));
   const faults = checked.flatMap(({ problem }) => problem ?? []);
   if (has("json")) printLine(shell, formatJsonLine({ files: checked }));
-  // A file that several name is at fault once.
+  // A problem in a file that several roles name is reported once.
   else for (const fault of new Set(faults)) printLine(shell, stripControlCharacters(fault));
   const count = new Set(faults).size;
   const found = count === 0 ? "no problems" : formatQuantity(count, "problem");
@@ -37,7 +38,9 @@ export const body: CommandBody = async (call) => {
   return faults.length === 0 ? 0 : MISUSED;
 };
 
-/** Files that name no model are well: it is named where they are run. */
+/**
+ * Placeholder for the model of files that name none. The real model is chosen when they are run.
+ */
 const ANY_MODEL = "any-model";
 
 async function checkRoleFile(

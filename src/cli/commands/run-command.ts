@@ -1,4 +1,5 @@
-// `espalier run <role.md | file.ts | name> [task]`: one run, from a task to a result on stdout and an exit code.
+// `espalier run <role.md | file.ts | name> [task]`: executes one run, and returns its result on
+// stdout and as an exit code.
 
 import { text as textOf } from "node:stream/consumers";
 
@@ -53,7 +54,9 @@ export const body: CommandBody = async (call) => {
   return await follower.follow(run, { viewing, tracing });
 };
 
-/** The viewer of the run's store, or of one of its own where the run is kept nowhere else. */
+/**
+ * Opens the viewer of the run's store. A run without a store is shown from a store of the viewer.
+ */
 export async function openRunViewing(
   call: CommandCall,
   project: Project,
@@ -73,7 +76,7 @@ async function readTask({ shell, args }: CommandCall): Promise<string> {
   );
 }
 
-/** Starts a run. Where a price is unknown, the cost is limited only if the user asked for it. */
+/** Starts a run. If a price is unknown, the cost is limited only if the user requested it. */
 function startWithin(start: (budget: Budget) => Run, budget: Budget, isCostSaid: boolean) {
   try {
     return { run: start(budget), budget };

@@ -1,4 +1,5 @@
-// `espalier runs`: the stored runs and their states; with `--watch`, updated until Ctrl-C.
+// `espalier runs`: lists the stored runs and their statuses. With `--watch`, updates the list until
+// Ctrl-C.
 
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -66,14 +67,17 @@ function readStatuses(said: string | undefined): readonly string[] | undefined {
   );
 }
 
-/** Runs of a list. */
+/** Maximum number of listed runs. */
 const MOST_LISTED = 10_000;
-/** Records that are read for a list; of runs beyond them it says what the store says. */
+/**
+ * Maximum number of records that are read for a list. Further runs are shown as the store lists
+ * them.
+ */
 const MOST_RECORDS = 20_000;
 
 /**
- * Returns a function that lists the newest runs, at most `limit`. Each call reads what was recorded
- * since the call before. `statuses`: `undefined` for all.
+ * Returns a function that lists the newest runs, at most `limit`. Each call reads the records since
+ * the previous call. `statuses` is `undefined` for all.
  */
 function listNewestRuns(store: Store, limit: number, statuses: readonly string[] | undefined) {
   let known = new Map<string, RunReading>();
@@ -94,7 +98,7 @@ function listNewestRuns(store: Store, limit: number, statuses: readonly string[]
         if (records > MOST_RECORDS) unread += 1;
         else row = await readRow(run, nowMs);
       } catch (cause) {
-        // A run that cannot be read hides no other.
+        // An unreadable run does not hide the others.
         if (!isOfOneRun(cause)) throw cause;
         problems.push(describeUnreadableRun(run.stored, cause));
       }
@@ -114,10 +118,10 @@ async function readRow(run: RunReading, nowMs: number): Promise<RunRow> {
 }
 
 const LOOK_MS = 500;
-/** Of a terminal that does not say how high it is. */
+/** Rows of a terminal with unknown height. */
 const USUAL_ROWS = 24;
 
-/** Draws the list until Ctrl-C. `empty`: the line for no runs. Returns the exit code. */
+/** Draws the list until Ctrl-C. `empty` is the line for no runs. Returns the exit code. */
 async function watchRuns(
   shell: Shell,
   read: ReturnType<typeof listNewestRuns>,

@@ -1,4 +1,4 @@
-// `espalier show <run> [agent] [step]`: what became of a run, of one of its agents, of one step.
+// `espalier show <run> [agent] [step]`: shows a run, one of its agents, or one step.
 
 import type { RunResult } from "espalier";
 import { stripControlCharacters } from "espalier/terminal";
@@ -126,7 +126,7 @@ function collectStepAttempts(row: StepFold | undefined): StepAttempts {
 
 const PLACE = /^(?:(\d+)\.)?(\d+)$/;
 
-/** `2`: of the last execution; `1.2`: of the first. */
+/** Parses a step number: `2` belongs to the last execution, `1.2` to the first. */
 function parseStepNumber(said: string, last: number) {
   const [, execution = String(last), number] = PLACE.exec(said) ?? [];
   if (number === undefined)
@@ -141,7 +141,7 @@ function formatStepRange(steps: readonly KeptStep[]): string {
   return first === undefined ? "none" : `${first.number} to ${last?.number}`;
 }
 
-/** By its path, the end of one that no other agent has, or its id. */
+/** Finds an agent by its path, by a unique end of its path, or by its id. */
 function findNamedAgent({ fold }: RunReading, said: string): AgentFold {
   const { agents } = fold;
   const exact = agents.find(({ agentPath, agentId }) => agentPath === said || agentId === said);

@@ -1,4 +1,5 @@
-// `espalier tail <run>`: what happens in a run, while it happens, wherever it is led.
+// `espalier tail <run>`: prints the events of a run while they happen, whichever process owns the
+// run.
 
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -39,7 +40,7 @@ export const body: CommandBody = async (call) => {
     if (isAtRest(run)) break;
     const listing = run.listing(getTimeMs());
     const alone = describeUnownedRun(listing, detectOwnCommand(shell));
-    // Says once that nothing will come by itself.
+    // Reports once that the run does not continue by itself.
     if (alone !== undefined && listing.status !== said) printNotice(shell, alone);
     said = listing.status;
     if (said === "lost") {
@@ -58,20 +59,20 @@ export const body: CommandBody = async (call) => {
   return EXIT_CODES[run.fold.end?.status ?? "completed"];
 };
 
-/** False for a paused run that a post has opened since: it continues. */
+/** Returns false for a paused run that a message in its mailbox has reopened: it continues. */
 function isAtRest({ fold, stored }: RunReading): boolean {
   if (fold.end === undefined) return false;
   return fold.end.status !== "paused" || stored.status !== "open";
 }
 
-/** Hands events to what shows them. Owns the time of what is past. */
+/** Passes events to their output. Owns the time of past events. */
 class Follower {
   readonly #shell: Shell;
   readonly #path: string | undefined;
   readonly #from: number;
   readonly #isRaw: boolean;
   readonly #view: TerminalView | undefined;
-  /** The time of the event that is shown, as long as what is past is read. */
+  /** Time of the shown event, while past events are read. */
   #pastMs: number | undefined;
 
   constructor({ shell, text, has }: CommandCall, from: number | undefined) {
@@ -83,7 +84,7 @@ class Follower {
     const isWhole = this.#path === undefined && from === undefined;
     const plain = { write: (piece: string) => stdout.write(piece), on: doNothing, off: doNothing };
     const stream = isWhole ? stdout : plain;
-    // The time is that of the runs: what happened an hour ago is shown as an hour old.
+    // Past events are shown with the time of the run, so their ages are correct.
     const monotonicMs = (): number => this.#pastMs ?? getTimeMs();
     const clock = { nowMs: getTimeMs, monotonicMs, setTimer: wakeAfter };
     this.#view = this.#isRaw ? undefined : terminalView({ stream, env, clock });
@@ -96,7 +97,7 @@ class Follower {
       return;
     }
     const { type } = event;
-    // Of the beginning nothing is said, but times count from it.
+    // The start is not shown, but times are relative to it.
     if (type === "run.started" || this.#isWanted(event)) this.#view?.emit(event);
   }
 
@@ -109,7 +110,7 @@ class Follower {
     );
   }
 
-  /** All that is recorded by now was taken. */
+  /** Records that all past events were read. */
   catchUp(): void {
     this.#pastMs = undefined;
   }

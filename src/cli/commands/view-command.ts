@@ -1,5 +1,5 @@
-// `espalier view [run]`: the viewer of the project's runs, until Ctrl-C. It looks, answers and cancels by the mailboxes of runs; it makes no store,
-// and leads no run.
+// `espalier view [run]`: opens the viewer of the project's runs, until Ctrl-C. It reads runs, and
+// sends answers and cancellations to their mailboxes. It creates no store, and owns no run.
 
 import type { CommandBody } from "../command-call.ts";
 import { resolveRunName } from "../run-reading.ts";

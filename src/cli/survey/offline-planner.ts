@@ -17,7 +17,7 @@ import { readPosition } from "./survey-position.ts";
 import { reportFolder, reportPart } from "./survey-report.ts";
 
 const CHARACTERS_PER_TOKEN = 4;
-/** The simulated prices of a small model. */
+/** Simulated prices of a small model. */
 const PRICE = { inputUsdPerMillion: 0.25, outputUsdPerMillion: 2, source: "simulated" };
 
 /**
@@ -31,7 +31,7 @@ export function createOfflinePlanner({ delayMs = 0 } = {}): Model {
     price: PRICE,
     countTokens: countInput,
     generate: async (request, { signal }) => {
-      // Agents that began together do not stay in step.
+      // Varies the delay, so that agents which started together do not stay synchronous.
       const variation = (countInput(request) % 100) / 200;
       await setTimeout(delayMs * (1 + variation), undefined, { signal });
       return truncateReply(writeReply(request), request);

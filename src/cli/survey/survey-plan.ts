@@ -1,5 +1,5 @@
 // The rules of the offline planner: from the state of an agent to its next calls. An agent lists
-// its folders, delegates subfolders once, reads the rest, and takes over what was refused. The lead
+// its folders, delegates subfolders once, reads the rest, and takes over refused parts. The lead
 // covers nothing itself while it can delegate. For the story the lead begins with a wrong path, and
 // asks for one subagent more than its limit allows.
 
@@ -57,7 +57,7 @@ function findCoverage(position: Position): readonly string[] {
   const covered = new Set(parts.flatMap(({ paths }) => paths));
   const handedOn = new Set(delegated.flatMap(({ paths }) => paths));
   const isDeep = !canDelegate || hasDelegated(position);
-  // A set grows while it is walked: subfolders of subfolders come up in turn.
+  // Entries that are added during the iteration are visited, too: subfolders of subfolders.
   for (const path of covered)
     for (const below of inside.get(path) ?? [])
       if (!handedOn.has(below) && (isDeep || !isFolder(below))) covered.add(below);

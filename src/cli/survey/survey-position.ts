@@ -1,4 +1,4 @@
-// Reads what an agent of a survey knows from the request that its model receives: its part of the
+// Reads the knowledge of an agent in a survey from the request to its model: its part of the
 // folder, and the answers to its calls.
 
 import { posix } from "node:path";
@@ -17,10 +17,10 @@ const MAX_NAMES = 3;
 
 const names = z.array(z.string());
 const partSchema = z.object({
-  /** Those of folders end with a slash. */
+  /** Paths. Those of folders end with a slash. */
   paths: names,
   question: z.string(),
-  /** Asks to read a file whole, or reads few files in a step. */
+  /** Makes the agent ask to read a file whole, or read few files per step. */
   habit: z.enum(["asks", "skims"]).optional(),
 });
 /** The part of an agent in the survey. */
@@ -34,7 +34,7 @@ const endingSchema = z.object({
   output: surveySchema.optional().catch(undefined),
 });
 
-/** The state of one agent of a survey, as its conversation shows it. */
+/** The state of an agent in a survey, as its conversation shows it. */
 export type Position = ReturnType<typeof readPosition>;
 
 export function readPosition({ messages, tools }: ModelRequest) {
@@ -86,18 +86,21 @@ function readAnswer(position: Position, { toolName, argumentsText }: ToolCall, a
     inside.set(path, paths);
   } else if (answer.startsWith(`${path} (`)) readFile(position, path, answer);
   else if (toolName === WHOLE_TOOL) findings.push(`${path}: reading it whole was denied`);
-  // A mistake that was corrected is not a finding.
+  // A corrected mistake is not a finding.
   else if (path !== WRONG_PATH) findings.push(`${path}: ${answer}`);
 }
 
-/** The first line has the name and the size of the file. It is alone if the file is binary. */
+/**
+ * Reads the answer of `folder_read`: a line with name and size, then the text unless the file is
+ * binary.
+ */
 function readFile(position: Position, path: string, answer: string) {
   const end = answer.indexOf("\n");
   if (end === -1) position.binaryFiles += 1;
   else position.texts.set(path, answer.slice(end + 1));
 }
 
-/** A refusal is an instruction in words. The outcome of a subagent is JSON. */
+/** Reads the answer of a delegation: a refusal is text, and the outcome of a subagent is JSON. */
 function readEnding(
   { refused, delegated, reports, findings }: Position,
   part: SurveyPart,
@@ -114,7 +117,9 @@ export function hasAnswer({ answered }: Position, toolName: string, input: JsonO
   return answered.has(`${toolName} ${JSON.stringify(input)}`);
 }
 
-/** Returns the task for a surveyor. Its last line is the part as JSON, whatever the names are. */
+/**
+ * Returns the task for a surveyor. Its last line is the part as JSON, so any names are possible.
+ */
 export function formatTask(part: SurveyPart): string {
   return `Survey ${formatPartName(part)}\n${JSON.stringify(part)}`;
 }

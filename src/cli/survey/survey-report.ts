@@ -1,5 +1,5 @@
-// The reports of the offline planner: the typed result of a surveyor and the text of the lead. Files
-// are described by their first line.
+// The reports of the offline planner: the typed result of a surveyor and the text of the lead.
+// Files are described by their first line.
 
 import { posix } from "node:path";
 
@@ -10,7 +10,7 @@ import type { Survey } from "./survey-roles.ts";
 const MAX_FINDINGS = 12;
 const MAX_LENGTH = 140;
 
-/** Returns what an agent found out itself, and what was reported to it. */
+/** Returns the findings of an agent and the reports of its subagents. */
 export function reportPart(position: Position): Survey {
   const { part, texts, reports, findings, binaryFiles } = position;
   const name = formatPartName(part);
@@ -65,7 +65,7 @@ function describeFolder(folder: string, files: Survey["files"], maxFiles: number
 const MARKS = /^(?:\/\/+!?|\/?\*+|#+|--|;+|"""|<!--)\s*|\s*(?:\*\/|"""|-->)$/g;
 const UNTELLING_LINE = /^(?:\W*|#!.*|(?:import|package|use|using|from) .*)$/;
 
-/** Returns the first line of a text that says something, without the marks of a comment. */
+/** Returns the first informative line of a text, without comment marks. */
 function describeText(text: string): string {
   const lines = text.split("\n").map((line) => line.trim());
   const line = lines.find((each) => !UNTELLING_LINE.test(each)) ?? "Nothing to read.";

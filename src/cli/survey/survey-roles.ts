@@ -1,5 +1,5 @@
-// The roles of a survey: a lead that splits a folder into parts, surveyors that read them, each with
-// a surveyor of its own, and a skimmer with a tight budget.
+// The roles of a survey: a lead that splits a folder into parts, surveyors that read them, each
+// with its own surveyor, and a skimmer with a tight budget.
 
 import { defineAgent, type AgentRole, type FunctionTool, type Model } from "espalier";
 import { z } from "zod";
@@ -7,9 +7,9 @@ import { z } from "zod";
 export const SURVEYOR = "surveyor";
 export const SKIMMER = "skimmer";
 export const SPAWN_TOOL = "SpawnSubagent";
-/** Asks the user before it runs. */
+/** Tool that needs an approval. */
 export const WHOLE_TOOL = "folder_read_whole";
-/** Subagents that the lead may start. */
+/** Maximum number of subagents of the lead. */
 export const MAX_SURVEY_PARTS = 4;
 
 /** The report of a surveyor. */
