@@ -1,4 +1,5 @@
-// One request to one model: its turn within the limits, its slot, and its reply or failure.
+// Sends one request to one model: waits for its rate limits and its slot, and returns its reply or
+// failure.
 
 import { getAbortSignal, awaitWithinBounds, type AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
@@ -15,13 +16,13 @@ import { joinSentences } from "../kernel/sentence.ts";
 import { ModelError } from "./model-error.ts";
 import type { ReportedInput } from "./token-usage.ts";
 
-/** A model that is about to be asked. */
+/** A model that is about to be called. */
 export interface PlannedAsk {
-  /** Keeps it from being asked. */
+  /** Prevents the call once it is aborted. */
   readonly noStartSignal: AnySignal;
-  /** Since when it has waited for its limits. */
+  /** The time since which it has waited for its limits. */
   readonly sinceMs: number;
-  /** What its limits warn of. */
+  /** Warning of its limits. */
   readonly warning?: string | undefined;
 }
 
@@ -29,27 +30,34 @@ export interface PlannedAsk {
 export interface AskOptions {
   readonly signal: AnySignal;
   readonly clock: Clock;
-  /** How long the request is, as it was counted. */
+  /** The counted tokens of the request. */
   readonly inputTokens: number;
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
   readonly cacheKey?: CacheKey | undefined;
-  /** Called before a model is asked. False: it must not be asked any more. Default: it may be, unless `noStartSignal` was aborted. */
+  /**
+   * Called before each model call. The model is not called if it returns false. By default the
+   * model is called unless `noStartSignal` was aborted.
+   */
   enter?(asking: PlannedAsk): boolean | Promise<boolean>;
-  /** The place of the requests in a run. Default: they belong to no run. */
+  /** The place of the requests in a run. Undefined: they belong to no run. */
   readonly place?: { readonly scope: EventScope; readonly recorder: Pick<Tracing, "runInSpan"> };
-  /** How long a model may continue after the signal was aborted. Default: until it ends. */
+  /** How long a model may continue after the signal is aborted. Undefined: until it ends. */
   readonly graceMs?: number;
 }
 
-/** A request to a model that may have limits. */
+/** Terms of a request to a model that may have limits. */
 interface AskTerms extends PlannedAsk {
-  /** The longest pause of the limits that the request waits for; 0 if another model can be asked. */
+  /**
+   * The longest pause of the limits that the request waits for, or 0 if it can use another model.
+   */
   readonly maxDelayMs: number;
 }
 
 /**
- * `unasked`: the signal was aborted before. `abandoned`: it was aborted, and the model did not end for too long; `lostOutputTokens`: what had
- * come by then, as far as we know.
+ * The end of a request.
+ * - `unasked`: the signal was aborted before the model was called.
+ * - `abandoned`: the signal was aborted and the model exceeded `graceMs`. `lostOutputTokens`: the
+ *   output received by then, if known.
  */
 export type AskEnd =
   | { readonly type: "replied"; readonly reply: ModelReply }
@@ -59,7 +67,7 @@ export type AskEnd =
   | { readonly type: "abandoned"; readonly lostOutputTokens: number | undefined }
   | { readonly type: "unasked" };
 
-/** Asks a model once the limits of its provider allow it. Never rejects. */
+/** Calls a model once the limits of its provider allow it. Never rejects. */
 export async function askWithinLimits(
   model: Model,
   request: ModelRequest,
@@ -88,7 +96,7 @@ export async function askWithinLimits(
       sinceMs,
       warning: place.warning,
     });
-    // Before it leaves: the next call must not pass.
+    // Pauses before it leaves the gate, so that the next call does not pass.
     if (end.type === "failed" && end.error.code === "model_rate_limited")
       gate.pause(end.error.retryAfterMs ?? 0, clock);
   } finally {
@@ -97,7 +105,7 @@ export async function askWithinLimits(
   return end;
 }
 
-/** Asks a model once. Never rejects. */
+/** Calls a model once. Never rejects. */
 export async function askModel(
   model: Model,
   request: ModelRequest,
@@ -132,7 +140,7 @@ export async function askModel(
   }
 }
 
-/** Passes on and measures the reply of one attempt as it arrives. Drops deltas that come after its end. */
+/** Passes on and measures the reply of an attempt as it arrives. Drops deltas after its end. */
 function measureReply(onDelta: (delta: ModelDelta) => void) {
   let bytes = 0;
   let isOver = false;
@@ -172,22 +180,23 @@ function countLimitTokens(
   }
 }
 
-// What an attempt at a model call that failed results in: the error, what it cost, and how long the next one waits.
-// Waits differ by chance, so that calls that failed together are not repeated together. All attempts are within one effect, whose outcome is
-// kept: chance changes no replay.
+// The result of a failed attempt: its error, its cost and the delay of the next attempt. Delays are
+// random, so that calls that failed together are not retried together. All attempts belong to one
+// effect, whose outcome is persisted: the randomness changes no replay.
 
-/** An attempt that failed, and the output tokens that it wrote and that are lost. */
+/** A failed attempt, with the output tokens that it wrote and that are lost. */
 export interface FailedAttempt {
   readonly error: ModelError;
-  /** Undefined: nothing of an answer had begun, so nothing is paid for. */
+  /** `undefined` if no answer had begun, so that nothing is charged. */
   readonly lostOutputTokens: number | undefined;
-  /** The input that the provider reported. Left out: it reported none that can be true. */
+  /** The input that the provider reported, if the report is plausible. */
   readonly lostInput?: ReportedInput;
 }
 
 /**
- * What a model threw. `arrived`: the tokens of the text that had come by then; undefined: none had, as far as we know. They are paid for
- * also if the failure says nothing of them.
+ * Returns the attempt for an error thrown by a model. `arrived`: the tokens of the text received by
+ * then, `undefined` if none is known. These tokens are charged also if the error does not report
+ * them.
  */
 function createFailedAttempt(
   model: Model,
@@ -219,10 +228,10 @@ function createFailedAttempt(
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 8_000;
-/** How much longer than asked a call waits at most. */
+/** Maximum random increase of a requested delay, as a share. */
 const LATER = 0.1;
 
-/** What a function of the user's gives, if it is a number from 0 to 1; else the middle. */
+/** Returns the number of the user's function if it is from 0 to 1, and otherwise 0.5. */
 export function clampRandom(random: () => number): number {
   try {
     const chance = random();
@@ -232,7 +241,7 @@ export function clampRandom(random: () => number): number {
   }
 }
 
-/** How long the next attempt waits after so many that failed. `chance`: from 0 to 1. */
+/** Returns the delay of the next attempt, with exponential backoff. `chance`: from 0 to 1. */
 export function computeRetryDelay(
   failedAttempts: number,
   error: ModelError,
@@ -244,7 +253,10 @@ export function computeRetryDelay(
   return Math.round((delayMs / 2) * (1 + chance));
 }
 
-/** The error of a call that would have to wait too long: a request earlier than the provider asked is refused again, and may be locked out longer. */
+/**
+ * Returns the error of a call whose delay exceeds `maxDelayMs`. An earlier request would be refused
+ * again, and may be locked out for longer.
+ */
 export function createLongWaitError(error: ModelError, maxDelayMs: number): ModelError {
   const { code, message, data, retryAfterMs = 0, lostOutputTokens, lostInput } = error;
   const asked = `It requests a retry after ${retryAfterMs / 1_000} s, but retryPolicy.maxDelayMs allows ${maxDelayMs / 1_000} s.`;
@@ -258,7 +270,7 @@ export function createLongWaitError(error: ModelError, maxDelayMs: number): Mode
   });
 }
 
-/** What a call fails with that is not made, since its limits are paused for longer than it may wait. */
+/** Returns the error of an unsent call: its limits are paused for longer than it may wait. */
 function createPausedError({ provider, id }: Model, pausedMs: number): ModelError {
   const retryAfterMs = Math.ceil(pausedMs);
   return new ModelError({

@@ -1,4 +1,4 @@
-// A reply that hooks around a model call made, or changed.
+// Checks a reply that hooks around a model call created or changed.
 
 import { sameJson } from "../kernel/json.ts";
 import {
@@ -12,8 +12,9 @@ import type { Model, ModelReply } from "./model.ts";
 import { fitParts } from "../protocol/reply-message.ts";
 
 /**
- * A reply that was made of those that the model gave (`given`, checked): it has parts only if they are those of one of them, and as far
- * as they fit what it says now. Warnings of the model were recorded when it replied. Throws as `checkReply`.
+ * Returns the checked reply. `given` are the checked replies of the model. If the parts of the
+ * result equal the parts of a given reply, the result keeps them, as far as they match its text and
+ * calls. Warnings of the model were recorded when it replied. Throws as `checkReply`.
  */
 export function checkMadeReply(
   model: Model,

@@ -1,4 +1,5 @@
-// How a model is to answer, as an option or a definition says it: checked once, and copied, so that it cannot change later.
+// Checks and copies model settings and tool choices of options and definitions, once, so that later
+// changes by the user have no effect.
 
 import { checkKeys, misdefinition, mismatch, describeReceived } from "../kernel/check.ts";
 import { deepFreeze, omitUndefined, isRecord } from "../kernel/json.ts";
@@ -18,7 +19,7 @@ export const SETTING_NAMES = [
   "parallelToolCalls",
 ] as const satisfies readonly (keyof ModelSettings)[];
 
-/** In words, what is no choice among words. */
+/** Expected values of the settings that are not enums. */
 const EXPECTED: Readonly<Record<string, string>> = {
   seed: "a whole number",
   stopSequences: "an array of 1 to 4 non-empty strings",
@@ -26,7 +27,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
   parallelToolCalls: "true or false",
 };
 
-/** Throws `invalid_option` if a setting cannot be meant. `field` is what the user calls them. */
+/** Throws `invalid_option` if a setting is invalid. `field` is the user's name for the settings. */
 export function checkModelSettings(field: string, settings: ModelSettings): void {
   const { reasoning } = settings;
   if (reasoning !== undefined) checkKeys(`${field}.reasoning`, reasoning, ["effort", "summary"]);
@@ -46,12 +47,12 @@ export function checkModelSettings(field: string, settings: ModelSettings): void
   );
 }
 
-/** Those of `settings` that are given, frozen. */
+/** Returns a frozen copy of the defined settings. */
 export function copyModelSettings(settings: ModelSettings): ModelSettings {
   return deepFreeze(structuredClone(pickGivenSettings(settings)));
 }
 
-/** The settings that are given, and of reasoning the parts. */
+/** Returns the defined settings, and the defined parts of `reasoning`. */
 function pickGivenSettings(settings: ModelSettings): ModelSettings {
   const { verbosity, seed, stopSequences, topP, parallelToolCalls } = settings;
   const { effort, summary } = settings.reasoning ?? {};
@@ -59,7 +60,7 @@ function pickGivenSettings(settings: ModelSettings): ModelSettings {
   return omitUndefined({ reasoning, verbosity, seed, stopSequences, topP, parallelToolCalls });
 }
 
-/** The choice, frozen. Throws `invalid_definition` unless it is one among tools with these names. */
+/** Returns the choice, frozen. Throws `invalid_definition` unless it names tools of `toolNames`. */
 export function checkToolChoice(
   field: string,
   given: ToolChoice,
@@ -81,5 +82,5 @@ export function checkToolChoice(
   return deepFreeze(choice);
 }
 
-/** The highest that a provider takes; the least is 0. */
+/** Highest temperature that a provider accepts. The lowest is 0. */
 export const MAX_TEMPERATURE = 2;

@@ -1,4 +1,4 @@
-// Whether what a user gives as a model is one.
+// Checks a model that the user passes.
 
 import {
   checkBoolean,
@@ -14,7 +14,7 @@ import type { Model } from "./model.ts";
 import { checkModelLimits } from "./model-limits.ts";
 import { checkPriceOption } from "./model-price.ts";
 
-/** Throws `invalid_definition` or `invalid_option` unless `model` is one, as far as that can be seen. */
+/** Throws `invalid_definition` or `invalid_option` if a member of `model` is invalid. */
 export function checkModel(field: string, model: Model): void {
   const fits = typeof model === "object" && model !== null && typeof model.generate === "function";
   if (!fits)

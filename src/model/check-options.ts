@@ -1,15 +1,18 @@
-// Options as a table of checks, one row an option: what may be given is what has a row.
+// Checks options by a table with one row per option. Options without a row are unknown.
 
 import { checkKeys, mismatch } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
 import type { AttachmentKind } from "../protocol/attachment.ts";
 
-/** What must hold of each option that is given. */
+/** A check for each option, called with defined values. */
 export type OptionChecks<Options> = {
   readonly [Name in keyof Options]-?: (field: string, value: Options[Name] & ({} | null)) => void;
 };
 
-/** Checks each option that is given, in the order of the table. `others`: options that are checked elsewhere. Throws `invalid_option`, or what a check throws. */
+/**
+ * Checks each defined option, in the order of the table. `others`: options that are checked
+ * elsewhere. Throws `invalid_option`, or the error of a check.
+ */
 export function checkOptions<Options extends object>(
   field: string,
   given: Options,
@@ -23,7 +26,7 @@ export function checkOptions<Options extends object>(
   }
 }
 
-/** A check that throws `invalid_option` for what does not fit. */
+/** Creates a check that throws `invalid_option` unless the value fits. */
 export function mustBe(
   expected: string,
   fits: (value: unknown) => boolean,
@@ -34,7 +37,7 @@ export function mustBe(
   };
 }
 
-/** The same for a function. */
+/** Creates a check for a function. */
 export function mustBeFunction(
   expected: string,
   advice: string,
@@ -42,7 +45,7 @@ export function mustBeFunction(
   return mustBe(expected, (value) => typeof value === "function", advice);
 }
 
-/** The same for a whole number from 1 up. */
+/** Creates a check for a whole number from 1. */
 export function mustBeWhole(advice: string): (field: string, value: unknown) => void {
   return mustBe(
     "a whole number from 1 up",
@@ -67,7 +70,7 @@ export const checkAccepts = mustBe(
   "List the inputs of the model besides text; an empty array for none.",
 );
 
-/** Whether HTTP allows these names and values. */
+/** Returns true if HTTP allows these names and values. */
 export function isHeaderRecord(headers: unknown): boolean {
   try {
     return isRecord(headers) && Reflect.construct(Headers, [headers]) instanceof Headers;

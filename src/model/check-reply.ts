@@ -1,4 +1,5 @@
-// A reply as it came from a model's adapter, which may be foreign code: checked once, before anything relies on it.
+// Checks a reply of a model's adapter, which may be the user's code, once, before anything relies
+// on it.
 
 import { omitUndefined, isRecord, findJsonProblem } from "../kernel/json.ts";
 import { freezeInTests } from "../kernel/shared.ts";
@@ -23,7 +24,7 @@ import { describeReceived } from "../kernel/check.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import { isCost, type ReportedInput, type TokenUsage } from "./token-usage.ts";
 
-/** Who wrote the message is for the loop to say; the usage is checked apart. */
+/** The loop sets `writtenBy`, and the usage is checked apart. */
 export const PlainReplySchema = lazySchema(() =>
   z.object({
     message: PlainAssistantMessageSchema().extend({
@@ -39,18 +40,23 @@ export const PlainReplySchema = lazySchema(() =>
   }),
 );
 
-/** Replies of our own adapters, which have checked what their servers said: nothing in them is checked again. */
+/**
+ * Replies of our own adapters, which have validated the server's data. Their messages are not
+ * validated again.
+ */
 const ownReplies = new WeakSet<ModelReply>();
 
-/** Marks a reply that an adapter of ours made. Its parts, if it has any, are copied and measured all the same. */
+/** Marks a reply of our own adapters. A reply with parts is copied and measured nevertheless. */
 export function markOwnReply(reply: ModelReply): ModelReply {
   if (reply.message.parts === undefined) ownReplies.add(Object.freeze(reply));
   return reply;
 }
 
 /**
- * The reply as values of our own, stamped with who wrote it, without a usage that cannot be true: the call is then charged by our own
- * count, and a warning names the model once. Throws a `ModelError` `model_invalid_reply` if it is no reply.
+ * Returns a frozen copy of the reply, with `writtenBy` if it has parts. Omits an impossible usage:
+ * the call is then charged by our own count, and a warning names the model once.
+ *
+ * @throws ModelError `model_invalid_reply` if it is not a valid reply.
  */
 export function checkReply(model: Model, reply: ModelReply, size: CallSize): ModelReply {
   if (ownReplies.has(reply)) return buildReply(model, reply, size);
@@ -65,14 +71,19 @@ export function checkReply(model: Model, reply: ModelReply, size: CallSize): Mod
   return buildReply(model, { ...rest, message: { ...plain, ...stamped } }, size);
 }
 
-/** The reply, stamped with who wrote it also if it has no parts: a fallback goes by that. */
+/**
+ * Returns the reply with `writtenBy`, also if it has no parts: a fallback needs to know the writer.
+ */
 export function signReply(reply: ModelReply, writer: Model): ModelReply {
   const writtenBy = toReplayKey(writer);
   if (reply.message.writtenBy === writtenBy) return reply;
   return freezeInTests({ ...reply, message: { ...reply.message, writtenBy } });
 }
 
-/** Parsing freezes a list at its top only: with a list of its own the message can be frozen whole. */
+/**
+ * Returns a message with its own list of calls, which may be frozen. Parsing freezes the list, but
+ * not its items.
+ */
 export function copyCalls<Read extends Pick<AssistantMessage, "toolCalls">>(message: Read): Read {
   return { ...message, toolCalls: [...message.toolCalls] };
 }
@@ -84,7 +95,7 @@ type ReadReply = Omit<z.infer<ReturnType<typeof PlainReplySchema>>, "message"> &
 const MAX_WARNING_CHARACTERS = 500;
 const MAX_FINISH_REASON_CHARACTERS = 200;
 
-/** The reply that was read, with what is believed of its usage. */
+/** Creates the reply from parsed data. Omits an impossible usage. */
 export function buildReply(model: Model, read: ReadReply, size: CallSize): ModelReply {
   const { message, finishReason, warnings = [] } = read;
   const { rawFinishReason: raw, responseId, responseModel } = read;
@@ -106,19 +117,22 @@ function clipText(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }
 
-/** True for no usage, and for the zeros of servers that do not count. */
+/** Returns true for an absent usage, and for the zeros of servers that do not count. */
 function isAllZero(usage: unknown): boolean {
   return usage === undefined || (isRecord(usage) && isNothing({ ...NO_FIGURES, ...usage }));
 }
 
 const NO_FIGURES = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningTokens: 0 };
 
-// A reply whose message has parts, as a model's adapter gave it: they are copied, measured, and must say what the message says. And the
-// problem of a value that is no reply.
+// Validates a reply whose message has parts: copies and measures the parts, which must match the
+// message. Reports an invalid reply.
 
 const MOST_DATA_LEVELS = 200;
 
-/** Parts of later releases stand in stored messages, never in a reply; who wrote it is for the loop to say. */
+/**
+ * Parts of later versions occur in stored messages, but never in replies. The loop sets
+ * `writtenBy`.
+ */
 const MessageWithPartsSchema = lazySchema(() =>
   AssistantMessageSchema()
     .extend({
@@ -132,7 +146,7 @@ const MessageWithPartsSchema = lazySchema(() =>
     }),
 );
 
-/** Copies of all parts: an adapter could change them later. */
+/** Copies all parts, since an adapter may change its own later. */
 function copyParts(parts: unknown, context: z.RefinementCtx): unknown {
   if (!Array.isArray(parts)) return parts;
   let bytes = 0;
@@ -154,7 +168,9 @@ function copyParts(parts: unknown, context: z.RefinementCtx): unknown {
   });
 }
 
-/** Returns the first problem of parts that do not fit their message: the path of a part, and in words. */
+/**
+ * Returns the first mismatch between parts and message: the path of the part, and a description.
+ */
 function findPartIssue(
   parts: readonly ReplyPart[],
   { text, toolCalls }: Pick<AssistantMessage, "text" | "toolCalls">,
@@ -198,38 +214,42 @@ export function parseReply<Parsed>(
     code: "model_invalid_reply",
     message: `Expected the model ${model.id} to return a ModelReply: ${z.prettifyError(parsed.error)}. Correct the model's adapter.`,
     data: { provider: model.provider, model: model.id },
-    // It was paid for, by what it says that it wrote, else by an estimate of its text.
+    // The provider charges it: by the output that it reports, or else by an estimate of its text.
     lostOutputTokens: isTokenCount(outputTokens)
       ? outputTokens
       : estimateTokens(typeof text === "string" ? text : ""),
   });
 }
 
-// What is believed of the figures that a provider reports. What cannot be true is not charged, and a warning names the model once.
+// Checks the usage that a provider reports. Impossible figures are not charged, and a warning names
+// the model once.
 
-/** What we know of the size of a call ourselves: the figures of a provider are compared with it. */
+/** The size of a call by our own count, to which the provider's figures are compared. */
 export interface CallSize {
-  /** As we, or the model's own counter, have counted them. */
+  /** Counted by the model's own counter, or estimated. */
   readonly inputTokens: number;
   /** The cap of the attempt. */
   readonly maxOutputTokens: number;
 }
 
-/** So many times the counted input plus the cap is more than any difference between tokenizers explains. */
+/**
+ * Factor of the counted input plus the cap beyond which different tokenizers cannot explain a
+ * figure.
+ */
 const MOST_TIMES_COUNTED = 10;
-/** The most input with the results of a provider's own tools: several windows of the largest models. */
+/** Most input if the provider ran its own tools: several windows of the largest models. */
 const MOST_SERVER_INPUT = 10_000_000;
 /** 4 KiB, which a client may have read whatever the cap is. */
 const LOSS_ALLOWANCE_TOKENS = 1_366;
 
-/** The most tokens that a provider can have counted for a call of this size. */
+/** Returns the most tokens that a provider can have counted for a call of this size. */
 function computeMaxTokens({ inputTokens, maxOutputTokens }: CallSize): number {
   return Math.min(MOST_TIMES_COUNTED * (inputTokens + maxOutputTokens), MOST_TOKENS);
 }
 
 /**
- * The usage of a reply; undefined if there is none, or it cannot be true: the call is then charged by our own count. Zeros for a request that
- * is not empty are none.
+ * Returns the usage of a reply, or `undefined` if it is absent or impossible: the call is then
+ * charged by our own count. Zeros for a non-empty request count as absent.
  */
 function validateUsage(model: Model, reported: unknown, size: CallSize): TokenUsage | undefined {
   if (reported === undefined) return undefined;
@@ -247,17 +267,22 @@ function isPossible(usage: TokenUsage, size: CallSize): boolean {
   return inputTokens + outputTokens <= most;
 }
 
-/** Returns what is said of a reply whose usage was rejected. */
+/** Returns the warning for a reply whose usage was rejected. */
 function describeRejectedUsage(reported: unknown): string {
   return `The provider reported an impossible usage (${listFigures(reported)}). It was rejected, and the call was charged by the token count of espalier.`;
 }
 
-/** Whether it says that nothing was consumed: so say servers that do not count, and hooks whose reply cost nothing. */
+/**
+ * Returns true for a usage of zero. Servers that do not count report it, as do hooks whose reply
+ * cost nothing.
+ */
 export function isNothing({ inputTokens, outputTokens, reportedCostUsd = 0 }: TokenUsage): boolean {
   return inputTokens === 0 && outputTokens === 0 && reportedCostUsd === 0;
 }
 
-/** The figures of a usage whose parts are not larger than their whole; undefined if it is none. */
+/**
+ * Returns the usage if its parts are not larger than their totals, or `undefined` if it is invalid.
+ */
 function readUsage(reported: unknown): TokenUsage | undefined {
   if (!isRecord(reported)) return undefined;
   const { inputTokens, cachedInputTokens, cacheWriteInputTokens, outputTokens, reasoningTokens } =
@@ -281,8 +306,8 @@ function readUsage(reported: unknown): TokenUsage | undefined {
 }
 
 /**
- * The output tokens that a failure says were lost: those that `arrived`, as far as we know, where its figure cannot be true. A warning
- * then names the model once.
+ * Returns the lost output tokens that a failure reports, or `arrived` if the figure is impossible.
+ * A warning then names the model once.
  */
 export function checkLoss(model: Model, lost: unknown, size: CallSize, arrived: number): number {
   if (isTokenCount(lost) && lost <= computeMaxTokens(size) + LOSS_ALLOWANCE_TOKENS) return lost;
@@ -290,7 +315,7 @@ export function checkLoss(model: Model, lost: unknown, size: CallSize, arrived: 
   return arrived;
 }
 
-/** Returns the input that a failure reports, or `undefined` if it reports none or it cannot be true. */
+/** Returns the input that a failure reports, or `undefined` if it is absent or impossible. */
 export function checkLostInput(
   model: Model,
   lost: unknown,

@@ -1,4 +1,5 @@
-// How many tokens a request will cost. Exact where the model counts, else an estimate that grows with the new messages only.
+// Counts the input tokens of a request: exactly if the model counts, else by an estimate. The
+// estimate reads only new messages.
 
 import type { Message } from "../protocol/message.ts";
 import type { Model, ModelReply, ModelRequest, OutputSchema, ToolSpec } from "./model.ts";
@@ -7,15 +8,18 @@ import { hasContent } from "./written-by.ts";
 import { findAttachmentSize } from "../protocol/attachment.ts";
 import { isAttached, type ContentPart } from "../protocol/message-content.ts";
 
-// One token is about four characters of English, three of code, one of Chinese. We take three bytes of UTF-8: a lease that is too large is given back,
-// one that is too small would be an overdraft.
+// A token is about four characters of English, three of code, one of Chinese. Three bytes of UTF-8
+// estimate too many rather than too few: the rest of a lease is returned, but a lease that is too
+// small would be overdrawn.
 export const BYTES_PER_TOKEN = 3;
 const TOKENS_PER_MESSAGE = 6;
 
-/** More tokens than any request or reply has. What says more is not taken at its word, so that sums stay exact. */
+/**
+ * More tokens than any request or reply has. Larger figures are rejected, so that sums stay exact.
+ */
 export const MOST_TOKENS = 1_000_000_000;
 
-/** Whether this is a number of tokens that a request or a reply can have. */
+/** Returns true for a number of tokens that a request or a reply can have. */
 export function isTokenCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= MOST_TOKENS;
 }
@@ -24,15 +28,18 @@ const countedMessages = new WeakMap<Message, number>();
 const countedTools = new WeakMap<readonly ToolSpec[], number>();
 const countedOutputs = new WeakMap<OutputSchema, number>();
 
-/** What the provider said of an earlier request: the first `messageCount` messages, with the tools and the schema of the result, are `tokens` long. */
+/**
+ * Count of an earlier request by its provider: `tokens` includes the first `messageCount` messages,
+ * the tools and the schema of the result.
+ */
 export interface MeasuredPrefix {
   readonly messageCount: number;
   readonly tokens: number;
 }
 
 /**
- * Input tokens of `request`: the model's own count, else the provider's count of the known prefix plus an estimate of the rest.
- * `prefix` is one of the messages that are not `ephemeral`.
+ * Returns the input tokens of `request`: the model's own count, or else the provider's count of
+ * `prefix` plus an estimate of the rest. `prefix` excludes `ephemeral` messages.
  */
 export function countInputTokens(
   model: Model,
@@ -51,27 +58,27 @@ export function countInputTokens(
   return { tokens: known + added + estimateMessages(ephemeral ?? []), isEstimated: true };
 }
 
-/** An estimate of the input tokens of a request. */
+/** Estimates the input tokens of a request. */
 export function estimateRequest({ messages, tools }: ModelRequest): number {
   return estimateToolTokens(tools) + estimateMessages(messages);
 }
 
-/** An estimate of the tokens in `text`. */
+/** Estimates the tokens of a text. */
 export function estimateTokens(text: string): number {
   return estimateTokensFromBytes(Buffer.byteLength(text));
 }
 
-/** An estimate of the tokens in a text of so many bytes of UTF-8. */
+/** Estimates the tokens of a text with this length in UTF-8. */
 export function estimateTokensFromBytes(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
-/** An estimate of the tokens of a message with this text. */
+/** Estimates the tokens of a message with this text. */
 export function estimateMessageTokens(text: string): number {
   return TOKENS_PER_MESSAGE + estimateTokens(text);
 }
 
-/** An estimate of the tokens of messages. */
+/** Estimates the tokens of messages. */
 export function estimateMessages(messages: Iterable<Message>): number {
   let tokens = 0;
   for (const message of messages)
@@ -87,15 +94,15 @@ function estimateWholeMessage(message: Message): number {
   return estimateMessageTokens(message.text + calls) + extraTokens;
 }
 
-/** Sealed reasoning is base64: of four characters, three are what the model reads. */
+/** Encrypted reasoning is base64: four characters encode three bytes. */
 const READ_OF_DATA = 3 / 4;
 
-/** What of a message is sent besides its text and its calls. */
+/** Returns the content of a message beside its text and its calls. */
 export function readMessageExtras(message: Message): {
   readonly reasoning: string;
   /** Bytes of data that the model reads. */
   readonly dataBytes: number;
-  /** An estimate of what is no text. */
+  /** Estimate for attachments. */
   readonly attachedTokens: number;
 } {
   let reasoning = "";
@@ -111,7 +118,7 @@ export function readMessageExtras(message: Message): {
   return { reasoning, dataBytes, attachedTokens: 0 };
 }
 
-/** Returns an estimate of what is read before the messages. */
+/** Estimates the tokens of the tools and the schema, which precede the messages. */
 function estimateBeginningTokens({ tools, output }: ModelRequest): number {
   const ofTools = getOrCompute(countedTools, tools, estimateToolTokens);
   if (output === undefined) return ofTools;
@@ -127,8 +134,8 @@ function estimateToolTokens(tools: readonly ToolSpec[]): number {
 }
 
 /**
- * The known prefix after a reply: what the provider counted, less what is not of the history, and the reply itself, without its reasoning
- * unless that is sent again.
+ * Returns the known prefix after a reply: the provider's count without ephemeral messages, plus the
+ * reply. The reply's reasoning is excluded unless it is sent again.
  */
 export function measurePrefix(
   prefix: MeasuredPrefix,
@@ -136,14 +143,14 @@ export function measurePrefix(
   { message, usage }: Pick<ModelReply, "message" | "usage">,
 ): MeasuredPrefix {
   if (usage === undefined || usage.inputTokens === 0) return prefix;
-  if (usage.hasServerTools === true) return prefix; // It counts what is not of the history.
+  if (usage.hasServerTools === true) return prefix; // Includes input beside the history.
   const sent = Math.max(0, usage.inputTokens - ephemeralTokens);
   const unsent = message.parts === undefined ? usage.reasoningTokens : 0;
   return { messageCount: messages + 1, tokens: sent + usage.outputTokens - unsent };
 }
 
-// How many tokens of a request are no text, until the provider has counted them. Providers do not say how they count; these are the figures
-// that they give for orientation. Pure.
+// Estimates the tokens of attachments until the provider has counted them. The constants are the
+// approximate figures that providers publish. Pure.
 
 const IMAGE_TOKENS = 1_600;
 const PIXELS_PER_TOKEN = 750;
@@ -153,7 +160,7 @@ const FILE_TOKENS = 2_000;
 const FILE_BYTES_PER_TOKEN = 20;
 const AUDIO_BYTES_PER_TOKEN = 500;
 
-/** An estimate of the tokens of what is no text. */
+/** Estimates the tokens of attachments. */
 function estimateContentTokens(content: readonly ContentPart[]): number {
   let tokens = 0;
   for (const attachment of content.filter(isAttached)) {
@@ -165,13 +172,13 @@ function estimateContentTokens(content: readonly ContentPart[]): number {
       const counted = pixels === undefined ? IMAGE_TOKENS : Math.ceil(pixels / PIXELS_PER_TOKEN);
       tokens += Math.min(Math.max(counted, LEAST_IMAGE_TOKENS), MOST_IMAGE_TOKENS);
     } else if (type === "file") tokens += FILE_TOKENS + Math.ceil(bytes / FILE_BYTES_PER_TOKEN);
-    // A sound that is fetched by the provider is of unknown length.
+    // The length of a sound that the provider fetches is unknown.
     else tokens += bytes === 0 ? FILE_TOKENS : Math.ceil(bytes / AUDIO_BYTES_PER_TOKEN);
   }
   return tokens;
 }
 
-/** A JPEG says its size behind what its camera has noted: 64 KiB at most, or a little more. */
+/** A JPEG contains its size after the metadata of the camera: 64 KiB at most, or a little more. */
 const HEADER_CHARACTERS = 4 * 32_768;
 
 const PNG_SIGNATURE = 0x89_50_4e_47;
@@ -187,7 +194,7 @@ function readPngPixels(header: Buffer): number | undefined {
 
 const JPEG_SIGNATURE = 0xff_d8;
 const MARKER = 0xff;
-/** The segments that say how large the image is: C0 to CF, but for three that are something else. */
+/** The segments with the size of the image are C0 to CF, except three. */
 const FIRST_FRAME = 0xc0;
 const LAST_FRAME = 0xcf;
 const NO_FRAMES: readonly number[] = [0xc4, 0xc8, 0xcc];

@@ -52,7 +52,7 @@ export class Fallback {
   readonly models: readonly Model[];
   readonly #shouldFallback: (error: ModelError) => boolean;
   readonly #cooldownMs: number;
-  /** Until when each model is passed over, by its index and the monotonic clock. */
+  /** The time until which each model is skipped, by its index and the monotonic clock. */
   #coolUntilMs: number[] = [];
 
   constructor(
@@ -64,7 +64,9 @@ export class Fallback {
     this.#cooldownMs = cooldownMs ?? DEFAULT_COOLDOWN_MS;
   }
 
-  /** Returns the same fallback over copies of its models. Both pass over a model that failed in either. */
+  /**
+   * Returns the same fallback over copies of its models. Both skip a model that failed in either.
+   */
   over(copies: readonly Model[]): Fallback {
     const other = new Fallback(copies, {
       shouldFallback: this.#shouldFallback,

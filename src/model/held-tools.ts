@@ -1,14 +1,15 @@
-// Tools to whose schemas the provider is asked to hold the model: how they are written, and how their arguments are read.
+// Tools whose schemas the provider enforces: their form in requests, and the conversion of their
+// arguments in replies.
 
 import { parseJson, type JsonObject } from "../kernel/json.ts";
 import type { ModelReply, ToolSpec } from "./model.ts";
 import { getOrCompute } from "./remembered.ts";
 import { toStrictSchema, removeAddedNulls } from "./strict-schema.ts";
 
-/** A tool as it is written. */
+/** A tool in the form of a request. */
 export interface HeldTool {
   readonly spec: ToolSpec;
-  /** Undefined: the model is not held to a schema. */
+  /** The enforced schema, or `undefined` if the provider enforces none. */
   readonly strict: JsonObject | undefined;
 }
 
@@ -18,7 +19,10 @@ type HeldByTools = WeakMap<readonly ToolSpec[], HeldTools>;
 const heldAsSaid: HeldByTools = new WeakMap();
 const heldAll: HeldByTools = new WeakMap();
 
-/** The tools by name, in their order. `isAll`: every one that has a strict form is held to it, not only those that ask for it. */
+/**
+ * Returns the tools by name, in order. `isAll`: enforces the schema of every tool that has a strict
+ * form, instead of only those with `strictSchema`.
+ */
 export function collectHeldTools(tools: readonly ToolSpec[], isAll: boolean): HeldTools {
   return getOrCompute(
     isAll ? heldAll : heldAsSaid,
@@ -33,7 +37,10 @@ export function collectHeldTools(tools: readonly ToolSpec[], isAll: boolean): He
   );
 }
 
-/** The reply with the arguments of its calls as their tools want them: without the nulls that the strict forms have brought in. */
+/**
+ * Returns the reply with arguments in the form of the tools' own schemas: without the nulls that a
+ * strict schema requires for absent fields.
+ */
 export function restoreReplyArguments(reply: ModelReply, held: HeldTools): ModelReply {
   const { message } = reply;
   const toolCalls = message.toolCalls.map((call) => {
@@ -43,7 +50,7 @@ export function restoreReplyArguments(reply: ModelReply, held: HeldTools): Model
       const value = removeAddedNulls(parseJson(call.argumentsText), tool.spec.inputSchema);
       return Object.freeze({ ...call, argumentsText: JSON.stringify(value) });
     } catch {
-      return call; // The model reads of what is no JSON as ever.
+      return call; // The later validation reports arguments that are not JSON.
     }
   });
   if (toolCalls.every((call, index) => call === message.toolCalls[index])) return reply;

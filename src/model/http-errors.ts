@@ -1,4 +1,5 @@
-// What the failures of servers mean, whichever adapter met them: by status, by the provider's error code, by its message.
+// Classifies failures of servers for all adapters: by status, by the provider's error code, and by
+// the message.
 
 import { getErrorMessage, type ModelErrorCode } from "../kernel/error.ts";
 import { omitUndefined, isRecord, type JsonObject } from "../kernel/json.ts";
@@ -8,23 +9,23 @@ import { readFields, readList, type Fields } from "./wire-json.ts";
 import { hasSecret, redactCutValues, type KnownSecret } from "../kernel/redact-values.ts";
 
 const LONGEST_QUOTE = 500;
-/** Groq's word for a call that the model wrote wrongly, as it may not the next time. */
+/** Groq's code for a malformed call by the model. The next attempt may succeed. */
 const MODELS_FAULT = "tool_use_failed";
 
-/** How far a call had come when it failed. */
+/** Progress of a call at its failure. */
 export interface CallProgress {
-  /** The model, or the head of a successful response, had begun to answer. */
+  /** True if the model, or the head of a successful response, had begun to answer. */
   readonly isAnswering: boolean;
   readonly lostOutputTokens: number | undefined;
-  /** As far as the provider has reported it. */
+  /** The input that the provider has reported so far. */
   readonly lostInput: ReportedInput | undefined;
 }
 
-/** A failure in words: what came instead of a reply. */
+/** A failure with the description of its cause. */
 interface Failure extends ModelFailureDetails {
   readonly code: ModelErrorCode;
   readonly got: string;
-  /** Default: that of the code. */
+  /** Defaults to the advice for the code. */
   readonly advice?: string;
 }
 
@@ -36,9 +37,9 @@ interface ModelFailureDetails {
   readonly cause?: unknown;
 }
 
-/** What is advised about each code, and where a server sends more than the cap allows. */
+/** Advice for each code, and for a reply that exceeds the cap. */
 type AdviceTable = Readonly<Record<ModelErrorCode | "excess", string>>;
-/** What each adapter has to say in words of its own. */
+/** Advice that each adapter writes itself. */
 type OwnAdvice = Omit<AdviceTable, keyof typeof COMMON_ADVICE>;
 
 const COMMON_ADVICE = {
@@ -50,7 +51,7 @@ const COMMON_ADVICE = {
   model_context_overflow: "Shorten the history, or set compaction on the role.",
 } as const satisfies Partial<AdviceTable>;
 
-/** The failures that adapters have in common, each with what its adapter advises. */
+/** Creates the failures that adapters share, with the advice of the adapter. */
 export class AdapterFailures {
   readonly #advice: AdviceTable;
 
@@ -65,39 +66,46 @@ export class AdapterFailures {
     return createModelError({ code, message, ...details });
   }
 
-  /** The reply did not end in time. */
+  /** Creates the failure of a reply that did not end in time. */
   timeout(timeoutMs: number, lostOutputTokens: number | undefined): ModelError {
     const got = `no end of it within ${timeoutMs} ms`;
     return this.failure({ code: "model_timeout", got, lostOutputTokens });
   }
 
-  /** The stream ended, or broke, before the model had finished. */
+  /** Creates the failure of a stream that ended, or broke, before the model had finished. */
   cutStream(lostOutputTokens: number | undefined): ModelError {
     const got = "a stream that ended before the model had finished";
     return this.failure({ code: "model_unavailable", got, lostOutputTokens });
   }
 
-  /** The response is still to come: its request asked the server to work in the background. */
+  /**
+   * Creates the failure of a response that is not finished: its request ran it in the background.
+   */
   unfinished(status: string, lostOutputTokens: number | undefined): ModelError {
     const got = `a response with the status ${status}`;
     const advice = "Leave background out of the request: its response has to be fetched later.";
     return this.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
   }
 
-  /** Somebody cancelled the response at its server. The text that came may be incomplete. */
+  /**
+   * Creates the failure of a response that was cancelled at its server. Its text may be incomplete.
+   */
   cancelled(lostOutputTokens: number | undefined): ModelError {
     const got = "a response that was cancelled at the server";
     const advice = "Run it again unless you cancelled it.";
     return this.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
   }
 
-  /** The response has failed by the word of its server. `error` is `undefined` without a reason. */
+  /**
+   * Creates the failure of a response that its server reports as failed. `error` is `undefined`
+   * without a reason.
+   */
   failed(error: unknown, lostOutputTokens: number | undefined): ModelError {
     const report = error ?? { message: "the response failed, without a reason" };
     return this.reported(report, lostOutputTokens);
   }
 
-  /** The reply consists of a call that only a tool in the provider's own form can answer. */
+  /** Creates the failure of a reply that consists of a call in the provider's own form. */
   unsupportedCall(kind: string, lostOutputTokens: number | undefined): ModelError {
     const got = `only ${/^(a|mcp)/.test(kind) ? "an" : "a"} ${kind}, which is not supported`;
     const advice =
@@ -105,26 +113,32 @@ export class AdapterFailures {
     return this.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
   }
 
-  /** What carries the reply threw in the middle of it. */
+  /** Creates the failure of a reply whose transport broke. */
   cutReply(cause: unknown, lostOutputTokens: number | undefined): ModelError {
     const got = `a reply that was cut (${getErrorMessage(cause)})`;
     return this.failure({ code: "model_unavailable", got, lostOutputTokens, cause });
   }
 
-  /** The server sent more than a reply with this cap can be; what came is paid for. */
+  /**
+   * Creates the failure of a reply that is longer than its cap allows. The received part is
+   * charged.
+   */
   excess(got: string, lostOutputTokens: number): ModelError {
     const { excess: advice } = this.#advice;
     return this.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
   }
 
-  /** The reply is nested deeper than it can be read. */
+  /** Creates the failure of a reply that is nested too deeply for the parser. */
   tooDeep(lostOutputTokens: number | undefined): ModelError {
     const got = "a reply that is nested too deeply to be read";
     const advice = "Check the server: no valid reply is nested so deeply.";
     return this.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
   }
 
-  /** The server reported an error inside an answer that had begun well: instead of, or in the middle of, a reply. */
+  /**
+   * Creates the failure for an error that a server reports in an answer with a success status,
+   * instead of a reply or during a reply.
+   */
   reported(error: unknown, lostOutputTokens: number | undefined): ModelError {
     const report = isRecord(error) ? error : { message: error };
     const { status: given, statusCode, code: word, type, message: said } = report;
@@ -133,7 +147,7 @@ export class AdapterFailures {
     try {
       message = typeof said === "string" ? said : JSON.stringify(error);
     } catch {
-      // It cannot be written.
+      // The error cannot be serialised.
     }
     return this.failure({
       code: classifyReport([word, type], status, message),
@@ -162,15 +176,18 @@ export function copyModelError(
   return createModelError({ ...own, ...changes });
 }
 
-/** Returns the error with the input that its provider reported, which is charged also without output. */
+/**
+ * Returns the error with the input that its provider reported, which is charged also if there was
+ * no output.
+ */
 export function addLostInput(error: ModelError, lostInput: ReportedInput | undefined): ModelError {
   if (lostInput === undefined || error.lostInput !== undefined) return error;
   return copyModelError(error, { lostInput, lostOutputTokens: error.lostOutputTokens ?? 0 });
 }
 
-/** What an answer with this status means. `word`: the provider's own code for it; `message`: what it says. */
+/** Returns the meaning of a status. `word`: the provider's own code; `message`: its text. */
 export function classifyRefusal(status: number, word: unknown, message: string): ModelErrorCode {
-  // Out of quota comes as 429 too, but no waiting helps against an empty account.
+  // An exhausted quota has status 429 too, but waiting does not help.
   if (word === "insufficient_quota") return "model_invalid_request";
   if (word === MODELS_FAULT) return "model_unavailable";
   if (classifyProviderCode(word) === "model_context_overflow") return "model_context_overflow";
@@ -179,7 +196,10 @@ export function classifyRefusal(status: number, word: unknown, message: string):
   return isOverflow ? "model_context_overflow" : code;
 }
 
-/** What an error inside an answer means, which had begun well. `words`: the provider's own codes for it, the more exact one first. */
+/**
+ * Returns the meaning of an error in an answer with a success status. `words`: the provider's own
+ * codes, the most specific first.
+ */
 export function classifyReport(
   words: readonly unknown[],
   status: number | undefined,
@@ -187,14 +207,14 @@ export function classifyReport(
 ): ModelErrorCode {
   const [named] = words.flatMap((word) => classifyProviderCode(word) ?? []);
   const code = named ?? (status === undefined ? undefined : classifyStatus(status));
-  // LM Studio reports an overflow in a stream with a message alone.
+  // LM Studio reports an overflow in a stream with a message and no code.
   const isVague = code === undefined || code === "model_invalid_request";
   const limit = findLimitKind(message);
   if (isVague && limit === "length") return "model_context_overflow";
   return code ?? (limit === "rate" ? "model_rate_limited" : "model_unavailable");
 }
 
-/** Words about a limit on the length of a request, or on a rate. */
+/** Returns the kind of limit that a message mentions: on the length of a request, or on a rate. */
 function findLimitKind(message: string): "length" | "rate" | undefined {
   const isLong = TOO_LONG.test(message);
   if (RATE.test(message) || (isLong && LATER.test(message))) return "rate";
@@ -229,7 +249,7 @@ const CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
   [MODELS_FAULT, "model_unavailable"],
   ["insufficient_quota", "model_invalid_request"],
 ]);
-/** What is wrong with the request itself, in the words of Responses: its prompt, its images, what it is about. */
+/** Codes of the Responses API for an invalid request: its prompt, its images, or its topic. */
 const REFUSAL = /^invalid_|image|_policy(_violation)?$/;
 
 function classifyProviderCode(word: unknown): ModelErrorCode | undefined {
@@ -237,7 +257,7 @@ function classifyProviderCode(word: unknown): ModelErrorCode | undefined {
   return CODES.get(word) ?? (isRefusal ? "model_invalid_request" : undefined);
 }
 
-/** The wordings of servers without a code for a request that is too long. */
+/** Messages of servers that have no code for a request that is too long. */
 const TOO_LONG = new RegExp(
   [
     "(prompt|input|conversation|messages|context)[ _]((text|tokens|length)[ _])?((is|are)[ _])?too[ _]long",
@@ -262,13 +282,18 @@ const TOO_LONG = new RegExp(
   "i",
 );
 
-/** The same words about a rate, such as "too many tokens per minute". */
+/** Messages about a rate, which contain similar words, for example "too many tokens per minute". */
 const RATE =
   /\bper[ -](second|min|minute|hour|day)\b|perminute|\brate[ _-]?limit|too many requests|thrott/i;
-/** Words for a limit that passes. They say of a request that seems too long that it is not. */
+/**
+ * Words for a temporary limit. A message with such words is not about the length of the request.
+ */
 const LATER = /\bwait\b|\b(try again|retry) (later|in|after)\b|\bquota/i;
 
-/** How long the server asks us to wait. A date is taken relative to the server's own, so that no clock has to agree with it. */
+/**
+ * Returns the delay that the server requests. A date is relative to the server's own date, so that
+ * clocks need not agree.
+ */
 export function readRetryAfterMs(headers: Pick<Headers, "get">): number | undefined {
   const milliseconds = Number.parseFloat(headers.get("retry-after-ms") ?? "");
   if (Number.isFinite(milliseconds)) return Math.max(0, milliseconds);
@@ -279,10 +304,10 @@ export function readRetryAfterMs(headers: Pick<Headers, "get">): number | undefi
 }
 
 /**
- * Returns the delay in milliseconds that the body of a refusal states, or `undefined`. Google states it
- * as `RetryInfo` in the details, others in words.
+ * Returns the delay in milliseconds that the body of a refusal states, or `undefined`. Google
+ * states it as `RetryInfo` in the details, others in words.
  *
- * @example retryDelayIn({}, "Please try again in 6m0s.") // 360000
+ * @example findStatedDelay({}, "Please try again in 6m0s.") // 360000
  */
 export function findStatedDelay(report: unknown, message: string): number | undefined {
   for (const detail of readList(readFields(report)["details"])) {
@@ -312,7 +337,7 @@ const UNITS_MS: readonly (readonly [RegExp, number])[] = [
   [/^(d|days?)$/i, 86_400_000],
 ];
 
-/** Returns the milliseconds of a duration at the beginning of a text: "1.2s", "6m0s", "20 seconds". */
+/** Returns the milliseconds of a duration at the start of a text: "1.2s", "6m0s", "20 seconds". */
 function parseDuration(text: string): number | undefined {
   const part = /(?:\s|,|and\b)*(\d+(?:\.\d+)?)\s*([a-z]+)/iy;
   let totalMs: number | undefined;
@@ -330,7 +355,7 @@ export function isStackOverflow(thrown: unknown): boolean {
   return thrown instanceof RangeError && /call stack/i.test(thrown.message);
 }
 
-/** The fields that are text or numbers: what an error can keep of a report. */
+/** Returns the fields with texts or numbers, as the data of an error. */
 export function pickPlainData(fields: Fields): JsonObject {
   const data: Record<string, string | number> = {};
   for (const [name, value] of Object.entries(fields)) {
@@ -339,14 +364,14 @@ export function pickPlainData(fields: Fields): JsonObject {
   return data;
 }
 
-// Removes secrets from errors of models: a server or a client may have quoted what was sent.
+// Removes secrets from errors of models: a server or a client may quote the request.
 
 /** Returns the error without the secrets. An error that contained one loses its cause. */
 export function redactModelError(error: ModelError, secrets: readonly KnownSecret[]): ModelError {
   if (secrets.length === 0) return error;
   const message = redactCutValues(error.message, secrets);
   if (message === error.message && !hasSecret(error, secrets)) return error;
-  // A nested field that contains a secret is left out.
+  // A nested field that contains a secret is omitted.
   const fields = Object.entries(error.data).map(([name, value]) => {
     return [name, typeof value === "string" ? redactCutValues(value, secrets) : value] as const;
   });
@@ -354,8 +379,8 @@ export function redactModelError(error: ModelError, secrets: readonly KnownSecre
   return copyModelError(error, { message, data, cause: undefined });
 }
 
-// The redirects that an adapter follows: within one origin, so that neither the key nor the prompt
-// reaches another server.
+// Follows redirects within one origin, so that neither the key nor the prompt reaches another
+// server.
 
 const MOST_REDIRECTS = 5;
 /** Redirects that keep the method and the body. */
@@ -380,7 +405,8 @@ export function isRedirect(status: number): boolean {
 /**
  * Returns the address to which the request is sent instead.
  *
- * @throws ModelError `model_invalid_request` for another origin, a redirect that changes the request, or the sixth.
+ * @throws ModelError `model_invalid_request` for another origin, for a redirect that changes the
+ * request, or for the sixth redirect.
  */
 export function followRedirect(
   { status, location, from, count }: Redirect,

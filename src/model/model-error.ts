@@ -6,7 +6,7 @@ import {
 } from "../kernel/error.ts";
 import type { ReportedInput } from "./token-usage.ts";
 
-/** Codes of failures that may pass by themselves. The one place that answers "may it be tried again?" for models. */
+/** Codes of temporary failures. The only list of retryable failures for models. */
 const RETRYABLE_CODES: ReadonlySet<ModelErrorCode> = new Set([
   "model_rate_limited",
   "model_overloaded",
@@ -80,7 +80,8 @@ export class ModelError extends EspalierError {
     this.code = options.code;
     this.isRetryable = RETRYABLE_CODES.has(options.code);
     const { retryAfterMs = -1 } = options;
-    // Many share what it holds up: a header that could not be read must not hold them up for ever.
+    // A delay pauses all calls with the same limits, so an unreadable header must not pause them
+    // forever.
     this.retryAfterMs =
       Number.isFinite(retryAfterMs) && retryAfterMs >= 0 ? retryAfterMs : undefined;
     this.lostOutputTokens = options.lostOutputTokens;

@@ -86,34 +86,35 @@ export function findLimitsGate(field: string, limits: unknown): LimitsGate {
   throw misdefinition(field, "a result of modelLimits()", limits, advice);
 }
 
-// LimitsGate: the limits of a provider, for all calls of the process that share them. Owns the taken part of the limits.
-// The clock of each call is that of its run.
-// - First come, first served: no call passes while an earlier one waits.
-// - A call that stops waiting has taken nothing. Tokens that a call has taken and not used go back when it ends.
-// - A call never starts a wait that is longer than it may wait. It is refused at once, or in its turn.
+// LimitsGate: the rate limits of a provider, for all calls of the process that share them. Owns the
+// used part of the limits. Each call uses the clock of its run.
+// - FIFO: no call passes while an earlier one waits.
+// - A call that stops waiting has used nothing. Unused tokens of a call are returned when it ends.
+// - A call never starts a wait that exceeds its maximum. It is refused at once, or at its turn.
 
 const MS_PER_MINUTE = 60_000;
 
-/** The call that asks. */
+/** A call that asks for a place. */
 interface LimitsAsk {
-  /** Counted input and cap. */
+  /** Counted input plus the cap. */
   readonly tokens: number;
   readonly clock: Clock;
-  /** As `RetryPolicy.maxDelayMs`. */
+  /** Like `RetryPolicy.maxDelayMs`. */
   readonly maxDelayMs: number;
 }
 
-/** A place in the limits, which is left once. */
+/** A place in the limits. It is left once. */
 interface LimitsPlace {
   /** Problem of the request, in words for the user. */
   readonly warning: string | undefined;
-  /** `used`: the tokens that the request in fact took; undefined: it was not sent. */
+  /** `used`: the tokens that the request really used, or `undefined` if it was not sent. */
   leave(used: number | undefined): void;
 }
 
 /**
- * Result of asking for a place. `paused`: the limits are paused for longer than the call may wait.
- * `cancelled`: the signal was aborted.
+ * Result of asking for a place.
+ * - `paused`: the limits are paused for longer than the call may wait.
+ * - `cancelled`: the signal was aborted.
  */
 type LimitsAnswer =
   | { readonly type: "place"; readonly place: LimitsPlace }
@@ -153,7 +154,7 @@ class Bucket {
 
   #levelAt(nowMs: number): number {
     const passedMs = Math.max(0, nowMs - this.#atMs);
-    // A whole millisecond's error of rounding never keeps a request waiting.
+    // Rounds, so that a floating-point error does not make a request wait a millisecond.
     const level = this.#level + (passedMs * this.perMinute) / MS_PER_MINUTE;
     this.#level = Math.min(this.perMinute, Math.round(level * 1e6) / 1e6);
     this.#atMs = Math.max(this.#atMs, nowMs);
@@ -169,7 +170,7 @@ class LimitsGate {
   readonly #tokens: Bucket | undefined;
   readonly #queue = new TurnQueue();
   #underWay = 0;
-  /** A request that is larger than a minute's tokens is under way. */
+  /** True while a request larger than a minute's tokens is in flight. */
   #isAlone = false;
   #pausedUntilMs = -Infinity;
 
@@ -183,7 +184,7 @@ class LimitsGate {
   async enter(ask: LimitsAsk, signal: AnySignal): Promise<LimitsAnswer> {
     const request: RoomRequest<LimitsAnswer> = {
       take: () => this.#take(ask),
-      // Wakes the first call when the clock alone may let it pass.
+      // Wakes the first call when the elapsed time may let it pass.
       startTimer: (wake) => {
         const waitMs = this.#readyInMs(ask);
         return waitMs > 0 ? ask.clock.setTimer(waitMs, wake) : undefined;
@@ -192,18 +193,20 @@ class LimitsGate {
     return (await this.#queue.enter(request, signal)) ?? CANCELLED;
   }
 
-  /** The provider has asked to be left alone for so long. */
+  /** Pauses all calls for the time that the provider requested. */
   pause(ms: number, clock: Clock): void {
     this.#pausedUntilMs = Math.max(this.#pausedUntilMs, clock.monotonicMs() + ms);
     this.#queue.serve();
   }
 
-  /** For how long it is paused still. */
+  /** Returns the rest of the pause. */
   pausedMs(clock: Clock): number {
     return Math.max(0, this.#pausedUntilMs - clock.monotonicMs());
   }
 
-  /** Returns a place, or the refusal of a wait that is too long. `undefined` if the call has to wait. */
+  /**
+   * Returns a place, or the refusal of a wait that is too long, or `undefined` if the call waits.
+   */
   #take(ask: LimitsAsk): LimitsAnswer | undefined {
     const { tokens, clock, maxDelayMs } = ask;
     const pausedMs = this.pausedMs(clock);
@@ -229,7 +232,7 @@ class LimitsGate {
     return { type: "place", place: { warning, leave } };
   }
 
-  /** How long it takes by the clock alone until a request could go. */
+  /** Returns the time until the pause and the rates allow the request. */
   #readyInMs({ tokens, clock }: LimitsAsk): number {
     const nowMs = clock.monotonicMs();
     return Math.max(

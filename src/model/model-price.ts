@@ -61,7 +61,9 @@ export interface ModelPrice {
 type PriceTier = NonNullable<ModelPrice["tiers"]>[number];
 type ModelRates = Omit<PriceTier, "aboveInputTokens">;
 
-/** A dollar a token: no model is so dear, and costs of calls stay whole micro-dollars that add up exactly. */
+/**
+ * A dollar per token. No model costs more, and costs of calls in whole micro-dollars stay exact.
+ */
 const MOST_USD_PER_MILLION = 1_000_000;
 
 const checkRate = mustBe(
@@ -97,7 +99,10 @@ const CHECKS: OptionChecks<ModelPrice> = {
   tiers: checkTiers,
 };
 
-/** Throws `invalid_option` unless every price is a number from 0 to 1,000,000, `asOf` a day, `source` text, and `tiers` rise. */
+/**
+ * Throws `invalid_option` unless every price is a number from 0 to 1,000,000, `asOf` is a date,
+ * `source` is text, and `tiers` rise.
+ */
 export function checkPrice(field: string, price: ModelPrice): void {
   checkOptions(field, price, CHECKS);
   checkNeeded(field, price);
@@ -133,12 +138,12 @@ function checkTiers(field: string, tiers: readonly PriceTier[]): void {
   }
 }
 
-/** Whether `value` is a day that exists, written `YYYY-MM-DD`. */
+/** Returns true for an existing date in the form `YYYY-MM-DD`. */
 export function isDay(value: unknown): boolean {
   return z.iso.date().safeParse(value).success;
 }
 
-/** The price as a plain frozen value of its own, with its fields in one order. */
+/** Returns a frozen copy of the price, with its fields in a fixed order. */
 export function copyPrice({ asOf, source, tiers, ...rates }: ModelPrice): ModelPrice {
   const copied = tiers?.map(({ aboveInputTokens, ...above }) => ({
     aboveInputTokens,

@@ -1,4 +1,4 @@
-// The port to language models: all that the loop knows of a provider.
+// The port to language models. The loop knows nothing else about a provider.
 
 import type { JsonObject } from "../kernel/json.ts";
 import type { AttachmentKind } from "../protocol/attachment.ts";

@@ -72,7 +72,7 @@ export function createPriceLookup(prices: Prices | undefined): PriceOf {
     const { provider, id, baseUrl, price } = model;
     if (price === "unknown") return { price: undefined };
     if (price !== undefined) {
-      checkPrice(`${id}.price`, price); // It may have been given, or changed, since the role was defined.
+      checkPrice(`${id}.price`, price); // May have changed since the role was defined.
       return { price: copyPrice(price) };
     }
     const found = prices?.getPrice({ provider, baseUrl, model: id });
@@ -105,8 +105,9 @@ export function isStandardTier(serviceTier: unknown): boolean {
   return STANDARD_TIERS.includes(serviceTier);
 }
 
-// The prices that we know ourselves, by provider and model. A name that the table does not have is unknown: nothing is guessed from
-// names that look alike, and fine-tuned models (`ft:…`) cost something else than what they were made from.
+// The built-in prices, by provider and model. A model without an entry has an unknown price.
+// Similar names are not used to guess it, and fine-tuned models (`ft:…`) have other prices than
+// their base model.
 
 type KnownPrice = ModelPrice & Required<Pick<ModelPrice, "asOf" | "source">>;
 
@@ -144,7 +145,7 @@ export function lookUpModelPrice(
   modelId: string,
 ): (ModelPrice & Required<Pick<ModelPrice, "asOf" | "source">>) | undefined {
   if (provider !== "openai" || typeof modelId !== "string") return undefined;
-  // The model of which it is a dated snapshot, if all snapshots of that cost the same.
+  // The model of a dated snapshot, if all of its snapshots have the same price.
   const model = modelId.slice(0, -DATE_LENGTH - 1);
   const isSnapshot = modelId.at(-DATE_LENGTH - 1) === "-" && isDay(modelId.slice(-DATE_LENGTH));
   const isListed = isSnapshot && table.withSnapshots.includes(model);

@@ -1,12 +1,12 @@
-// Reads the properties of a model once for each agent. A getter that throws fails the set-up of the agent,
-// and is never called again once the agent is announced (T3).
+// Reads the properties of a model once for each agent. A getter that throws fails the set-up of the
+// agent, and is never called again once the agent is announced (T3).
 
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { omitUndefined, sameJson } from "../kernel/json.ts";
 import { asFallback } from "./fallback.ts";
 import type { Model } from "./model.ts";
 
-/** A model that `withFallback` made has the replay keys of all its models. */
+/** A model of `withFallback` has the replay keys of all its models. */
 type ReadableModel = Model & { readonly replayKeys?: readonly string[] };
 
 /** The properties of a model, and copies of the models behind a fallback. */
@@ -21,8 +21,9 @@ interface Properties {
 const copies = new WeakMap<Model, { readonly properties: Properties; readonly model: Model }>();
 
 /**
- * Returns a frozen copy of a model, whose methods call the model itself. The copy is the same object as
- * long as the properties are the same: prices are cached by it. `owner` names the role in errors.
+ * Returns a frozen copy of a model, whose methods call the model itself. The copy is the same
+ * object as long as the properties are the same: prices are cached by it. `owner` names the role in
+ * errors.
  *
  * @throws EspalierError `invalid_definition` if a property cannot be read.
  */

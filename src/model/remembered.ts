@@ -1,6 +1,6 @@
 import { findGrowth, type Growth } from "../kernel/grown.ts";
 
-/** What `make` gives for a key, which is made once and kept for as long as the key lives. */
+/** Memoises the result of `make` by the key, for as long as the key is reachable. */
 export function getOrCompute<Key extends object, Value>(
   known: WeakMap<Key, Value>,
   key: Key,
@@ -13,12 +13,15 @@ export function getOrCompute<Key extends object, Value>(
   return value;
 }
 
-/** What is made of each value of a list: once for as long as the value lives, and of a list that has grown only for what is new. */
+/**
+ * Memoises a value for each item of a list. For a list that grew by appending, only the new items
+ * are read.
+ */
 export class RememberedEach<Key extends object, Value> {
   readonly #each = new WeakMap<Key, Value>();
   readonly #grown = new WeakMap<Growth, Value[]>();
 
-  /** In the order of the list. */
+  /** Returns the values in the order of the list. */
   of(list: readonly Key[], make: (key: Key) => Value): readonly Value[] {
     const growth = findGrowth(list);
     if (growth === undefined) return list.map((key) => getOrCompute(this.#each, key, make));

@@ -1,47 +1,52 @@
-// How much of an answer is read before it is broken off, whatever the server sends. A server that ignores the cap on output tokens, or
-// never ends, costs bounded memory and is paid for by what came.
+// Limits the answer that is read, whatever the server sends. A server that ignores the cap on
+// output tokens, or never ends, uses bounded memory, and the received output is charged.
 
 import { BYTES_PER_TOKEN, estimateTokensFromBytes } from "./count-tokens.ts";
 
-/** The most bytes that are taken of one answer. */
+/** The most bytes that are read from one answer. */
 export interface ReplyLimits {
   readonly maxOutputTokens: number;
-  /** A reply is cut after this much text, refusal, reasoning and calls: twice the cap by our count. */
+  /**
+   * Limit of text, refusal, reasoning and calls: twice the cap by our count. The reply is cut
+   * there.
+   */
   readonly cutBytes: number;
-  /** Ids and data of a reply, and `OPENED_BYTES` for each of its items. */
+  /** Limit of ids and data of a reply, plus `OPENED_BYTES` for each item. */
   readonly besideBytes: number;
-  /** A body that comes in one piece. */
+  /** Limit of a body that is not streamed. */
   readonly bodyBytes: number;
-  /** A line of a stream, or the data of one event. */
+  /** Limit of a line of a stream, or of the data of an event. */
   readonly lineBytes: number;
-  /** All of a stream. */
+  /** Limit of a whole stream. */
   readonly streamBytes: number;
 }
 
 const KIB = 1024;
 const MIB = KIB * KIB;
-/** An honest reply may have six bytes per token, where our count assumes three. */
+/** A correct reply may have six bytes per token, where our count assumes three. */
 const MAX_OVERSHOOT = 2;
-/** More than any language has. Replies that come whole are compared with their reported usage by it. */
+/** More than any language has. Limits the text of a complete reply by its reported usage. */
 const MAX_BYTES_PER_TOKEN = 8;
 const BESIDE_ALLOWANCE_BYTES = 4 * KIB;
 const BESIDE_BYTES_PER_TOKEN = 16;
 const BODY_BYTES = 16 * MIB;
 /** JSON that escapes all but ASCII takes up to three times the bytes of UTF-8. */
 const MOST_ESCAPED = 3;
-/** What servers add to an event of their own. */
+/** Size of a server's additions to an event. */
 const LINE_ALLOWANCE_BYTES = MIB;
-/** A stream writes some 300 bytes around each token. */
+/** A stream contains some 300 bytes around each token. */
 const STREAM_BYTES_PER_TOKEN = KIB;
 const STREAM_BYTES = 256 * MIB;
 
-/** The most data of a provider that one message may have: as large as what it stands for, but not without end. */
+/**
+ * Most provider data in one message. The data represents content of the reply, but needs a limit.
+ */
 export const MOST_DATA_BYTES = MIB;
 
-/** What an item or a call counts for besides its id, name and text. */
+/** Bytes that an item or a call counts for, in addition to its id, name and text. */
 export const OPENED_BYTES = 16;
 
-/** The limits of a reply with this cap. */
+/** Returns the limits of a reply with this cap. */
 export function computeReplyLimits(maxOutputTokens: number): ReplyLimits {
   const besideBytes = Math.min(
     BESIDE_BYTES_PER_TOKEN * maxOutputTokens + BESIDE_ALLOWANCE_BYTES,
@@ -57,23 +62,23 @@ export function computeReplyLimits(maxOutputTokens: number): ReplyLimits {
   };
 }
 
-/** Returns an estimate of the tokens in the bytes of an answer: at most twice the cap. */
+/** Estimates the tokens in the bytes of an answer: at most twice the cap. */
 export function estimateReceivedTokens(bytes: number, { cutBytes }: ReplyLimits): number {
   return estimateTokensFromBytes(Math.min(bytes, cutBytes));
 }
 
-/** The same text for each reply, since a run is warned once of each text. */
+/** Equal for all replies, since a run emits each warning once. */
 export const CUT_WARNING =
   "The provider ignored the cap on output tokens: its reply was cut at twice the cap. Check the name of the cap (openai.maxTokensField) and the server.";
 
 /**
- * Counts what the model wrote as it comes, and cuts it at twice the cap: text, refusal, reasoning,
- * names and arguments of calls, whether they come in pieces or whole.
+ * Counts the model's output as it arrives, and cuts it at twice the cap: text, refusal, reasoning,
+ * names and arguments of calls, streamed or complete.
  */
 export class ReplyCut {
   readonly #limits: ReplyLimits;
   #cutBytes: number;
-  /** Output tokens in the usage of a reply that comes whole. */
+  /** Output tokens in the usage of a complete reply. */
   #reportedTokens = 0;
   #bytes = 0;
   #isCut = false;
@@ -88,14 +93,14 @@ export class ReplyCut {
     return this.#isCut;
   }
 
-  /** Bytes that came, including those of the piece that did not fit. */
+  /** Received bytes, including those of the piece that did not fit. */
   get bytes(): number {
     return this.#bytes;
   }
 
   /**
-   * Keeps a reply that comes whole from being cut if its usage says that it kept to the cap, as far
-   * as a text of so many tokens can be long.
+   * Raises the limit for a complete reply whose usage is within the cap, to the length that this
+   * many tokens can have.
    */
   trust(reportedTokens = 0): void {
     this.#reportedTokens = reportedTokens;
@@ -103,7 +108,10 @@ export class ReplyCut {
     this.#cutBytes = Math.max(this.#cutBytes, MAX_BYTES_PER_TOKEN * reportedTokens);
   }
 
-  /** True if a cut reply is charged by its usage: it is not less than what came. */
+  /**
+   * Returns true if a cut reply is charged by its usage, because the usage is not less than the
+   * received output.
+   */
   isHonest(reportedTokens = 0): boolean {
     return (
       reportedTokens >= estimateReceivedTokens(this.#bytes, this.#limits) ||
@@ -111,7 +119,7 @@ export class ReplyCut {
     );
   }
 
-  /** Returns the piece, or the beginning of it that fits. */
+  /** Returns the piece, or its beginning that fits. */
   admit(piece: string): string {
     const room = this.#cutBytes - this.#bytes;
     this.#bytes += Buffer.byteLength(piece);
@@ -122,8 +130,8 @@ export class ReplyCut {
   }
 
   /**
-   * Returns the texts of an item that comes whole, or their beginning that fits. `countedBytes`: what
-   * its pieces, which came before, were counted for.
+   * Returns the texts of a complete item, or their beginning that fits. `countedBytes`: the bytes
+   * that its deltas counted for before.
    */
   admitItem(texts: readonly string[], countedBytes: number): readonly string[] {
     let room = countedBytes + this.#cutBytes - this.#bytes;
@@ -140,12 +148,12 @@ export class ReplyCut {
   }
 }
 
-/** The bytes of texts in UTF-8. */
+/** Returns the bytes of texts in UTF-8. */
 export function countBytes(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
 }
 
-/** A character that is cut in half is left out. */
+/** Returns the beginning of a text, without a truncated character. */
 function takeBeginning(text: string, bytes: number): string {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   return decoder.decode(Buffer.from(text).subarray(0, bytes), { stream: true });

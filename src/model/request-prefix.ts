@@ -1,4 +1,5 @@
-// How far a request begins like the one before it. Prompt caches of providers go by that: tools and the schema of the result first, then messages (X31). Pure.
+// Measures the common beginning of a request and the previous one, which decides whether prompt
+// caches hit: tools and the result schema first, then messages (X31). Pure.
 
 import { findGrowth } from "../kernel/grown.ts";
 import { sameJson } from "../kernel/json.ts";
@@ -12,17 +13,17 @@ export interface SentRequest {
   readonly ephemeralCount: number;
 }
 
-/** What a request has in common with the one before it. */
+/** The common beginning of two requests. */
 export interface RequestPrefix {
-  /** It begins with all of the last one but its ephemeral messages. */
+  /** True if it begins with the last request without its ephemeral messages. */
   readonly isUnchanged: boolean;
   /** Number of equal messages at the beginning. 0 if the tools or the result schema differ. */
   readonly messageCount: number;
-  /** What is not the same, if it does not hold; the schema of the result is counted among the tools. */
+  /** The part that differs. The schema of the result counts as part of the tools. */
   readonly changed?: "tools" | "messages";
 }
 
-/** Compares two requests. Messages are the same if a provider is sent the same of them. */
+/** Compares two requests. Messages are equal if the provider receives equal content. */
 export function compareRequests(
   { request: last, ephemeralCount }: SentRequest,
   next: ModelRequest,
@@ -36,13 +37,13 @@ export function compareRequests(
     (output !== undefined && next.output !== undefined && sameJson(output, next.output));
   if (!hasSameTools || !hasSameOutput)
     return { isUnchanged: false, messageCount: 0, changed: "tools" };
-  // What has grown out of the same list is known to be the same without a look.
+  // Lists with a common append-only prefix are equal without a comparison.
   const growth = findGrowth(last.messages);
   const isGrown = growth !== undefined && growth === findGrowth(next.messages);
   let messageCount = isGrown ? Math.min(last.messages.length, next.messages.length) : 0;
   while (messageCount < last.messages.length) {
     const [message, other] = [last.messages[messageCount], next.messages[messageCount]];
-    // Most messages are the very same value: only what was made anew is looked at.
+    // Most messages are the same object. Only different objects are compared.
     if (message !== other && !isSameForProvider(message, other)) break;
     messageCount += 1;
   }
@@ -51,7 +52,7 @@ export function compareRequests(
     : { isUnchanged: false, messageCount, changed: "messages" };
 }
 
-/** How many messages at the end of `messages` are those of `tail`; 0 unless all of them are there. */
+/** Returns the number of messages of `tail` at the end of `messages`, or 0 if one is missing. */
 export function countEphemeralTail(messages: readonly Message[], tail: readonly Message[]): number {
   const from = messages.length - tail.length;
   const areThere = tail.every((message, index) => {
@@ -65,7 +66,7 @@ function isSameForProvider(left: Message | undefined, right: Message | undefined
   return left === right || serializeMessage(left) === serializeMessage(right);
 }
 
-/** What a provider gets of a message: where it came from stays here. */
+/** Serialises the fields of a message that a provider receives, without its origin. */
 function serializeMessage(message: Message): string {
   switch (message.role) {
     case "system":

@@ -1,5 +1,5 @@
-// generateWithRetries: one logical model call, its attempts counted and added up. The only place that retries model calls, and that goes from
-// one model of a fallback to the next.
+// generateWithRetries: one logical model call, with the sum of its attempts. Only this file retries
+// model calls, and continues with the next model of a fallback.
 
 import { sleep, type AnySignal } from "../kernel/cancel.ts";
 import {
@@ -24,16 +24,17 @@ import {
   type RetryPolicy,
 } from "./retry-policy.ts";
 
-/** After a retry, and with another model, the reply that `onDelta` has begins anew. */
+/** After a retry, and with another model, the reply that `onDelta` receives starts again. */
 export interface RetryOptions extends AskOptions {
-  /** Keeps the first request from being sent. Default: `signal`. */
+  /** Prevents the first request once it is aborted. Defaults to `signal`. */
   readonly noStartSignal?: AnySignal;
   readonly policy: RetryPolicy;
-  /** Called before each wait, and before another model of a fallback is asked. Must not throw. */
+  /** Called before each wait, and before the next model of a fallback is called. Must not throw. */
   onRetry(retry: PlannedRetry): void;
   /**
-   * Called after an attempt broke although it is paid for. Gives the request of the next one, once that
-   * is paid for; undefined: it is not. Default: the same request.
+   * Called after an attempt broke although it is charged. Reserves budget for the next attempt and
+   * resolves to its request, or to `undefined` if it is refused. By default the request is
+   * repeated.
    */
   payAgain?(log: AttemptLog): Promise<ModelRequest | undefined>;
 }
@@ -42,27 +43,27 @@ export interface PlannedRetry {
   /** The attempt that failed, from 1. */
   readonly attempt: number;
   readonly error: ModelError;
-  /** How long the next one will be waited for. */
+  /** Delay before the next attempt. */
   readonly delayMs: number;
   /** Set if the attempt continues with this model of a fallback. */
   readonly nextModel?: Model;
 }
 
-/** What was lost with attempts that broke. */
+/** The losses of broken attempts. */
 export interface AttemptLoss {
-  /** Output tokens that attempts wrote and that are lost, by estimate. */
+  /** Estimated output tokens of broken attempts, which are lost. */
   readonly lostOutputTokens: number;
-  /** Attempts without a reply whose answer had begun, and whose input is therefore paid for. */
+  /** Attempts without a reply whose answer had begun, so that their input is charged. */
   readonly brokenAttempts: number;
-  /** The input of those of them for which their provider reported it. */
+  /** The input of broken attempts whose provider reported it. */
   readonly lostInputs?: readonly ReportedInput[];
 }
 
-/** What a call cost besides its reply. */
+/** The cost of a call in addition to its reply. */
 export interface AttemptLog extends AttemptLoss {
   /** Attempts that were begun. */
   readonly attempts: number;
-  /** The same by the models of a fallback. Left out: there is none. */
+  /** The losses by model of a fallback, or absent without a fallback. */
   readonly lossOf?: ReadonlyMap<Model, AttemptLoss>;
 }
 
@@ -70,27 +71,30 @@ export type GenerateOutcome =
   | (AttemptLog & {
       readonly type: "replied";
       readonly reply: ModelReply;
-      /** Which model of a fallback did. Left out: there is none. */
+      /** The model of a fallback that replied, or absent without a fallback. */
       readonly repliedBy?: Model;
     })
   | (AttemptLog & { readonly type: "failed"; readonly error: ModelError })
-  /** An attempt broke, and another one was not paid for. */
+  /** An attempt broke, and the budget for another one was refused. */
   | (AttemptLog & { readonly type: "unpaid"; readonly error: ModelError })
-  /** The signal was aborted. During an attempt: it counts as broken even if its answer had not begun, since it may be paid for. */
+  /**
+   * The signal was aborted. If that was during an attempt, the attempt counts as broken even if its
+   * answer had not begun, since the provider may charge it.
+   */
   | (AttemptLog & { readonly type: "aborted" });
 
-/** A call under way, as its next request finds it. */
+/** State of a call before its next request. */
 interface RetriedCall {
   readonly options: RetryOptions;
   /** `undefined` if the model is not a fallback. */
   readonly fallback: Fallback | undefined;
   request: ModelRequest;
-  /** Keeps the next request from being sent. */
+  /** Prevents the next request once it is aborted. */
   noStartSignal: AnySignal;
   log: AttemptLog;
 }
 
-/** How one attempt ended. The log of the call has its losses. */
+/** The end of an attempt. Its losses are in the log of the call. */
 type AttemptEnd =
   | Pick<Extract<GenerateOutcome, { readonly type: "replied" }>, "type" | "reply" | "repliedBy">
   | (FailedAttempt & { readonly type: "failed" })
@@ -101,9 +105,9 @@ const NO_LOSS: AttemptLoss = Object.freeze({ lostOutputTokens: 0, brokenAttempts
 const ABORTED = Object.freeze({ type: "aborted" } as const);
 
 /**
- * Calls the model until it replies, fails for good, has failed too often, or is not paid for once more. Never rejects; resolves soon
- * after the signal was aborted, at once if that happens between two attempts. An attempt at a fallback asks its models one after another,
- * without a wait, until one replies.
+ * Calls the model until it replies, fails for good, has failed too often, or gets no budget for
+ * another attempt. Never rejects. Resolves soon after the signal is aborted, at once between two
+ * attempts. One attempt of a fallback calls its models in order, without a wait, until one replies.
  */
 export async function generateWithRetries(
   model: Model,
@@ -138,7 +142,9 @@ export async function generateWithRetries(
   return { type: "aborted", ...call.log };
 }
 
-/** Makes an attempt at a fallback. Its failure is the one that is most likely to pass. */
+/**
+ * Makes an attempt of a fallback. Returns the failure that is most likely to succeed on a retry.
+ */
 async function askInOrder(call: RetriedCall, fallback: Fallback): Promise<AttemptEnd> {
   const { options } = call;
   const { signal, clock, policy } = options;
@@ -171,7 +177,7 @@ async function askInOrder(call: RetriedCall, fallback: Fallback): Promise<Attemp
   return ABORTED;
 }
 
-/** Counts the attempt and the losses of a request that has ended, and returns how it ended. */
+/** Counts the attempt and the losses of a request that has ended, and returns its end. */
 function countRequest(
   call: RetriedCall,
   model: Model,
@@ -191,7 +197,10 @@ function countRequest(
   return ABORTED;
 }
 
-/** Pays for the next request after one whose answer had begun. Returns false if it is not paid for. */
+/**
+ * Reserves budget for the next request after a request whose answer had begun. Returns false if it
+ * is refused.
+ */
 async function chargeNextRequest(call: RetriedCall): Promise<boolean> {
   const { options, log } = call;
   if (options.payAgain === undefined) return true;

@@ -1,13 +1,12 @@
-// EventSplitter: cuts a stream of server-sent events into the data of each.
-// Owns the line and the event that have not ended yet. Names, ids and comments are skipped: nothing here uses them.
-//
-// The work grows with the bytes, however small the pieces are: what is held is not looked through again.
+// EventSplitter: splits a stream of server-sent events into the data of each. Owns the incomplete
+// line and event. Skips names, ids and comments, which have no use here. Takes linear time, however
+// small the pieces are: buffered bytes are not searched again.
 
 import { tryParseJson } from "../kernel/json.ts";
 
-// GrowingBytes: bytes that come in pieces of any size, kept as one.
-// Owns a copy, which grows by doubling up to the most that is kept: pieces of a single byte cost no object each, and each byte is copied a
-// few times at most. A piece that stays alone, as most do, is not copied.
+// GrowingBytes: one buffer for bytes that come in pieces of any size. Owns a copy, which grows by
+// doubling up to its maximum, so that single bytes cost no object each, and each byte is copied a
+// few times at most. A first piece is not copied until a second one follows.
 
 const FIRST_BYTES = 4096;
 const NOTHING = Buffer.alloc(0);
@@ -17,7 +16,7 @@ export class GrowingBytes {
   #length = 0;
   readonly #mostBytes: number;
 
-  /** `mostBytes`: the caller makes sure that there are no more; then no room is held for them. */
+  /** `mostBytes`: upper limit of the buffer. The caller must not push more. */
   constructor(mostBytes = Infinity) {
     this.#mostBytes = mostBytes;
   }
@@ -43,7 +42,7 @@ export class GrowingBytes {
     this.#length = length;
   }
 
-  /** All of it; good until the next piece. */
+  /** All bytes, valid until the next `push`. */
   get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
@@ -55,7 +54,7 @@ export class GrowingBytes {
 }
 
 const DATA_FIELD = "data:";
-/** llama.cpp reports an error in a field with this name. */
+/** Name of the field in which llama.cpp reports an error. */
 const ERROR_FIELD = "error:";
 const BYTE_ORDER_MARK = "\uFEFF";
 const LINE_FEED = 10;
@@ -66,10 +65,10 @@ const FIELD_NAMES = ["data", "event", "id", "retry", "error"] as const;
  * Returns true for the beginning of a stream of events, false for that of another body, and
  * `undefined` as long as it contains only comments and a part of a name.
  *
- * @example beginsWithEvent(": hello\n\n<html>") // false
+ * @example detectEventStream(": hello\n\n<html>") // false
  */
 export function detectEventStream(text: string): boolean | undefined {
-  // A byte order mark that was cut is decoded as a replacement character.
+  // A truncated byte order mark is decoded as a replacement character.
   const lines = text.replace(/^[\uFEFF\uFFFD]/, "").split(/\r?\n/);
   const first = lines.find((line) => line.trim() !== "" && !line.startsWith(":"));
   if (first === undefined) return undefined;
@@ -77,26 +76,29 @@ export function detectEventStream(text: string): boolean | undefined {
   return FIELD_NAMES.some((name) => name.startsWith(first)) ? undefined : false;
 }
 
-/** Returns true unless the last data of a stream was cut. All servers of models send JSON. */
+/** Returns false if the last data of a stream was cut. All model servers send JSON. */
 export function isWholeData(data: string): boolean {
   return data === END_MARK || tryParseJson(data) !== undefined;
 }
 
 export class EventSplitter {
   readonly #line = new GrowingBytes();
-  /** The first line of data of the event. */
+  /** The first line of the event's data. */
   #data: string | undefined;
-  /** All of its data, if there is more than one line: as bytes, since texts that are joined line by line cost many times what they say. */
+  /**
+   * All data of an event with several lines. As bytes: texts joined line by line use many times
+   * their size.
+   */
   readonly #joined = new GrowingBytes();
   #isBegun = false;
 
-  /** How much is kept of what has not ended yet. */
+  /** Bytes of the incomplete line and event. */
   get heldBytes(): number {
     const dataBytes = Math.max(this.#joined.length, this.#data?.length ?? 0);
     return this.#line.length + dataBytes;
   }
 
-  /** Takes the next piece of the stream and hands over the data of each event that it completes. */
+  /** Processes the next piece of the stream. Calls `take` with the data of each completed event. */
   push(piece: Uint8Array, take: (data: string) => void): void {
     const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
     const last = bytes.lastIndexOf(LINE_FEED);
@@ -106,12 +108,15 @@ export class EventSplitter {
     if (last + 1 < bytes.length) this.#line.push(bytes.subarray(last + 1));
   }
 
-  /** Hands over the last event of a stream that ended without the empty line behind it. */
+  /** Processes the last event of a stream that ended without an empty line. */
   end(take: (data: string) => void): void {
     this.push(Buffer.from("\n\n"), take);
   }
 
-  /** What was held and these bytes, which end where a line does, and so within no character. */
+  /**
+   * Returns the text of the buffered bytes and these bytes. They end with a line, and so not within
+   * a character.
+   */
   #textWith(bytes: Buffer): string {
     if (this.#line.length > 0) this.#line.push(bytes);
     const text = (this.#line.length === 0 ? bytes : this.#line.bytes).toString();

@@ -1,6 +1,6 @@
-// JSON Schemas in the strict form that providers can enforce: every key of an object is required,
-// and there are no others. Optional keys may be null instead; such nulls are removed before the
-// value is used. Pure.
+// Converts JSON Schemas to the strict form that providers can enforce: every key of an object is
+// required, and no others are allowed. Optional keys may be null instead. Such nulls are removed
+// before the value is used. Pure.
 
 import {
   isJsonList,
@@ -43,14 +43,16 @@ export function toStrictSchema(
   }
 }
 
-/** Why a schema has no strict form. */
+/** Reason why a schema has no strict form. */
 class NotStrict extends Error {
   constructor(path: string, reason: string) {
     super(`${path === "" ? "." : path}: ${reason}`);
   }
 }
 
-/** Words that mean the same in a strict schema. `pattern` and `format` are looked at one by one. */
+/**
+ * Keywords with the same meaning in a strict schema. `pattern` and `format` are checked by value.
+ */
 const KEPT_WORDS: readonly string[] = [
   "type",
   "description",
@@ -109,7 +111,7 @@ class StrictWriter {
     const { path } = place;
     if (place.level > MOST_LEVELS) throw new NotStrict(path, `deeper than ${MOST_LEVELS} levels`);
     if (!isObject(schema)) throw new NotStrict(path, "anything");
-    // These may be left out only where anything is admitted.
+    // These may be omitted only where any value is allowed.
     if ("not" in schema) throw new NotStrict(path, "a negation (not)");
     if ("patternProperties" in schema) throw new NotStrict(path, "a record of any keys");
     if ("prefixItems" in schema) throw new NotStrict(path, "a tuple");
@@ -196,8 +198,8 @@ function isNullAllowed(schema: JsonObject): boolean {
 }
 
 /**
- * Returns the value without nulls that stand for absent keys. These are keys that `schema` neither
- * requires nor allows to be null. `schema` is the original of the strict schema.
+ * Returns the value without nulls that represent absent keys: keys that `schema` neither requires
+ * nor allows to be null. `schema` is the original of the strict schema.
  */
 export function removeAddedNulls(value: JsonValue, schema: JsonObject): JsonValue {
   return new NullReader(schema).read(schema, value).value;
@@ -211,7 +213,10 @@ interface Read {
   readonly taken: number;
 }
 
-/** Reads a value by a schema; each part once by each part of the schema, however its unions are nested. */
+/**
+ * Reads a value by a schema. Each part of the value is read once per part of the schema, however
+ * its unions are nested.
+ */
 class NullReader {
   readonly #root: JsonObject;
   readonly #known = new Map<JsonValue, Map<JsonValue, Read>>();
@@ -226,7 +231,7 @@ class NullReader {
     if (bySchema === undefined) this.#known.set(schema, (bySchema = new Map<JsonValue, Read>()));
     const known = bySchema.get(value);
     if (known !== undefined) return known;
-    // What refers to nothing but itself fits nothing.
+    // A reference to itself alone matches nothing.
     bySchema.set(value, { value, fits: false, taken: 0 });
     const read = this.#readBy(schema, value);
     bySchema.set(value, read);
@@ -241,7 +246,7 @@ class NullReader {
     const branches = schema["anyOf"] ?? schema["oneOf"];
     if (branches !== undefined) {
       const reads = toList(branches).map((branch) => this.read(branch, value));
-      // Of those that fit, the one that leaves most as it is.
+      // The matching branch that changes the value least.
       const fitting = reads.filter(({ fits }) => fits);
       const [best] = fitting.toSorted((left, right) => left.taken - right.taken);
       return best ?? { value, fits: false, taken: 0 };
@@ -291,7 +296,7 @@ class NullReader {
   }
 }
 
-/** Returns true for a value of the type and within the bounds of a schema; its parts are another matter. */
+/** Returns true if a value has the type and is within the bounds of a schema. Ignores its parts. */
 function isWithinBounds(schema: JsonObject, value: JsonValue): boolean {
   const { enum: values, const: only } = schema;
   if (only !== undefined && !sameJson(only, value)) return false;
@@ -300,7 +305,7 @@ function isWithinBounds(schema: JsonObject, value: JsonValue): boolean {
   const own = isJsonList(value) ? "array" : value === null ? "null" : typeof value;
   const isOfType = types.includes(own) || (types.includes("integer") && Number.isInteger(value));
   if (types.length > 0 && !isOfType) return false;
-  // A bound that is not there is no number, and nothing is beyond it.
+  // An absent bound is NaN, so that every comparison is false.
   const bound = (word: string): number => Number(schema[word] ?? Number.NaN);
   if (typeof value === "number")
     return !(

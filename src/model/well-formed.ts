@@ -1,10 +1,14 @@
-// Half of a surrogate pair, as a text has that was cut in the middle of a character, is no JSON to most servers: they refuse the request,
-// and with it each later one over the same history. What a model is sent has U+FFFD in its place.
+// Replaces lone surrogates, which a text contains if it was cut within a character, by U+FFFD in
+// all requests. Most servers cannot parse them as JSON, and would refuse each request with this
+// history.
 
 import { sha256 } from "../kernel/crypto.ts";
 import type { CacheKey } from "./model.ts";
 
-/** The same value without halves of surrogate pairs in its texts; itself, if there are none. What is no plain data stays as it is. */
+/**
+ * Returns the value without lone surrogates in its texts, or the same value if it has none. Objects
+ * other than plain ones are returned unchanged.
+ */
 export function createWellFormed<T>(value: T): T;
 export function createWellFormed(value: unknown): unknown {
   if (typeof value === "string") return value.toWellFormed();
@@ -25,19 +29,20 @@ export function createWellFormed(value: unknown): unknown {
   return isSame ? value : Object.fromEntries(formed);
 }
 
-/** A value as JSON text that every server can read. */
+/** Returns the value as JSON text that every server can parse. */
 export function stringifyForWire(value: unknown): string {
   const text = JSON.stringify(value);
   return text.includes(String.raw`\ud`) ? JSON.stringify(createWellFormed(value)) : text;
 }
 
-// The ids of calls, as providers take them. A server that writes ids of a form of its own (`functions.read:0`), or none, is sent what it wrote,
-// or what we made; where the history is sent to a provider that refuses such an id, another one goes out in its place: always the same.
+// Rewrites call ids that a provider does not accept. A server with ids in another form
+// (`functions.read:0`), or without ids, gets its own ids or ours back. Other providers that refuse
+// such an id get a hash in its place, which is always the same.
 
-/** What a provider demands of the id of a call. */
+/** Pattern of the call ids that a provider accepts. */
 export type CallIdForm = RegExp;
 
-/** Responses of OpenAI. */
+/** The Responses API of OpenAI. */
 export const RESPONSES_CALL_ID: CallIdForm = /^[^]{1,64}$/;
 const CHAT: CallIdForm = /^[^]{1,40}$/;
 const CLAUDE: CallIdForm = /^[\w-]{1,64}$/;
@@ -49,15 +54,15 @@ const AT_HOSTS: readonly (readonly [host: RegExp, form: CallIdForm])[] = [
   [/(^|\.)mistral\.ai$/, MISTRAL],
 ];
 
-/** The form over Chat Completions at a host; undefined: any, as far as is known. */
+/** Returns the form for Chat Completions at a host, or `undefined` if no rules are known. */
 export function findHostIdForm(hostname: string): CallIdForm | undefined {
   return AT_HOSTS.find(([host]) => host.test(hostname))?.[1];
 }
 
-/** How the AI SDK calls providers of Claude. */
+/** Providers of Claude, by their names in the AI SDK. */
 export const CLAUDE_PROVIDER = /\banthropic\b|^amazon-bedrock|^bedrock\b/;
 
-/** By how the AI SDK calls its providers. */
+/** Forms by the AI SDK's provider name. */
 const OF_PROVIDERS: readonly (readonly [provider: RegExp, form: CallIdForm])[] = [
   [CLAUDE_PROVIDER, CLAUDE],
   [/^mistral\b/, MISTRAL],
@@ -65,25 +70,30 @@ const OF_PROVIDERS: readonly (readonly [provider: RegExp, form: CallIdForm])[] =
   [/^(openai|azure)\b/, CHAT],
 ];
 
-/** The form over the AI SDK; undefined: any, as far as is known. */
+/** Returns the form for a provider of the AI SDK, or `undefined` if no rules are known. */
 export function findProviderIdForm(provider: string): CallIdForm | undefined {
   return OF_PROVIDERS.find(([pattern]) => pattern.test(provider))?.[1];
 }
 
-/** So many characters, letters and digits, are of every form. */
+/** Letters and digits of this number are valid in every form. */
 const LENGTH_FOR_ALL = 9;
 
-/** The id itself, if it is of the form, else one that is of every form. */
+/** Returns the id if it has the form, or else an id that is valid in every form. */
 export function adaptCallId(callId: string, form: CallIdForm | undefined): string {
   return form === undefined || form.test(callId) ? callId : sha256(callId).slice(0, LENGTH_FOR_ALL);
 }
 
-// The key under which a provider with a cache by key finds the beginning of a request again.
+// The key by which a provider finds the cached beginning of a request.
 
-/** One key is served well up to a few requests a second, so the agents of a role share several. */
+/**
+ * A provider serves one key well up to a few requests per second, so the agents of a role share
+ * several.
+ */
 const SHARDS = 8;
 
-/** `role`: a few keys for all agents of a role, in every run; `agent`: one for each agent of a run. */
+/**
+ * `role`: a few keys for all agents of a role, in every run. `agent`: one key per agent of a run.
+ */
 export function buildPromptCacheKey({ role, agent }: CacheKey, by: "role" | "agent"): string {
   return `esp-${role}-${by === "role" ? agent % SHARDS : agent}`;
 }

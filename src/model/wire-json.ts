@@ -1,13 +1,14 @@
-// What is read of JSON that a server sent, by all adapters. Lenient: what is missing or of another kind is nothing.
+// Reads the JSON of servers for all adapters. Missing values and values of another type count as
+// absent.
 
 import { omitUndefined, isRecord, type JsonObject } from "../kernel/json.ts";
 import type { ProviderData } from "../protocol/message.ts";
 import { isCost, type TokenUsage } from "./token-usage.ts";
 
-/** An object of JSON that a server sent, unchecked. */
+/** An unchecked JSON object of a server. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Returns true for an error in the words of a server; many replies have one that is `null`. */
+/** Returns true for an error in a server's own form. The field is `null` in many replies. */
 function isErrorReport(error: unknown): boolean {
   return isText(error) || Object.keys(readFields(error)).length > 0;
 }
@@ -34,22 +35,22 @@ export function findErrorInBody(body: unknown): unknown {
   return { ...fields, message: isText(message) ? message : said };
 }
 
-/** All of a response was parsed of JSON, so there is nothing else in its objects. */
+/** Narrows an object of a response, which was parsed from JSON and contains nothing else. */
 export function isWireObject(value: unknown): value is JsonObject {
   return isRecord(value);
 }
 
-/** True for text with something in it. */
+/** Returns true for non-empty text. */
 export function isText(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }
 
-/** The fields of an object; of anything else none. */
+/** Returns the fields of an object, or no fields for another value. */
 export function readFields(value: unknown): Fields {
   return isRecord(value) ? value : {};
 }
 
-/** What of the data of a part is under one name. */
+/** Returns the entry of a part's data under a name. */
 export function readOwnData(data: ProviderData | undefined, namespace: string): Fields {
   return readFields(data?.[namespace]);
 }
@@ -58,15 +59,16 @@ export function readList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A count in an object of counts; undefined if it has none. */
+/** Returns a count in an object of counts, or `undefined` if it is missing. */
 export function readCount(counts: unknown, name: string): number | undefined {
   const value = isRecord(counts) ? counts[name] : undefined;
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
 /**
- * Usage of figures as they came: what cannot be true of input and output is corrected where the size of the call is known. No part is larger
- * than its whole. `undefined` where all are zero: that is what servers send that do not count. Input of 0 beside output is estimated later.
+ * Converts reported figures to a usage. No part is larger than its total. `undefined` if all
+ * figures are zero, which servers without counting send. Impossible input and output are rejected
+ * later, where the size of the call is known. An input of 0 beside output is estimated later.
  */
 export function toTokenUsage(figures: {
   readonly input: number;
@@ -74,10 +76,10 @@ export function toTokenUsage(figures: {
   readonly written: number | undefined;
   readonly output: number;
   readonly reasoning: number | undefined;
-  /** As `costIn` reads it. */
+  /** In the form of `readCost`. */
   readonly costUsd?: number | undefined;
   readonly hasServerTools?: boolean;
-  /** As it came. */
+  /** As reported. */
   readonly serviceTier: unknown;
 }): TokenUsage | undefined {
   const { output, cached: cachedInputTokens = 0, written, reasoning = 0, serviceTier } = figures;
@@ -103,7 +105,10 @@ export function addCachedInput(input: number, cached: number): number {
   return cached > input && input >= 0 ? input + cached : input;
 }
 
-/** True if a usage counts tools that the provider ran: Anthropic and OpenRouter, Gemini, Perplexity, xAI. */
+/**
+ * Returns true if a usage counts server-side tools: Anthropic and OpenRouter, Gemini, Perplexity,
+ * xAI.
+ */
 export function hasServerToolUsage(usage: unknown): boolean {
   const counts = ["toolUsePromptTokenCount", "num_search_queries", "num_sources_used"];
   const said = counts.map((name) => readCount(usage, name) ?? 0);
@@ -111,12 +116,18 @@ export function hasServerToolUsage(usage: unknown): boolean {
   return [...said, ...used].some((count) => typeof count === "number" && count > 0);
 }
 
-/** True if a message of Chat Completions has citations of a web search, or the tools that Groq ran. */
+/**
+ * Returns true if a message of Chat Completions has citations of a web search, or tool runs of
+ * Groq.
+ */
 export function hasServerToolOutput(message: Fields): boolean {
   return ["annotations", "executed_tools"].some((name) => readList(message[name]).length > 0);
 }
 
-/** What a call cost by the usage that OpenRouter gives, in US dollars. What the user's own key was charged elsewhere is part of it. */
+/**
+ * Returns the cost of a call in US dollars by the usage of OpenRouter, including the charges of
+ * another provider to the user's own key.
+ */
 export function readCost(usage: unknown): number | undefined {
   const { cost, cost_details: details, is_byok: isOwnKey } = readFields(usage);
   const { upstream_inference_cost: elsewhere } = readFields(details);

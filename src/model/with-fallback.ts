@@ -1,4 +1,4 @@
-// withFallback(): several models as one. generateWithRetries finds them with `fallbackOf`, calls
+// withFallback(): several models as one. generateWithRetries finds them with `asFallback`, calls
 // them, and counts the cost of each.
 
 import { checkAmount, checkList, adviseDefault, misdefinition } from "../kernel/check.ts";
@@ -68,7 +68,7 @@ export function withFallback(
     ...omitUndefined({ countTokens }),
     checkSettings: (settings) => all.forEach((one) => one.checkSettings?.(settings)),
     assertReady: () => all.forEach((one) => one.assertReady?.()),
-    // For callers other than a run: that uses `fallbackOf`.
+    // For callers other than a run. A run uses `asFallback`.
     generate: async (request, { signal, onDelta, cacheKey }) => {
       const options: RetryOptions = {
         signal,
@@ -89,12 +89,12 @@ export function withFallback(
     server: () => first.server,
     apiType: () => first.apiType,
     serviceTier: () => first.serviceTier,
-    // Of replies whose writer is not known: the key of no model.
+    // For replies of an unknown writer. Matches the key of no model.
     replayKey: () => all.map(toReplayKey).join(" or "),
     replayKeys: () => all.map(toReplayKey),
     supportsStructuredOutputs: () => all.every((one) => one.supportsStructuredOutputs === true),
     supportsToolChoice: () => all.every((one) => one.supportsToolChoice === true),
-    // What none but some take is left out of the requests to the others.
+    // Requests to each model omit the attachments that only others accept.
     inputModalities: () => [...new Set(all.flatMap(({ inputModalities = [] }) => inputModalities))],
     minOutputTokens: () => Math.max(...all.map(({ minOutputTokens = 1 }) => minOutputTokens)),
   });

@@ -34,8 +34,8 @@ export function toReplayKey({ provider, id, replayKey }: Writer): string {
 }
 
 /**
- * Model with the properties that decide which parts of a history it may read. `replayKeys` are
- * those of the models of a fallback; each of them reads its own parts only.
+ * Model with the properties that decide which parts of a history it may read. `replayKeys` are the
+ * keys of a fallback's models. Each model reads its own parts only.
  */
 type HistoryReader = Writer &
   Pick<Model, "inputModalities"> & { readonly replayKeys?: readonly string[] };
@@ -89,7 +89,7 @@ export function filterForRecipient(
 
 const NOTHING: readonly AttachmentKind[] = [];
 
-/** `unsigned`: taken for the writer of parts that are not signed. */
+/** `unsigned`: the assumed writer of parts without a signature. */
 function filterUnreadableParts(
   messages: readonly Message[],
   replayKeys: readonly string[],
@@ -116,7 +116,7 @@ function filterUnreadableParts(
 /** Lists with non-text content. */
 const carriers = new WeakSet<readonly Message[]>();
 
-/** Returns the bytes of the attachments in a list that `forModel` returned. */
+/** Returns the bytes of the attachments in a list that `toHistory` returned. */
 export function sumAttachedBytes(messages: readonly Message[]): number {
   if (!carriers.has(messages)) return 0;
   return messages.reduce(
@@ -146,7 +146,7 @@ export function stripToText(messages: readonly Message[]): readonly Message[] {
   );
 }
 
-/** The message by its text alone. */
+/** Returns the message with its text alone. */
 function removeContent(message: Message): Message {
   if (!hasContent(message)) return message;
   const { content: _content, ...plain } = message;
@@ -171,7 +171,7 @@ export function removeProviderData(message: AssistantMessage): AssistantMessage 
   const { parts } = message;
   if (parts === undefined) return message;
   const kept = parts.flatMap((part): readonly ReplyPart[] => {
-    // What is opaque, and parts of a later release, say nothing to people.
+    // Opaque parts, and parts of later versions, are useless to people.
     if (part.type !== "reasoning" && part.type !== "text" && part.type !== "call") return [];
     const { data: _data, ...rest } = part;
     return [rest];
@@ -179,7 +179,8 @@ export function removeProviderData(message: AssistantMessage): AssistantMessage 
   return { ...removeParts(message), parts: kept };
 }
 
-// What of a message a model is shown that is no text: the kinds that it takes. All else stands in the text of the message, by a line. Pure.
+// Selects the attachments that a model accepts. A line in the text of the message names each of the
+// others. Pure.
 
 /** A message that may have content. */
 type ContentMessage = UserMessage | ToolMessage;

@@ -1,9 +1,10 @@
-// AiSdkConnection: one attempt at one model call over a model of the AI SDK.
-// Owns what is learnt of the model's cap. What differs between providers is in ai-sdk-providers.ts and output-cap.ts.
-// - An attempt ends soon after its caller's signal was aborted (with that signal's reason) and at the latest at its deadline, whether
-//     or not the provider obeys the signal.
-// - No reply is read that was asked for with a higher cap than the request's.
-// - What comes after a complete reply cannot spoil it: it is paid for.
+// AiSdkConnection: an attempt of a model call over a model of the AI SDK. Owns the knowledge about
+// the provider's cap. Differences between providers are in ai-sdk-providers.ts, the cap in
+// call-options.ts.
+// - An attempt ends soon after its caller's signal is aborted (with that signal's reason), and at
+//   the latest at its deadline, whether or not the provider obeys the signal.
+// - A reply is not read if the provider requested more output tokens than our request allows.
+// - Anything that follows a complete reply cannot spoil the reply, which the provider charges.
 
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 
@@ -37,14 +38,14 @@ type SdkParts = ReadableStream<LanguageModelV4StreamPart>;
 export class AiSdkConnection {
   readonly #settings: CallSettings;
   readonly #cap = new OutputCap();
-  /** Undefined: not asked yet. */
+  /** `undefined` until the first attempt has asked the model. */
   #fetched: FetchedAddresses | undefined;
 
   constructor(settings: CallSettings) {
     this.#settings = settings;
   }
 
-  /** As `Model.generate`. */
+  /** Implements `Model.generate`. */
   async generate(
     request: ModelRequest,
     { signal, onDelta, cacheKey }: GenerateOptions,
@@ -65,7 +66,7 @@ export class AiSdkConnection {
       reply.contentType = opened.contentType;
       await readParts(opened.parts, { signal: attemptSignal, clock }, reply);
       signal.throwIfAborted();
-      // At the deadline a reply may have come whole, on a stream that its server leaves open.
+      // At the deadline the reply may be complete, on a stream that its server leaves open.
       if (attemptSignal.aborted) reply.end();
       if (!reply.isComplete) attemptSignal.throwIfAborted();
       const whole = readSafely(reply, () => reply.finish([...warnings, ...opened.warnings]));
@@ -86,7 +87,7 @@ export class AiSdkConnection {
     }
   }
 
-  /** The stream of a request that keeps to the cap. */
+  /** Opens the stream of a request that stays within the cap. */
   async #open(
     asked: AskedOptions,
     cap: number,
@@ -102,7 +103,7 @@ export class AiSdkConnection {
       abortSignal.throwIfAborted();
       const opening = invoke(() => this.#settings.model.doStream(options));
       const opened = await awaitUnlessAborted(abortSignal, opening).catch((thrown: unknown) => {
-        // Not waited for any more.
+        // Nothing waits for the stream any more.
         void opening.then(({ stream }) => cancelParts(stream)).catch(() => undefined);
         throw thrown;
       });
@@ -119,7 +120,7 @@ export class AiSdkConnection {
   }
 }
 
-/** What the provider gives, unless the signal is aborted before. */
+/** Resolves to the provider's value. Rejects as soon as the signal is aborted. */
 async function awaitUnlessAborted<T>(signal: AbortSignal, given: PromiseLike<T> | T): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const unlink = addAbortHandler(signal, () => aborted.reject(signal.reason));
@@ -138,7 +139,7 @@ async function readParts(
 ): Promise<void> {
   const reader = parts.getReader();
   const cancel = (): void => cancelParts(reader);
-  // A reader that is cancelled says at once that it is done, whatever is still under way below it.
+  // A cancelled reader reports its end at once, whatever the stream below it still does.
   const unlink = signal.aborted ? undefined : addAbortHandler(signal, cancel);
   try {
     while (!signal.aborted && !reply.isComplete) {
@@ -161,7 +162,10 @@ async function readParts(
 const LONGEST_DRAIN_MS = 1_000;
 const MOST_DRAINED_PARTS = 100;
 
-/** A connection whose stream has come to its end serves the next request; one that is left before is closed. */
+/**
+ * Reads the rest of a stream, so that its connection serves the next request. A connection whose
+ * stream is left early is closed.
+ */
 async function drainParts(
   reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
   clock: Clock,
@@ -173,13 +177,16 @@ async function drainParts(
     }
     cancelParts(reader);
   } catch {
-    // The reply is whole.
+    // The reply is complete, so the error does not matter.
   } finally {
     stopTimer();
   }
 }
 
-/** What a provider sends may be other than its types say. */
+/**
+ * Converts the error of reading malformed data. Providers may send data that contradicts their
+ * types.
+ */
 function readSafely<T>(reply: SdkReply, read: () => T): T {
   try {
     return read();

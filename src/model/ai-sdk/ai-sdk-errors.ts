@@ -1,5 +1,6 @@
-// Every way in which a call over the AI SDK can fail, as a ModelError that says whether and when it may be tried again. Its errors are
-// known by their marks, so that none of its packages is loaded; what they quote of a request is left out.
+// Converts every failure of a call over the AI SDK to a ModelError that states whether and when to
+// retry. Recognises errors of the AI SDK by their marks, so that none of its packages is loaded.
+// Omits the parts of the request that they quote.
 
 import { getErrorMessage, type ModelErrorCode } from "../../kernel/error.ts";
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
@@ -18,7 +19,7 @@ import { ModelError } from "../model-error.ts";
 import { findLostTokens } from "./raw-events.ts";
 import { findErrorInBody, readFields, isText, type Fields } from "../wire-json.ts";
 
-/** What can fail over any adapter, in the words of this one. */
+/** The failures of all adapters, with the advice for this one. */
 export const failures = new AdapterFailures({
   model_unavailable: "Try again. If it persists, check the network and the provider's base URL.",
   model_unauthorized: "Check the provider's API key and its rights.",
@@ -27,17 +28,17 @@ export const failures = new AdapterFailures({
   excess: "Check that the server respects the cap, or raise it.",
 });
 
-/** The words of `@ai-sdk/anthropic` for a first event that is not JSON, or not one of its events. */
+/** Message of `@ai-sdk/anthropic` if the first event is not JSON, or unknown. */
 const BROKEN_EVENT = "Expected a normalized Anthropic stream error";
 
 const SDK_MARK = Symbol.for("vercel.ai.error");
 const API_CALL_MARK = Symbol.for("vercel.ai.error.AI_APICallError");
 
-/** The failure of a call that was not aborted by its caller. */
+/** Returns the failure of a call that its caller did not abort. */
 export function toSdkModelError(thrown: unknown, progress: CallProgress): ModelError {
   if (thrown instanceof ModelError) return thrown;
   const { cause } = readFields(thrown);
-  // The body failed with it, in sameOriginFetch.
+  // The body failed with this error, in sameOriginFetch.
   if (cause instanceof ModelError) return cause;
   const { lostOutputTokens } = progress;
   const got = getErrorMessage(thrown);
@@ -60,7 +61,7 @@ export function toSdkModelError(thrown: unknown, progress: CallProgress): ModelE
   return failures.failure({ code: "model_invalid_reply", got: strange, cause: thrown });
 }
 
-/** The provider gave something that the AI SDK does not have. */
+/** Returns the failure of a reply that violates the types of the AI SDK. */
 export function createUnexpectedResponse(
   got: string,
   lostOutputTokens: number | undefined,
@@ -68,7 +69,10 @@ export function createUnexpectedResponse(
   return failures.failure({ code: "model_invalid_reply", got, lostOutputTokens });
 }
 
-/** The provider asked for more than the request allows, and nothing that we know of keeps it from that. */
+/**
+ * Returns the failure if the provider requests more output than our request allows and no known
+ * setting prevents that.
+ */
 export function createCapError(sentTokens: number, cap: number): ModelError {
   return failures.failure({
     code: "model_invalid_request",
@@ -80,8 +84,8 @@ export function createCapError(sentTokens: number, cap: number): ModelError {
 }
 
 /**
- * Returns the failure of an answer in which its package has found no event. The package passes on the
- * head of such an answer, and nothing of its body.
+ * Returns the failure of an answer in which its package found no event. The package passes on the
+ * head of the answer, but not its body.
  */
 export function createSilentAnswerError(contentType: string | undefined): ModelError {
   const type = contentType === undefined ? "" : ` of the type ${contentType}`;
@@ -112,7 +116,7 @@ function addRetryDelay(failure: ModelError, retryAfterMs: number | undefined): M
   return retryAfterMs === undefined ? failure : copyModelError(failure, { retryAfterMs });
 }
 
-/** Returns the failure for an error of the AI SDK or of a decoder, or `undefined` for any other error. */
+/** Returns the failure for an error of the AI SDK or of a decoder, or `undefined` for others. */
 function convertKnownError(
   error: unknown,
   lostOutputTokens: number | undefined,
@@ -132,7 +136,10 @@ function convertKnownError(
     : undefined;
 }
 
-/** Has no cause: it holds the whole request, and what it knows of the answer is in message and data. */
+/**
+ * Returns the failure of an HTTP request. Omits the cause, which contains the whole request. The
+ * facts about the answer are in `message` and `data`.
+ */
 function convertApiCallError(error: Fields, lostOutputTokens: number | undefined): ModelError {
   const { statusCode: status, responseHeaders, responseBody } = error;
   if (typeof status !== "number") {
@@ -153,7 +160,8 @@ function convertApiCallError(error: Fields, lostOutputTokens: number | undefined
   }
   const { code: providerCode, type: providerType } = readFields(report);
   if (/event-stream/i.test(String(readFields(responseHeaders)["content-type"]))) {
-    // The first events of a stream report it, or a refusal is sent as a stream. A package chooses the status of a report, 500 by default.
+    // The stream begins with the error, or a refusal is sent as a stream. For the former a package
+    // chooses the status itself, 500 by default.
     const lost = findLostTokens(isText(responseBody) ? tryParseJson(responseBody) : undefined);
     const known = status === 500 ? {} : { statusCode: status };
     const reported = { message, ...known, ...readFields(report) };
@@ -174,13 +182,13 @@ function readRetryDelay(headers: unknown): number | undefined {
   return readRetryAfterMs({ get: (name) => [fields[name]].find(isText) ?? null });
 }
 
-/** Returns the error in the body of an answer. `data` lacks the fields that the provider does not know. */
+/** Returns the error in the body of an answer. `data` lacks fields unknown to the provider. */
 function findSdkReport({ data, responseBody }: Fields): unknown {
   const parsed = isText(responseBody) ? tryParseJson(responseBody) : data;
   return findErrorInBody(parsed) ?? findErrorInBody(readFields(parsed)["response"]);
 }
 
-/** By their names, which say what is at fault. */
+/** Codes by the name of the error, which identifies the cause. */
 const SDK_CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
   ["AI_LoadAPIKeyError", "model_unauthorized"],
   ["AI_JSONParseError", "model_protocol_error"],
@@ -192,7 +200,7 @@ const SDK_CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
 
 function convertSdkError(error: Fields, lostOutputTokens: number | undefined): ModelError {
   const { name, value } = error;
-  // An event that its provider does not know as an error.
+  // The provider did not recognise the event as an error.
   const report = findErrorInBody(value) ?? findErrorInBody(readFields(value)["response"]);
   if (report !== undefined) return failures.reported(report, lostOutputTokens);
   const code = isMissingEnd(error)
@@ -212,7 +220,7 @@ function hasErrorName(error: unknown, name: string): boolean {
   return isRecord(error) && error["name"] === name;
 }
 
-/** Codes of zlib for gzip and deflate, Brotli and zstd. A body that is only cut has none of them. */
+/** Codes of zlib for gzip and deflate, Brotli and zstd. A truncated body has other codes. */
 const DECODING_CODES = /^(Z_DATA_ERROR$|ERR_(BROTLI|_ERROR_FORMAT)|ZSTD_error_)/;
 
 /** Returns the message of the decoder that could not read a body, or `undefined`. */
@@ -225,7 +233,9 @@ function findDecodingProblem(error: unknown): string | undefined {
 
 const NETWORK_CODES = /^(E[A-Z]+|UND_ERR_\w+)$/;
 
-/** Returns true for an error of `fetch` or a socket, or one that it caused. */
+/**
+ * Returns true for an error of `fetch` or of a socket, and for an error caused by such an error.
+ */
 export function isNetworkError(error: unknown): boolean {
   if (!isRecord(error)) return false;
   const { message, code, cause } = error;

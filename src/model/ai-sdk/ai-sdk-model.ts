@@ -1,5 +1,5 @@
-// Entry `espalier/ai-sdk`: language models of the AI SDK as models. The user installs its packages:
-// this entry loads none of them, and imports only types of `@ai-sdk/provider`.
+// Entry `espalier/ai-sdk`: converts language models of the AI SDK to models. The user installs the
+// packages of the AI SDK. This entry imports only types of `@ai-sdk/provider`.
 
 import type {
   LanguageModelV4,
@@ -152,7 +152,7 @@ const CHECKS: OptionChecks<AiSdkOptions> = {
   limits: checkModelLimits,
 };
 const DEFAULT_TIMEOUT_MS = 600_000;
-/** The least that the Responses interface takes. */
+/** Smallest cap that the Responses API accepts. */
 const LEAST_RESPONSES_TOKENS = 16;
 
 /**

@@ -1,4 +1,5 @@
-// Options that single providers need besides, since the AI SDK has no word for it or says something that we cannot use.
+// Facts about single providers that the AI SDK does not express, or expresses unusably: their
+// options, names, input modalities and the addresses that they fetch. Pure.
 
 import type {
   LanguageModelV4CallOptions,
@@ -12,7 +13,7 @@ import { buildPromptCacheKey, CLAUDE_PROVIDER } from "../well-formed.ts";
 import type { AttachmentKind } from "../../protocol/attachment.ts";
 
 interface ProviderSettings {
-  /** By the user. */
+  /** Set by the user. */
   readonly given: SharedV4ProviderOptions;
   readonly reasoning: LanguageModelV4CallOptions["reasoning"];
   readonly maxOutputTokens: number;
@@ -22,7 +23,7 @@ interface ProviderSettings {
 
 type OwnOptions = SharedV4ProviderOptions[string];
 
-/** The options for a provider of this name: those of the user, and defaults. */
+/** Returns the user's options with defaults for the provider of this name. */
 export function addProviderOptions(
   provider: string,
   settings: ProviderSettings,
@@ -33,7 +34,7 @@ export function addProviderOptions(
     case "openai":
       return { ...given, openai: buildOpenaiOptions(provider, settings, given["openai"]) };
     case "azure": {
-      // It reads one of the two, its own first.
+      // The provider reads one of the two entries, its own first.
       const read = given["azure"] === undefined ? "openai" : "azure";
       return { ...given, [read]: buildOpenaiOptions(provider, settings, given[read]) };
     }
@@ -46,7 +47,10 @@ export function addProviderOptions(
   }
 }
 
-/** Items that are stored are sent as references, which outlive neither a compaction nor thirty days. */
+/**
+ * Disables storage: stored items are sent as references, which are lost by a compaction and after
+ * thirty days.
+ */
 function buildOpenaiOptions(
   provider: string,
   { cacheKey, output }: ProviderSettings,
@@ -54,14 +58,14 @@ function buildOpenaiOptions(
 ): OwnOptions {
   return {
     ...(provider.endsWith(".responses") ? { store: false } : {}),
-    // It says strict of any schema, and is refused with one that is not.
+    // The provider marks every schema as strict, and the server rejects schemas that are not.
     ...(output?.strict === false ? { strictJsonSchema: false } : {}),
     ...(cacheKey === undefined ? {} : { promptCacheKey: buildPromptCacheKey(cacheKey, "role") }),
     ...given,
   };
 }
 
-/** It does not obey the AI SDK's own setting. */
+/** Sets the effort in OpenRouter's own form, since its provider ignores the AI SDK's setting. */
 function buildOpenrouterOptions(
   { reasoning }: ProviderSettings,
   given: OwnOptions = {},
@@ -70,7 +74,7 @@ function buildOpenrouterOptions(
   return { reasoning: { effort: reasoning }, ...given };
 }
 
-/** The cap that its provider sends is one that Ollama does not know. */
+/** Sets the cap under Ollama's own name. Ollama ignores the cap that its provider sends. */
 function buildOllamaOptions(
   { maxOutputTokens: cap }: ProviderSettings,
   given: OwnOptions = {},
@@ -81,9 +85,7 @@ function buildOllamaOptions(
   return { ...given, options: { ...options, num_predict } };
 }
 
-// Who serves a model of the AI SDK, in the words of `gen_ai.provider.name`.
-
-/** By how the AI SDK calls its providers. The first that fits holds. */
+/** Values of `gen_ai.provider.name` by the AI SDK's provider name. The first match wins. */
 const NAMES = [
   [/^google\.generative-ai\b/, "gcp.gemini"],
   [/^google\.vertex\b/, "gcp.vertex_ai"],
@@ -93,49 +95,52 @@ const NAMES = [
   [/^mistral\b/, "mistral_ai"],
 ] as const satisfies readonly (readonly [RegExp, string])[];
 
-/** The name for prices and traces: that of the table, else the first word of the provider's own (`anthropic.messages`: `anthropic`). */
+/**
+ * Returns the name for prices and traces: from the table, or else the first word of the provider's
+ * own name, for example `anthropic` for `anthropic.messages`.
+ */
 export function findProviderName(provider: string): string {
   const [, name] = NAMES.find(([pattern]) => pattern.test(provider)) ?? [];
   return name ?? readFirstWord(provider);
 }
 
-/** The word under which a provider reads its options: `anthropic` of `anthropic.messages`. */
+/** Returns the key of a provider's options, for example `anthropic` for `anthropic.messages`. */
 export function readFirstWord(provider: string): string {
   const [word = ""] = provider.split(".");
   return word === "" ? provider : word;
 }
 
-// What models of the AI SDK take besides text, as far as it follows from their provider. Pure.
-
-/** By how the AI SDK calls its providers. The first that fits holds; of others nothing is known. */
+/** Input modalities by the AI SDK's provider name. The first match wins, the rest is unknown. */
 const TAKEN = [
   [/^(vertex\.)?anthropic\b/, ["image", "file"]],
   [/^google\b/, ["image", "audio", "file"]],
   [/^(openai|azure)\b/, ["image", "file"]],
 ] as const satisfies readonly (readonly [RegExp, readonly AttachmentKind[]])[];
 
-/** What the models of a provider take, where the user does not say so. */
+/** Returns the default of `inputModalities`. */
 export function findTaken(provider: string): readonly AttachmentKind[] {
   const [, kinds = []] = TAKEN.find(([pattern]) => pattern.test(provider)) ?? [];
   return kinds;
 }
 
-/** Those known to hand on what stands in the result of a tool. Others write it as JSON, base64 and all. */
+/**
+ * Providers that pass on attachments in tool results. Others write them as JSON, base64 included.
+ */
 const SEES_RESULTS = /^((vertex\.)?anthropic|google|openrouter)\b|^(openai|azure)\b.*\.responses$/;
 
 export function supportsResultAttachments(provider: string): boolean {
   return SEES_RESULTS.test(provider);
 }
 
-/** Whether the models of a provider take texts in which there is no word. */
+/** Returns true if the models of a provider accept texts of white space only. */
 export function supportsBlankTexts(provider: string): boolean {
   return !CLAUDE_PROVIDER.test(provider);
 }
 
-/** Addresses that a provider fetches from, by media types: `image/*`, `*` and the like. */
+/** Addresses that a provider fetches from, by media type, for example `image/*` or `*`. */
 export type FetchedAddresses = Awaited<LanguageModelV4["supportedUrls"]>;
 
-/** Whether a provider fetches a file of this type from this address. */
+/** Returns true if a provider fetches a file of this type from this address. */
 export function isFetched(known: FetchedAddresses, mediaType: string, address: string): boolean {
   const type = mediaType.toLowerCase();
   return Object.entries(known).some(

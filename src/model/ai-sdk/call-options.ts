@@ -1,4 +1,4 @@
-// Our request as the call options of the AI SDK, but for its cap.
+// Converts a request to call options of the AI SDK, chooses its cap, and converts its messages.
 
 import type {
   LanguageModelV4,
@@ -44,13 +44,13 @@ import {
   type Recipient,
 } from "../written-by.ts";
 
-/** What of a model holds for all its calls. */
+/** Settings shared by all calls of a model. */
 export interface CallSettings {
   readonly model: LanguageModelV4;
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly replayKey: string;
-  /** What the model takes besides text. */
+  /** Attachments that the model accepts besides text. */
   readonly inputModalities?: readonly AttachmentKind[];
   readonly reasoning?: LanguageModelV4CallOptions["reasoning"];
   readonly providerOptions?: SharedV4ProviderOptions;
@@ -59,7 +59,7 @@ export interface CallSettings {
 
 type CallOptions = Omit<AskedOptions, "abortSignal">;
 
-/** The options, and what of the request they cannot say. */
+/** Returns the options, and warnings about settings that they cannot express. */
 export function toCallOptions(
   request: ModelRequest,
   settings: CallSettings,
@@ -84,7 +84,7 @@ export function toCallOptions(
     callIdForm: findProviderIdForm(settings.model.provider),
     fetches: (mediaType, address) => isFetched(fetched, mediaType, address),
   });
-  // One of several is one of those that are there: the AI SDK has no other word for it.
+  // For a choice of several tools, the request contains only these: the AI SDK has no other way.
   const isChosen = (name: string): boolean =>
     typeof choice !== "object" || !("toolNames" in choice) || choice.toolNames.includes(name);
   const chosen = [...collectHeldTools(tools, false).values()].filter(({ spec }) =>
@@ -117,7 +117,7 @@ export function toCallOptions(
     }),
     ...(Object.keys(providerOptions).length === 0 ? {} : { providerOptions }),
   };
-  // The AI SDK has no word for these.
+  // The AI SDK has no option for these.
   const { verbosity, parallelToolCalls } = said;
   const unsaid = { "reasoning.summary": said.reasoning?.summary, verbosity, parallelToolCalls };
   const warnings = Object.keys(omitUndefined(unsaid)).map(
@@ -127,33 +127,34 @@ export function toCallOptions(
   return { options, warnings };
 }
 
-// OutputCap: a cap on output tokens that holds, whatever a provider makes of it.
-// Owns what was learnt of one model. A lease of the budget is as large as the cap: a provider that asks for more would overdraw it.
-// A budget for reasoning is within the cap: `@ai-sdk/anthropic` adds the budget to the cap that it is given.
+// OutputCap: enforces the cap on output tokens for providers that change it. Owns the knowledge
+// about one model. The lease of the budget is as large as the cap, so that a provider that requests
+// more would overdraw the lease. The reasoning budget is part of our cap, but `@ai-sdk/anthropic`
+// adds it to the cap that it receives.
 
-/** The options of a request before its cap is known. */
+/** Options of a request without its cap. */
 export type AskedOptions = Omit<LanguageModelV4CallOptions, "maxOutputTokens" | "abortSignal"> & {
   readonly abortSignal: AbortSignal;
 };
 
-/** The least that Anthropic takes as a budget; and what is left for the answer at least. */
+/** Smallest reasoning budget that Anthropic accepts. */
 const LEAST_BUDGET_TOKENS = 1_024;
 const LEAST_ANSWER_TOKENS = 1_024;
-/** Of the cap, where the provider's own budget was too large. */
+/** Share of the cap for reasoning, if the provider's own budget was too large. */
 const SHARE_OF_REASONING = 1 / 2;
 
 export class OutputCap {
-  /** The levels of reasoning for which the provider has added a budget of its own. */
+  /** Levels of reasoning for which the provider added its own budget. */
   readonly #budgeted = new Set<unknown>();
 
-  /** The options with a cap, and with a budget for reasoning only if it is within that. */
+  /** Returns the options with the cap. A reasoning budget must fit into the cap. */
   within(
     asked: AskedOptions,
     cap: number,
   ): {
     readonly options: AskedOptions & { readonly maxOutputTokens: number };
     readonly warnings: readonly string[];
-    /** The request says how much may go into reasoning: what it adds to the cap is beyond us. */
+    /** True if the request sets a reasoning budget, so that an excess has another cause. */
     readonly isBudgeted: boolean;
   } {
     const learnt = this.#budgeted.has(asked.reasoning) ? cap * SHARE_OF_REASONING : undefined;
@@ -178,7 +179,10 @@ export class OutputCap {
     return { options, warnings: hasRoom ? [] : [warning], isBudgeted: true };
   }
 
-  /** Takes note that a request without a budget went out with too high a cap. False: nothing is known that would lower it. */
+  /**
+   * Records that a request without a budget was sent with too high a cap. Returns false if no known
+   * setting would lower that cap.
+   */
   learn({ reasoning }: AskedOptions, body: unknown): boolean {
     if (readFields(readBodyFields(body)["thinking"])["budget_tokens"] === undefined) return false;
     this.#budgeted.add(reasoning);
@@ -186,7 +190,7 @@ export class OutputCap {
   }
 }
 
-/** The cap that a provider has sent, under whatever name; 0: unknown, or none. */
+/** Returns the cap in a request body, by any of its names, or 0 without a cap. */
 export function readSentCap(body: unknown): number {
   const fields = readBodyFields(body);
   const { generationConfig, inferenceConfig, options } = fields;
@@ -201,42 +205,48 @@ export function readSentCap(body: unknown): number {
   return Math.max(0, ...caps.filter((cap) => typeof cap === "number"));
 }
 
-/** Some providers give the body as an object, some as text. */
+/** Returns the fields of a request body. Some providers pass an object, others a text. */
 function readBodyFields(body: unknown): Fields {
   return readFields(typeof body === "string" ? tryParseJson(body) : body);
 }
 
-// Our messages as a prompt of the AI SDK. A reply goes back in its pieces, each with the data that the provider gave to it.
+// Converts messages to a prompt of the AI SDK. A reply is sent back in pieces, each with the data
+// of its provider.
 
 type AssistantPart = Extract<LanguageModelV4Message, { role: "assistant" }>["content"][number];
 
-/** The kinds of opaque parts that a prompt has; others, such as sources, are kept for readers of the history. */
+/**
+ * Kinds of opaque parts that a prompt may contain. Others, such as sources, stay in the history.
+ */
 const SENT_BACK: ReadonlySet<unknown> = new Set<AssistantPart["type"]>([
   "tool-call",
   "tool-result",
   "custom",
   "file",
   "reasoning-file",
-  // A compaction of Anthropic, which is not a text of the reply.
+  // A compaction of Anthropic, which is separate from the text of the reply.
   "text",
 ]);
 
 /** The model that reads the prompt. */
 interface PromptReader extends Recipient {
-  /** It sees what stands in the result of a tool; of others the provider would make text. */
+  /** True if the provider passes attachments in tool results on. Others convert them to text. */
   readonly seesResults: boolean;
-  /** Whether it takes texts without a word. Claude refuses them, as some models write them before a call. */
+  /**
+   * True if it accepts texts of white space only. Claude writes such texts before calls, but
+   * rejects them as input.
+   */
   readonly takesBlanks: boolean;
-  /** What its provider demands of the ids of calls; undefined: nothing that is known. */
+  /** The provider's rules for call ids, or `undefined` if none are known. */
   readonly callIdForm: CallIdForm | undefined;
-  /** Whether the provider fetches a file of this type from this address. */
+  /** Returns true if the provider fetches a file of this type from this address. */
   readonly fetches: (mediaType: string, address: string) => boolean;
 }
 
-/** The prompt for this model. */
+/** Returns the prompt for this model. */
 function toPrompt(messages: readonly Message[], reader: PromptReader): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Prompt = [];
-  /** What belongs to the results of a reply and does not stand in them: it follows the last of them. */
+  /** Attachments of tool results that the results cannot contain. They follow the last result. */
   let following: UserPart[] = [];
   const toUserParts = (parts: readonly ContentPart[]): UserPart[] =>
     parts.map((part) => toUserPart(part, reader));
@@ -261,7 +271,7 @@ function toPrompt(messages: readonly Message[], reader: PromptReader): LanguageM
           ? { type: "content", value: toUserParts(getContentParts(message)) }
           : { type: "text", value: text };
         const result = { type: "tool-result", toolCallId, toolName, output } as const;
-        // The results of one reply are one message: Gemini wants as many of them as there were calls.
+        // Gemini requires one message with the results of all calls of a reply.
         if (last?.role === "tool") last.content.push(result);
         else prompt.push({ role: "tool", content: [result] });
         const heading = createAttachmentHeading(toolName, toolCallId);
@@ -280,7 +290,10 @@ function toPrompt(messages: readonly Message[], reader: PromptReader): LanguageM
   return prompt;
 }
 
-/** A file that cannot be had by its provider goes as the line that names it: nothing is fetched here. */
+/**
+ * Returns the part for an attachment, or a line that names the file if the provider cannot get it.
+ * Fetches nothing.
+ */
 function toUserPart(part: ContentPart, { fetches }: PromptReader): UserPart {
   if (part.type === "text") return convertToText(part);
   const { data, mediaType, uri, name } = part;
@@ -293,7 +306,7 @@ function toUserPart(part: ContentPart, { fetches }: PromptReader): UserPart {
 
 type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
 
-/** The value of arguments: providers want one, and most of them an object. */
+/** Returns arguments as a value, an object where possible: most providers require one. */
 export function parseProviderArguments(text: string): unknown {
   if (text.trim() === "") return {};
   const value = tryParseJson(text);
@@ -324,12 +337,14 @@ function toAssistantParts(piece: ReplyPiece, reader: PromptReader): readonly Ass
   }
 }
 
-/** Opaque parts are kept in the form in which a prompt has them. */
+/**
+ * Returns true if a prompt may contain the part. Opaque parts are stored in the form of a prompt.
+ */
 function isSentBack(part: { readonly type: string }): part is AssistantPart {
   return SENT_BACK.has(part.type);
 }
 
-/** As received-pieces.ts has kept it: what the provider gave, by its name. */
+/** Narrows the data of a piece, which toProviderData of received-pieces.ts has created. */
 function isByProvider(data: unknown): data is SharedV4ProviderOptions {
   return data !== undefined;
 }

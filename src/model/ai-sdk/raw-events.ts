@@ -1,5 +1,6 @@
-// RawEvents: what the events of a provider's stream say of its usage and its end. The AI SDK reports both only in its last part, which is
-// missing if the connection breaks after a complete reply.
+// RawEvents: reads usage and finish reason from the raw events of a provider's stream. The AI SDK
+// reports both only in its last part, which is missing if the connection breaks after a complete
+// reply.
 
 import type {
   LanguageModelV4StreamPart,
@@ -33,7 +34,7 @@ export class RawEvents {
   #hasChoices = false;
   /** The error of the last event. The AI SDK leaves out its `details`. */
   report: unknown;
-  /** The last status of a response, in the words of Responses. */
+  /** The last status of a response, as a value of the Responses API. */
   status: unknown;
   /** True once an event has come, if its package passes events on. */
   hasEvents = false;
@@ -41,7 +42,7 @@ export class RawEvents {
   hasServerTools = false;
   /** The end of a response of Responses that ended without a reply. */
   failure: EndedBadly | undefined;
-  /** True if the model had ended before the last event, so that an error of the event is ignored. */
+  /** True if the model had ended before the last event, whose error is then ignored. */
   wasOver = false;
 
   take(rawValue: unknown): void {
@@ -63,11 +64,11 @@ export class RawEvents {
 
   #takeStatus({ type, response }: Fields): void {
     const { status = this.status, error } = readFields(response);
-    // A response that was queued goes on at the server without its stream.
+    // A queued response continues on the server without its stream.
     if (this.status !== "queued" || status !== "in_progress") this.status = status;
     const named = BAD_ENDS.get(type) ?? BAD_ENDS.get(`response.${String(status)}`);
     const ended = named ?? (isRecord(error) ? "failed" : undefined);
-    // Nothing that comes behind a complete reply can spoil it.
+    // Events after a complete reply cannot spoil it.
     if (ended !== undefined && !this.wasOver) this.failure = { status: ended, error };
   }
 
@@ -76,7 +77,9 @@ export class RawEvents {
     return this.#hasChoices && this.#end === undefined;
   }
 
-  /** Returns the finish with each field of the usage. A provider may leave out costs and server tools. */
+  /**
+   * Returns the finish with all fields of the usage. A provider may omit costs and server tools.
+   */
   withUsage(finish: Finish): Finish {
     const raw = { ...this.#usage, ...finish.usage.raw };
     return isWireObject(raw) ? { ...finish, usage: { ...finish.usage, raw } } : finish;
@@ -95,7 +98,9 @@ export class RawEvents {
     return { inputTokens, cachedInputTokens, ...omitUndefined({ cacheWriteInputTokens }) };
   }
 
-  /** Returns the finish of a reply whose last part is missing, or `undefined` if its model had not ended. */
+  /**
+   * Returns the finish of a reply without a last part, or `undefined` if its model had not ended.
+   */
   finish(hasCalls: boolean): Finish | undefined {
     const raw = this.#end;
     if (raw === undefined) return undefined;
@@ -105,7 +110,7 @@ export class RawEvents {
   }
 }
 
-/** The end of a response of which the AI SDK reports less than its event, or nothing. */
+/** The end of a response that the AI SDK reports incompletely or not at all. */
 interface EndedBadly {
   readonly status: "failed" | "cancelled";
   /** `null` or `undefined` without a reason. */
@@ -117,7 +122,9 @@ const BAD_ENDS: ReadonlyMap<unknown, EndedBadly["status"]> = new Map([
   ["response.cancelled", "cancelled"],
 ]);
 
-/** Returns the tokens that the body, or the event, of an answer reports. They are lost unless it is a reply. */
+/**
+ * Returns the tokens that a body or an event reports. They are lost unless the answer is a reply.
+ */
 export function findLostTokens(
   body: unknown,
 ): Pick<ModelErrorOptions, "lostOutputTokens" | "lostInput"> {
@@ -134,7 +141,10 @@ const UNIFIED: readonly (readonly [Unified, RegExp])[] = [
   ["content-filter", /^(refusal|content_filter|safety|recitation|prohibited_content|spii)$/i],
 ];
 
-/** The provider's word for the end of its model, in the forms of Gemini, Anthropic, Chat Completions and Responses. */
+/**
+ * Returns the provider's finish reason, in the form of Gemini, Anthropic, Chat Completions or
+ * Responses.
+ */
 function findEnd({
   candidates,
   promptFeedback,
@@ -155,7 +165,7 @@ function findEnd({
   return words.filter(isText).find((word) => word !== "CONTINUATION");
 }
 
-/** The figures in the form of the AI SDK. */
+/** Returns the usage in the form of the AI SDK. */
 function toSdkUsage(usage: Fields, defaultOutput?: number): Finish["usage"] {
   const count = (name: string): number | undefined => readCount(usage, name);
   const inDetails = (name: string): number | undefined =>
@@ -165,7 +175,7 @@ function toSdkUsage(usage: Fields, defaultOutput?: number): Finish["usage"] {
   const prompt = count("promptTokenCount");
   const gemini = prompt === undefined ? undefined : prompt + tools;
   const thoughts = count("thoughtsTokenCount");
-  const beside = count("input_tokens"); // Anthropic counts its cache beside the input.
+  const beside = count("input_tokens"); // Anthropic does not include its cache in the input.
   const candidates = count("candidatesTokenCount");
   return {
     inputTokens: {
@@ -189,13 +199,13 @@ function toSdkUsage(usage: Fields, defaultOutput?: number): Finish["usage"] {
   };
 }
 
-// How a reply ended, and what it took, in our words.
+// The finish reason and the usage of a reply, in our vocabulary.
 
 export type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
 
 /**
- * Returns true if the stream ended before the model had. Some providers say so, others only show that
- * they know nothing of an end. `lacksEnd`: none was in the events of the stream.
+ * Returns true if the stream ended before the model had. Some providers report this, others only
+ * lack a finish reason. `lacksEnd`: the events of the stream contained none.
  */
 export function isCutOff(
   { finishReason, usage }: Finish,
@@ -206,15 +216,15 @@ export function isCutOff(
   if (unified === "interrupted") return true;
   if (raw !== undefined) return false;
   if (usage.outputTokens.total !== undefined) return unified === "other" && lacksEnd;
-  // OpenRouter makes whole calls of what has come of calls.
+  // OpenRouter converts truncated calls to complete ones.
   return (
     unified === "other" || (unified === "tool-calls" && readFirstWord(provider) === "openrouter")
   );
 }
 
 /**
- * Returns our word for the end of a reply. Anthropic pauses a turn, also after a compaction. An empty
- * reply with a word that the AI SDK does not know, such as `MODEL_ARMOR`, was blocked.
+ * Returns our finish reason. Anthropic pauses a turn, also after a compaction. An empty reply with
+ * a reason unknown to the AI SDK, such as `MODEL_ARMOR`, was blocked.
  */
 export function toFinishReason(
   { unified, raw = "" }: LanguageModelV4FinishReason,
@@ -225,7 +235,7 @@ export function toFinishReason(
   return REASONS.get(unified) ?? "unknown";
 }
 
-/** Returns the warning for a reply that counts as filtered by the provider's own word alone. */
+/** Returns the warning for a reply that counts as filtered because of the provider's own reason. */
 export function findBlockWarnings(
   finishReason: FinishReason,
   { unified, raw = "" }: LanguageModelV4FinishReason,
@@ -236,7 +246,7 @@ export function findBlockWarnings(
 }
 
 const PAUSED: ReadonlySet<string> = new Set(["pause_turn", "compaction"]);
-/** Words for a plain end, a mistake of the model or a failure of the server. */
+/** Reasons for a normal end, a mistake of the model or a failure of the server. */
 const RETRYABLE =
   /^(eos|end|stop)|error|fail|malformed|unexpected|too_many|missing|abort|cancel|interrupt|timeout|overload|resource|^other$|^unknown$/i;
 
@@ -250,8 +260,8 @@ const REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
 ]);
 
 /**
- * Returns the usage of a reply as its provider counted it, or `undefined` if it does not count. Figures
- * that cannot be true are corrected where the size of the call is known.
+ * Returns the usage of a reply as counted by its provider, or `undefined` without output tokens and
+ * cost. `checkReply` rejects impossible counts, since it knows the size of the call.
  */
 export function readSdkUsage({
   usage,
@@ -327,7 +337,7 @@ function isOwnIteration({ type }: Fields): boolean {
 /** The top-level figures of a reply contain a `fallback_message`. */
 const OWN_ITERATIONS: ReadonlySet<unknown> = new Set(["message", "compaction", "fallback_message"]);
 
-/** What a provider left out or changed, in words. */
+/** Returns the text of a warning about a setting that a provider omitted or changed. */
 export function describeWarning(warning: SharedV4Warning): string {
   if (warning.type === "other") return warning.message;
   if (warning.type === "deprecated") return `Deprecated: ${warning.setting}. ${warning.message}`;

@@ -1,4 +1,4 @@
-// The pieces of a reply as providers of the AI SDK give them, and in our form.
+// The pieces of a reply as providers of the AI SDK send them, and their conversion to our form.
 
 import type {
   LanguageModelV4ToolCall,
@@ -14,8 +14,8 @@ import { isWireObject } from "../wire-json.ts";
 import { parseProviderArguments } from "./call-options.ts";
 
 /**
- * A piece that may still grow. Its metadata stays the provider's own until the reply is complete: some
- * providers change the object later.
+ * A piece that may still grow. Keeps the provider's metadata by reference until the reply is
+ * complete, since some providers change the object later.
  */
 export interface GrowingPiece {
   readonly type: "text" | "reasoning";
@@ -23,7 +23,7 @@ export interface GrowingPiece {
   metadata: SharedV4ProviderMetadata;
 }
 
-/** A piece of a reply. A call is kept as its provider gave it. */
+/** A piece of a reply. A call keeps the form of its provider. */
 export type ReceivedPiece = GrowingPiece | LanguageModelV4ToolCall | OpaquePart;
 
 /** Returns true if the provider's data of a piece contains reasoning of OpenRouter. */
@@ -67,7 +67,7 @@ export function toReplyPiece(piece: ReceivedPiece, ownId: string): ReplyPiece {
   }
 }
 
-/** Returns both, field by field; a later field replaces an earlier one. */
+/** Merges field by field. A later field replaces an earlier one. */
 export function mergeMetadata(
   before: SharedV4ProviderMetadata,
   more: SharedV4ProviderMetadata,
@@ -84,7 +84,10 @@ export interface OpaquePart {
   readonly data: ProviderData;
 }
 
-/** A call that the provider runs itself, its result, a file, a source and the like. Undefined: it is no content. */
+/**
+ * Returns an opaque part for a server-side call, its result, a file, a source and so on, or
+ * `undefined` if the part is not content.
+ */
 export function toOpaquePart(part: LanguageModelV4StreamPart): OpaquePart | undefined {
   let content: object = part;
   if (part.type === "tool-result" && part.preliminary === true) return undefined;
@@ -115,7 +118,7 @@ export function toOpaquePart(part: LanguageModelV4StreamPart): OpaquePart | unde
   return { type: "opaque", kind: part.type, data };
 }
 
-/** The data of a piece; undefined if the provider says nothing of it. */
+/** Returns the data of a piece, or `undefined` if its metadata is empty. */
 function toProviderData(metadata: SharedV4ProviderMetadata | undefined): ProviderData | undefined {
   const said = Object.entries(metadata ?? {}).filter(
     ([, fields]) => Object.keys(fields).length > 0,
@@ -123,7 +126,10 @@ function toProviderData(metadata: SharedV4ProviderMetadata | undefined): Provide
   return said.length === 0 ? undefined : toPlainJson(Object.fromEntries(said));
 }
 
-/** Not our copy of foreign values, which refuses what JSON has no form for: addresses have one. */
+/**
+ * Copies by JSON.stringify, which converts values such as URLs. Our own copy of foreign values
+ * rejects them.
+ */
 function toPlainJson(value: object): JsonObject {
   const copy = parseJson(JSON.stringify(value));
   if (!isWireObject(copy)) throw new TypeError("Expected an object.");

@@ -1,4 +1,4 @@
-// A `fetch` for providers of the AI SDK that sends the prompt and the key to no other server.
+// A `fetch` for providers of the AI SDK that sends the prompt and the key to one server only.
 
 import { failures } from "./ai-sdk-errors.ts";
 import { readFields, findErrorInBody } from "../wire-json.ts";
@@ -59,37 +59,37 @@ export async function sameOriginFetch(
   }
 }
 
-/** Returns true for a request that asks for a stream of events, in the form of any provider. */
+/** Returns true if the request asks for a stream of events, in the form of any provider. */
 function isEventRequest(url: string, body = new ArrayBuffer()): boolean {
   const { stream } = readFields(tryParseJson(Buffer.from(body).toString()));
   return stream === true || url.includes(":streamGenerateContent");
 }
 
-// Rewrites the response of a server so that providers of the AI SDK read all of it.
-// They skip an event without a blank line after it, a bare `error:` line, a page, and a JSON error
-// with status 200. They take the bytes of an unknown encoding for text.
+// Rewrites the response of a server so that providers of the AI SDK read it completely. They skip
+// an event without a blank line after it, a bare `error:` line, a page, and a JSON error with
+// status 200. They read the bytes of an unknown encoding as text.
 
 const EVENT_STREAM = /event-stream/i;
 const EVENTS_OR_PAGE = /event-stream|html/i;
-/** Types of an answer that may be a stream of events, a page or an error. */
+/** Content types of an answer that may be a stream of events, a page or an error. */
 const READ_TYPES = /event-stream|^text\/|json|^$/i;
-/** Encodings that `fetch` decodes; before Node 24 it leaves zstd as it is. */
+/** Encodings that `fetch` decodes. Before Node 24 it does not decode zstd. */
 const ENCODINGS: ReadonlySet<string> = new Set(",identity,gzip,x-gzip,deflate,br,zstd".split(","));
 const ZSTD_MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
-/** An error is read from a body of at most this length. */
+/** Only bodies up to this length are checked for an error. */
 const BEGINNING_BYTES = 64 * 1024;
-/** A body that contains only comments so far is then a stream of events. */
+/** A longer body of nothing but comments counts as a stream of events. */
 const UNDECIDED_BYTES = 1_000;
 const MAX_EVENT_BYTES = 64 * 1024 * 1024;
 const BLANK = /^\s*$/;
 
 /**
  * Returns the response with a body that can be read. Events end with a blank line, also if the
- * connection breaks. The body fails with the error that it consists of. `requestsEvents` is called if
- * the body is not a stream of events.
+ * connection breaks. If the body consists of an error, reading fails with that error. Calls
+ * `requestsEvents` if the body is not a stream of events.
  *
- * @throws ModelError `model_protocol_error` for an encoding that `fetch` does not decode. A refusal is
- * returned without its body: its status says what to do.
+ * @throws ModelError `model_protocol_error` for an encoding that `fetch` does not decode. A refusal
+ * is returned without its body: its status is sufficient.
  */
 function createBodyReadable(response: Response, requestsEvents: () => boolean): Response {
   const { body, headers, ok } = response;
@@ -114,14 +114,14 @@ class BodyRewriter {
   readonly reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #type: string;
   readonly #requestsEvents: () => boolean;
-  /** `undefined` until enough of the body has come. */
+  /** `undefined` until enough of the body has been received. */
   #isEvents: boolean | undefined;
   readonly #held: Uint8Array[] = [];
   readonly #events = new EventSplitter();
   readonly #encoder = new TextEncoder();
   readonly #beginning = new GrowingBytes();
   #hasEvents = false;
-  /** Since the last event: comments, or a part of an event. */
+  /** Bytes since the last event: comments, or part of an event. */
   #silentBytes = 0;
   #broken: { readonly thrown: unknown } | undefined;
 
@@ -140,18 +140,18 @@ class BodyRewriter {
   async pull(controller: Controller): Promise<void> {
     for (;;) {
       if (this.#broken !== undefined) {
-        // Streams that are piped drop the events that they hold once they fail.
+        // Piped streams drop their buffered events once they fail.
         await waitForTurnEnd();
         throw this.#broken.thrown;
       }
-      // A broken connection ends the events; the next pull fails.
+      // A broken connection ends the events. The next pull fails.
       const { value: piece } = await this.reader.read().catch((thrown: unknown) => {
         this.#broken = { thrown };
         return { value: undefined };
       });
       let rewritten: readonly Uint8Array[];
       if (piece === undefined) {
-        // The last event unless the stream was cut in it, or the body that was held.
+        // The last event unless it is truncated, or the buffered body.
         const last: Uint8Array[] = this.#held.splice(0);
         if (this.#isEvents === true)
           this.#events.end((data) => void (isWholeData(data) && last.push(this.#eventOf(data))));
@@ -166,7 +166,7 @@ class BodyRewriter {
     }
   }
 
-  /** Holds the beginning of a body until it shows whether the body is a stream of events. */
+  /** Buffers the beginning of a body until it shows whether the body is a stream of events. */
   #take(piece: Uint8Array): readonly Uint8Array[] {
     if (!this.#hasEvents && this.#beginning.length <= BEGINNING_BYTES) {
       this.#beginning.push(piece.subarray(0, BEGINNING_BYTES + 1));
@@ -194,14 +194,14 @@ class BodyRewriter {
     if (!this.#hasEvents) {
       const event = tryParseJson(data);
       const error = readFields(event)["type"] === undefined ? findErrorInBody(event) : undefined;
-      // Anthropic's provider would hide a bare error that came first.
+      // Anthropic's provider would hide a bare error in the first event.
       if (error !== undefined) throw this.#refused(failures.reported(error, undefined));
     }
     this.#hasEvents = true;
     return this.#encoder.encode(`data: ${data.replaceAll("\n", "\ndata: ")}\n\n`);
   }
 
-  /** Throws for a body that is an error, or not the stream of events that was requested. */
+  /** Throws if the body is an error, or is not the requested stream of events. */
   #checkBeginning(): void {
     const text = this.#opening;
     if (this.#hasEvents || BLANK.test(text)) return;

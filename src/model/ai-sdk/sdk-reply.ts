@@ -1,8 +1,9 @@
-// SdkReply: one reply, put together from the parts of a stream.
-// Owns what has arrived so far. Knows nothing of the network.
-// - Pieces keep the order in which they began. What the provider says of one, at its start, with a piece of it or at its end, is its data.
-// - A reply is complete once its finish has come; before that it is never handed out.
-// - What is kept of a reply is never longer than its limit.
+// SdkReply: assembles one reply from the parts of a stream. Owns the received parts. Knows nothing
+// of the network.
+// - Pieces keep the order in which they began. The metadata of a piece's start, deltas and end are
+//   merged to its data.
+// - A reply is complete once its finish has been received. Before that it is not returned.
+// - The stored part of a reply never exceeds its limit.
 
 import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall } from "@ai-sdk/provider";
 
@@ -45,18 +46,18 @@ import {
   type ReceivedPiece,
 } from "./received-pieces.ts";
 
-/** A call of which arguments are arriving. */
+/** A call whose arguments are arriving. */
 interface UnfinishedCall {
   toolName: string;
   isOwn: boolean;
   input: string;
-  /** Its name and arguments, as the cut has counted them. */
+  /** Bytes of its name and arguments, as counted by the cut. */
   countedBytes: number;
 }
 
-/** A server asks whether it may call a tool of its own. */
+/** Kind of a server's request for an approval of its own tool. */
 const APPROVAL_REQUEST = "tool-approval-request";
-/** Signs that the provider ran a tool. */
+/** Kinds that show that the provider ran a tool. */
 const SERVER_KINDS: ReadonlySet<string> = new Set(["tool-call", "tool-result", "source"]);
 
 type SaidPart = Extract<
@@ -75,12 +76,12 @@ export class SdkReply {
   readonly #onDelta: ((delta: ModelDelta) => void) | undefined;
   readonly #pieces: ReceivedPiece[] = [];
   readonly #open = new Map<string, GrowingPiece>();
-  /** Calls that are not whole yet, by their ids. */
+  /** Incomplete calls, by id. */
   readonly #unfinished = new Map<string, UnfinishedCall>();
-  /** Which call of the reply each one is that was said, by their ids. */
+  /** Index in the reply of each call that was announced by a delta, by id. */
   readonly #saidCalls = new Map<string, number>();
   readonly #warnings: string[] = [];
-  /** What pieces take besides what the model wrote, and what the provider adds. */
+  /** Bytes of ids and overhead of pieces. `#dataBytes` counts the provider's metadata. */
   #openedBytes = 0;
   #dataBytes = 0;
   #hasBegun = false;
@@ -88,7 +89,7 @@ export class SdkReply {
   #finish: Finish | undefined;
   #responseId: string | undefined;
   #responseModel: string | undefined;
-  /** The content type of the answer, once its head has come. */
+  /** The content type of the answer, once its head has arrived. */
   contentType: string | undefined;
 
   constructor(limits: ReplyLimits, provider: string, onDelta?: (delta: ModelDelta) => void) {
@@ -102,12 +103,12 @@ export class SdkReply {
     return this.#finish !== undefined || this.isCut;
   }
 
-  /** The reply exceeded twice the cap, and was cut there. */
+  /** True if the reply exceeded twice the cap, and was cut there. */
   get isCut(): boolean {
     return this.#cut.isCut;
   }
 
-  /** True as long as its package has found nothing in the answer. */
+  /** True while the package has found nothing in the answer. */
   get #isSilent(): boolean {
     return !this.#hasBegun && !this.#raw.hasEvents && this.#responseId === undefined;
   }
@@ -117,16 +118,16 @@ export class SdkReply {
     return { isAnswering: this.#hasBegun, lostOutputTokens, lostInput: this.#raw.input };
   }
 
-  /** The output that is lost if the stream breaks here, or `undefined` before the model has begun. */
+  /** The output lost if the stream breaks here, or `undefined` before the model has begun. */
   get lostOutputTokens(): number | undefined {
     if (!this.#hasBegun && this.#raw.input === undefined) return undefined;
     return Math.max(this.#arrivedTokens, this.#raw.usage?.outputTokens ?? 0);
   }
 
   /**
-   * Takes the next part of the stream.
+   * Processes the next part of the stream.
    *
-   * @throws ModelError if it reports an error, or makes the reply longer than its limit.
+   * @throws ModelError if the part reports an error or exceeds a limit of the reply.
    */
   take(part: LanguageModelV4StreamPart): void {
     switch (part.type) {
@@ -143,7 +144,7 @@ export class SdkReply {
         this.#raw.take(part.rawValue);
         const { failure } = this.#raw;
         if (failure === undefined) return;
-        // A package reports no cancelled response.
+        // The package does not report cancelled responses.
         throw failure.status === "cancelled"
           ? failures.cancelled(this.lostOutputTokens)
           : failures.failed(failure.error, this.lostOutputTokens);
@@ -164,7 +165,7 @@ export class SdkReply {
     }
   }
 
-  /** Takes the end of a stream. Its last part may be missing although its model had ended. */
+  /** Processes the end of a stream. The last part may be missing although the model had ended. */
   end(): void {
     if (this.#finish !== undefined) return;
     this.#finish = this.#raw.finish(this.#saidCalls.size > 0);
@@ -172,10 +173,10 @@ export class SdkReply {
   }
 
   /**
-   * The whole reply, after the last part.
+   * Returns the complete reply, after the last part.
    *
-   * @throws ModelError `model_unavailable` if the stream ended too early; `model_protocol_error` for a
-   * response that is still to come, or that only a tool of the provider's could answer.
+   * @throws ModelError `model_unavailable` if the stream ended too early; `model_protocol_error`
+   * for a response that is still queued or running, or that waits for an approval of a server tool.
    */
   finish(warnings: readonly string[]): ModelReply {
     const { status } = this.#raw;
@@ -199,7 +200,7 @@ export class SdkReply {
     const message = buildReplyMessage(pieces);
     const isEmpty = message.toolCalls.length === 0 && message.text.trim() === "";
     const kinds = came.flatMap((piece) => (piece.type === "opaque" ? [piece.kind] : []));
-    // A further request would repeat such a reply without text and calls.
+    // The next request would receive the same reply, without text or calls, again.
     if (isEmpty && !this.isCut) {
       const { lostOutputTokens } = this;
       if (status === "in_progress") throw failures.unfinished(status, lostOutputTokens);
@@ -243,7 +244,7 @@ export class SdkReply {
         const { id } = part;
         this.#openCall(id, part.toolName, part.providerExecuted !== true);
         const { toolName = "", isOwn = false } = this.#unfinished.get(id) ?? {};
-        // One without an id is said when its reply has come.
+        // A call without an id is announced after the reply is complete.
         if (id === "" || !isOwn || this.isCut || this.#saidCalls.has(id)) return;
         const index = this.#saidCalls.size;
         this.#saidCalls.set(id, index);
@@ -287,7 +288,10 @@ export class SdkReply {
     piece.metadata = mergeMetadata(piece.metadata, part.providerMetadata);
   }
 
-  /** Returns the call; `undefined` if its name does not fit. Half a name would name another tool. */
+  /**
+   * Returns the call, or `undefined` if its name exceeds the cut: a truncated name would call
+   * another tool.
+   */
   #openCall(id: string, toolName: string, isOwn: boolean): UnfinishedCall | undefined {
     const known = this.#unfinished.get(id);
     if (known !== undefined && (known.toolName !== "" || toolName === "")) return known;
@@ -303,7 +307,7 @@ export class SdkReply {
 
   #takeArguments(id: string, delta: string): void {
     const piece = this.#cut.admit(delta);
-    // Without a name it can only be counted.
+    // Without a name the call is only counted.
     const call = this.#openCall(id, "", false);
     if (call !== undefined) {
       call.input += piece;
@@ -326,7 +330,7 @@ export class SdkReply {
     else if (!this.isCut) this.#pieces.push(toOpaquePart(part) ?? part);
   }
 
-  /** Returns the sealed reasoning of OpenRouter that no piece of the reply has. */
+  /** Returns encrypted reasoning of OpenRouter that no piece of the reply contains. */
   #sealedReasoning(): readonly GrowingPiece[] {
     for (const [provider, { reasoning_details: details }] of Object.entries(
       this.#finish?.providerMetadata ?? {},
@@ -347,7 +351,7 @@ export class SdkReply {
     });
   }
 
-  /** Takes account of a piece that is opened, before it is kept. */
+  /** Counts a new piece before it is stored. */
   #countOpened(id: string): void {
     this.#openedBytes += OPENED_BYTES + Buffer.byteLength(id);
     const { besideBytes } = this.#limits;

@@ -89,16 +89,17 @@ function findProviderId(
 ): string | undefined {
   if (baseUrl === undefined) {
     const providerId = IDS.get(provider) ?? provider;
-    // The package takes many a name for one that it is part of.
+    // The package also matches names that only contain the name of a provider.
     return source.findProvider({ providerId })?.id === providerId ? providerId : undefined;
   }
   if (!URL.canParse(baseUrl)) return undefined;
   const { origin, pathname } = new URL(baseUrl);
-  // A gateway that has the address of another server in its path is not that server.
+  // A gateway whose path contains the address of another server is not that server.
   if (pathname.includes("//")) return undefined;
   const address = origin + pathname;
   const found = source.findProvider({ providerApiUrl: address });
-  // The package looks at the beginning of an address alone: what it found has to end where a part of the address does.
+  // The package matches only the beginning of an address. The match must end where a segment of the
+  // address ends.
   const pattern = found && new RegExp(`^(?:${found.api_pattern})(?:(?<=[/.])|(?=/|$))`);
   return pattern?.test(address) === true ? found?.id : undefined;
 }

@@ -1,4 +1,4 @@
-// From a model as the package has it to a price of ours. The same for the entry and for the table that is generated.
+// Converts prices of the package to our form, for the entry and for the generated table.
 
 import { sameJson } from "../../kernel/json.ts";
 import { computeHighestPrice, buildTieredPrice, type ModelPrice } from "../model-price.ts";
@@ -19,7 +19,7 @@ const ConditionSchema = lazyUnion("type", () => [
   z.object({ type: z.literal("time_of_date") }),
 ]);
 
-/** The prices of a model as the package has them; what we do not read is left out. */
+/** The prices of a model in the form of the package. Unknown fields are ignored. */
 export const SourcePricesSchema = lazySchema(() =>
   z.union([
     z.array(z.object({ constraint: ConditionSchema().optional(), prices: RatesSchema() })).min(1),
@@ -31,16 +31,19 @@ export type SourcePrices = z.infer<ReturnType<typeof SourcePricesSchema>>;
 type Rates = z.infer<ReturnType<typeof RatesSchema>>;
 type Rate = z.infer<ReturnType<typeof RateSchema>>;
 
-/** What a model costs on a day. */
+/** The price of a model on a day. */
 export interface SourcePrice {
   readonly price: ModelPrice;
-  /** The rates depend on the time of the day, or on what the output is: these are the highest, and a call may cost less. */
+  /**
+   * True if the rates depend on the time of day or on the kind of output. The price then has the
+   * highest rates, and a call may cost less.
+   */
   readonly isHighest: boolean;
 }
 
 /**
- * What a call of text costs on a day (`2026-09-23`): the dearest of what holds at some time of it. Undefined: not known, since something is
- * charged that no usage of ours tells.
+ * Returns the price of a text call on a day (`2026-09-23`): the highest rates at any time that day.
+ * `undefined` if the model charges for something that our usage does not contain.
  */
 export function computeSourcePrice(prices: SourcePrices, day: string): SourcePrice | undefined {
   const found = Array.isArray(prices) ? selectCurrentPrices(prices, day) : [prices];
@@ -50,7 +53,10 @@ export function computeSourcePrice(prices: SourcePrices, day: string): SourcePri
   return { price, isHighest: !candidates.every((one) => sameJson(one, price)) };
 }
 
-/** Of the list, the last that holds without regard to the time of the day, and those after it that hold at some time. */
+/**
+ * Returns the last entry that applies at any time of day, and the later entries that apply at some
+ * time of day.
+ */
 function selectCurrentPrices(
   prices: Extract<SourcePrices, readonly unknown[]>,
   day: string,
@@ -69,7 +75,10 @@ function selectCurrentPrices(
     .map((one) => one.prices);
 }
 
-/** What only other things than text cost, and tools of the provider's own, which we never ask for; for a longer stay in the cache see the docs. */
+/**
+ * Rates of other content than text, and of server-side tools, which we never request. A longer
+ * cache lifetime is explained in the docs.
+ */
 const IRRELEVANT = /audio|image|video|_searches_kcount$|^cache_write_1h_mtok$/;
 const [INPUT, CACHED, WRITTEN, OUTPUT, REASONING] = [
   "input_mtok",
@@ -80,7 +89,10 @@ const [INPUT, CACHED, WRITTEN, OUTPUT, REASONING] = [
 ] as const;
 const READ: readonly string[] = [INPUT, CACHED, WRITTEN, OUTPUT, REASONING];
 
-/** Undefined: not a price for text in and text out alone. Several where output of two kinds costs differently. */
+/**
+ * Returns several prices if two kinds of output have different rates, and `[undefined]` if the
+ * rates are not for text alone.
+ */
 function convertRates(rates: Rates): readonly (ModelPrice | undefined)[] {
   const { [INPUT]: input, [OUTPUT]: output } = rates;
   const isByTokens = Object.keys(rates).every(
@@ -105,7 +117,7 @@ function convertRates(rates: Rates): readonly (ModelPrice | undefined)[] {
   });
 }
 
-/** As the package has it: the tier of the highest start below the input holds. */
+/** Returns the rate of the highest tier that starts below this input, as the package does. */
 function selectTierRate(rate: Rate, inputTokens: number): number {
   if (typeof rate === "number") return rate;
   const reached = rate.tiers

@@ -87,14 +87,14 @@ export interface OpenAiModelOptions extends ModelSettings {
   readonly extraBody?: JsonObject;
 }
 
-/** Options of a model that go into each request. */
+/** Options of a model that affect each request. */
 export interface RequestOptions {
   /** Defaults that the settings of a request override. */
   readonly settings: ModelSettings;
   readonly serviceTier: string | undefined;
   /** Agents that share a key of the provider's cache. `false` if no key is sent. */
   readonly promptCacheKey: "role" | "agent" | false;
-  /** Whether the model is held to the schema of every tool that has a strict form. */
+  /** Whether the provider enforces the schema of every tool that has a strict form. */
   readonly strictTools: boolean;
   /** Merged last. */
   readonly extraBody: JsonObject;
@@ -113,14 +113,14 @@ const OWN_FIELDS: readonly string[] = [
   "max_tokens",
 ];
 
-/** Throws `invalid_option` unless it names an interface. */
+/** Throws `invalid_option` for an unknown interface. */
 export const checkApi = mustBe(
   '"responses" or "chat_completions"',
   isApi,
   "Leave it out to go by the base URL.",
 );
 
-/** The settings are checked together: `checkModelSettings`. */
+/** Settings are checked together by `checkModelSettings`. */
 export const ANSWER_CHECKS: OptionChecks<Omit<OpenAiModelOptions, keyof ModelSettings>> = {
   api: checkApi,
   provider: checkText,
@@ -202,27 +202,27 @@ export type ReasoningField = "reasoning_content" | "reasoning";
 
 export const REASONING_FIELDS: readonly ReasoningField[] = ["reasoning_content", "reasoning"];
 
-// What the connection needs to know of an interface of OpenAI: how a request is written, and how a reply is read.
+// The port of the connection to an interface of OpenAI: writes requests and reads replies.
 
-/** The interfaces that `openai()` speaks. */
+/** Interfaces that `openai()` supports. */
 export type OpenAiApi = NonNullable<OpenAiModelOptions["api"]>;
 
-/** A request, with whose cache it may use. */
+/** A request with the key of its cache. */
 export interface WireRequest extends ModelRequest {
   readonly cacheKey?: CacheKey | undefined;
 }
 
 export interface WireApi {
   readonly name: OpenAiApi;
-  /** Behind the base URL. */
+  /** Appended to the base URL. */
   readonly path: string;
-  /** The body of a request. */
+  /** Returns the body of a request. */
   write(request: WireRequest, isStreaming: boolean): Buffer;
   /** Reads a reply that was not streamed. Throws a `ModelError` if the body is not a reply. */
   read(body: string, limits: ReplyLimits): ModelReply;
   /** Creates a reader of a streamed reply. */
   stream(limits: ReplyLimits, onDelta: (delta: ModelDelta) => void): ReplyStream;
-  /** The reply that is in the body of a refusal, if it is about a reply that the server would not take. */
+  /** Returns the reply in the body of a refusal, if the server refused its own model's output. */
   rescue?(body: unknown, limits: ReplyLimits): ModelReply | undefined;
   /**
    * Drops a field from all later requests after a server has refused it. Returns `undefined` if
@@ -251,8 +251,10 @@ export interface ReplyStream {
   readonly lostOutputTokens: number | undefined;
   /** Input tokens that the server has reported so far. `undefined` if it has reported none. */
   readonly lostInput: ReportedInput | undefined;
-  /** Takes the data of one event. Throws a `ModelError` if it cannot be used, or reports an error. */
+  /**
+   * Processes the data of one event. Throws a `ModelError` if it is invalid or reports an error.
+   */
   take(data: string): void;
-  /** Returns the whole reply after the last event. Throws a `ModelError` if there is no reply. */
+  /** Returns the complete reply after the last event. Throws a `ModelError` without a reply. */
   finish(): ModelReply;
 }

@@ -1,5 +1,5 @@
-// What a Chat Completions response or chunk says, and the reply that it stands for. Lenient towards servers that leave out or bend what OpenAI sends; strict about what
-// the loop relies on: a message, and calls that name their tool.
+// Reads responses and chunks of Chat Completions, and builds replies. Accepts deviations from
+// OpenAI's format, except in the message, and in the names of called tools, which the loop needs.
 
 import {
   omitUndefined,
@@ -39,13 +39,13 @@ import {
 import { GrowingText } from "./growing-text.ts";
 import { REASONING_FIELDS, type ReasoningField } from "./answer-options.ts";
 
-/** What a response said besides the pieces of its message; unchecked where the type is unknown. */
+/** The fields of a response other than its message. Fields of unknown type are unchecked. */
 interface Completion {
   readonly refusal?: string;
   readonly finishReason: unknown;
   readonly usage?: unknown;
   readonly serviceTier?: unknown;
-  /** The message shows that the server ran tools of its own. */
+  /** True if the message shows that the server ran its own tools. */
   readonly hasServerTools?: boolean;
   readonly responseId?: string | undefined;
   readonly responseModel?: string | undefined;
@@ -58,7 +58,7 @@ export interface CompletionCall {
   readonly data?: ProviderData;
 }
 
-/** The object of JSON that a body is. `refuse` makes the error if it is none. */
+/** Returns the JSON object of a body. `refuse` creates the error for any other body. */
 export function parseBody(
   body: string,
   limits: ReplyLimits,
@@ -68,7 +68,7 @@ export function parseBody(
   if (isRecord(response)) return response;
   const error = findErrorInBody(response);
   if (error !== undefined) throw failures.reported(error, undefined);
-  // Broken JSON is what is left of a reply; anything else was never one.
+  // A body that begins as an object is a truncated reply. Any other body never was a reply.
   const came = estimateReceivedTokens(Buffer.byteLength(body), limits);
   throw refuse(
     `a body that is not a JSON object: ${body}`,
@@ -76,14 +76,15 @@ export function parseBody(
   );
 }
 
-/** How large the data of a piece is. */
+/** Returns the size of a piece's data. */
 export function measureProviderData(data: ProviderData | undefined): number {
   return data === undefined ? 0 : Buffer.byteLength(JSON.stringify(data));
 }
 
 /**
- * The call in a report that the model wrote one that its server would not take (Groq's `tool_use_failed`): the model's fault, not that of
- * the request. Undefined if it reports anything else, or the call cannot be read.
+ * Returns the call in the report of a malformed call (Groq's `tool_use_failed`), which is the
+ * model's fault and not the request's. `undefined` if the report is another, or the call is
+ * unreadable.
  */
 export function readFailedCall(report: unknown): CompletionCall | undefined {
   if (!isRecord(report) || report["code"] !== "tool_use_failed") return undefined;
@@ -101,7 +102,7 @@ export function readFailedCall(report: unknown): CompletionCall | undefined {
   return { id: "", name, argumentsText: argumentsText.trim() };
 }
 
-/** The reply that such a call is: to be checked, and corrected, like any other. It is cut like any other, too. */
+/** Returns a reply with such a call. Like any other reply it is cut, and its call validated. */
 export function convertFailedCall(
   call: CompletionCall,
   cut: ReplyCut,
@@ -110,24 +111,24 @@ export function convertFailedCall(
   const [name = "", argumentsText = ""] = cut.admitItem([call.name, call.argumentsText], 0);
   if (!cut.isCut)
     return toReply([...reasoning, toCallPiece(call, "call.0")], { finishReason: "tool_calls" });
-  // Half a name would be the name of another tool.
+  // A truncated name would call another tool.
   const calls = name === call.name ? [toCallPiece({ ...call, argumentsText }, "call.0")] : [];
   const reply = toReply([...reasoning, ...calls], { finishReason: "length" });
   return { ...reply, warnings: [CUT_WARNING] };
 }
 
-/** The usage, wherever in a response or chunk its server puts it. */
+/** Returns the usage, from any of the places where servers put it. */
 export function findUsage(response: Fields, choice: Fields | undefined): unknown {
   return response["usage"] ?? readFields(response["x_groq"])["usage"] ?? choice?.["usage"];
 }
 
-/** The output tokens that were charged for a reply that did not come. */
+/** Returns the output tokens that were charged for a missing reply. */
 export function readReportedTokens(usage: unknown): number | undefined {
   const tokens = readChatUsage(usage, undefined)?.outputTokens;
   return tokens !== undefined && tokens > 0 ? tokens : undefined;
 }
 
-/** The reply that these pieces are. */
+/** Builds a reply from its pieces. */
 export function toReply(
   pieces: readonly ReplyPiece[],
   {
@@ -154,18 +155,18 @@ export function toReply(
   };
 }
 
-/** The error that a response or chunk reports in place of an answer, in one of the forms that servers use. */
+/** Returns the error that a response or chunk contains instead of an answer, in any form. */
 export function findReport(response: Fields): unknown {
   return response["error"] ?? (response["object"] === "error" ? response : undefined);
 }
 
-/** The first choice: we never ask for more than one. */
+/** Returns the first choice. Requests never ask for more. */
 export function findFirstChoice(response: Fields): Fields | undefined {
   const choices = readList(response["choices"]).filter(isRecord);
   return choices.find(({ index }) => (index ?? 0) === 0);
 }
 
-/** A call, or a piece of one: what is missing is empty text. */
+/** Returns a call, or a delta of a call. Missing texts are empty. */
 export function readCall(call: unknown): CompletionCall {
   const fields = readFields(call);
   const callee = readFields(fields["function"]);
@@ -178,7 +179,7 @@ export function readCall(call: unknown): CompletionCall {
   };
 }
 
-/** A call as a piece of a reply. `ownId`: for one that its server gave no id. */
+/** Converts a call to a piece of a reply. `ownId`: used if the server sent no id. */
 export function toCallPiece(
   { id, name, argumentsText, data }: CompletionCall,
   ownId: string,
@@ -196,7 +197,7 @@ const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
   ["error", "error"],
 ]);
 
-/** The usage that a server gives; `undefined` if it has no figures. */
+/** Returns the usage that a server reports, or `undefined` without figures. */
 export function readChatUsage(
   usage: unknown,
   serviceTier: unknown,
@@ -215,14 +216,15 @@ export function readChatUsage(
     readCount(usage, "prompt_cache_hit_tokens") ??
     0;
   const hasPrompt = prompt !== 0 || cached > 0;
-  // Some servers leave reasoning out of completion_tokens, but none leaves it out of the total, nor out of the bill.
+  // Some servers omit reasoning from completion_tokens, but all include it in the total and charge
+  // it.
   const rest = hasPrompt ? total - addCachedInput(prompt, cached) : 0;
   const outputTokens = completion < 0 ? completion : Math.max(completion, rest);
   const promptTokens = hasPrompt || completion <= 0 ? prompt : Math.max(total - completion, 0);
   return toTokenUsage({
     input: promptTokens,
     cached,
-    written: readCount(details, "cache_write_tokens"), // What servers with a cache of their own add to OpenAI's form.
+    written: readCount(details, "cache_write_tokens"), // An extension of OpenAI's format.
     output: outputTokens,
     reasoning: readCount(usage["completion_tokens_details"], "reasoning_tokens"),
     costUsd,
@@ -231,23 +233,24 @@ export function readChatUsage(
   });
 }
 
-// What Chat Completions servers say besides text and calls, and want to see again: reasoning, under
-// the name that each has for it, and data that goes with it. OpenAI's own messages contain neither.
-// Mistral's reasoning comes as parts of `content`: { type: "thinking", thinking: [{ type: "text", … }] }.
+// Reads and writes fields of Chat Completions beside text and calls that servers need back:
+// reasoning, which has a different name per server, and related data. OpenAI's own messages contain
+// neither. Mistral's reasoning comes as parts of `content`: { type: "thinking", thinking: [{ type:
+// "text", … }] }.
 
-/** By default it is the field that came; `false`: reasoning is neither kept nor sent. */
+/** `undefined`: the field that the server uses. `false`: reasoning is neither stored nor sent. */
 export type ReasoningOption = ReasoningField | false | undefined;
 
-/** Under this name our data stands in `ReplyPart.data`. */
+/** Key of our data in `ReplyPart.data`. */
 const NAMESPACE = "chat";
 
-/** What is kept of a reply with its reasoning, as `data`. */
+/** Data that is stored with the reasoning of a reply. */
 interface ReasoningData {
-  /** The field that it came in. Left out: there were details only. */
+  /** The field that contained the reasoning, or absent if there were only details. */
   readonly field?: ReasoningField;
-  /** The other fields of a thinking part, such as `signature`, if the reasoning came in `content`. */
+  /** Other fields of a thinking part, such as `signature`, if the reasoning was in `content`. */
   readonly thinking?: JsonObject;
-  /** True if a thinking part was a text, and not a list of parts. */
+  /** True if a thinking part was a text instead of a list of parts. */
   readonly isText?: true;
   /** `reasoning_details` of OpenRouter and others: signatures and encrypted reasoning. */
   readonly details?: readonly JsonObject[];
@@ -255,12 +258,12 @@ interface ReasoningData {
 
 interface TakenReasoning {
   readonly text: string;
-  /** The size of the parts that were opened, besides their texts. */
+  /** The overhead of new parts, without their texts. */
   readonly openedBytes: number;
   readonly dataBytes: number;
 }
 
-/** The reasoning of one reply, put together from a message or from the pieces of one. */
+/** Collects the reasoning of a reply, from a message or from its deltas. */
 export class ChatReasoning {
   readonly #option: ReasoningOption;
   readonly #text = new GrowingText();
@@ -273,8 +276,8 @@ export class ChatReasoning {
   }
 
   /**
-   * Takes the reasoning of a message, or of a piece of one, behind a text of this length. Returns the
-   * reasoning as `admit` takes it, and how many bytes are kept besides.
+   * Processes the reasoning of a message or delta after a text of this length. Returns the
+   * reasoning as limited by `admit`, and the further bytes that are stored.
    */
   take(message: Fields, textLength: number, admit: (text: string) => string): TakenReasoning {
     const hasField = (this.#option || this.#field) !== undefined;
@@ -296,7 +299,9 @@ export class ChatReasoning {
     return { text, openedBytes: 0, dataBytes };
   }
 
-  /** Returns the reasoning and the text of the reply in their order. The last piece is a text with `data`. */
+  /**
+   * Returns the reasoning and the text of the reply in order. The last piece is a text with `data`.
+   */
   piecesWith(text: string, data: ProviderData | undefined): readonly ReplyPiece[] {
     const pieces: ReplyPiece[] = [];
     let from = 0;
@@ -313,7 +318,7 @@ export class ChatReasoning {
     const details = this.#details;
     const thought = String(this.#text);
     if (thought !== "" || details.length > 0) {
-      // The reasoning that came in a field beside the text.
+      // Reasoning in a field beside the text.
       const own = {
         ...omitUndefined({ field: this.#field }),
         ...(details.length === 0 ? {} : { details }),
@@ -323,7 +328,7 @@ export class ChatReasoning {
     return [...pieces, { type: "text", text: text.slice(from), data }];
   }
 
-  /** Streamed parts continue the last one until its signature, or a text, has come. */
+  /** Streamed parts continue the last part until its signature, or a text, has been received. */
   #takeThinking(
     parts: readonly JsonObject[],
     textLength: number,
@@ -338,7 +343,7 @@ export class ChatReasoning {
       const isEmpty = text === "" && Object.keys(fields).length === 0;
       if (this.#option === false || isEmpty) continue;
       const last = this.#thinking.at(-1);
-      // A part without text is the end of the last one, also behind a text.
+      // A part without text ends the last part, also after a text.
       const isNew = text !== "" && last?.textLength !== textLength;
       const open = last === undefined || isNew || "signature" in last.fields ? undefined : last;
       const isText = typeof thinking === "string";
@@ -356,7 +361,10 @@ export class ChatReasoning {
     return { text: all, openedBytes, dataBytes };
   }
 
-  /** Details that are streamed come in pieces with one index. Gives the bytes that it adds; `isCounted`: but not those of its text. */
+  /**
+   * Adds a detail, or appends to the last one: streamed details come as deltas with one index.
+   * Returns the added bytes, without those of texts if `isCounted`.
+   */
   #takeDetail(detail: JsonObject, isCounted: boolean): number {
     const open = this.#details.at(-1);
     const { type, index } = detail;
@@ -387,8 +395,8 @@ function isThinking(part: unknown): boolean {
 }
 
 /**
- * Returns the message, or a piece of one, in pieces of which each has its thinking parts before its
- * text. Its other fields are in the last one.
+ * Splits a message or delta so that thinking parts precede the text of each piece. Its other fields
+ * are in the last piece.
  */
 export function splitAtThinking(message: Fields): readonly Fields[] {
   if (!Array.isArray(message["content"])) return [message];
@@ -406,7 +414,7 @@ export function splitAtThinking(message: Fields): readonly Fields[] {
 
 interface ThinkingPart {
   readonly text: GrowingText;
-  /** The length of the text before it. */
+  /** The length of the text before the part. */
   readonly textLength: number;
   readonly isText: boolean;
   readonly fields: Record<string, JsonValue>;
@@ -414,7 +422,9 @@ interface ThinkingPart {
 
 const GROWING: readonly string[] = ["text", "summary", "data"];
 
-/** The fields of a message that send the reasoning of its pieces back, under the names that it came by. */
+/**
+ * Returns the fields of a message that send reasoning back, under the names that its server used.
+ */
 export function writeReasoning(pieces: readonly ReplyPiece[], option: ReasoningOption): Fields {
   if (option === false) return {};
   const sent: Record<string, string> = {};
@@ -430,8 +440,8 @@ export function writeReasoning(pieces: readonly ReplyPiece[], option: ReasoningO
 }
 
 /**
- * Returns the `content` of a reply with thinking parts that is sent back, or `undefined` for a reply
- * without such parts.
+ * Returns the `content` of a message that sends thinking parts back, or `undefined` if the reply
+ * has no such parts.
  */
 export function writeThinking(
   pieces: readonly ReplyPiece[],
@@ -455,7 +465,10 @@ function createTextParts(text: string): readonly JsonObject[] {
   return text === "" ? [] : [{ type: "text", text }];
 }
 
-/** The field in which a part of a reply goes back; undefined: it has no reasoning in clear. */
+/**
+ * Returns the field that sends the reasoning of a part back, or `undefined` without visible
+ * reasoning.
+ */
 export function findReasoningField(
   part: ReplyPart | ReplyPiece,
   option: ReasoningOption,
@@ -465,7 +478,7 @@ export function findReasoningField(
   return option ?? REASONING_FIELDS.find((name) => name === field);
 }
 
-/** What Gemini's Chat interface puts beside a text or a call: the signature of what it thought. */
+/** Returns the signature of reasoning that Gemini's Chat API adds to a text or a call. */
 export function readExtraContent(of: Fields): {
   readonly data?: ProviderData;
 } {
@@ -473,13 +486,13 @@ export function readExtraContent(of: Fields): {
   return isWireObject(extra) ? { data: { [NAMESPACE]: { extra_content: extra } } } : {};
 }
 
-/** The field that sends it back. */
+/** Returns the field that sends the signature back. */
 export function writeExtraContent({ data }: ReplyPiece): Fields {
   const { extra_content } = readOwnData(data, NAMESPACE);
   return extra_content === undefined ? {} : { extra_content };
 }
 
-/** Text as servers give it: a string, a list of parts of which some are text, or nothing. */
+/** Returns the text of a content, which is a string, a list of parts, or absent. */
 export function joinTexts(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";

@@ -1,5 +1,5 @@
-// A response of the Responses interface as our reply: what each of its items is to us, and what all of them add up to. Lenient towards
-// servers that leave out or bend what OpenAI sends.
+// Converts responses of the Responses API to replies, and requests to its bodies. Accepts
+// deviations from OpenAI's format.
 
 import { omitUndefined, isRecord } from "../../kernel/json.ts";
 import { parseId, type CallId } from "../../protocol/ids.ts";
@@ -40,27 +40,27 @@ import {
 } from "./request-fields.ts";
 import type { WireSettings } from "./to-openai.ts";
 
-/** What is kept of one item. */
+/** The stored part of an item. */
 export interface ReadItem {
   readonly pieces: readonly ReplyPiece[];
   readonly text: string;
   readonly refusal: string;
-  /** The size of what goes back as it came. */
+  /** The size of the data that is sent back unchanged. */
   readonly dataBytes: number;
 }
 
-/** Returns the texts of an item, or their beginning where the reply is cut. */
+/** Returns the texts of an item, or their beginning if the reply is cut. */
 export type AdmitTexts = (texts: readonly string[]) => readonly string[];
 
 const WRONG_SERVER =
   'Check that the base URL belongs to a server with the Responses API, or set api: "chat_completions".';
 
-/** The server answered with something that is no response. */
+/** Creates the error for an answer that is not a response. */
 export function createNoResponseError(got: string, lostOutputTokens: number | undefined): Error {
   return createProtocolError(got, lostOutputTokens, WRONG_SERVER);
 }
 
-/** The error that a response, or an event without a type, reports in place of an answer. */
+/** Returns the error that a response, or an event without a type, contains instead of an answer. */
 export function findResponseReport(response: Fields): unknown {
   const { error, object } = response;
   if (isRecord(error) || typeof error === "string") return error;
@@ -68,8 +68,8 @@ export function findResponseReport(response: Fields): unknown {
 }
 
 /**
- * Returns the failure of a response that has failed or was cancelled, with the output that was charged
- * for it, or `undefined`. `arrivedTokens`: the output that came.
+ * Returns the failure of a failed or cancelled response, with its charged output, or `undefined`.
+ * `arrivedTokens`: the received output.
  */
 export function findResponseFailure(
   response: Fields,
@@ -83,7 +83,7 @@ export function findResponseFailure(
   return status === "cancelled" ? failures.cancelled(lost) : failures.failed(error, lost);
 }
 
-/** The output tokens that were charged for a reply that did not come. */
+/** Returns the output tokens that were charged for a missing reply. */
 export function readOutputTokens(response: Fields): number | undefined {
   const tokens = readCount(response["usage"], "output_tokens") ?? 0;
   return tokens === 0 ? undefined : tokens;
@@ -94,12 +94,12 @@ const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
   ["content_filter", "content_filter"],
 ]);
 
-/** The id of a call, or one by its place where the server gives none. */
+/** Returns the id of a call, or an id by its index if the server sent none. */
 export function readCallId({ call_id: callId, id }: Fields, index: number): CallId {
   return parseId<"CallId">([callId, id].find(isText) ?? `call.${index}`);
 }
 
-/** The usage of a response; `undefined` if it has no figures. */
+/** Returns the usage of a response, or `undefined` without figures. */
 export function readResponseUsage(
   { usage, service_tier: serviceTier }: Fields,
   hasServerTools = false,
@@ -125,8 +125,8 @@ export function readResponseUsage(
 const NO_ITEM: ReadItem = Object.freeze({ pieces: [], text: "", refusal: "", dataBytes: 0 });
 
 /**
- * Reads the item at this place of a response, as far as its texts are admitted. `lostOutputTokens`
- * are on the error if it cannot be used.
+ * Reads the item at this index of a response, as far as its texts are admitted. An invalid item
+ * throws an error with `lostOutputTokens`.
  */
 export function readItem(
   item: unknown,
@@ -153,13 +153,13 @@ export function readItem(
     case "reasoning": {
       const { summary, content, encrypted_content: sealed } = item;
       const summaries = readTexts(summary, "summary_text", "text");
-      // A model that shows its reasoning has no summary but the text itself.
+      // A model that shows its reasoning sends the text instead of a summary.
       const shown = readTexts(content, "reasoning_text", "text").join("");
       const whole = summaries.length > 0 ? summaries.join(BETWEEN_SUMMARIES) : shown;
       const [text = ""] = admit([whole]);
       const lengths = summaries.map(({ length }) => length);
       const isOne = text === "" ? lengths.length === 0 : lengths[0] === text.length;
-      // Sealed reasoning goes back with the whole of its summary, or not at all.
+      // Encrypted reasoning is sent back with its complete summary, or not at all.
       const own =
         isText(sealed) && text === whole
           ? { encrypted_content: sealed, ...(isOne ? {} : { summary: lengths }) }
@@ -174,13 +174,14 @@ export function readItem(
         throw createProtocolError("a tool call that names no tool", lostOutputTokens);
       const written = typeof args === "string" ? args : JSON.stringify(args);
       const [toolName = "", argumentsText = ""] = admit([name, written]);
-      // Half a name would be the name of another tool.
+      // A truncated name would call another tool.
       if (toolName !== name) return NO_ITEM;
       const callId = readCallId(item, index);
       return { ...NO_ITEM, pieces: [{ type: "call", callId, toolName, argumentsText }] };
     }
     default: {
-      // What the provider ran itself, or has made of the history, goes back as it came, but for the id, which it would not find again.
+      // Server-side calls and compactions are sent back unchanged, but without the id, which the
+      // server no longer knows.
       const { id: _id, ...kept } = item;
       if (!isText(type) || !isWireObject(kept)) return NO_ITEM;
       const data = { [NAMESPACE]: kept };
@@ -190,21 +191,22 @@ export function readItem(
   }
 }
 
-/** The texts of the parts of this type. */
+/** Returns the texts of the parts of this type. */
 function readTexts(parts: unknown, type: string, field: string): readonly string[] {
   return readList(parts)
     .map((part) => (readFields(part)["type"] === type ? readFields(part)[field] : undefined))
     .filter((text) => typeof text === "string");
 }
 
-/** Calls and requests that the client should answer, of tools that a request of ours never offers. */
+/** Calls and approvals that the client should answer, for tools that our requests never offer. */
 const UNSUPPORTED =
   /^((custom_tool|apply_patch|shell|local_shell|computer)_call|mcp_approval_request)$/;
 
 /**
- * Returns the reply that a response with these items stands for.
+ * Builds the reply from the items of a response.
  *
- * @throws ModelError `model_protocol_error` for a response that is not there yet, or only calls unknown tools.
+ * @throws ModelError `model_protocol_error` for an unfinished response, or for a response that only
+ * calls unsupported tools.
  */
 export function convertResponseToReply(response: Fields, items: readonly ReadItem[]): ModelReply {
   const { status = "completed", incomplete_details: incomplete, id, model } = response;
@@ -238,17 +240,19 @@ export function convertResponseToReply(response: Fields, items: readonly ReadIte
   };
 }
 
-// Our request as the JSON text of a Responses request. Stateless: nothing is kept at the provider, and no item has an id, so that a
-// history can be forked, compacted and sent from anywhere. Each message is written once for as long as it lives; what of it another
-// model wrote has been taken out before, and so stands in another value, with a text of its own.
+// Writes requests as JSON text of the Responses API. Stateless: the provider stores nothing and
+// items have no ids, so that a history can be forked, compacted and sent from anywhere. The text of
+// each message is memoised by the message object. Content for other models was removed before,
+// which created another object.
 
-/** Under this name our data stands in `ReplyPart.data`. */
+/** Key of our data in `ReplyPart.data`. */
 const NAMESPACE = "openai";
 
 /**
- * The body of a request. What stays the same from step to step comes first: the text of one request, up to the end of its
- * input, is a prefix of the next one, so that prompt caches hit. Nothing of `request.messages` may be what the model is not to see.
- * `isSealed`: whether reasoning is asked for in the form in which it can be sent back; models without reasoning refuse to be asked.
+ * Returns the body of a request. Fields that stay the same from step to step come first: a request
+ * up to the end of its input is a prefix of the next request, so that prompt caches hit.
+ * `request.messages` must contain only content for this model. `isSealed`: requests encrypted
+ * reasoning, which can be sent back. Models without reasoning refuse such requests.
  */
 export function toResponses(
   request: ModelRequest,
@@ -271,14 +275,14 @@ export function toResponses(
 
 const writtenItems = new RememberedEach<Message, string>();
 
-/** A tool of which nothing is said is strict here, unlike in Chat Completions. */
+/** The default of `strict` is true here, unlike in Chat Completions. */
 const textOfTools = createToolsWriter(({ spec, strict }) => {
   const { name, description, inputSchema } = spec;
   const parameters = strict ?? inputSchema;
   return { type: "function", name, description, parameters, strict: strict !== undefined };
 });
 
-/** Returns the items of a message without the brackets around them; a reply that said nothing has none. */
+/** Returns the items of a message as JSON without brackets. An empty reply has no items. */
 function writeItems(message: Message): string {
   return stringifyForWire(toItems(message)).slice(1, -1);
 }
@@ -304,7 +308,7 @@ function toItem(piece: ReplyPiece): readonly object[] {
     case "reasoning": {
       const { encrypted_content, summary } = own;
       if (typeof encrypted_content !== "string") return [];
-      // Lengths are kept where the summary is not the text as one part.
+      // `summary` contains lengths unless the summary is the text in one part.
       const whole = piece.text === "" ? [] : [piece.text];
       const texts = Array.isArray(summary) ? splitSummary(piece.text, summary) : whole;
       const parts = texts.map((text) => ({ type: "summary_text", text }));
@@ -325,7 +329,7 @@ function toItem(piece: ReplyPiece): readonly object[] {
   }
 }
 
-/** What stands between the parts of a summary in the text of their piece. */
+/** Separator between the parts of a summary in the text of their piece. */
 export const BETWEEN_SUMMARIES = "\n\n";
 
 function splitSummary(text: string, lengths: readonly unknown[]): readonly string[] {

@@ -1,6 +1,6 @@
-// GrowingText: text that comes in many small pieces, kept as one.
-// Owns what came. A text that grows piece by piece holds each piece, and what joins it to the others, for as long as it lives: many times
-// what it says. Here pieces are joined for good by the thousand.
+// GrowingText: a text that arrives in many small pieces. Owns the pieces. A string that grows by
+// concatenation retains all of its pieces and their tree, which is many times its size. This class
+// joins the pieces, a thousand at a time.
 
 const PIECES = 1_024;
 
@@ -35,16 +35,17 @@ export class GrowingText {
   }
 }
 
-// AlikeChunks: the text in chunks of a stream that differ in nothing else, as most of them do: it is read without parsing the rest again,
-// which is most of what a stream costs.
-// Owns what stands around the text in the last chunk that was parsed. The reader of the chunks says which one may be such a frame.
+// AlikeChunks: fast path for chunks that differ from the last one in their text alone, as most do.
+// Extracts the text without parsing the rest, which is most of the cost of a stream. Owns the
+// frame: the characters around the text in the last parsed chunk. The caller decides which chunk
+// may be a frame.
 
 const PROBE = "probe";
-/** For a chunk whose text is the first: in its own place it proves nothing. */
+/** Used for a chunk whose text equals the first probe. */
 const OTHER_PROBE = "other";
-/** How often a frame is looked for in one stream: where each chunk has something of its own there is none. */
+/** Maximum attempts to find a frame in a stream, whose chunks may all be different. */
 const MOST_PROBES = 8;
-/** JSON between two quotation marks that stands for itself. */
+/** Text without escapes in JSON. */
 // oxlint-disable-next-line no-control-regex
 const PLAIN = /^[^"\\\u0000-\u001f]*$/;
 
@@ -55,22 +56,25 @@ export class AlikeChunks {
   #length = Infinity;
   #probes = 0;
 
-  /** `textIn` parses a chunk: its text, if it adds that alone to the chunks before it; undefined otherwise. */
+  /**
+   * `textIn` parses a chunk. It returns the text if the chunk adds nothing else, or else
+   * `undefined`.
+   */
   constructor(textIn: (chunk: string) => string | undefined) {
     this.#textIn = textIn;
   }
 
-  /** The text of a chunk that differs from the last frame in nothing else; undefined if it has to be parsed. */
+  /** Returns the text of a chunk in the frame, or `undefined` if the chunk has to be parsed. */
   textOf(chunk: string): string | undefined {
     if (chunk.length < this.#length) return undefined;
     const [from, to] = [this.#before.length, chunk.length - this.#after.length];
-    // Not by `startsWith` and `endsWith`, which take three times as long over texts that are parts of longer ones.
+    // `startsWith` and `endsWith` take three times as long for slices of longer texts.
     if (chunk.slice(0, from) !== this.#before || chunk.slice(to) !== this.#after) return undefined;
     const text = chunk.slice(from, to);
     return PLAIN.test(text) ? text : undefined;
   }
 
-  /** Takes what is around the text of a chunk, if another one in its place would be found in the same way. */
+  /** Uses the chunk as the frame, if a probe in place of its text would be found. */
   learn(chunk: string, text: string): void {
     const at = this.#probes === MOST_PROBES ? -1 : chunk.lastIndexOf(`"${text}"`);
     if (at < 0) return;

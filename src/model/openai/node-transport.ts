@@ -1,10 +1,12 @@
-// NodeTransport: requests by Node's own `http` and `https`, at about half the CPU of `fetch`.
-// Owns the keep-alive agent of one scheme and one way out; the whole process has one of each. Idle sockets do not keep the process
-// alive.
-// 1. A socket that is not open in time is given up, whatever it waits for: the network, the proxy, or the TLS handshake. After that
-//    the signal alone ends a request, in whatever state, and closes its socket.
-// 2. A socket that the server closed while it was idle costs no attempt: the request is sent once more, on a new one. Not if
-//    anything has come, or if the server may have been at work on it for a while.
+// NodeTransport: sends requests by Node's own `http` and `https`, at about half the CPU time of
+// `fetch`. Owns the keep-alive agent for a scheme and a proxy. The process has one transport for
+// each pair. Idle sockets do not keep the process alive.
+// 1. A socket that does not open in time is destroyed, whatever it waits for: the network, the
+//    proxy, or the TLS handshake. After that only the signal ends a request, in any state, and
+//    closes its socket.
+// 2. A socket that the server closed while it was idle costs no attempt: the request is sent once
+//    more, on a new socket. Not if any byte was received, or if the server may have worked on the
+//    request for a while.
 
 import {
   type IncomingMessage,
@@ -30,49 +32,52 @@ import { getErrorMessage } from "../../kernel/error.ts";
 import { GrowingBytes } from "../server-sent-events.ts";
 import { waitForTurnEnd } from "../../kernel/throttle.ts";
 
-/** The parts of an address that `http` takes, and the address. Parsing it costs more than a request's head. */
+/** An address with the parts that `http` needs. Parsing costs more than a request's head. */
 export interface RequestTarget {
   readonly href: string;
   readonly host: string;
-  /** As the header `host` has it. */
+  /** Value of the header `host`. */
   readonly authority: string;
   readonly port: string;
   readonly path: string;
 }
 
-/** The same in all requests to one address for a reply of one kind. */
+/** The head of all requests to an address that expect the same kind of reply. */
 export interface RequestHead {
   readonly target: RequestTarget;
-  /** Names and values in turn. */
+  /** Names and values, alternating. */
   readonly headers: readonly string[];
 }
 
-/** Sends one request by POST, and follows nothing. Fails soon after the signal was aborted, with its reason. */
+/**
+ * Sends one request by POST, and follows no redirect. Rejects soon after the signal is aborted,
+ * with its reason.
+ */
 export type Send = (head: RequestHead, body: Buffer, signal: CancelSignal) => Promise<WireResponse>;
 
-/** A response whose head has come, whatever sent the request. */
+/** A response whose head has arrived, independent of the transport. */
 export interface WireResponse {
   readonly status: number;
-  /** The pieces of the body as they arrive, decoded. To stop reading them closes the socket. */
+  /** The decoded pieces of the body as they arrive. Ending the iteration closes the socket. */
   readonly pieces: AsyncIterable<Uint8Array>;
-  /** The value of a header, by its name in small letters; null: there is none. */
+  /** Returns the value of a header, by its lower-case name, or null. */
   header(name: string): string | null;
-  /** All of them. */
+  /** Returns all headers. */
   headers(): Headers;
 }
 
 const CONNECT_MS = 10_000;
-/** Routers on the way forget a connection that is silent for longer, and say nothing. */
+/** Routers drop connections that are silent for longer, without a signal. */
 const IDLE_MS = 30_000;
 const STALE_MS = 1_000;
-/** Of a server that changes to another protocol Node says nothing but that it is over. */
+/** Node reports only an end if a server changes the protocol. */
 const NO_HEAD = "The server closed the connection without a response, or changed its protocol.";
-/** Of responses that end an exchange. */
+/** Error codes of closed connections. */
 const BROKEN: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE"]);
 
 const transports = new Map<string, NodeTransport>();
 
-/** The transport to servers like the one at `url`. */
+/** Returns the transport for the scheme of `url`. */
 export function getTransport(url: string, proxy: Proxy | undefined): NodeTransport {
   const scheme = new URL(url).protocol === "https:" ? "https:" : "http:";
   const key = JSON.stringify([scheme, proxy?.url, proxy?.noProxy]);
@@ -86,14 +91,17 @@ export class NodeTransport {
   readonly #clock: Clock;
   readonly #isSecure: boolean;
   readonly #isProxied: boolean;
-  /** The socket that is opened for a request: before a tunnel through a proxy is open the request does not know of it. */
+  /**
+   * The socket that is being opened. The request does not know it until the tunnel through a proxy
+   * is open.
+   */
   #opening: Duplex | undefined;
 
   constructor(scheme: "http:" | "https:", proxy?: Proxy, clock = systemClock) {
     this.#clock = clock;
     this.#isSecure = scheme === "https:";
     this.#isProxied = proxy !== undefined;
-    // The names in lower case go before the others.
+    // Node prefers the lower-case names.
     const proxyEnv = proxy && {
       http_proxy: proxy.url,
       https_proxy: proxy.url,
@@ -112,7 +120,7 @@ export class NodeTransport {
     };
   }
 
-  /** Does what `fetch` does for a POST, but follows no redirects. */
+  /** Sends a POST like `fetch`, but follows no redirects. */
   readonly send: Send = (head, body, signal) => {
     const { promise, resolve, reject } = Promise.withResolvers<WireResponse>();
     const sentAtMs = this.#clock.monotonicMs();
@@ -139,19 +147,19 @@ export class NodeTransport {
           resolve(toNodeResponse(message));
         } catch (thrown) {
           reject(thrown);
-          close?.(); // It will not be read.
+          close?.(); // Nobody will read it.
         }
       });
-      // Stays: what goes wrong behind the head reaches the reader of the body.
+      // The listener stays: errors after the head reach the reader of the body.
       request.on("error", (thrown) => {
         const isLate = this.#clock.monotonicMs() - sentAtMs > STALE_MS;
-        // The server had closed the socket before it could see the request.
+        // The server had closed the socket before it saw the request.
         const wasStale =
           request.reusedSocket && request.socket?.bytesRead === bytesBefore && isReset(thrown);
         if (isSecond || isLate || signal.aborted || !wasStale) return reject(thrown);
         isSecond = true;
         isReplaced = true;
-        // It was the one that had been used last: the others have been idle for longer.
+        // The failed socket was the most recently used, so the others have been idle for longer.
         for (const sockets of Object.values(this.#agent.freeSockets))
           for (const socket of sockets ?? []) socket.destroy();
         begin();
@@ -168,14 +176,15 @@ export class NodeTransport {
     return promise;
   };
 
-  /** Begins a POST, whose body of so many bytes is still to be given. */
+  /** Begins a POST. The caller sends its body of this length. */
   #begin({ target, headers: given }: RequestHead, bodyBytes: number): ClientRequest {
     const { host, authority, port, path } = target;
     this.#opening = undefined;
     const hasHost = given.some((field, at) => at % 2 === 0 && field === "host");
     const added = hasHost ? [] : ["host", authority];
     const list = given.concat(added, "content-length", String(bodyBytes));
-    // Of an object Node makes a table, which the request holds until it has ended; but only there it puts in what a proxy asks for.
+    // Node converts an object to a table, which the request retains, but adds the proxy's headers
+    // only to an object.
     const headers = this.#isProxied ? Object.fromEntries(toHeaders(list)) : list;
     const ask = this.#isSecure ? httpsRequest : httpRequest;
     return ask({ method: "POST", headers, host, port, path, agent: this.#agent });
@@ -187,7 +196,7 @@ export class NodeTransport {
     const stopTimer = this.#clock.setTimer(CONNECT_MS, () =>
       socket.destroy(new Error(`Connection timed out after ${CONNECT_MS} ms`)),
     );
-    // An open socket, of which there may be thousands, holds on to none of this.
+    // Open sockets, possibly thousands, must not retain this closure.
     const stop = (): void => {
       stopTimer();
       socket.off("close", stop);
@@ -201,7 +210,7 @@ function isReset(thrown: unknown): boolean {
   return isRecord(thrown) && BROKEN.has(thrown["code"]);
 }
 
-/** A response of Node's, without the `Response` and the `Headers` that no caller asks for. */
+/** Converts a response of Node without creating `Response` and `Headers`, which no caller uses. */
 function toNodeResponse(message: IncomingMessage): WireResponse {
   const { statusCode: status = 0, rawHeaders } = message;
   checkStatus(status);
@@ -215,10 +224,10 @@ function toNodeResponse(message: IncomingMessage): WireResponse {
   return { status, pieces, header, headers: () => toHeaders(rawHeaders) };
 }
 
-// What is done to a body for the way: the encodings that we ask for, undone as the pieces come. However little was sent, nothing is
-// decoded before the next piece is asked for, so that a reader that counts what comes out is safe.
+// Decodes the encodings of a body, piece by piece. Decodes nothing before the next piece is
+// requested, so that a reader that counts the output is safe from decompression bombs.
 
-/** For the header `accept-encoding`. */
+/** Value of the header `accept-encoding`. */
 export const ACCEPTED_ENCODINGS = "gzip, br";
 
 type Decode = (options: { readonly chunkSize: number }) => Transform;
@@ -227,22 +236,28 @@ const DECODERS: ReadonlyMap<string, Decode> = new Map<string, Decode>([
   ["gzip", createGunzip],
   ["x-gzip", createGunzip],
   ["br", createBrotliDecompress],
-  // Not asked for: some servers send them all the same.
+  // Some servers send these encodings unrequested.
   ["deflate", createInflate],
   ["zstd", createZstdDecompress],
 ]);
 const PIECE_BYTES = 64 * 1024;
-/** No encoding makes a body longer by more than that. One that does would never come to an end by what comes out of it. */
+/**
+ * Maximum overhead of a valid encoding. A larger body without output is never ended by the limit on
+ * output alone.
+ */
 const MOST_EXTRA_BYTES = 1024 * 1024;
-/** How zlib says that there should have been more. */
+/** Error code of zlib for a truncated body. */
 const CUT = "Z_BUF_ERROR";
 
-/** The server did not send what it said, or what was asked for; to ask again would not help. */
+/**
+ * Thrown if a body does not match its encoding, or has an unrequested encoding. A retry would not
+ * help.
+ */
 export class UndecodableBody extends Error {}
 
 /**
- * The pieces of a body in this encoding, decoded. To stop reading them destroys it. They fail with an `UndecodableBody` if they are not
- * in their encoding, or if the request did not accept it.
+ * Returns the decoded pieces of a body. Ending the iteration destroys the body. Fails with an
+ * `UndecodableBody` if the body does not match its encoding, or the request did not accept it.
  */
 function decodeBody(body: Readable, encoding: string | null): AsyncIterable<Uint8Array> {
   const name = encoding?.trim().toLowerCase() ?? "";
@@ -279,13 +294,13 @@ async function* decodePieces(
       yield piece;
     }
   } catch (thrown) {
-    // zlib complains, and not only of what is missing.
+    // An error of zlib, other than for a truncated body.
     const isWrong = isRecord(thrown) && "errno" in thrown && thrown["code"] !== CUT;
     throw decoder.errored === thrown && isWrong ? undecodable(getErrorMessage(thrown)) : thrown;
   }
 }
 
-/** True for a body that some servers send as `deflate`: one without the header of zlib. */
+/** Returns true for a `deflate` body without the header of zlib, which some servers send. */
 async function isRawDeflate(body: Readable): Promise<boolean> {
   const readable = new Promise((resolve) => body.once("readable", resolve).once("close", resolve));
   if (body.readableLength === 0) await readable;
@@ -295,7 +310,7 @@ async function isRawDeflate(body: Readable): Promise<boolean> {
   return ((first[0] ?? 0) & 0x0f) !== 8;
 }
 
-/** The response of a `fetch`. */
+/** Converts the response of a `fetch`. */
 export function toWireResponse({ status, headers, body }: Response): WireResponse {
   return {
     status,
@@ -305,7 +320,7 @@ export function toWireResponse({ status, headers, body }: Response): WireRespons
   };
 }
 
-/** Of names and values in turn. */
+/** Creates headers from names and values, alternating. */
 export function toHeaders(fields: readonly string[]): Headers {
   const headers = new Headers();
   for (let at = 0; at + 1 < fields.length; at += 2)
@@ -313,16 +328,16 @@ export function toHeaders(fields: readonly string[]): Headers {
   return headers;
 }
 
-/** Throws a `RangeError` for what is no status of a response. */
+/** Throws a `RangeError` for an invalid status. */
 export function checkStatus(status: number): void {
   if (status < 200 || status > 599)
     throw new RangeError(`The server answered with the status ${status}.`);
 }
 
-/** Errors and redirects say what matters at once. */
+/** Errors and redirects contain the relevant facts at their beginning. */
 const OPENING_BYTES = 64 * 1024;
 
-/** The beginning of a body, or as much of it as came before it broke. */
+/** Returns the beginning of a body, or the part that arrived before it broke. */
 export async function readOpening({ pieces }: WireResponse): Promise<string> {
   const bytes = new GrowingBytes();
   try {
@@ -331,16 +346,19 @@ export async function readOpening({ pieces }: WireResponse): Promise<string> {
       if (bytes.length >= OPENING_BYTES) break;
     }
   } catch {
-    // An answer that was no success is known by its status; what it says besides is a courtesy.
+    // The status is enough to classify a failed request. Its body is optional.
   }
   return bytes.bytes.toString("utf8", 0, OPENING_BYTES);
 }
 
-// StreamPieces: what comes out of a stream of bytes, piece by piece, at less cost than the iterator of the stream itself.
-// Owns the stream: to stop reading destroys it, and what it was read from. What has arrived at once, megabytes maybe, does not hold up the
-// process: everything else has its turn in between.
+// StreamPieces: iterates over a stream of bytes at less cost than the stream's own iterator. Owns
+// the stream: ending the iteration destroys the stream and its source. Yields to the event loop
+// between large amounts of data that arrived at once.
 
-/** The most that is handed over as one piece, and in one turn of the event loop; a piece counts for so many bytes at least. */
+/**
+ * Maximum of a piece, and of a turn of the event loop. A short piece counts for
+ * `LEAST_PIECE_BYTES`.
+ */
 const MAX_PIECE_BYTES = 64 * 1024;
 const BYTES_AT_ONCE = 256 * 1024;
 const LEAST_PIECE_BYTES = 512;

@@ -1,8 +1,10 @@
-// OpenAiConnection: one attempt at one model call over the `openai` client.
-// Owns the client. Loaded at the first call only, so that importing espalier stays cheap.
-// - An attempt ends soon after its caller's signal was aborted (with that signal's reason) and at the latest at its deadline.
-// - What comes after a complete reply cannot spoil it: it is paid for.
-// - A request that was refused for something that it need not have is sent once more without it, as part of the same attempt.
+// OpenAiConnection: an attempt of a model call over the `openai` client. Owns the client. Loaded at
+// the first call, so that importing espalier stays cheap.
+// - An attempt ends soon after its caller's signal is aborted (with that signal's reason), and at
+//   the latest at its deadline.
+// - Anything that follows a complete reply cannot spoil the reply, which the provider charges.
+// - A request that was refused because of an optional field is sent once more without that field,
+//   as part of the same attempt.
 
 import { APIError, OpenAI, type ClientOptions } from "openai";
 
@@ -62,25 +64,29 @@ import { isLastReplyMended } from "./request-fields.ts";
 import { ResponsesApi } from "./streamed-response.ts";
 import type { WireSettings } from "./to-openai.ts";
 
-// LeanClient: what we have of the client of the `openai` package: the head of a request, and its own errors.
-// Owns the heads, which are built once. Its way to send is passed by: it takes as long as ours for the whole of a request, describes each
-// request and response for a log that has no reader, would follow redirects anywhere, and read an error of any length.
-// Redirects are followed by us alone, so that neither the key nor the prompt reaches another origin, whatever sends the requests.
+// LeanClient: uses two parts of the client of the `openai` package, the head of a request and its
+// errors. Owns the heads, which are built once. Bypasses its transport, which takes as long as our
+// whole request, describes each request and response for an unread log, follows redirects anywhere,
+// and reads errors of any length. Only our code follows redirects, so that neither the key nor the
+// prompt reaches another origin with any transport.
 
 const ACCEPT_ENCODING = "accept-encoding";
 const JSON_BODY = { "content-type": "application/json" };
 
 interface LeanClientOptions extends Omit<ClientOptions, "fetch"> {
-  /** Of all requests, behind the base URL. */
+  /** Path of all requests, appended to the base URL. */
   readonly path: string;
   readonly send: Send;
-  /** `send` decodes what comes. Then a whole reply may come compressed; pieces of a stream would be held up by that. */
+  /**
+   * True if `send` decodes bodies. Complete replies may then be compressed. Compression would delay
+   * the pieces of a stream.
+   */
   readonly isDecoding: boolean;
 }
 
 class LeanClient extends OpenAI {
   readonly #path: string;
-  /** By whether the reply is streamed. */
+  /** Heads by whether the reply is streamed. */
   readonly #heads = new Map<boolean, RequestHead>();
   readonly #send: Send;
   readonly #isDecoding: boolean;
@@ -93,10 +99,11 @@ class LeanClient extends OpenAI {
   }
 
   /**
-   * Returns the response to a request of JSON, if it is a success.
+   * Sends JSON and returns the response if its status is a success.
    *
-   * @throws APIError by the status of any other; ModelError if there is none, and `model_invalid_request` for a redirect to another
-   * origin, one that changes the request, or the sixth.
+   * @throws APIError for any other status.
+   * @throws ModelError if there is no response; `model_invalid_request` for a redirect to another
+   * origin, for a redirect that changes the request, or for the sixth redirect.
    */
   ask(stream: boolean, body: Buffer, signal: CancelSignal): Promise<WireResponse> {
     const head = this.#heads.get(stream);
@@ -105,7 +112,7 @@ class LeanClient extends OpenAI {
       : this.#exchange(head, body, signal);
   }
 
-  /** The body is left out: nothing in a head goes by it. */
+  /** The body is omitted, since the head does not depend on it. */
   async #newHead(stream: boolean): Promise<RequestHead> {
     const options = { method: "post", path: this.#path, stream, headers: JSON_BODY } as const;
     const { url, req } = await this.buildRequest(options);
@@ -127,7 +134,7 @@ class LeanClient extends OpenAI {
       if (signal.aborted) throw signal.reason;
       return this.#send(head, body, signal);
     });
-    // Not awaited here: what an async function holds while it waits is held by every call that waits.
+    // Not awaited here: the closure of an async function would be retained by every waiting call.
     return sending.then(
       async (response) => {
         const { status } = response;
@@ -149,13 +156,13 @@ class LeanClient extends OpenAI {
   #refusal(response: WireResponse, opening: string): APIError {
     const { status } = response;
     const parsed = tryParseJson(opening);
-    const report: unknown = Array.isArray(parsed) ? parsed[0] : parsed; // Google sends a list of one.
+    const report: unknown = Array.isArray(parsed) ? parsed[0] : parsed; // Google sends a list.
     const headers = response.headers();
     try {
       if (typeof report === "object" && report !== null)
         return this.makeStatusError(status, report, undefined, headers);
     } catch {
-      // The client writes a report without a message as JSON: this one is nested too deep for that.
+      // The client serialises a report without a message. This report is nested too deeply.
     }
     return APIError.generate(status, undefined, opening, headers);
   }
@@ -167,7 +174,7 @@ export function createRequestTarget(url: URL): RequestTarget {
   return { href, host: hostname.replace(/^\[|\]$/g, ""), authority: host, port, path };
 }
 
-/** Sends requests by a `fetch` of the user's. */
+/** Sends requests by the user's `fetch`. */
 export function createFetchSender(fetch: typeof globalThis.fetch): Send {
   return async ({ target, headers }, body, { abortSignal: signal }) => {
     const response = await fetch(target.href, {
@@ -177,40 +184,43 @@ export function createFetchSender(fetch: typeof globalThis.fetch): Send {
       signal,
       redirect: "manual",
     });
-    checkStatus(response.status); // `Response.error()` has none.
+    checkStatus(response.status); // `Response.error()` has no status.
     return toWireResponse(response);
   };
 }
 
 export interface ConnectionSettings extends WireSettings {
   readonly api: OpenAiApi;
-  /** Undefined: the server needs none. */
+  /** `undefined` if the server needs none. */
   readonly apiKey: string | undefined;
   readonly baseUrl: string | undefined;
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly headers: Readonly<Record<string, string>>;
   readonly fetch: typeof globalThis.fetch | undefined;
-  /** Undefined: the way to the server is direct. Only for our own transport. */
+  /** `undefined` for a direct connection. Used only by our own transport. */
   readonly proxy: Proxy | undefined;
 }
 
 const OPENAI_URL = "https://api.openai.com/v1";
-/** The client wants some key; a server that needs none does not look at it. */
+/** The client requires a key. A server that needs none ignores it. */
 const NO_KEY = "none";
-/** How long a server may take to end a stream in which nothing more can come: one that has ended serves the next request. */
+/**
+ * Time for a server to end a stream after the last event. The connection of an ended stream serves
+ * the next request.
+ */
 const LONGEST_END_MS = 1_000;
 const NEVER_MS = 2 ** 31 - 1;
 const NO_WARNINGS: readonly string[] = Object.freeze([]);
 const UTF8 = new TextDecoder();
 
-/** A request that was sent, and to which there is no reply. */
+/** A request that was sent and has no reply. */
 interface FailedRequest {
   readonly thrown: unknown;
   readonly progress: CallProgress;
-  /** Its attempt is over: its time, if not its caller. */
+  /** True if the attempt has ended by its deadline, and not by its caller. */
   readonly isLate: boolean;
-  /** True if the request would be written otherwise now. */
+  /** Returns true if the request would be written differently now. */
   readonly isChanged: () => boolean;
 }
 
@@ -227,10 +237,10 @@ export class OpenAiConnection {
     this.#client = new LeanClient({
       path: this.#api.path,
       apiKey,
-      // Said, or the client would look into the environment itself, later than we did.
+      // Set explicitly, or the client would read the environment itself, later than we did.
       baseURL: baseUrl,
       defaultHeaders: { "User-Agent": "espalier", ...headers },
-      // One layer retries, and one deadline counts: ours.
+      // Retries and deadlines belong to our own layer.
       maxRetries: 0,
       timeout: NEVER_MS,
       send: fetch === undefined ? getTransport(baseUrl, proxy).send : createFetchSender(fetch),
@@ -238,14 +248,14 @@ export class OpenAiConnection {
     });
   }
 
-  /** As `Model.generate`. */
+  /** Implements `Model.generate`. */
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelReply> {
     const { signal, onDelta, cacheKey } = options;
     const { timeoutMs, clock } = this.#settings;
     const uncarried = findUncarriedError(this.#api.name, "settings", request.settings ?? {});
     if (uncarried !== undefined) throw createUncarriedSettingError(uncarried);
     signal.throwIfAborted();
-    /** Of the attempt: aborted with its caller, at its deadline, or by its reader. */
+    /** Ends the attempt: aborted by its caller, at its deadline, or by its reader. */
     const stop = new CancelSignal();
     const follow = (): void => stop.abort(signal.reason);
     addAbortHandler(signal, follow);
@@ -280,7 +290,10 @@ export class OpenAiConnection {
     }
   }
 
-  /** Returns the reply after all, or what is left out when the request is sent again; else throws what its failure means. */
+  /**
+   * Returns the rescued reply, or the dropped field if the request is to be sent again. Otherwise
+   * throws the failure.
+   */
   #afterFailure(
     request: ModelRequest,
     limits: ReplyLimits,
@@ -295,7 +308,7 @@ export class OpenAiConnection {
       ? failures.timeout(timeoutMs, progress.lostOutputTokens)
       : redactModelError(toOpenAiError(thrown, progress, this.#api.name), secrets);
     const error = addLostInput(failed, progress.lostInput);
-    // Only as long as nothing was paid for .
+    // Only if nothing was charged.
     const isPaid = isLate || error.lostOutputTokens !== undefined;
     const relented = isPaid ? undefined : this.#api.relent?.(request, error);
     if (relented !== undefined && isChanged()) return relented;
@@ -307,18 +320,24 @@ function addWarnings(reply: ModelReply, warnings: readonly string[]): ModelReply
   return { ...reply, warnings: [...warnings, ...(reply.warnings ?? [])] };
 }
 
-/** The answer to one request: in pieces, if they are asked for and the server supports it, or else as a whole. */
+/**
+ * Reads the answer to one request: in pieces if they are requested and supported, else as a whole.
+ */
 class AnswerReader {
   readonly #api: WireApi;
   readonly #limits: ReplyLimits;
   readonly #reply: ReplyStream | undefined;
   readonly #closeSoon: () => () => void;
   #hasHead = false;
-  /** The beginning of the body, or all of a body of JSON: some servers send one in place of a stream. */
+  /**
+   * The beginning of the body, or a whole JSON body, which some servers send in place of a stream.
+   */
   readonly #opening: GrowingBytes;
   #isJson = false;
 
-  /** `closeSoon` has the stream closed soon, unless the function that it returns is called before. */
+  /**
+   * `closeSoon` closes the stream after a short time. The function that it returns cancels this.
+   */
   constructor(
     api: WireApi,
     limits: ReplyLimits,
@@ -334,7 +353,7 @@ class AnswerReader {
 
   get progress(): CallProgress {
     const isAnswering = this.#hasHead;
-    // How much of a broken body had arrived is not known, only that the model had written.
+    // The length of a broken body is unknown, but the model had written.
     const ofBody = isAnswering ? 0 : undefined;
     const { lostOutputTokens, lostInput } = this.#reply ?? { lostOutputTokens: ofBody };
     return { isAnswering, lostOutputTokens, lostInput };
@@ -352,7 +371,7 @@ class AnswerReader {
       } catch (thrown) {
         if (thrown instanceof ModelError) throw thrown;
         if (this.#isJson || reply === undefined) return this.#readBody(thrown);
-        // The last event may have come whole, but for the blank line after it.
+        // The last event may be complete except for the blank line after it.
         events.end((data) => void (isWholeData(data) && reply.take(data)));
         throw thrown;
       }
@@ -361,7 +380,7 @@ class AnswerReader {
         if (isWholeData(data)) reply.take(data);
         else if (!reply.isComplete) throw failures.cutStream(reply.lostOutputTokens);
       });
-      // A page of HTML and the like.
+      // For example an HTML page.
       const text = UTF8.decode(this.#opening.bytes).trim();
       if (text !== "" && detectEventStream(text) === false)
         throw createProtocolError(`a body that is not a stream of events: ${text}`, undefined);
@@ -371,7 +390,10 @@ class AnswerReader {
     return reply.finish();
   }
 
-  /** Reads a reply that came in one piece. `broken`: the failure behind it, thrown if it is not whole. */
+  /**
+   * Reads a reply that was not streamed. `broken`: the failure after it, thrown if the reply is
+   * incomplete.
+   */
   #readBody(broken?: unknown): ModelReply {
     const { bytes } = this.#opening;
     const body = UTF8.decode(bytes);
@@ -389,7 +411,10 @@ class AnswerReader {
     const reply = this.#reply;
     const { lineBytes, streamBytes, bodyBytes } = this.#limits;
     const take = (data: string): void => reply?.take(data);
-    /** What is kept of a body or an unfinished event is charged, too: nothing else may have come. */
+    /**
+     * Buffered bytes of a body or an unfinished event are charged too, since they may be the whole
+     * answer so far.
+     */
     const excess = (got: string, heldBytes: number): ModelError => {
       const lost = reply?.lostOutputTokens ?? 0;
       return failures.excess(got, Math.max(lost, estimateReceivedTokens(heldBytes, this.#limits)));

@@ -1,4 +1,4 @@
-// Every way in which a call can fail, as a ModelError that says whether and when it may be tried again.
+// Converts every failure of a call to a ModelError that states whether and when to retry.
 
 import { APIError } from "openai";
 
@@ -20,7 +20,7 @@ import { readFields } from "../wire-json.ts";
 
 const WRONG_SERVER = "Check that the base URL belongs to a server with the Chat Completions API.";
 
-/** What can fail over any adapter, in the words of this one. */
+/** The failures of all adapters, with the advice for this one. */
 export const failures = new AdapterFailures({
   model_unavailable: "Try again. If it persists, check the network and the base URL.",
   model_unauthorized: "Check the API key (OPENAI_API_KEY or the option apiKey) and its rights.",
@@ -29,7 +29,7 @@ export const failures = new AdapterFailures({
   excess: "Check that the server respects the cap (openai.maxTokensField), or raise it.",
 });
 
-/** The failure of a call that was not aborted by its caller. */
+/** Returns the failure of a call that its caller did not abort. */
 export function toOpenAiError(thrown: unknown, progress: CallProgress, api: OpenAiApi): ModelError {
   if (thrown instanceof ModelError) return thrown;
   const { lostOutputTokens } = progress;
@@ -47,33 +47,33 @@ export function toOpenAiError(thrown: unknown, progress: CallProgress, api: Open
   });
 }
 
-/** No response came: what sent the request threw this. */
+/** Returns the failure of a request without a response, for the error of its transport. */
 export function createUnreachedError(cause: unknown): ModelError {
   if (cause instanceof ModelError) return cause;
   const { name, code, cause: reason, statusCode, message } = readFields(cause);
-  // A `fetch` says it in words, of its own or in what caused it.
+  // `fetch` reports a timeout in its message, or in the message of the cause.
   const said = [cause, reason].map(
     (one) => `${one instanceof Error ? one.name : ""} ${getErrorMessage(one)}`,
   );
   if (name === "AbortError" || said.some((text) => /timed? ?out/i.test(text)))
     return failures.failure({ code: "model_timeout", got: "no connection in time", cause });
   if (code === "ERR_PROXY_TUNNEL") {
-    // The proxy asks for credentials, or refuses everyone: it will answer the same again.
+    // The proxy requires credentials, or refuses everyone. A retry would not help.
     const isRefused = typeof statusCode === "number" && statusCode >= 400 && statusCode < 500;
-    // Without a cause: some versions of Node name the proxy with its password.
+    // Omits the cause: some versions of Node include the proxy's password.
     return failures.failure({
       code: isRefused ? "model_invalid_request" : "model_unavailable",
       got: `no way through the proxy (${String(message).replace(/\/\/\S*@/g, "//")})`,
       advice: "Check the proxy and its credentials (HTTPS_PROXY or the option proxy).",
     });
   }
-  // What was tried at each address of a host has no message of its own.
+  // The error for several addresses of a host has an empty message.
   const causes: readonly unknown[] = cause instanceof AggregateError ? cause.errors : [cause];
   const got = `no connection (${causes.map(getErrorMessage).join("; ")})`;
   return failures.failure({ code: "model_unavailable", got, cause });
 }
 
-/** The server answered with something that is no reply. `advice`: default as for Chat Completions. */
+/** Returns the failure of an answer that is not a reply. `advice` defaults to Chat Completions. */
 export function createProtocolError(
   got: string,
   lostOutputTokens: number | undefined,
@@ -82,15 +82,15 @@ export function createProtocolError(
   return failures.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
 }
 
-/** A setting of a request has no field in the interface that it would go over. */
+/** Returns the failure of a request with a setting that the interface has no field for. */
 export function createUncarriedSettingError(error: EspalierError): ModelError {
   const { message, data } = error;
   return createModelError({ code: "model_invalid_request", message, data });
 }
 
 /**
- * The failure of a request in which arguments of the last reply were mended. Status 500 is how servers fail that cannot read them, and
- * the same request would fail again.
+ * Returns the failure of a request with repaired arguments of the last reply. Servers that cannot
+ * parse them answer with status 500, and a retry would fail too.
  */
 export function preventBlindRetry(error: ModelError): ModelError {
   if (error.data["status"] !== 500) return error;
@@ -104,22 +104,25 @@ export function preventBlindRetry(error: ModelError): ModelError {
   });
 }
 
-/** `instanceof` alone would leave the fields untyped. */
+/** Narrows the type. `instanceof` alone would leave the fields untyped. */
 function isApiError(thrown: unknown): thrown is APIError {
   return thrown instanceof APIError;
 }
 
-/** Has no cause: all that the client's own error knows is in message and data, and its body may quote what we sent. */
+/**
+ * Returns the failure for a status. Omits the cause: its facts are in message and data, and its
+ * body may quote the request.
+ */
 function convertStatusError(error: APIError, api: OpenAiApi): ModelError {
   const { status = 0, code: word, type, message, headers, requestID } = error;
-  // A model, or a deployment of one, that is not there is another matter, and a server says so.
+  // A missing model or deployment is another failure, which the server's message names.
   const isNowhere =
     status === 405 || (status === 404 && !/model|deployment/i.test(`${String(word)} ${message}`));
   const hasNone = api === "responses" && isNowhere;
   const code = hasNone ? "model_protocol_error" : classifyRefusal(status, word, message);
   const advice = hasNone
     ? 'The server at this address has no Responses API. Set api: "chat_completions", or correct the base URL.'
-    : // Some models take tools, or anything at all, over Responses only.
+    : // Some models accept tools, or any request, over Responses only.
       api === "chat_completions" && message.includes("v1/responses")
       ? 'Leave api out at OpenAI itself, set api: "responses" elsewhere, or set reasoning: { effort: "none" }.'
       : undefined;

@@ -225,7 +225,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   const { countTokens, limits } = options;
   const tier = options.extraBody?.["service_tier"] ?? options.serviceTier;
   const price = options.price ?? (isStandardTier(tier) ? undefined : "unknown");
-  /** Worked out once per base URL: every call asks for it. */
+  /** Computed once per base URL, since every call reads it. */
   let known: Address | undefined;
   const address = (): Address => {
     const baseUrl = settings === undefined ? readBaseUrl(options) : settings.baseUrl;
@@ -247,22 +247,22 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
         ? connected().then((opened) => opened.generate(request, generation))
         : connection.generate(request, generation),
   } satisfies Omit<Model, "provider">;
-  // The environment has a say in these until the model is used.
+  // These depend on the environment until the model is used.
   return Object.freeze(
     addComputedFields(own, {
       provider: () => options.provider ?? address().provider,
-      // Elsewhere the user's word for the provider says whose prices hold.
+      // At other servers the user's provider name determines the price.
       baseUrl: () => {
         const { url, isOpenAiItself } = address();
         return options.provider === undefined || isOpenAiItself ? url : undefined;
       },
-      // What one deployment seals, another cannot open.
+      // A deployment cannot decrypt the reasoning of another.
       replayKey: () => address().replayKey,
       inputModalities: () => chooseAccepted(options, address().isAtOpenAi),
       minOutputTokens: () => (api() === "responses" ? LEAST_CAP : 1),
       supportsStructuredOutputs: () =>
         options.supportsStructuredOutputs ?? (address().isAtOpenAi && api() === "responses"),
-      // Others may take the field and ignore it.
+      // Other servers may accept the field and ignore it.
       supportsToolChoice: () => address().isAtOpenAi,
       server: () => address().server,
       apiType: api,
@@ -293,12 +293,12 @@ function describeAddress(baseUrl: string | undefined, modelId: string) {
     /** At OpenAI or at Azure, which take all fields that OpenAI has. */
     isAtOpenAi: OPENAI_HOSTS.test(hostname),
     callIdForm: findHostIdForm(hostname),
-    /** The interface that is spoken without the option `api`. */
+    /** Used without the option `api`. */
     usualApi,
   };
 }
 
-/** Options and environment together, as they are now. */
+/** Reads options and environment. */
 function readSettings(modelId: string, options: OpenAiOptions): ConnectionSettings {
   const baseUrl = readBaseUrl(options);
   if (options.baseUrl === undefined && baseUrl !== undefined) checkBaseUrl(URL_VARIABLE, baseUrl);
@@ -335,7 +335,7 @@ function readSettings(modelId: string, options: OpenAiOptions): ConnectionSettin
     inputModalities: chooseAccepted(options, isAtOpenAi),
     headers: options.headers ?? {},
     fetch: options.fetch,
-    // A fetch of the user's finds its own way.
+    // The user's fetch chooses its own proxy.
     proxy:
       options.fetch === undefined
         ? resolveProxy(baseUrl ?? OPENAI_ORIGIN, options.proxy)
@@ -419,7 +419,7 @@ function checkBaseUrl(field: string, url: unknown): void {
   throw mismatch(field, "an http or https URL", url, advice);
 }
 
-/** In the words of `gen_ai.provider.name`, where it has one. */
+/** Values of `gen_ai.provider.name`, where it defines one. */
 const PROVIDERS: readonly (readonly [host: RegExp, provider: string])[] = [
   [/(^|\.)openai\.com$/, "openai"],
   [/\.azure\.com$/, "azure.ai.openai"],
@@ -432,7 +432,7 @@ const PROVIDERS: readonly (readonly [host: RegExp, provider: string])[] = [
   [/^generativelanguage\.googleapis\.com$/, "gcp.gemini"],
 ];
 
-/** The provider at a host; `openai` where nothing better is known. */
+/** Returns the provider at a host, or `openai` if it is unknown. */
 export function findProvider(hostname: string): string {
   return PROVIDERS.find(([host]) => host.test(hostname))?.[1] ?? "openai";
 }

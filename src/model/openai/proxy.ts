@@ -1,4 +1,4 @@
-// Which proxy leads to a server: by option, or by the environment as `curl` and Node read it.
+// Finds the proxy for a server: by option, or by the environment, like `curl` and Node.
 
 import { mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
@@ -6,7 +6,7 @@ import { omitUndefined } from "../../kernel/json.ts";
 
 export interface Proxy {
   readonly url: string;
-  /** The hosts to which the way is direct, as `NO_PROXY` has them. */
+  /** Hosts with a direct connection, in the form of `NO_PROXY`. */
   readonly noProxy?: string;
 }
 
@@ -17,14 +17,16 @@ export function checkProxy(field: string, proxy: unknown): void {
 }
 
 /**
- * The proxy on the way to the server at `url`. `option`: the address, false for none, or undefined to ask the environment.
+ * Returns the proxy for the server at `url`. `option`: its address, `false` for none, or
+ * `undefined` to read the environment.
  *
- * @throws EspalierError `invalid_option` for an address that cannot be used, and where Node cannot go through a proxy.
+ * @throws EspalierError `invalid_option` for an invalid address, and if Node does not support
+ * proxies.
  */
 export function resolveProxy(
   url: string,
   option: string | false | undefined,
-  // The agents of a Node that has this flag know `proxyEnv`. To list the flags takes milliseconds.
+  // A Node with this flag supports `proxyEnv` in agents. Listing the flags takes milliseconds.
   {
     environment = process.env,
     canProxy = () => process.allowedNodeEnvironmentFlags.has("--use-env-proxy"),
@@ -53,7 +55,9 @@ export function resolveProxy(
   });
 }
 
-/** Enough of what Node knows of `NO_PROXY` where Node knows nothing: names, endings of names, and `*`. */
+/**
+ * A subset of Node's `NO_PROXY`, for versions without support: names, endings of names, and `*`.
+ */
 function isDirect(url: string, noProxy = ""): boolean {
   const { hostname, host } = new URL(url);
   const entries = noProxy.toLowerCase().split(/\s*,\s*/);
@@ -71,12 +75,12 @@ function isDirect(url: string, noProxy = ""): boolean {
 function checkProxyUrl(field: string, url: string): void {
   try {
     const { username, password } = new URL(url);
-    decodeURIComponent(username + password); // As Node does.
+    decodeURIComponent(username + password); // Throws like Node.
     if (isHttpAddress(url)) return;
   } catch {
-    // It is no address, or cannot be decoded.
+    // The address is invalid or cannot be decoded.
   }
-  // A name and a password may stand before the host.
+  // The address may contain a name and a password.
   const shown = url.replace(/^.*@/s, "…@");
   throw mismatch(
     field,

@@ -1,4 +1,5 @@
-// The fields of a request besides messages, tools and cap: how the model is to answer, in the words of each interface. Pure.
+// Writes the parts of requests that both interfaces share: settings of the answer, tools, arguments
+// of calls, and attachments. Pure.
 
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import type { ModelSettings } from "../../protocol/model-settings.ts";
@@ -14,7 +15,7 @@ import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
 import type { Attachment } from "../../protocol/attachment.ts";
 import { convertToText } from "../written-by.ts";
 
-/** How the model is to answer a request: as the options of the model say, and over them as the request does. */
+/** Returns the settings of a request, merged over the options of the model. */
 function mergeRequestSettings({ settings }: ModelRequest, options: ModelSettings): ModelSettings {
   if (settings === undefined) return options;
   const reasoning = { ...options.reasoning, ...settings.reasoning };
@@ -22,7 +23,7 @@ function mergeRequestSettings({ settings }: ModelRequest, options: ModelSettings
   return Object.keys(reasoning).length === 0 ? merged : { ...merged, reasoning };
 }
 
-/** The fields of a request over one of the interfaces, in a fixed order; undefined: left out. */
+/** Returns the fields of a request in a fixed order. `undefined` fields are omitted. */
 export function buildRequestFields(
   api: OpenAiApi,
   request: WireRequest,
@@ -34,7 +35,7 @@ export function buildRequestFields(
   const { promptCacheKey: by, serviceTier: service_tier } = options;
   const format = output && { name: output.name, strict: output.strict, schema: output.schema };
   const last = {
-    // Without tools, servers refuse any field about them.
+    // Without tools, servers refuse any field about tools.
     ...(tools.length === 0
       ? {}
       : { tool_choice: buildToolChoice(api, request), parallel_tool_calls: parallelToolCalls }),
@@ -53,7 +54,10 @@ export function buildRequestFields(
   return { temperature, top_p, seed, stop, reasoning_effort, verbosity, response_format, ...last };
 }
 
-/** One of several: all tools stay listed, so that the provider's cache holds. */
+/**
+ * Writes the tool choice. A choice of several tools lists all tools nevertheless, so that the
+ * provider's cache hits.
+ */
 function buildToolChoice(api: OpenAiApi, { toolChoice: choice }: ModelRequest): unknown {
   if (choice === undefined || typeof choice === "string") return choice;
   const wireTool = (name: string): object =>
@@ -68,13 +72,16 @@ function buildToolChoice(api: OpenAiApi, { toolChoice: choice }: ModelRequest): 
   };
 }
 
-/** Fields as text that continues an open object; those that are undefined are left out. */
+/** Returns the defined fields as JSON that continues an open object. */
 export function stringifyFields(fields: Fields): string {
   const text = stringifyForWire(fields).slice(1, -1);
   return text === "" ? "" : `,${text}`;
 }
 
-/** The tools as text that continues an open object, written once for as long as their list lives; without tools nothing. */
+/**
+ * Returns a function that writes the tools as JSON that continues an open object. Memoised by the
+ * list of tools. Empty without tools.
+ */
 export function createToolsWriter(
   wireTool: (tool: HeldTool) => object,
 ): (tools: readonly ToolSpec[], options: RequestOptions) => string {
@@ -89,11 +96,12 @@ export function createToolsWriter(
         );
 }
 
-// Arguments of calls as they go back to a server, which may parse them.
+// Arguments of calls in the form in which they are sent back to a server, which may parse them.
 
 /**
- * Arguments that are no JSON object, without a small slip or as one that holds what the model wrote: many servers parse them, and some fail on
- * anything else. Nothing at all is an empty object. Undefined: they go back as they are.
+ * Returns valid arguments for arguments that are not a JSON object: without a small mistake, or as
+ * an object that contains the model's text. Many servers parse arguments, and some fail on anything
+ * else. Empty arguments become an empty object. `undefined` if they are sent back unchanged.
  */
 export function repairArguments(text: string): string | undefined {
   if (text.trim() === "") return "{}";
@@ -104,7 +112,7 @@ export function repairArguments(text: string): string | undefined {
 
 const UNREADABLE = "not_a_json_object";
 
-/** True if the last reply in a list of messages goes back with unreadable arguments. */
+/** Returns true if the last reply in a list of messages is sent back with unreadable arguments. */
 export function isLastReplyMended(messages: readonly Message[]): boolean {
   const last = messages.findLast((message) => message.role === "assistant");
   return (
@@ -115,11 +123,12 @@ export function isLastReplyMended(messages: readonly Message[]): boolean {
   );
 }
 
-// What is no text, in the words of each interface. What an interface has no word for goes as the line that names it.
+// Writes attachments in the form of each interface. An unsupported attachment becomes a line that
+// names it.
 
 /**
- * Returns the parts of a message in the words of an interface. Responses, whose results of tools are written like user messages, has no
- * word for sounds. A part that an interface has no word for becomes the line that names it.
+ * Returns the parts of a message for an interface. Responses, where results of tools have the form
+ * of user messages, does not support sounds. An unsupported part becomes a line that names it.
  */
 export function convertToWireParts(
   api: OpenAiApi,
@@ -132,7 +141,7 @@ export function convertToWireParts(
   });
 }
 
-/** The formats of sound that there are words for. */
+/** Supported audio formats. */
 const AUDIO_FORMATS: Readonly<Record<string, string>> = {
   "audio/mpeg": "mp3",
   "audio/mp3": "mp3",
@@ -148,7 +157,7 @@ function convertToWireAttachment(api: OpenAiApi, attachment: Attachment): object
     if (!isChat || data === undefined || format === undefined) return undefined;
     return { type: "input_audio", input_audio: { data, format } };
   }
-  // The provider has its bytes within the address, or fetches them itself.
+  // The address contains the bytes, or the provider fetches it.
   const address = data === undefined ? uri : `data:${mediaType};base64,${data}`;
   if (address === undefined || (data === undefined && !isHttps(uri))) return undefined;
   if (type === "image")
@@ -156,7 +165,7 @@ function convertToWireAttachment(api: OpenAiApi, attachment: Attachment): object
       ? { type: "image_url", image_url: { url: address } }
       : { type: "input_image", image_url: address, detail: "auto" };
   if (data === undefined) return isChat ? undefined : { type: "input_file", file_url: address };
-  // Servers want a name.
+  // Servers require a name.
   const filename = name === "" ? `file.${mediaType.split(/[/;]/)[1] ?? "bin"}` : name;
   const file = { filename, file_data: address };
   return isChat ? { type: "file", file } : { type: "input_file", ...file };

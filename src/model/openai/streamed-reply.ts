@@ -1,8 +1,10 @@
-// StreamedReply: one reply, put together from the chunks of a stream.
-// Owns what has arrived so far. Knows nothing of the network: the connection feeds it the data of each event.
-// - A call is opened by its first piece and grows in place; calls keep the order in which they were opened.
-// - A reply is complete once a finish reason or the end mark has come; before that it is never handed out.
-// - What is kept of a reply is never longer than its limit.
+// StreamedReply: assembles one reply from the chunks of a stream. Owns the received parts. Knows
+// nothing of the network: the connection passes the data of each event.
+// - A call is opened by its first delta and grows in place. Calls keep the order in which they were
+//   opened.
+// - A reply is complete once a finish reason or the end mark has been received. Before that it is
+//   not returned.
+// - The stored part of a reply never exceeds its limit.
 
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import { parseId } from "../../protocol/ids.ts";
@@ -58,7 +60,7 @@ interface GrowingCall {
   id: string;
   name: string;
   readonly argumentsText: GrowingText;
-  /** All of its arguments came in one piece. */
+  /** True if all arguments came in one delta. */
   cameWhole: boolean;
   isSaid: boolean;
   data?: ProviderData;
@@ -68,7 +70,7 @@ export class StreamedReply {
   readonly #limits: ReplyLimits;
   readonly #cut: ReplyCut;
   readonly #onDelta: (delta: ModelDelta) => void;
-  /** What calls take besides what the model wrote, and what the server adds. */
+  /** Bytes of ids and overhead of calls. `#dataBytes` counts the server's data. */
   #openedBytes = 0;
   #dataBytes = 0;
   readonly #reasoning: ChatReasoning;
@@ -87,7 +89,7 @@ export class StreamedReply {
   #hasBegun = false;
   #hasEnded = false;
   #failedCall: CompletionCall | undefined;
-  /** A message without a choice. It is an error if no choice follows. */
+  /** An error in a message without a choice. It is thrown if no choice follows. */
   #report: unknown;
 
   constructor(
@@ -101,24 +103,24 @@ export class StreamedReply {
     this.#reasoning = new ChatReasoning(reasoningField);
   }
 
-  /** Nothing that may still come can change what the model said. */
+  /** True if no further event can change the content of the reply. */
   get isComplete(): boolean {
     return (
       this.isCut || (this.#hasBegun && (this.#hasEnded || typeof this.#finishReason === "string"))
     );
   }
 
-  /** The reply exceeded twice the cap, and was cut there. */
+  /** True if the reply exceeded twice the cap, and was cut there. */
   get isCut(): boolean {
     return this.#cut.isCut;
   }
 
-  /** Until the end mark, usage may come. */
+  /** True after the end mark. Usage may arrive before it. */
   get isOver(): boolean {
     return this.isCut || (this.#hasBegun && this.#hasEnded);
   }
 
-  /** The output that is lost if the stream breaks here, or `undefined` before the model has begun. */
+  /** The output lost if the stream breaks here, or `undefined` before the model has begun. */
   get lostOutputTokens(): number | undefined {
     const reported = readReportedTokens(this.#usage);
     return this.#hasBegun ? Math.max(this.#arrivedTokens, reported ?? 0) : reported;
@@ -129,9 +131,10 @@ export class StreamedReply {
   }
 
   /**
-   * Takes the data of one event.
+   * Processes the data of one event.
    *
-   * @throws ModelError if it is no chunk, or reports an error, or makes the reply longer than its limit.
+   * @throws ModelError if the data is not a chunk, reports an error, or exceeds a limit of the
+   * reply.
    */
   take(data: string): void {
     if (this.#hasEnded || this.isCut) return;
@@ -158,17 +161,18 @@ export class StreamedReply {
   }
 
   /**
-   * Takes a response that was not streamed: its message is a chunk that says all at once. False: it has none.
+   * Processes a response that was not streamed, like one chunk with all deltas. Returns false if it
+   * has no choice.
    *
    * @throws ModelError as `take`.
    */
   takeWhole(response: Fields): boolean {
     const choice = findFirstChoice(response);
     const { message, finish_reason: reason } = choice ?? {};
-    // Calls that come at once are distinguished by their index, whatever their ids.
+    // Calls in a complete message are identified by index, whatever their ids.
     const calls = readList(readFields(message)["tool_calls"]);
     const tool_calls = calls.map((call, index) => ({ ...readFields(call), index }));
-    // A choice that was filtered as a whole has a reason to end and no message.
+    // A choice that was filtered completely has a finish reason and no message.
     const delta = isRecord(message) ? { ...message, tool_calls } : {};
     const isSaid = isRecord(message) || isText(reason);
     this.#cut.trust(readReportedTokens(findUsage(response, choice)));
@@ -190,7 +194,7 @@ export class StreamedReply {
       this.#hasEnded = true;
       return "";
     }
-    // Some name themselves only after a chunk without a name.
+    // Some servers send the name only after a first chunk without it.
     if (isText(chunk["id"])) this.#responseId ??= chunk["id"];
     if (isText(chunk["model"])) this.#responseModel ??= chunk["model"];
     if (choice === undefined) {
@@ -206,9 +210,10 @@ export class StreamedReply {
   }
 
   /**
-   * The whole reply, after the last event.
+   * Returns the complete reply, after the last event.
    *
-   * @throws ModelError `model_unavailable` if the stream ended too early, `model_protocol_error` if it held no reply.
+   * @throws ModelError `model_unavailable` if the stream ended too early, `model_protocol_error` if
+   * it contained no reply.
    */
   finish(): ModelReply {
     if (!this.#hasBegun && this.#report !== undefined)
@@ -228,7 +233,7 @@ export class StreamedReply {
         throw createProtocolError("a tool call that names no tool", this.#arrivedTokens);
       return toCallPiece({ ...call, argumentsText: String(argumentsText) }, this.#ownId(index));
     });
-    // With the reported usage, unless what came counts for more.
+    // Uses the reported usage of a cut reply unless the received text counts for more.
     const isHonest = !isCut || this.#cut.isHonest(readReportedTokens(this.#usage));
     const reply = toReply([...said, ...callPieces], {
       refusal: this.#refusal,
@@ -272,8 +277,8 @@ export class StreamedReply {
   }
 
   /**
-   * Servers differ: some number no calls, some number them all 0, some say id and name again with each piece, some give no ids, or all the
-   * same, and each call whole.
+   * Adds the delta of a call. Servers differ: some send no index, some the index 0 for all calls,
+   * some repeat id and name in each delta. Some send no ids, or equal ids, with each call complete.
    */
   #takeCallPiece(index: unknown, piece: CompletionCall): void {
     const open = this.#callAt.get(index);
@@ -284,7 +289,7 @@ export class StreamedReply {
     const known = isAnother ? undefined : open;
     const isNamed = piece.name !== (known?.name ?? "");
     if (isNamed) this.#cut.admit(piece.name);
-    // Half a name would be the name of another tool.
+    // A truncated name would call another tool.
     if (this.isCut) return;
     const call: GrowingCall = known ?? {
       index: this.#calls.length,
@@ -318,7 +323,10 @@ export class StreamedReply {
     }
   }
 
-  /** A call is said once it has its name, and its id or a first argument: some servers give none. */
+  /**
+   * Emits the deltas of a call. It is announced once its name, and its id or a first argument, has
+   * been received: some servers send no ids.
+   */
   #say(call: GrowingCall, argumentsText: string): void {
     const { index, name: toolName, isSaid } = call;
     if (!isSaid && (toolName === "" || (call.id === "" && argumentsText === ""))) return;
@@ -335,7 +343,7 @@ export class StreamedReply {
     return `${this.#responseId ?? "call"}.${index}`;
   }
 
-  /** Takes account of what is kept besides the text, before it is kept. */
+  /** Counts ids and data before they are stored. */
   #countBeside(openedBytes: number, addedBytes: number): void {
     this.#openedBytes += openedBytes;
     this.#dataBytes += addedBytes;
@@ -346,13 +354,13 @@ export class StreamedReply {
     }
   }
 
-  /** What is sealed is base64 for the most part: it stands for reasoning that was paid for. */
+  /** Encrypted data is mostly base64, and represents charged reasoning. */
   get #arrivedTokens(): number {
     return estimateReceivedTokens(this.#cut.bytes + (this.#dataBytes * 3) / 4, this.#limits);
   }
 }
 
-/** The text of a chunk that has nothing else to say; undefined of any other. */
+/** Returns the text of a chunk that contains nothing else, or `undefined` for any other chunk. */
 function readBareText(data: string): string | undefined {
   const chunk = tryParseJson(data);
   const choice = isRecord(chunk) ? findFirstChoice(chunk) : undefined;
@@ -364,7 +372,7 @@ function readBareText(data: string): string | undefined {
   return isBare ? content : undefined;
 }
 
-// Chat Completions, which every server speaks, as the connection uses it.
+// Chat Completions, which every server supports, as a port for the connection.
 
 export function createChatApi(settings: WireSettings): WireApi {
   const { reasoningField } = settings;

@@ -1,10 +1,12 @@
-// StreamedResponse: one reply, put together from the events of a Responses stream.
-// Owns what has arrived so far, by the place of each item in the response. Knows nothing of the network.
-// - An item is what the last event that it is done with says; as long as there is none, what its pieces add up to, without data, which
-//     is complete only then. Items are in the order of their places, whatever the order of events, and whatever their ids.
-// - A reply is complete once the response has ended by its own word; before that it is never handed out.
-// - What is kept of a reply is never longer than its limit.
-// - An event that says nothing of the reply is not even parsed: some of them repeat all of the request.
+// StreamedResponse: assembles one reply from the events of a Responses stream. Owns the received
+// parts, by the index of each item in the response. Knows nothing of the network.
+// - An item has the content of its last done event. Without such an event it consists of its
+//   deltas, without data, which is complete only then. Items are ordered by index, whatever the
+//   order of events and their ids.
+// - A reply is complete once an event reports the end of the response. Before that it is not
+//   returned.
+// - The stored part of a reply never exceeds its limit.
+// - Events that are irrelevant to the reply are not parsed: some repeat the whole request.
 
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import type { ModelDelta } from "../../protocol/stream-part.ts";
@@ -56,21 +58,21 @@ const CUT_END: Fields = {
 
 type EventReader = (reply: StreamedResponse, event: Fields) => void;
 
-/** A text of an item that arrives in pieces. */
+/** A text of an item that arrives in deltas. */
 type GrowingField = "text" | "refusal" | "reasoning" | "arguments";
 
-/** One item of the response. */
+/** An item of the response. */
 interface Slot {
-  /** What its events have said of it. */
+  /** Fields of the event that added it. */
   readonly opened: Fields;
-  /** What the model wrote of it, as the cut has counted it. */
+  /** Bytes of the model's text, as counted by the cut. */
   countedBytes: number;
   readonly text: GrowingText;
   readonly refusal: GrowingText;
   readonly reasoning: GrowingText;
   readonly arguments: GrowingText;
   readonly callIndex: number | undefined;
-  /** Of a summary: which part of it is arriving. */
+  /** Index of the summary part that is arriving. */
   summaryIndex: unknown;
   done: ReadItem | undefined;
 }
@@ -82,17 +84,17 @@ export class StreamedResponse implements ReplyStream {
   readonly #slots = new Map<number, Slot>();
   #lastPlace = -1;
   #callCount = 0;
-  /** What opened items take besides what the model wrote. */
+  /** Bytes of opened items beside the model's text. */
   #openedBytes = 0;
-  /** Of the items that are done. */
+  /** Bytes of data of the completed items. */
   #dataBytes = 0;
   #response: Fields | undefined;
   #failed: Fields = {};
-  /** A message without a type. It is an error if the response does not end. */
+  /** An error in a message without a type. It is thrown if the response does not end. */
   #report: unknown;
   #isMarked = false;
   #isQueued = false;
-  /** Of a response that came whole. */
+  /** Estimated tokens of a response that was not streamed. */
   #wholeTokens: number | undefined;
 
   constructor(limits: ReplyLimits, onDelta: (delta: ModelDelta) => void) {
@@ -113,7 +115,7 @@ export class StreamedResponse implements ReplyStream {
     return this.isComplete;
   }
 
-  /** Hidden reasoning is estimated by what stands for it. */
+  /** Hidden reasoning is estimated from its encrypted data. */
   get lostOutputTokens(): number | undefined {
     return this.#slots.size === 0 ? undefined : this.#arrivedTokens;
   }
@@ -143,13 +145,14 @@ export class StreamedResponse implements ReplyStream {
   }
 
   /**
-   * The whole reply, after the last event.
+   * Returns the complete reply, after the last event.
    *
-   * @throws ModelError `model_unavailable` if the stream ended too early, `model_protocol_error` if it held no response.
+   * @throws ModelError `model_unavailable` if the stream ended too early, `model_protocol_error` if
+   * it contained no response.
    */
   finish(): ModelReply {
     if (this.isCut) {
-      // With the reported usage, unless what came counts for more.
+      // Uses the reported usage of a cut reply unless the received text counts for more.
       const { usage, ...response } = this.#response ?? {};
       const isHonest = this.#cut.isHonest(readOutputTokens({ usage }));
       const ended = { ...response, ...CUT_END, ...(isHonest ? { usage } : {}) };
@@ -168,14 +171,14 @@ export class StreamedResponse implements ReplyStream {
   #read(event: Fields): void {
     const read = StreamedResponse.#readers.get(event["type"]);
     if (read !== undefined) return read(this, event);
-    // An event of another interface may be a report in a form of the server's own.
+    // An event without a type may contain an error in the server's own form.
     if (event["type"] !== undefined) return;
     const error = findResponseReport(event);
     if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
     this.#report ??= findErrorInBody(event);
   }
 
-  /** What is done about each type of event; all others say nothing of the reply. */
+  /** Readers by type of event. Events of other types do not affect the reply. */
   static readonly #readers: ReadonlyMap<unknown, EventReader> = new Map<unknown, EventReader>([
     [
       "response.output_item.added",
@@ -210,7 +213,7 @@ export class StreamedResponse implements ReplyStream {
     ],
   ]);
 
-  /** Appends the piece of an event to a text of its item. */
+  /** Appends the delta of an event to a text of its item. */
   #grow(event: Fields, itemType: string, field: GrowingField, before = ""): void {
     const slot = this.#findSlot(event, itemType);
     const { delta } = event;
@@ -240,7 +243,8 @@ export class StreamedResponse implements ReplyStream {
       return admitted;
     };
     const read = readItem(item, place, admit, this.#arrivedTokens);
-    // Some servers say only in the end what others say in pieces. Bytes that were counted for anything but the text do not pay for its rest.
+    // Some servers send text only in the done event, without deltas. The rest of the text is not
+    // emitted if the counted bytes include anything but the text.
     const said = String(slot.text);
     const rest = read.text.startsWith(said) ? read.text.slice(said.length) : "";
     if (rest !== "" && Buffer.byteLength(said) === countedBytes) {
@@ -269,7 +273,7 @@ export class StreamedResponse implements ReplyStream {
     this.#takeOutput(ended);
   }
 
-  /** Takes a response that came whole. `arrivedTokens`: an estimate of its length. */
+  /** Processes a response that was not streamed. `arrivedTokens`: an estimate of its length. */
   takeWhole(response: Fields, arrivedTokens: number): void {
     this.#wholeTokens = arrivedTokens;
     this.#takeOutput(response);
@@ -287,7 +291,7 @@ export class StreamedResponse implements ReplyStream {
     this.#response = response;
   }
 
-  /** The pieces of an event belong to the item at its place, or else to the one that was opened last. */
+  /** Returns the index of an event's item, or of the item that was added last. */
   #findPlace(event: Fields): number {
     return readPlace(event) ?? Math.max(this.#lastPlace, 0);
   }
@@ -300,7 +304,7 @@ export class StreamedResponse implements ReplyStream {
   #addSlot(place: number, opened: Fields): Slot {
     const { type, call_id, id, name } = opened;
     const said = type === "function_call" && isText(name) ? name : "";
-    // Half a name would be the name of another tool.
+    // A truncated name would call another tool.
     const kept: Fields = this.#cut.admit(said) === said ? { type, call_id, id, name } : {};
     this.#openedBytes += OPENED_BYTES + Buffer.byteLength(JSON.stringify(kept));
     const { besideBytes } = this.#limits;
@@ -338,17 +342,17 @@ export class StreamedResponse implements ReplyStream {
     );
   }
 
-  /** What is sealed is base64 for the most part: it stands for reasoning that was paid for. */
+  /** Encrypted data is mostly base64, and represents charged reasoning. */
   get #arrivedTokens(): number {
     const bytes = this.#cut.bytes + (this.#dataBytes * 3) / 4;
     return this.#wholeTokens ?? estimateReceivedTokens(bytes, this.#limits);
   }
 }
 
-/** Pieces were admitted when they came. */
+/** Deltas were admitted when they arrived. */
 const admitAll: AdmitTexts = (texts) => texts;
 
-/** The item that its pieces add up to. */
+/** Returns the item that the deltas of a slot add up to. */
 function assembleItem({ opened, text, refusal, reasoning, arguments: written }: Slot): Fields {
   switch (opened["type"]) {
     case "message": {
@@ -368,8 +372,8 @@ function assembleItem({ opened, text, refusal, reasoning, arguments: written }: 
 }
 
 /**
- * The type of an event, where it can be seen without parsing: as its first key, or as its last one. Within a text of the event, quotes
- * would be escaped. Undefined: it has to be parsed.
+ * Returns the type of an event without parsing, if it is the first key or the last one. Quotes in a
+ * text of the event would be escaped. `undefined` if the event has to be parsed.
  */
 function findEdgeType(data: string): string | undefined {
   if (data.startsWith(FIRST_TYPE)) {
@@ -385,20 +389,21 @@ function readPlace({ output_index: place }: Fields): number | undefined {
   return typeof place === "number" && Number.isSafeInteger(place) && place >= 0 ? place : undefined;
 }
 
-// ResponsesApi: Responses, the interface of OpenAI itself, as the connection uses it.
-// Owns what the server has refused of what was sent: replies without their parts, and whether it can be asked for sealed reasoning. Both
-// hold for as long as the connection lives, so that no step of a run pays for it twice.
+// ResponsesApi: the Responses API, OpenAI's own interface, as a port for the connection. Owns the
+// refusals of the server: replies to send without their parts, and whether encrypted reasoning may
+// be requested. Both are kept for the life of the connection, so that no step of a run is refused
+// twice.
 
-/** A server that cannot read what it is to have written says one of these. */
+/** Refusals of a server that cannot read the reasoning in a reply. */
 const UNREADABLE = /without its required|produced under a different model/;
-/** Models without reasoning refuse to be asked for it in any form. */
+/** Models without reasoning refuse requests for encrypted reasoning. */
 const UNSEALABLE = /encrypted content is not supported/i;
 
 export class ResponsesApi implements WireApi {
   readonly name = "responses";
   readonly path = "/responses";
   readonly #settings: WireSettings;
-  /** Replies without the reasoning that the provider refused. Left out: it has refused none. */
+  /** Replies without the reasoning that the provider refused, or `undefined` without refusals. */
   #bare: WeakMap<Message, Message> | undefined;
   #isSealed = true;
 
@@ -445,7 +450,7 @@ export class ResponsesApi implements WireApi {
     const refused = filterForRecipient(request.messages, this.#settings).filter(
       (sent) => sent.role === "assistant" && sent.parts !== undefined && !bare.has(sent),
     );
-    // Another call has met it meanwhile.
+    // Another call has recorded the refusal meanwhile.
     if (refused.length === 0) return { warning: undefined };
     for (const whole of refused) {
       const [plain = whole] = stripToText([whole]);

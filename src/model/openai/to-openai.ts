@@ -1,5 +1,6 @@
-// Our request as the JSON text of a Chat Completions request. A history grows by a few messages a step and never changes
-// otherwise, so each message and each list of tools is written once and the text is kept for as long as the value lives.
+// Writes requests as JSON text of Chat Completions. A history grows by a few messages per step and
+// does not change otherwise. The text of each message and each list of tools is memoised by its
+// object.
 
 import type { AttachmentKind } from "../../protocol/attachment.ts";
 import type { Message } from "../../protocol/message.ts";
@@ -31,25 +32,25 @@ import {
 } from "./request-fields.ts";
 import type { RequestOptions } from "./answer-options.ts";
 
-/** How a server calls the cap on output tokens. */
+/** Names of the cap on output tokens. */
 export type MaxTokensField = "max_completion_tokens" | "max_tokens";
 
 export interface WireSettings {
   readonly modelId: string;
   readonly maxTokensField: MaxTokensField;
-  /** Of the model: its own reasoning stands in the texts that are kept for it. */
+  /** Key of the model. The memoised texts contain the reasoning that this model may read. */
   readonly replayKey: string;
   readonly reasoningField: ReasoningOption;
-  /** What its server demands of the ids of calls. Left out: nothing that is known. */
+  /** The server's rules for call ids, or `undefined` if none are known. */
   readonly callIdForm?: CallIdForm | undefined;
-  /** What the model takes besides text. */
+  /** Attachments that the model accepts besides text. */
   readonly inputModalities?: readonly AttachmentKind[] | undefined;
   readonly options: RequestOptions;
 }
 
 /**
- * The body of a request. What stays the same from step to step comes first: the text of one request, up to the end of its
- * messages, is a prefix of the next one, so that prompt caches hit.
+ * Returns the body of a request. Fields that stay the same from step to step come first: a request
+ * up to the end of its messages is a prefix of the next request, so that prompt caches hit.
  */
 export function toOpenAi(
   request: ModelRequest,
@@ -59,7 +60,8 @@ export function toOpenAi(
   const head = `{"model":${stringifyForWire(settings.modelId)}${textOfTools(request.tools, settings.options)},"messages":[`;
   const { replayKey, reasoningField } = settings;
   const shown = filterForRecipient(request.messages, settings);
-  // DeepSeek, Kimi and GLM refuse a reply without the field once another one has it, also if that is of another model.
+  // If one reply has the field, DeepSeek, Kimi and GLM refuse other replies without it, also
+  // replies of other models.
   const isThought = (message: Message): boolean =>
     message.role === "assistant" &&
     message.parts?.some(
@@ -79,7 +81,10 @@ export function toOpenAi(
   return `${head}${messages}${cap}${stringifyFields(fields)}}`;
 }
 
-/** Results of tools are texts: what else belongs to them follows the last result of their reply, as one message of the user's. */
+/**
+ * Adds attachments of tool results, which can only be texts: they follow the last result of their
+ * reply, as one user message.
+ */
 function addAttachmentMessages(
   written: readonly string[],
   messages: readonly Message[],
@@ -119,8 +124,8 @@ const textOfTools = createToolsWriter(({ spec, strict }) => {
 });
 
 /**
- * The texts of messages, and of what follows them, by the model, and by whether replies without reasoning have a field for it: they are
- * written otherwise then.
+ * Memoised texts of messages and their attachments, by model and by whether replies without
+ * reasoning have an empty field for it.
  */
 const texts = new Map<string, RememberedEach<Message, string>>();
 
@@ -130,7 +135,7 @@ function getTextCache(form: string): RememberedEach<Message, string> {
   return written;
 }
 
-/** `isFilled`: a reply without reasoning has the field for it, too. */
+/** `isFilled`: replies without reasoning have the field too. */
 function convertToWireMessage(message: Message, settings: WireSettings, isFilled: boolean): object {
   const { reasoningField, callIdForm } = settings;
   const { role, text } = message;
