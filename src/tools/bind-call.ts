@@ -1,4 +1,5 @@
-// From a call as the model wrote it to a call that can run, or to a text with which the model can correct it.
+// Binds a call of the model to its tool, or rejects it with a text that helps the model to correct
+// it.
 
 import { isRecord, parseJson, findJsonProblem, type JsonValue } from "../kernel/json.ts";
 import { repairJson } from "../kernel/mend-json.ts";
@@ -12,7 +13,7 @@ import type {
   Tool,
 } from "./tool.ts";
 
-/** A call that may run, with the tool that serves it. */
+/** A valid call with its tool, or a rejection. */
 export type BoundCall =
   | BoundTo<FunctionTool>
   | BoundTo<ExternalTool>
@@ -29,15 +30,20 @@ interface BoundTo<T extends Tool, Use = Extract<ReturnType<T["bind"]>, { type: "
   readonly use: Use;
   /** The arguments after coercion. */
   readonly input: JsonValue;
-  /** The same as the tool gets them: with the defaults and transforms of its schema. */
+  /**
+   * The arguments in the form that the tool receives: with defaults and transforms of its schema.
+   */
   readonly value: unknown;
-  /** What the call would be if a slip in its JSON had not been mended; undefined: there was none. */
+  /**
+   * The rejection of the call if its JSON had not been repaired, or `undefined` if it was valid.
+   */
   readonly unmended?: RejectedCall;
 }
 
 /**
- * Parses the arguments that the model wrote for a tool, and checks them. Pure. `isWhole`: the reply ended by itself, default false; then a small
- * slip in their JSON is mended, if the tool may be called again with what was meant and the mended arguments fit.
+ * Parses and validates the arguments of a call. Pure. `isWhole`: the reply ended by itself. Small
+ * mistakes in the JSON are then repaired, if the call is repeatable and the repaired arguments are
+ * valid.
  */
 export function bindCall(tool: Tool, argumentsText: string, isWhole = false): BoundCall {
   const parsed = parseArguments(tool, argumentsText, isWhole);
@@ -48,13 +54,13 @@ export function bindCall(tool: Tool, argumentsText: string, isWhole = false): Bo
   return bound.type === "rejected" ? unmended : { ...bound, unmended };
 }
 
-/** Arguments as a value. `unmended`: as in a bound call. */
+/** Parsed arguments. `unmended`: as in a bound call. */
 export interface ParsedArguments {
   readonly input: JsonValue;
   readonly unmended: RejectedCall | undefined;
 }
 
-/** The arguments as they were written, or as they were meant; `isWhole` as in `bindCall`. */
+/** Parses arguments, with a repair if needed. `isWhole` as in `bindCall`. */
 export function parseArguments(
   tool: Tool,
   argumentsText: string,
@@ -74,8 +80,8 @@ export function parseArguments(
 }
 
 /**
- * Binds the tool to other arguments, which are checked like those that the model wrote. `parsed`: the
- * value that the schema made of them before; it is used as it is.
+ * Binds the tool to other arguments, which are validated like the model's. `parsed`: the earlier
+ * result of the schema for these arguments, used unchanged.
  */
 export function rebindCall(
   tool: FunctionTool | DelegationTool,
@@ -104,10 +110,15 @@ function attachTool<T extends Tool, Use>(
   return bound.type === "valid" ? { ...bound, type, tool } : rejectArguments(tool, bound.problems);
 }
 
-/** Deeper arguments are no use, and could make code that walks them run out of stack. */
+/**
+ * More deeply nested arguments are useless, and could overflow the stack of code that walks them.
+ */
 export const MOST_LEVELS = 200;
 
-/** The arguments as a value; no text at all means no arguments. Throws a `SyntaxError` for what is no JSON, or nested beyond reason. */
+/**
+ * Parses arguments. Empty text means no arguments. Throws a `SyntaxError` if the text is not JSON,
+ * or nested too deeply.
+ */
 export function parseRawArguments(text: string): JsonValue {
   const input = text.trim() === "" ? {} : parseJson(text);
   const reason = findJsonProblem(input, MOST_LEVELS);

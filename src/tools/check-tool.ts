@@ -3,7 +3,10 @@ import { checkName, misdefinition } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
 import type { Tool } from "./tool.ts";
 
-/** Throws `invalid_definition` unless `value` is a tool of one of these kinds; `advice` says why it must be one of them. */
+/**
+ * Throws `invalid_definition` unless `value` is a tool of these kinds. `advice` explains the
+ * restriction.
+ */
 export function checkTool(
   field: string,
   value: unknown,
@@ -19,13 +22,16 @@ export function checkTool(
   throw misdefinition(`${field}.kind`, expected, kind, advice);
 }
 
-/** True if `value` looks like a tool of some kind. */
+/** Returns true if `value` looks like a tool of some kind. */
 export function isTool(value: unknown): value is { readonly kind: unknown } {
   if (!isRecord(value)) return false;
   return typeof value["name"] === "string" && typeof value["bind"] === "function";
 }
 
-/** True for what has a list of tools, such as an MCP server. A role has one, too, and is none. */
+/**
+ * Returns true for an object with a list of tools, such as an MCP server. A role has such a list
+ * too, but is not a toolset.
+ */
 export function isToolset(value: unknown): boolean {
   return isRecord(value) && Array.isArray(value["tools"]) && !isRoleLike(value);
 }
@@ -34,7 +40,10 @@ function isRoleLike(value: unknown): boolean {
   return isRecord(value) && "hasOutput" in value;
 }
 
-/** What to do about something that is no tool. In a list a whole toolset can be spread, anywhere else one tool is expected. */
+/**
+ * Returns advice for a value that is not a tool. A toolset can be spread into a list; elsewhere one
+ * tool is expected.
+ */
 function adviseOnNonTool(field: string, value: unknown): string {
   if (isPromiseLike(value)) return "Await it.";
   if (isRoleLike(value)) return "Put roles into subagents.";
@@ -46,13 +55,16 @@ function adviseOnNonTool(field: string, value: unknown): string {
 
 const ONE_OF_THEM = "Apply it to each of its tools.";
 
-/** What a model may call a tool by: what every provider takes. */
+/** Tool names that every provider accepts. */
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Throws `invalid_definition` unless `name` can be the name of a tool: letters, digits, `_` and `-`, at most 64. */
+/**
+ * Throws `invalid_definition` unless `name` is a valid tool name: letters, digits, `_` and `-`, at
+ * most 64.
+ */
 export function checkToolName(field: string, name: unknown): void {
   checkName(field, name, TOOL_NAME, "letters, digits, _ and -, at most 64");
   if (name !== "__proto__") return;
-  // Objects treat this one in their own way.
+  // This key has a special meaning in objects.
   throw misdefinition(field, "any other name", name, "Choose another name.");
 }

@@ -1,4 +1,4 @@
-// defineTool and defineDelegation: from what a user writes to a tool, checked and frozen.
+// defineTool and defineDelegation: validate and freeze the user's definitions of tools.
 
 import { checkFunction, checkKeys, checkText, misdefinition } from "../kernel/check.ts";
 import { omitUndefined, type JsonObject } from "../kernel/json.ts";
@@ -237,7 +237,7 @@ export interface DelegationDefinition<
   ) => DelegationOutcome | Promise<DelegationOutcome>;
 }
 
-/** A definition whose `inputSchema` is a schema, which `inputSchema()` checks. */
+/** A definition whose `inputSchema` is a schema, which `inputSchema()` validates. */
 type WithSchema<Definition, Input> = Definition & { readonly inputSchema: Input };
 
 const EXECUTE_ADVICE = "Pass a function, or leave it out for a tool that is executed elsewhere.";

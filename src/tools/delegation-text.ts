@@ -1,9 +1,12 @@
-// What a model reads of the subagents that it has started, as JSON.
+// Texts about started subagents for the model, as JSON.
 
 import { stringifyCanonical } from "../kernel/json.ts";
 import type { SpawnOutcome, SubagentResult } from "../protocol/subagent.ts";
 
-/** What the parent's model reads of a delegation: the instruction of a refusal, a receipt, or outcome and result as JSON. */
+/**
+ * Returns the text of a delegation for the parent's model: the instruction of a refusal, a receipt,
+ * or outcome and result as JSON.
+ */
 export function describeDelegation(
   outcome: Exclude<SpawnOutcome, { readonly type: "paused" }>,
 ): string {
@@ -14,12 +17,12 @@ export function describeDelegation(
   return stringifyCanonical({ subagent: childName, status: "running", note });
 }
 
-/** How a subagent ended, as its parent's model reads it. */
+/** Returns the report about the end of a subagent for the parent's model. */
 function formatSubagentReport(result: SubagentResult): string {
   const { childName, outcome, reason, text, output, stepCount: steps, usage, errors } = result;
   const error = errors[0]?.code;
   const isCompleted = outcome === "completed";
-  // Its own keys stand in their order; those of an output are put in theirs.
+  // The report's own keys are already sorted. The keys of an output are not.
   const write = output === undefined ? JSON.stringify : stringifyCanonical;
   return write({
     ...(error === undefined ? {} : { error }),

@@ -1,4 +1,5 @@
-// `espalier/json-schema`: a JSON Schema as the input of a tool, or the output of an agent. Loads the validator, which nothing else does.
+// `espalier/json-schema`: a JSON Schema as the input of a tool, or the output of an agent. The only
+// entry that loads the validator.
 
 import { misdefinition } from "../kernel/check.ts";
 import type { JsonObject } from "../kernel/json.ts";

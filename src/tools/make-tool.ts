@@ -1,4 +1,4 @@
-// Tools as calls use them: what fits their schema is bound to what it allows.
+// Creates the `bind` of tools: validates arguments and returns the use of the valid ones.
 
 import type { JsonValue } from "../kernel/json.ts";
 import type { Checked, InputSchema } from "./arguments/check-input.ts";
@@ -7,7 +7,7 @@ import type { Bound, DelegationTool, ToolDescriptor } from "./tool.ts";
 
 type ValidArguments<Value> = Extract<Checked<Value>, { readonly type: "valid" }>;
 
-/** The `bind` of a tool: what arguments that fit allow, as `useOf` says. */
+/** Creates the `bind` of a tool. `useOf` returns the use of valid arguments. */
 export function createBinding<Value, Use>(
   schema: InputSchema<Value>,
   useOf: (checked: ValidArguments<Value>) => Use,

@@ -1,13 +1,16 @@
-// Takes what looks like a secret out of messages of errors, before a model reads them or a log keeps them.
-// Every pattern is bounded, or begins where no other match of it can be under way: the work grows with the text, not with its square.
+// Removes likely secrets from error messages, before a model reads them or a log stores them. Every
+// pattern is bounded, or begins where no other match can be in progress, so that the work is
+// linear.
 
 const REDACTED = "[redacted]";
 
 /**
- * The text with `[redacted]` in place of what looks like a secret: keys of well-known providers, JSON web tokens, credentials of
- * `Authorization` headers and of URLs (scheme and host stay), private keys in PEM, and values of names like `api_key`, `password`,
- * `token` and `secret` in queries, JSON and environment form. Other text stays as it is: words that only speak of a password, paths,
- * hashes, ids. A guess by shape, which misses secrets that look like words: no licence to put secrets into messages.
+ * Replaces likely secrets by `[redacted]`: keys of well-known providers, JSON web tokens,
+ * credentials of `Authorization` headers and of URLs (scheme and host stay), private keys in PEM,
+ * and values of names like `api_key`, `password`, `token` and `secret` in queries, JSON and
+ * environment form. Other text stays: prose about a password, paths, hashes, ids. This is a
+ * heuristic, which misses secrets that look like words. Messages must not contain secrets in the
+ * first place.
  */
 export function redactSecrets(text: string): string {
   const placed = PASSWORDS_IN_URLS.reduce(
@@ -19,19 +22,20 @@ export function redactSecrets(text: string): string {
 }
 
 const PASSWORDS_IN_URLS: readonly RegExp[] = [
-  // user:password@ in a URL. The user may be an e-mail address; the digest of a container image is no host.
+  // user:password@ in a URL. The user may be an e-mail address. The digest of a container image
+  // does not match.
   /:\/\/[^\s/?#:"'`<>\\]{0,256}:[^\s/?#"'`<>\\]{1,512}@(?!sha\d)/g,
-  // The same with a password in which `/`, `?` or `#` were left as they are. A port and a path are no password.
+  // A URL with `/`, `?` or `#` unescaped in the password. A port and a path do not match.
   /:\/\/[^\s/?#:@"'`<>\\[\]]{0,256}:(?!\d{1,5}[/?#]|\/)[^\s"'`<>\\@]{1,512}@(?!sha\d)/g,
 ];
 
-/** What is known by its own shape. */
+/** Secrets with a recognisable form. */
 const SHAPES: readonly RegExp[] = [
-  // A whole private key; or the beginning of one that was cut off.
+  // A whole private key, or a truncated one.
   /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?:[^-]|-(?!----)){0,32768}-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\[nr]){1,20}[\w+/=]{16,32768}){1,1000})/g,
-  // JSON web tokens; those that are encrypted may have an empty part.
+  // JSON web tokens. Encrypted ones may have an empty part.
   /(?<![\w-])eyJ[\w-]{8,}(?:\.[\w-]{4,}|\.(?=\.)){1,4}/g,
-  // OpenAI, Anthropic, OpenRouter, and those who write keys as they do.
+  // OpenAI, Anthropic, OpenRouter, and providers with the same form.
   /(?<![A-Za-z0-9])sk-(?:(?:proj|svcacct|admin|ant|or|live|test)-[\w-]{8,}|[A-Za-z0-9]{16,}|(?=[A-Za-z_-]{0,200}\d)[\w-]{24,})/g,
   // GitHub, npm, Hugging Face, Groq, Stripe, DigitalOcean, Shopify.
   /(?<![A-Za-z0-9])(?:gh[pousr]|npm|hf|gsk|[sr]k_(?:live|test)|dop_v1|shpat)_[A-Za-z0-9]{16,}/g,
@@ -46,32 +50,32 @@ const SHAPES: readonly RegExp[] = [
 const BEARER = /(?<![A-Za-z])(bearer[ \t]{1,4})([\w.~+/-]{16,}=*)/gi;
 const BASIC = /(?<![A-Za-z])(basic[ \t]{1,4})([A-Za-z0-9+/]{8,}={0,2})/gi;
 
-/** A word is no token: tokens of this length have digits. */
+/** Redacts a token with a digit. Tokens of this length contain digits, words do not. */
 function redactToken(found: string, scheme: string, token: string): string {
   return /\d/.test(token) ? `${scheme}${REDACTED}` : found;
 }
 
-/** A word is no user with a password: those have a colon once they are decoded. */
+/** Redacts encoded credentials, which contain a colon when decoded. Words do not. */
 function redactPassword(found: string, scheme: string, encoded: string): string {
   const decoded = Buffer.from(encoded, "base64").toString("utf8");
   const isCredentials = decoded.includes(":") && !/[\p{Cc}\ufffd]/u.test(decoded);
   return isCredentials ? `${scheme}${REDACTED}` : found;
 }
 
-/** A name whose value is a secret, with what stands between them. Whatever comes before the name in its word does not matter. */
+/** A name whose value is a secret, with the separator. Any prefix of the name matches. */
 const NAME =
   /(?<name>(?:api[ _-]?|access[_-]?|account[_-]?|secret[_-]?|private[_-]?)key|secret(?:[_-]?value)?|token|password|passwd|passphrase|pwd|[_-]pass|(?<=[?&-])sig(?:nature)?|authorization)\\{0,3}["']?(?<before>[ \t]{0,4})(?:=(?![=>~])|:=|:(?!:|\/\/)|%3D)(?<after>[ \t]{0,4})/gi;
 
 /** A name, and the text that follows it. */
 interface NamedSecret {
   readonly name: string;
-  /** `name=value`, as in queries and environments, never in prose. */
+  /** `name=value`, as in queries and environments, but not in prose. */
   readonly isTight: boolean;
   /** The text after the name. */
   readonly rest: string;
 }
 
-/** Where in the text after a name the secret is. */
+/** The position of the secret in the text after its name. */
 interface SecretPlace {
   readonly start: number;
   readonly end: number;
@@ -98,7 +102,7 @@ function redactNamed(text: string): string {
   return pieces.length === 0 ? text : `${pieces.join("")}${text.slice(done)}`;
 }
 
-/** Tokens that are parts of a text, or pages of a list. */
+/** Tokens of a text or of a list's pages. */
 const NO_SECRET_TOKEN =
   /(?:unexpected |illegal |page|next|continuation|max|min|bos|eos|pad|sep|cls|unk|mask|stop)[_-]?$/i;
 
@@ -112,7 +116,10 @@ function findSecret(named: NamedSecret): SecretPlace | undefined {
   return value === "" || isHarmless(named.name, value) ? undefined : { start: opening.length, end };
 }
 
-/** Where the quotation ends that `opening` began: at the same quote, escaped as it is, or with the line. */
+/**
+ * Returns the end of the quotation that `opening` began: the same quote with the same escapes, or
+ * the end of the line.
+ */
 function findClosingQuote(rest: string, opening: string): number {
   const quote = opening.slice(-1);
   const slashes = opening.length - 1;
@@ -127,10 +134,13 @@ function findClosingQuote(rest: string, opening: string): number {
   return rest.length;
 }
 
-/** Whether a value that may be prose is a secret is seen from its beginning: to look at all of each would be work without bounds. */
+/**
+ * Only the beginning of a value decides whether it is a secret. Reading each whole value would be
+ * unbounded work.
+ */
 const MOST_CHARACTERS = 512;
 
-/** The scheme stays, what follows it goes. */
+/** Returns the position of the credentials after their scheme, which stays. */
 function findCredentials(
   named: NamedSecret,
   start: number,
@@ -144,7 +154,7 @@ function findCredentials(
   return { start: start + scheme.length, end: start + whole.length };
 }
 
-/** A scheme with the spaces that follow it, if there is one, and a token. */
+/** A token, with an optional scheme and spaces before it. */
 const CREDENTIALS =
   /^((?:bearer|basic|token|apikey|bot|dpop|negotiate) {1,4})?([^\s"'`,;<>()[\]{}\\]*)/i;
 
@@ -155,30 +165,36 @@ function findBareSecret({ name, isTight, rest }: NamedSecret): SecretPlace | und
   return isSecret ? { start: 0, end: readBareValue(rest).length } : undefined;
 }
 
-/** All up to a space, a quote, a bracket or a separator, without the end of a sentence. */
+/**
+ * Returns the text up to a space, a quote, a bracket or a separator, without the punctuation of a
+ * sentence.
+ */
 function readBareValue(rest: string): string {
   const found = /^[^\s"'`,;&<>(){}[\]|\\]*/.exec(rest)?.[0] ?? "";
   return found.replace(/[.:!?]{1,3}$/, "");
 }
 
-/** Words and gaps that stand where a secret would. */
+/** Words and placeholders in the place of a secret. */
 const NO_SECRET =
   /^(?:\[redacted\]|[*.…•]{1,64}|x{3,64}|<[^>]{0,64}>|\$(?:[A-Z_][A-Z0-9_]{0,64})?|\$?\{{1,2}[^}]{0,64}\}{1,2}|%\w{1,64}%|process\.env\.\w{1,64}|null|nil|none|undefined|true|false|yes|no|string|number|boolean|object|required|optional|missing|invalid|expired|empty|unknown|token|auth|authentication|scheme|header|credentials)$/i;
 
-/** True for what is no secret whatever its name says. */
+/** Returns true if the value is harmless, whatever its name. */
 function isHarmless(name: string, value: string): boolean {
   if (NO_SECRET.test(value)) return true;
   switch (name.toLowerCase()) {
     case "token":
       return /^\d{1,5}$/.test(value); // The token of a parser, or a count.
     case "pwd":
-      return /^(?:[/~]|[A-Za-z]:[\\/])/.test(value); // The folder that a program runs in.
+      return /^(?:[/~]|[A-Za-z]:[\\/])/.test(value); // The working directory of a program.
     default:
       return false;
   }
 }
 
-/** For values that could be prose: words have no digits, and neither paths nor addresses are secrets. */
+/**
+ * Returns true for a likely secret among values that could be prose: words contain no digits, and
+ * neither paths nor addresses are secrets.
+ */
 function isLikelySecret(name: string, value: string): boolean {
   if (/^(?:[/~.]|[a-z][\w+.-]{0,30}:\/\/)/i.test(value)) return false;
   const isChosen = /pass|pwd|secret/i.test(name);

@@ -1,4 +1,4 @@
-// Calls that do not run, and what the model reads of them.
+// Rejected calls, with their texts for the model.
 
 import { getErrorMessage } from "../kernel/error.ts";
 import { completeSentence } from "../kernel/sentence.ts";
@@ -6,28 +6,28 @@ import type { ToolFailureCode } from "../protocol/tool-failure-code.ts";
 import { describeProblems, type ArgumentProblem } from "./arguments/argument-problems.ts";
 import type { Tool } from "./tool.ts";
 
-/** A call that does not run: as the model wrote it, or because something forbids it. */
+/** A call that does not run: it is invalid, or it was denied. */
 export interface RejectedCall {
   readonly type: "rejected";
-  /** Undefined if there is no such tool, or none was looked for. */
+  /** `undefined` if the tool is unknown, or was not looked up. */
   readonly tool: Tool | undefined;
   readonly code: ToolFailureCode;
   readonly text: string;
-  /** Who denied it: guards and the hook, by name. */
+  /** The guards or the hook that denied it, by name. */
   readonly by?: string;
-  /** Why, in their words. */
+  /** The reason of the denial. */
   readonly reason?: string;
 }
 
-/** What the model reads of a call before which its agent had to end. */
+/** Text of a call that did not begin before its agent had to end. */
 export const UNBEGUN_TEXT = "Not executed: the agent was stopped before this call could begin.";
 
-/** What the model reads of a call that was denied. */
+/** Returns the text of a denied call. */
 export function describeDenial(toolName: string, reason: string): string {
   return `Not executed: ${toolName} was denied. ${completeSentence(reason)} Do without it, or answer with what you have.`;
 }
 
-/** A call that guards or a hook denied; `by`: their names. */
+/** Creates a call that guards or a hook denied. `by`: their names. */
 export function rejectDeniedCall(
   tool: Tool,
   { by, reason }: { readonly by: string; readonly reason: string },
@@ -42,14 +42,14 @@ export function rejectDeniedCall(
   };
 }
 
-/** Returns the refusal of an approved call whose arguments may have been altered during the pause. */
+/** Creates the refusal of an approved call whose arguments may have changed during the pause. */
 export function rejectUnverifiedCall(tool: Tool): RejectedCall {
   const reason = "Its arguments could not be verified after the pause.";
   const text = `Not executed: the arguments of ${tool.name} could not be verified after a pause. Call it again if you still need it.`;
   return { type: "rejected", tool, code: "blocked", text, reason };
 }
 
-/** A call of a tool that there is not. `names`: the tools that the model was shown. */
+/** Creates a call of an unknown tool. `names`: the tools that the model was offered. */
 export function rejectUnknownTool(names: readonly string[], name: string): RejectedCall {
   const known =
     names.length === 0
@@ -59,16 +59,16 @@ export function rejectUnknownTool(names: readonly string[], name: string): Rejec
   return { type: "rejected", tool: undefined, code: "unknown_tool", text };
 }
 
-/** What the model is asked to do about arguments that are no JSON. */
+/** Advice for arguments that are not JSON. */
 export const JSON_ADVICE = "Call it again with one JSON object.";
 
-/** A call whose arguments are no JSON. */
+/** Creates a call whose arguments are not JSON. */
 export function rejectInvalidJson(tool: Tool, cause: unknown): RejectedCall {
   const text = `The arguments of ${tool.name} are not valid JSON (${getErrorMessage(cause)}). ${JSON_ADVICE}`;
   return { type: "rejected", tool, code: "invalid_json", text };
 }
 
-/** A call whose arguments do not fit its tool. */
+/** Creates a call whose arguments do not match the schema. */
 export function rejectArguments(tool: Tool, problems: readonly ArgumentProblem[]): RejectedCall {
   const text = describeProblems(tool.name, problems);
   return { type: "rejected", tool, code: "invalid_arguments", text };

@@ -1,4 +1,5 @@
-// What a model reads of a tool's result: one fixed text for equal values, and an error instead of a silent loss.
+// Converts a tool's result to text for the model: the same text for equal values, and an error
+// instead of a silent loss.
 
 import { isPromiseLike } from "../kernel/cancel.ts";
 import { getErrorMessage } from "../kernel/error.ts";
@@ -6,18 +7,22 @@ import type { JsonValue } from "../kernel/json.ts";
 import { redactSecrets } from "./redact-secrets.ts";
 
 /**
- * What the model is shown of a tool's result: text as it is, nothing as an empty text, the rest as JSON with the keys in order, so that
- * equal values give equal text. What JSON has no word for:
+ * Returns the text of a tool's result: a text unchanged, nothing as an empty text, other values as
+ * JSON with sorted keys, so that equal values have equal texts. Values that JSON cannot express:
  *
- * - an error, also within other values: `{"error":"TypeError","message":"…"}`, without its stack, its message without secrets;
+ * - an error, also within other values: `{"error":"TypeError","message":"…"}`, without its stack
+ *   and without secrets in its message;
  * - a buffer, a typed array or a blob: `[binary: 1234 bytes]`;
- * - a big integer, a date, a URL, `NaN` and the infinities: their text, within other values in quotes; `-0` is `0`;
+ * - a big integer, a date, a URL, `NaN` and the infinities: their text, within other values in
+ *   quotes; `-0` is `0`;
  * - a `Map` with text keys: an object; any other `Map`: a list of pairs; a `Set`: a list;
- * - an object with a method `toJSON`: what that gives;
- * - a function, a symbol or nothing within an object is left out, within a list it is `null`, as in JSON.
+ * - an object with a method `toJSON`: the result of the method;
+ * - a function, a symbol or `undefined` is omitted within an object, and `null` within a list, as
+ *   in JSON.
  *
- * @throws TypeError if the value is a function or a symbol, contains itself, a promise, or an object of a class that shows nothing of
- * itself, is deeper than 500 levels, has more than a million parts, or throws while it is read. The message says where and what to do.
+ * @throws TypeError if the value is a function or a symbol, contains itself, a promise, or an
+ * object of a class without enumerable fields, is deeper than 500 levels, has more than a million
+ * parts, or throws while it is read. The message contains the path and advice.
  */
 export function formatToolResult(result: unknown): string {
   if (typeof result === "string") return result;
@@ -27,16 +32,16 @@ export function formatToolResult(result: unknown): string {
 }
 
 /**
- * The value behind `resultText`, for a value that messages call `name`: plain JSON that shares nothing with it, every object with its
- * keys in order; undefined for nothing.
+ * Returns the value whose JSON `formatToolResult` returns: an independent copy with sorted keys, or
+ * `undefined` for nothing. `name`: the value in error messages.
  *
- * @throws TypeError as `resultText` does.
+ * @throws TypeError as `formatToolResult` does.
  */
 export function copyPlainResult(name: string, result: unknown): JsonValue | undefined {
   return new ResultReader(name).whole(result);
 }
 
-/** What kind of error it is: its name, or that of its class where it has no name of its own. Never throws. */
+/** Returns the name of an error, or of its class if the error has none. Never throws. */
 export function getErrorName(error: Error): string {
   try {
     const { name } = error;
@@ -48,20 +53,20 @@ export function getErrorName(error: Error): string {
   }
 }
 
-/** Deeper is a cycle that makes itself anew, or of no use. */
+/** Deeper values are useless, or are nested endlessly by getters. */
 const MOST_LEVELS = 500;
-/** More is no use to a model. Bounds the work also where one part stands in many places. */
+/** More parts are useless to a model. Also bounds the work if one part occurs in many places. */
 const MOST_PARTS = 1_000_000;
 
-/** What cannot be shown, with the place and the advice. Not worded anew on its way up. */
+/** The error of a value that cannot be expressed. Rethrown unchanged by the levels above. */
 class Unshowable extends TypeError {}
 
-/** One way through one value. */
+/** Reads one value. */
 class ResultReader {
   readonly #name: string;
-  /** The objects around the place that is read. */
+  /** The ancestors of the current object. */
   readonly #around = new Set<object>();
-  /** How the place that is read is reached. Stays as it is when something throws. */
+  /** The path of the current part. Not reset after an error. */
   readonly #path: (string | number)[] = [];
   #parts = 0;
 
@@ -77,7 +82,7 @@ class ResultReader {
     throw this.#unshowable("a value that JSON can express", got);
   }
 
-  /** `isAsked` for what a `toJSON` gave: it is not asked again. */
+  /** `isAsked`: the value is the result of a `toJSON`, which is not called again. */
   #read(value: unknown, isAsked = false): JsonValue | undefined {
     if (value === null || typeof value === "string" || typeof value === "boolean") return value;
     if (typeof value === "number") return readNumber(value);
@@ -136,7 +141,7 @@ class ResultReader {
 
   #readList(list: readonly unknown[]): JsonValue {
     const parts: JsonValue[] = [];
-    // Holes, too: they are null in JSON.
+    // Includes holes, which are null in JSON.
     const { length } = list;
     for (let index = 0; index < length; index += 1) {
       this.#path.push(index);
@@ -146,7 +151,7 @@ class ResultReader {
     return parts;
   }
 
-  // `fromEntries` defines what it makes: a key `__proto__` is a key like any other.
+  // `fromEntries` defines own properties, so that `__proto__` is an ordinary key.
   #readNamed(keys: readonly string[], valueOf: (key: string) => unknown): JsonValue {
     const parts: [string, JsonValue][] = [];
     for (const key of keys.toSorted()) {
@@ -158,7 +163,7 @@ class ResultReader {
     return Object.fromEntries(parts);
   }
 
-  /** One by one, so that what never ends is noticed. */
+  /** Counts part by part, so that an endless iterator is detected. */
   #partsOf<Part>(parts: Iterable<Part>): readonly Part[] {
     const list: Part[] = [];
     for (const part of parts) {
@@ -185,7 +190,7 @@ class ResultReader {
   }
 }
 
-/** Also of an error of another realm. */
+/** Returns the message of an error, also of another realm. */
 function readErrorMessage(error: Error): string {
   try {
     const message: unknown = error.message;
@@ -199,7 +204,7 @@ function readNumber(value: number): JsonValue {
   return Number.isFinite(value) ? value + 0 : String(value);
 }
 
-/** What is one value, though it is an object. */
+/** Returns the value of an object that represents one value, or `undefined`. */
 function readKnown(value: object): JsonValue | undefined {
   if (isInstance(value, Error))
     return { error: getErrorName(value), message: redactSecrets(readErrorMessage(value)) };
@@ -214,7 +219,10 @@ function readKnown(value: object): JsonValue | undefined {
   return isInstance(value, URL) ? value.href : undefined;
 }
 
-/** Also of another realm, where its class is another but its kind is the same. */
+/**
+ * Returns true for an instance of a class, also of another realm, which has its own classes with
+ * equal tags.
+ */
 function isInstance<T extends object>(
   value: object,
   maker: (abstract new (...options: never[]) => T) & { readonly name: string },
@@ -228,7 +236,9 @@ function describeBinary(bytes: number): string {
   return `[binary: ${bytes} ${bytes === 1 ? "byte" : "bytes"}]`;
 }
 
-/** Cross-realm, too: the prototype of a plain object is the last of its chain. */
+/**
+ * Returns true for a plain object, also of another realm: its prototype is the last of the chain.
+ */
 function isPlainResult(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return typeof prototype !== "object" || prototype === null || !Object.getPrototypeOf(prototype);
@@ -239,10 +249,10 @@ function getClassName(value: object): string {
   return typeof maker === "function" ? maker.name : "";
 }
 
-/** Longer places say no more. */
+/** Longer paths do not help. */
 const MOST_PLACE_CHARACTERS = 60;
 
-/** The way to a place as it is written in code: `.items[3]["a b"]`. */
+/** Formats a path like code: `.items[3]["a b"]`. */
 function formatPlace(path: readonly (string | number)[]): string {
   let place = "";
   for (const step of path) {
@@ -262,7 +272,7 @@ function writeJson(plain: JsonValue): string {
   try {
     return JSON.stringify(plain);
   } catch (cause) {
-    // Each part can be a text, but all of them together are longer than any text may be.
+    // Each part fits in a string, but the sum exceeds the maximum length.
     throw new Unshowable("Expected the result to fit in one string, got more. Return less.", {
       cause,
     });

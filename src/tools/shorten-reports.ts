@@ -1,4 +1,4 @@
-// Reports of subagents in fewer characters, where there is no room for the whole: each stays JSON.
+// Shortens reports of subagents that exceed a limit. Each stays valid JSON.
 
 import { stringifyCanonical, isRecord, parseJson } from "../kernel/json.ts";
 import { memoize } from "../kernel/memoized.ts";
@@ -6,14 +6,17 @@ import { shortenText, type ShortenedText } from "./shorten-text.ts";
 
 type Report = Readonly<Record<string, unknown>>;
 
-/** What says whose report it is and how the subagent ended: it is never left out. */
+/** The name and the outcome of the subagent, which are never omitted. */
 const IDS: ReadonlySet<string> = new Set(["subagent", "outcome", "status"]);
 const CODES: ReadonlySet<string> = new Set([...IDS, "reason", "error"]);
 const COUNTS: ReadonlySet<string> = new Set(["steps", "totalTokens"]);
-/** What may be shown in part. */
+/** Fields that may be truncated. */
 const WORDS: ReadonlySet<string> = new Set(["text", "output", "explanation"]);
 
-/** Which fields are kept; each row is tried where the one before it has no room. The last one is the floor. */
+/**
+ * Filters of fields, from all to the minimum. Each is tried if the result of the previous one is
+ * too long.
+ */
 const DETAILS: readonly ((field: string) => boolean)[] = [
   () => true,
   (field) => !COUNTS.has(field),
@@ -22,12 +25,14 @@ const DETAILS: readonly ((field: string) => boolean)[] = [
 ];
 
 /**
- * The same reports, one a line, in at most `maxCharacters` UTF-16 code units with all notices: each stays JSON with `subagent` and `outcome`
- * (or `status`). `text`, `output` and `explanation` are shortened inside it, as `shortenText` does; of an `output` that is no text the beginning
- * of its JSON is left, as a text. Where that is not enough the counts go, then these fields, then the codes. What is left then,
- * `{"outcome":"completed","subagent":"writer#1"}`, is given whatever the bound is.
+ * Shortens reports, one per line, to at most `maxCharacters` UTF-16 code units including all
+ * notices. Each stays valid JSON with `subagent` and `outcome` (or `status`). Truncates `text`,
+ * `output` and `explanation` with `shortenText`. An `output` that is not a text becomes the
+ * beginning of its JSON. If that is not enough, omits the counts, then these fields, then the
+ * codes. The rest, `{"outcome":"completed","subagent":"writer#1"}`, is returned whatever the limit
+ * is.
  *
- * @returns Undefined if the text is not made of such reports.
+ * @returns `undefined` if the text does not consist of such reports.
  */
 export function shortenReports(text: string, maxCharacters: number): ShortenedText | undefined {
   const reports = parseReports(text);
@@ -42,14 +47,14 @@ export function shortenReports(text: string, maxCharacters: number): ShortenedTe
 function parseReports(text: string): readonly Report[] | undefined {
   try {
     const reports: readonly unknown[] = text.split("\n").map(parseJson);
-    stringifyCanonical(reports); // Throws for what is nested beyond reason.
+    stringifyCanonical(reports); // Throws for a value that is nested too deeply.
     return reports.every(isSubagentReport) ? reports : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Names and outcomes are shorter; a text under such a name is none. */
+/** Names and outcomes are shorter. A longer value is not a report's. */
 const LONGEST_ID = 200;
 
 function isSubagentReport(value: unknown): value is Report {
@@ -70,7 +75,7 @@ function fitReports(reports: readonly Report[], maxCharacters: number): string {
     const rows = reports.map((report) => Object.entries(report).filter(([name]) => isShown(name)));
     floor = writeRows(rows, 0, write);
     if (floor.length > maxCharacters) continue;
-    // As many characters of each text as there is room for: n characters take at least n in JSON.
+    // Binary search for the most characters of each text: n characters take at least n in JSON.
     let fits = 0;
     let tooMany = maxCharacters + 1;
     while (tooMany - fits > 1) {
@@ -83,10 +88,10 @@ function fitReports(reports: readonly Report[], maxCharacters: number): string {
   return floor;
 }
 
-/** A row of fields for each report. */
+/** The fields of each report. */
 type Rows = readonly (readonly (readonly [name: string, value: unknown])[])[];
 
-/** Returns the rows as text, with so many characters of each text in them. */
+/** Writes the rows, with at most this many characters of each text. */
 function writeRows(rows: Rows, maxCharacters: number, write: typeof stringifyCanonical): string {
   const lines = rows.map((row) => {
     const fields = row.map(([name, value]) => {
@@ -94,7 +99,7 @@ function writeRows(rows: Rows, maxCharacters: number, write: typeof stringifyCan
       const json = write(value);
       const words = typeof value === "string" ? value : json;
       const { text } = shortenText(words, maxCharacters);
-      // The whole value, if a notice would take more room than it saves.
+      // Keeps the whole value if a notice would take more room than it saves.
       return [name, JSON.stringify(text).length < json.length ? text : value] as const;
     });
     return stringifyCanonical(Object.fromEntries(fields));

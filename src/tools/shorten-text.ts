@@ -1,20 +1,21 @@
-// Texts that are longer than a model should read.
+// Shortens texts that are longer than a model should read.
 
-/** A text that is short enough, and how much of it there is. */
+/** A text within its limit, with its full and its shown length. */
 export interface ShortenedText {
-  /** The text itself, or its beginning and a notice that says how much of it is shown. */
+  /** The text itself, or its beginning and a notice with both lengths. */
   readonly text: string;
   readonly isShortened: boolean;
-  /** How long the whole text is, in UTF-16 code units, as `length` counts. */
+  /** Length of the whole text, in UTF-16 code units like `length`. */
   readonly totalCharacters: number;
-  /** How much of it is shown, without the notice. */
+  /** Length of the shown part, without the notice. */
   readonly shownCharacters: number;
 }
 
 /**
- * The first `maxCharacters` UTF-16 code units of a text, from 0 up, with a notice of the real and the shown size. A text that is
- * not longer is returned as it is. The cut never splits a surrogate pair: then one less is shown. Nor, unless nothing would be left, does it
- * part a letter from its accents or an emoji from its parts.
+ * Returns the first `maxCharacters` UTF-16 code units of a text, from 0 up, with a notice of the
+ * full and the shown length. A shorter text is returned unchanged. The cut never splits a surrogate
+ * pair. Unless nothing would be left, it does not split a letter from its accents or an emoji from
+ * its parts either.
  */
 export function shortenText(text: string, maxCharacters: number): ShortenedText {
   const total = text.length;
@@ -37,10 +38,10 @@ export function cutText(text: string, maxCharacters: number): string {
     : `${text.slice(0, findCutIndex(text, maxCharacters - 1))}…`;
 }
 
-/** A character of more code units than this may be split between two code points. */
+/** A longer character may be split between two code points. */
 const LONGEST_CHARACTER = 64;
 
-/** The last place up to `end` at which the text may be cut. */
+/** Returns the last position up to `end` at which the text may be cut. */
 function findCutIndex(text: string, end: number): number {
   const start = alignToCodePoint(text, Math.max(0, end - LONGEST_CHARACTER));
   const around = text.slice(start, alignToCodePoint(text, end + LONGEST_CHARACTER));
@@ -51,7 +52,7 @@ function findCutIndex(text: string, end: number): number {
   return isLong ? alignToCodePoint(text, end) : start + split.index;
 }
 
-/** One place earlier, if this one is in the middle of a surrogate pair. */
+/** Returns the position, or the previous one if it is within a surrogate pair. */
 function alignToCodePoint(text: string, place: number): number {
   const code = place === 0 ? undefined : text.codePointAt(place - 1);
   return code !== undefined && code > 0xff_ff ? place - 1 : place;

@@ -1,4 +1,5 @@
-// What a tool may know and do while it serves a call. Read-only; each call has its own (R169, R170).
+// The facts and services that a tool receives for a call. Read-only, and separate for each call
+// (R169, R170).
 
 import type { Clock } from "../kernel/clock.ts";
 import type { JsonObject, JsonValue } from "../kernel/json.ts";

@@ -1,4 +1,4 @@
-// What a tool throws to say more than that it failed.
+// Errors of a tool with a severity and further data.
 
 import { mismatch } from "../kernel/check.ts";
 import { EspalierError, isMarkedError } from "../kernel/error.ts";
@@ -175,6 +175,6 @@ export function findErrorSeverity(thrown: unknown): ToolErrorSeverity | undefine
     if (!EspalierError.is(thrown) || !("severity" in thrown)) return undefined;
     return ToolErrorSeveritySchema().safeParse(thrown.severity).data;
   } catch {
-    return undefined; // What throws when it is looked at is none of ours.
+    return undefined; // A value whose getters throw is not one of our errors.
   }
 }

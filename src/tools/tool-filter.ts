@@ -1,4 +1,4 @@
-// Filters: which of its tools an agent is offered in a step, by the state of its work (R123).
+// Filters: select the tools of a step by the state of the agent's work (R123).
 
 import { checkMade, describeReceived } from "../kernel/check.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
@@ -132,7 +132,7 @@ function askFilter(
     throw createFilterFailedError(name, `it threw: ${getErrorMessage(cause)}`, cause);
   }
   if (typeof answer === "boolean") return answer;
-  void Promise.resolve(answer).catch(() => undefined); // A promise that is not waited for must not be rejected without an owner.
+  void Promise.resolve(answer).catch(() => undefined); // Handles a rejection.
   throw createFilterFailedError(name, `it returned ${describeReceived(answer)}`, undefined);
 }
 

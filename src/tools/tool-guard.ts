@@ -1,4 +1,5 @@
-// Guards: code of the user's own that says of each call whether it may run. They hold for an agent and for all below it (T4).
+// Guards: the user's code that decides whether a call may run. A guard applies to an agent and all
+// of its descendants (T4).
 
 import { checkMade } from "../kernel/check.ts";
 import type { JsonObject, JsonValue } from "../kernel/json.ts";

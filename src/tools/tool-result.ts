@@ -1,4 +1,4 @@
-// What a tool returns if it has more to give than a value: a text of its own for the model, data, images and files.
+// A tool's result with more than a value: its own text for the model, data, images and files.
 
 import { checkBoolean, checkKeys, mismatch } from "../kernel/check.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
@@ -88,7 +88,7 @@ export class ToolResult {
     this.structured = checkStructuredResult(structured);
     this.attachments = copyAttachments("toolResult.attachments", attachments);
     this.text = text ?? describeResultParts(this.structured, this.attachments);
-    // Its own, so that a copy with other fields has it, too.
+    // An own property, so that a copy with other fields has it too.
     Object.defineProperty(this, MARK, { value: true, enumerable: true });
     Object.freeze(this);
   }
@@ -167,7 +167,7 @@ function isMarked(result: unknown): result is object {
   try {
     return typeof result === "object" && result !== null && MARK in result;
   } catch {
-    return false; // What throws when it is looked at; its text says so.
+    return false; // Its getters throw. Its text reports this.
   }
 }
 
@@ -177,7 +177,7 @@ function recreateToolResult(result: object): ToolResult {
   return new ToolResult(options);
 }
 
-/** More levels than `plainResult` accepts. */
+/** More levels than `copyPlainResult` accepts. */
 const ALL_LEVELS = 1_000;
 
 function checkStructuredResult(structured: unknown): JsonValue | undefined {

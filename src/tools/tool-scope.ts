@@ -1,4 +1,4 @@
-// The scope of a guard or a filter: under which name it is known, and which tools it is for.
+// The scope of a guard or a filter: its name, and the tools that it applies to.
 
 import { checkFunction, checkKeys, copyToolNames, nameFunction } from "../kernel/check.ts";
 

@@ -1,4 +1,4 @@
-// The tools of one role: found by name, shown to the model in a fixed order, with what holds for their calls.
+// The tools of a role: by name, in a fixed order for the model, with the settings of their calls.
 
 import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze, omitUndefined } from "../kernel/json.ts";
@@ -12,12 +12,12 @@ import {
   type ToolSettings,
 } from "./tool-settings.ts";
 
-/** The tools of one agent: found by name, shown to the model in a fixed order. */
+/** The tools of an agent: by name, in a fixed order for the model. */
 export interface ToolSet {
   readonly specs: readonly ToolSpec[];
   readonly names: readonly string[];
   find(name: string): Tool | undefined;
-  /** What holds for the calls of a tool; of one that is not there: what the role has set for all. */
+  /** Returns the settings of a tool, or the role's defaults for an unknown tool. */
   settingsOf(name: string): EffectiveSettings;
 }
 
@@ -30,7 +30,10 @@ export function checkNames(owner: string, tools: readonly Tool[]): void {
   }
 }
 
-/** Builds a set. `defaults`: what the role has set for all its tools. Throws `duplicate_tool` if two tools have one name. */
+/**
+ * Creates a set. `defaults`: the role's settings for all tools. Throws `duplicate_tool` if two
+ * tools have one name.
+ */
 export function buildToolSet(
   owner: string,
   tools: readonly Tool[],
@@ -62,7 +65,7 @@ interface KnownTool {
   readonly settings: EffectiveSettings;
 }
 
-/** What holds for a tool's calls in a role with these defaults. */
+/** Returns the settings of a tool in a role with these defaults. */
 function mergeToolSettings(own: ToolSettings, defaults: ToolDefaults): EffectiveSettings {
   return Object.freeze({
     ...DEFAULT_TOOL_SETTINGS,
@@ -71,15 +74,15 @@ function mergeToolSettings(own: ToolSettings, defaults: ToolDefaults): Effective
   });
 }
 
-/** Tools that an agent of a role does not have. */
+/** Tools that are removed from a set. */
 export interface Narrowing {
-  /** Neither shown nor found. */
+  /** Neither offered nor found. */
   readonly gone: ReadonlySet<string>;
-  /** Not shown; a call of one is still taken, and answered by the tool itself. */
+  /** Not offered, but found: the tool itself answers a call. */
   readonly hidden: ReadonlySet<string>;
 }
 
-/** The set without some of its tools; the set itself, if none of them is in it. */
+/** Returns the set without some of its tools, or the same set if it contains none. */
 export function filterToolSet(set: ToolSet, { gone, hidden }: Narrowing): ToolSet {
   const isShown = (name: string): boolean => !gone.has(name) && !hidden.has(name);
   if (set.names.every(isShown)) return set;
@@ -99,7 +102,10 @@ function createDuplicateToolError(owner: string, name: string): EspalierError {
   });
 }
 
-/** Tools that no depth is left for are hidden, not removed: a call of one is refused with the limit that it meets. */
+/**
+ * Returns the set without the removed tools. Tools without remaining depth are hidden instead of
+ * removed, so that a call is refused with the limit that it exceeds.
+ */
 export function excludeRemovedTools(tools: ToolSet, removed: readonly RemovedTool[]): ToolSet {
   const gone = new Set<string>();
   const hidden = new Set<string>();

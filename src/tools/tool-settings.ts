@@ -1,5 +1,5 @@
-// Settings of a tool, and of all tools of a role: checked and frozen. The own value of a tool comes before
-// that of its role, which comes before the default.
+// Settings of a tool, and of all tools of a role, checked and frozen. A tool's own value takes
+// precedence over its role's, which takes precedence over the default.
 
 import {
   checkCount,

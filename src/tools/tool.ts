@@ -1,4 +1,4 @@
-// A tool is a typed function that a model may call. A delegation is the one kind that may start subagents.
+// Tools: typed functions that a model may call. Only a delegation may start subagents.
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { ArgumentProblem } from "./arguments/argument-problems.ts";

@@ -1,5 +1,5 @@
-// Toolsets: plain lists of tools, and functions that make new lists of them. A tool is called by its new name, and works as before; in
-// every list that comes out, each name is there once.
+// Toolsets: lists of tools, and functions that create new lists from them. A renamed tool works
+// unchanged under its new name. Names in every returned list are unique.
 
 import { checkKeys, checkList, checkText, misdefinition, mismatch } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";

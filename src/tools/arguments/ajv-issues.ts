@@ -1,4 +1,4 @@
-// Translates the errors of Ajv: each is already a rule of JSON Schema that a part breaks.
+// Converts the errors of Ajv, which are violated rules of JSON Schema already.
 
 import type { ErrorObject } from "ajv";
 
@@ -6,10 +6,13 @@ import { isRecord, type JsonObject } from "../../kernel/json.ts";
 import { lookUp, unescapeKey } from "./schema-pointer.ts";
 import type { Issues, Path, ValidationIssue } from "./validation-issue.ts";
 
-/** An Ajv error with the fields that `verbose` adds. The error of a union has the errors of its forms. */
+/**
+ * An Ajv error with the fields that `verbose` adds. The error of a union contains the errors of its
+ * forms.
+ */
 export type AjvError = ErrorObject<string, { [name: string]: unknown; forms?: AjvError[][] }>;
 
-/** The parameters that name a part of the value at the path. */
+/** Parameters that name a part of the value at the path. */
 const NAMES = ["missingProperty", "additionalProperty", "unevaluatedProperty", "propertyName"];
 
 /** Keywords about the kind of a value. */
@@ -19,7 +22,8 @@ const ON_KIND = new Set(["type", "enum", "const"]);
 export function convertAjvErrors(errors: readonly AjvError[], root: JsonObject): Issues {
   return errors.flatMap((error): Issues => {
     const { instancePath, keyword, params, schema, parentSchema = {}, data } = error;
-    // An error of `propertyNames` follows that of a name; the errors of a branch follow that of `if`.
+    // An error of `propertyNames` follows the error of the name. The errors of a branch follow the
+    // error of `if`.
     const isRepeated = keyword === "if" || error.propertyName !== undefined;
     if (isRepeated && keyword !== "propertyNames") return [];
     const above = instancePath.split("/").slice(1).map(unescapeKey);
@@ -40,8 +44,8 @@ export function convertAjvErrors(errors: readonly AjvError[], root: JsonObject):
 }
 
 /**
- * Returns the rule for the kind of value that a schema describes: listed values, or a type. `levels`:
- * references, and unions within unions, that are followed.
+ * Returns the rule for the kind of value that a schema describes: listed values, or a type.
+ * `levels`: the references and nested unions that are followed.
  */
 function findSchemaRule(
   path: Path,

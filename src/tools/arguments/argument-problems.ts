@@ -1,5 +1,5 @@
-// Turns the issues of a schema with arguments into the problems that a model reads. Bounded: a long
-// list does not help to correct a call.
+// Converts the issues of arguments to the problems that a model reads. Bounded, since a long list
+// does not help to correct a call.
 
 import { isJsonList, isJsonObject, findValueAtPath, type JsonValue } from "../../kernel/json.ts";
 import { memoize } from "../../kernel/memoized.ts";
@@ -79,7 +79,7 @@ export function describeProblemLines(whole: string, problems: readonly ArgumentP
   });
 }
 
-/** Returns the problems of the written value: at most 50, no two of them equal. */
+/** Returns the problems of the written value: at most 50, each different. */
 export function collectArgumentProblems(
   written: JsonValue,
   issues: Issues,
@@ -113,7 +113,7 @@ function formatParameterName(written: JsonValue, path: Path): string {
 
 const PLAIN_KEY = /^[\p{L}_$][\p{L}\p{N}_$-]{0,59}$/u;
 
-/** Suggests the known name for one that is unknown, and the written name for one that is missing. */
+/** Suggests the known name for an unknown one, and the written name for a missing one. */
 function findHint(
   written: JsonValue,
   { path, known = {} }: ValidationIssue,
@@ -132,7 +132,9 @@ function findHint(
     : `Did you mean ${formatShortJson(name)}?`;
 }
 
-/** Yields the issues that the model reads: of a union, those of the form that was meant. */
+/**
+ * Yields the issues that the model reads. For a union these are the issues of the intended form.
+ */
 function* selectIssues(issues: Issues): Generator<ValidationIssue, void> {
   for (const issue of issues) {
     if (issue.forms === undefined) yield issue;
@@ -153,7 +155,7 @@ function* selectForm(forms: readonly Issues[], level: number): Generator<Validat
   const [meant = []] = forms.toSorted((a, b) => sumOf(a) - sumOf(b));
   const decisive = meant.find((issue) => costOf(issue) >= OTHER_TAG);
   if (decisive === undefined) return yield* selectIssues(meant);
-  // No form has this type or tag: each form that has another one here is named.
+  // No form has this type or tag, so each form with another one is listed.
   const place = String(decisive.path);
   const same = forms.flat().filter((one) => costOf(one) >= OTHER_TAG && String(one.path) === place);
   const types = same.flatMap((issue) => issue.types ?? []);

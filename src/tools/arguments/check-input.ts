@@ -1,4 +1,4 @@
-// Checks the arguments of a call against the schema of its tool: as the model wrote them, or coerced.
+// Validates the arguments of a call by the schema of its tool, as the model wrote them or coerced.
 
 import { getErrorMessage } from "../../kernel/error.ts";
 import { copyJson, type JsonObject, type JsonValue } from "../../kernel/json.ts";
@@ -11,30 +11,30 @@ import {
 import { TooMuchWork, type CheckWork } from "./check-work.ts";
 import { coerce, type Reading } from "./coerce.ts";
 
-/** Arguments that fit, as the tool gets them; or what is wrong with them. */
+/** Valid arguments in the form that the tool receives, or their problems. */
 export type Checked<Value> =
   | {
       readonly type: "valid";
       readonly value: Value;
-      /** The JSON from which the value was made: what came, after coercion. */
+      /** The JSON from which the value was parsed, after coercion. */
       readonly input: JsonValue;
     }
   | { readonly type: "invalid"; readonly problems: readonly ArgumentProblem[] };
 
-/** What a tool takes: shown to the model as JSON Schema, and checked. */
+/** The input of a tool: its JSON Schema for the model, and its validation. */
 export interface InputSchema<Value> {
-  /** Frozen; without `$schema`. */
+  /** Frozen. Without `$schema`. */
   readonly jsonSchema: JsonObject;
   /**
-   * Pure; never throws. `parsed`: the value that the schema made of these arguments before. A copy
-   * of that value is used, and nothing is parsed.
+   * Validates arguments. Pure and never throws. `parsed`: the earlier result of the schema for
+   * these arguments. A copy is returned without parsing.
    */
   check(input: JsonValue, parsed?: JsonValue): Checked<Value>;
 }
 
 /**
- * Returns a schema with its check. `read` may throw: the value does not fit then. `coerces` false: nothing is
- * coerced. `work`: what a check may spend.
+ * Returns a schema with its validation. If `read` throws, the value is invalid. `coerces`: whether
+ * arguments are coerced. `work`: the bound of each validation.
  */
 export function createCheckedInput(
   jsonSchema: JsonObject,
@@ -53,7 +53,7 @@ export function createCheckedInput(
         ? { type: "valid", value: reading.value, input: reading.input }
         : { type: "invalid", problems: collectArgumentProblems(input, reading.issues) };
     } catch (cause) {
-      // Code of the schema's author that words a message, or input that is no JSON.
+      // Thrown by the schema's own code for messages, or for input that is not JSON.
       return { type: "invalid", problems: [createThrownProblem(input, cause)] };
     }
   };

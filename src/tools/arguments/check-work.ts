@@ -1,25 +1,29 @@
-// CheckWork: bounds the work of one check of a value against a foreign JSON Schema. Work is counted in
-// units, not timed, so that a value fits or is refused on every machine and in every replay alike.
-// A unit takes 25 ns or less. Owns the count, does not own the places where work is spent.
+// CheckWork: bounds the work of validating a value by a foreign JSON Schema. Counts units instead
+// of time, so that a value has the same result on every machine and in every replay. A unit takes
+// 25 ns or less. Owns the count, does not own the places where work is spent.
 
 import { isJsonList, isJsonObject, type JsonValue } from "../../kernel/json.ts";
 
 const MAX_UNITS = 4_000_000;
-/** Larger values are refused unread: walking and copying them alone would take too long. */
+/** Larger values are refused unread, since walking and copying them takes too long. */
 const MAX_WEIGHT = 3_000_000;
 const MAX_LEVELS = 1_000;
 
-/** An object with more entries is a hash table to V8, in which an entry takes ten times as long. */
+/**
+ * V8 stores an object with more entries as a hash table, in which an entry takes ten times as long.
+ */
 const MAX_FAST_ENTRIES = 1_000;
 const ENTRY_UNITS = 4;
 const SLOW_ENTRY_UNITS = 60;
-/** V8 makes a new shape for each object whose keys no other has. Copying then takes longer. */
+/** V8 creates a new shape for each object with a unique set of keys. Copying then takes longer. */
 const ENTRY_WEIGHT = 8;
 
 /** Building a path of this many characters doubles the price of a unit. */
 const PATH_CHARACTERS = 100;
 
-/** Ends a check that takes too much work. The message says which value would have been accepted. */
+/**
+ * Ends a validation that takes too much work. The message describes a value that would be accepted.
+ */
 export class TooMuchWork extends RangeError {}
 
 export class CheckWork {
@@ -46,7 +50,7 @@ export class CheckWork {
     this.spend(units * (1 + this.#longestPath / PATH_CHARACTERS));
   }
 
-  /** Runs `task` with half of the units that are left. The other half remains, whatever it spends. */
+  /** Runs `task` with half of the remaining units. The other half remains, whatever it spends. */
   withHalf<Result>(task: () => Result): Result {
     const rest = this.#left / 2;
     this.#left -= rest;
@@ -83,7 +87,7 @@ export class CheckWork {
   }
 }
 
-/** Returns the price of visiting the entries of an object; 0 for any other value. */
+/** Returns the price of visiting the entries of an object, or 0 for another value. */
 export function computeEntriesPrice(value: JsonValue): number {
   if (!isJsonObject(value)) return 0;
   const { length } = Object.keys(value);

@@ -1,24 +1,28 @@
-// Coercion (C20): text becomes the number or the boolean that it spells, and only where a schema refuses that text. Nothing else
-// is ever changed, so that what the model wrote can always be seen from what the tool got.
+// Coercion (C20): converts a text to the number or boolean that it spells, only where a schema
+// refuses the text. Changes nothing else, so that the text of the model can always be derived from
+// the value of the tool.
 
 import { copyJson, findValueAtPath, type JsonValue } from "../../kernel/json.ts";
 import type { Issues, Path, ValidationIssue } from "./validation-issue.ts";
 
-/** Readings of the value. The tag of a zod union is coerced before the fields of its form are read. */
+/**
+ * Maximum readings of a value. The tag of a zod union is coerced before the fields of its form are
+ * read.
+ */
 const MAX_ROUNDS = 8;
-/** Forms of unions that are read again. */
+/** Maximum forms of unions that are read again. */
 const MAX_FORMS = 10_000;
 
-/** What a schema makes of an input, or has against it. */
+/** The result of reading an input with a schema. */
 export interface Reading {
   readonly input: JsonValue;
-  /** Empty if the input fits. */
+  /** Empty if the input is valid. */
   readonly issues: Issues;
-  /** What the schema makes of an input that fits. */
+  /** The parsed value of a valid input. */
   readonly value?: unknown;
 }
 
-/** Replaces the texts about which there are issues and that spell something else. Copies, never changes. */
+/** Replaces the texts with issues that spell another value. Works on copies. */
 export function coerce(read: (input: JsonValue) => Reading, written: Reading): Reading {
   const search = new ChangeSearch();
   let coerced = written;
@@ -42,10 +46,13 @@ interface ValueChange {
   readonly part: number | boolean;
 }
 
-/** Finds changes by which a value fits. A form of a union that refuses its changes is not tried again. */
+/**
+ * Finds changes that make a value valid. The changes of a union's form that failed are not tried
+ * again.
+ */
 class ChangeSearch {
   #formsLeft = MAX_FORMS;
-  /** The first changes that were made for a union, by its path. */
+  /** The first changes for each union, by its path. */
   #made = new Map<string, string>();
   #unresolved: Path[] = [];
   readonly #refused = new Set<string>();
@@ -56,7 +63,9 @@ class ChangeSearch {
     return issues.flatMap((issue) => this.#changesFor(issue, value) ?? []);
   }
 
-  /** Refuses the changes for unions with unresolved issues. Returns false if there are none. */
+  /**
+   * Refuses the changes for unions with unresolved issues. Returns false if no change was refused.
+   */
   startOver(): boolean {
     const made = this.#made;
     if (made.size === 0) return false;
@@ -69,19 +78,19 @@ class ChangeSearch {
     return refused.length > 0;
   }
 
-  /** Returns the changes that resolve an issue, or undefined if none do. */
+  /** Returns the changes that resolve an issue, or `undefined` if none do. */
   #changesFor(issue: ValidationIssue, value: JsonValue): readonly ValueChange[] | undefined {
     const { path, keyword, forms } = issue;
     const part = coercePart(findValueAtPath(value, path), issue);
     if (part !== undefined) return [{ path, part }];
-    // The properties of a form that does not fit yet are not evaluated yet.
+    // The properties of a form count as unevaluated until the form matches.
     if (keyword.startsWith("unevaluated")) return [];
     const changes = forms && this.#firstChanges(path, forms, value);
     if (changes === undefined) this.#unresolved.push(path);
     return changes;
   }
 
-  /** Returns the changes that resolve all issues with the first of the forms for which there are any. */
+  /** Returns the changes that resolve all issues of the first form for which this is possible. */
   #firstChanges(
     path: Path,
     forms: readonly (() => Issues)[],
@@ -111,7 +120,7 @@ function coercePart(
   value: JsonValue | undefined,
   { types = [], values = [], refused }: ValidationIssue,
 ): number | boolean | undefined {
-  // After a transform or a coercion of zod's own, the issue is not about the written value.
+  // After a transform or a coercion by zod, the issue is about another value than the written one.
   const spelled =
     typeof value === "string" && value === refused ? parseSpelledValue(value) : undefined;
   if (spelled === undefined) return undefined;
@@ -122,8 +131,8 @@ function coercePart(
 }
 
 /**
- * What a text spells: `true` and `false`, and a finite number just as JavaScript would write it: no space, no `+`, no exponent of its own,
- * no digit lost.
+ * Returns the value that a text spells: `true`, `false`, or a finite number exactly as JavaScript
+ * writes it, without spaces, `+`, another exponent or lost digits.
  */
 function parseSpelledValue(text: string): number | boolean | undefined {
   if (text === "true" || text === "false") return text === "true";
@@ -131,7 +140,10 @@ function parseSpelledValue(text: string): number | boolean | undefined {
   return Number.isFinite(number) && String(number) === text ? number : undefined;
 }
 
-/** Returns a copy with other parts. Redefines own fields: never calls a setter, never sets a prototype. */
+/**
+ * Returns a copy with other parts. Redefines own fields, so that no setter is called and no
+ * prototype is set.
+ */
 function applyChanges(value: JsonValue, changes: readonly ValueChange[]): JsonValue {
   let copy = copyJson(value);
   for (const { path, part } of changes) {

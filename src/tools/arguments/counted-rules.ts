@@ -1,6 +1,7 @@
-// Makes the code that Ajv generates count its work: each keyword spends units before it is evaluated,
-// in proportion to the part of the value and of the schema that it visits. Ajv has no option for it, so
-// the keyword definitions of one instance are wrapped. Does not own the count (check-work.ts).
+// Makes the code that Ajv generates count its work: each keyword spends units before it is
+// evaluated, in proportion to the visited part of the value and of the schema. Ajv has no option
+// for this, so the keyword definitions of an instance are wrapped. Does not own the count
+// (check-work.ts).
 
 import { _, type Ajv, type Code, type KeywordCxt } from "ajv";
 import type { Ajv2020 } from "ajv/dist/2020.js";
@@ -24,7 +25,8 @@ export function countRules(ajv: Ajv | Ajv2020, { work, ...rules }: CountedRules)
   for (const group of [...ajv.RULES.rules, ajv.RULES.post]) {
     for (const { keyword, definition } of group.rules) {
       if (!("code" in definition)) continue;
-      // Ajv's own message names the places of two equal items, which `countedCodes` do not know.
+      // Ajv's own message contains the indexes of two equal items, which `createCountedCodes`
+      // does not determine.
       if (keyword === "uniqueItems") definition.error = { message: "must be unique" };
       const isUnion = UNIONS.includes(keyword);
       if (isUnion)
@@ -44,7 +46,7 @@ export function countRules(ajv: Ajv | Ajv2020, { work, ...rules }: CountedRules)
   }
 }
 
-/** Moves the errors of the forms of a union into its own error. Ajv leaves them before it. */
+/** Moves the errors of a union's forms into the error of the union. Ajv leaves them before it. */
 function collectFormErrors(cxt: KeywordCxt): void {
   const { gen } = cxt;
   const forms = gen.const("forms", _`[]`);
@@ -57,7 +59,7 @@ function collectFormErrors(cxt: KeywordCxt): void {
   };
   const error = cxt.error.bind(cxt);
   cxt.error = (append) => {
-    // Of a union of which several forms fit, no form has errors.
+    // If several forms of a union match, none has errors.
     const { passing } = cxt.params;
     if (passing !== undefined)
       gen.if(_`${passing} !== null`, () => gen.code(_`${forms}.length = 0`));
@@ -91,19 +93,19 @@ function countKeyword(cxt: KeywordCxt, spend: Spend, tracksEvaluated: boolean): 
 const REFERENCES = ["$ref", "$dynamicRef", "$recursiveRef"];
 const UNIONS = ["anyOf", "oneOf"];
 
-/** Keywords that build the path of a part also if the part fits. */
+/** Keywords that build the path of a part even if the part is valid. */
 const ON_PATH = [...REFERENCES, ...UNIONS, "contains"];
 
 const OVER_ITEMS = ["items", "additionalItems", "unevaluatedItems", "contains"];
 
 const IN_PLACE = [...REFERENCES, ...UNIONS, "allOf", "if", "dependentSchemas"];
 
-/** The units of a call of another function, and of an error of a form that does not fit. */
+/** Units of a call of another function, and of an error of a form that does not match. */
 const PER_FORM = 8;
 /** Ajv copies the list of errors at each call. */
 const PER_EARLIER_ERROR = 1 / 200;
 
-/** Returns the units of one evaluation, without the items and the sub-schemas. */
+/** Returns the units of an evaluation, without items and sub-schemas. */
 function computeKeywordPrice(
   { keyword, schema, data, parentSchema, it }: KeywordCxt,
   entries: () => Code,
@@ -181,7 +183,7 @@ function isJsonValue(value: unknown): value is JsonValue {
   return value !== undefined;
 }
 
-/** So few values are compared faster by the code of Ajv. */
+/** Ajv's own code is faster for up to this many values. */
 const MAX_COMPARED = 20;
 const MAX_COMPARED_CHARACTERS = 200;
 
@@ -201,12 +203,15 @@ function countEntries(part: unknown): number {
   );
 }
 
-/** Looking something up in a large set, or adding it. */
+/** Units to look up a value in a large set, or to add one. */
 const UNITS_PER_LOOKUP = 12;
-/** Copying, escaping and hashing text: the characters that one unit pays for. */
+/** Characters that one unit copies, escapes and hashes. */
 const CHARACTERS_PER_UNIT = 12;
 
-/** The values that `enum` or `const` allow. Scalars are looked up, so that a long list costs no more. */
+/**
+ * The values that `enum` or `const` allow. Scalars are looked up in a set, so that a long list
+ * costs no more.
+ */
 class AllowedValues {
   readonly #scalars: ReadonlySet<JsonValue>;
   readonly #wholes: readonly JsonValue[];
@@ -231,7 +236,7 @@ function isEqualValue(allowed: JsonValue, value: JsonValue, work: CheckWork): bo
     return allowed.every((item, index) => isEqualValue(item, value[index] ?? null, work));
   }
   if (!isJsonObject(allowed) || !isJsonObject(value)) return false;
-  // Before the keys are listed, which takes long for an object with many.
+  // Before the keys are listed, which takes long for a large object.
   work.spend(computeEntriesPrice(allowed));
   const keys = Object.keys(allowed);
   if (keys.some((key) => !Object.hasOwn(value, key))) return false;
@@ -240,7 +245,7 @@ function isEqualValue(allowed: JsonValue, value: JsonValue, work: CheckWork): bo
   return keys.every((key) => isEqualValue(allowed[key] ?? null, value[key] ?? null, work));
 }
 
-/** True if no two items are equal as JSON. Takes time in proportion to the size of the list. */
+/** Returns true if no two items are equal as JSON. Takes linear time. */
 function hasUniqueItems(items: readonly JsonValue[], work: CheckWork): boolean {
   const scalars = new Set<JsonValue>();
   const texts = new Set<string>();
@@ -270,7 +275,7 @@ function writeCanonical(value: JsonValue, work: CheckWork): string {
   return joinCanonical("{", texts.toSorted(), "}", work);
 }
 
-/** Each level copies the text of all levels below it. */
+/** Joins texts. Spends units, since each level copies the text of all levels below. */
 function joinCanonical(
   open: string,
   texts: readonly string[],

@@ -1,5 +1,5 @@
-// What a tool takes: a zod schema of its author, or a JSON Schema from elsewhere. Both are shown, checked, coerced and corrected in the
-// same way.
+// The input of a tool: a zod schema, or a JSON Schema from elsewhere. Both are shown, validated,
+// coerced and corrected in the same way.
 
 import { z } from "zod";
 
@@ -125,8 +125,8 @@ export function compileZodInput(
 }
 
 /**
- * Returns the JSON Schema of an object that the model reads. Throws `invalid_definition` if there
- * is none.
+ * Returns the JSON Schema of an object, for the model. Throws `invalid_definition` if the schema
+ * cannot be expressed.
  */
 function convertZodSchema(field: string, input: z.ZodType): JsonObject {
   const object = resolveTopReference(toJsonSchema(field, input));
@@ -176,10 +176,7 @@ function isAsyncFunction(value: unknown): boolean {
   return Object.prototype.toString.call(value) === "[object AsyncFunction]";
 }
 
-/**
- * Returns the schema with a reference at its top resolved. A schema with an `id` of its own becomes
- * such a reference.
- */
+/** Resolves a reference at the top of the schema, which results from a schema with its own `id`. */
 function resolveTopReference(schema: JsonValue): JsonObject {
   if (!isJsonObject(schema)) return {};
   const { $ref: reference, ...rest } = schema;
@@ -190,7 +187,8 @@ function resolveTopReference(schema: JsonValue): JsonObject {
 
 /** Parses a copy of `input`, so that a tool cannot change the logged arguments. */
 function readWithZod(schema: z.core.$ZodType, input: JsonValue): Reading {
-  // Not `safeParse`: it loses hold of what an asynchronous check returns, and a rejection of that would end the process.
+  // Not `safeParse`, which drops the promise of an asynchronous check, so that its rejection would
+  // end the process.
   const parsed = schema._zod.run({ value: copyJson(input), issues: [] }, { async: true });
   if (parsed instanceof Promise) {
     parsed.catch(() => undefined);

@@ -1,6 +1,7 @@
-// The check of a JSON Schema by Ajv. Each schema has instances of its own, so that equal `$id`s do not
-// meet. Nothing is loaded, filled in or converted. A schema is code to a degree: compiling it is bounded
-// by its size (schema-size.ts), and evaluating it by a count of the work (check-work.ts).
+// Validates values by a JSON Schema with Ajv. Each schema has its own instances, so that equal
+// `$id`s do not conflict. Loads, completes and converts nothing. A schema is similar to code: its
+// size bounds compilation (schema-size.ts), and a count of the work bounds evaluation
+// (check-work.ts).
 
 import { Ajv } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -30,17 +31,17 @@ export function createUnusableError(
   });
 }
 
-/** Returns the issues with a value. Throws if checking it takes too much work. */
+/** Returns the issues of a value. Throws if the validation takes too much work. */
 type Examine = (value: JsonValue) => Issues;
 
-/** The name of the schema within its checker. */
+/** The id of the schema within its Ajv instance. */
 const WHOLE = "input:";
 
 /** The price of reading an error, and of a character of its path. */
 const UNITS_PER_ERROR = 200;
 const UNITS_PER_PATH_CHARACTER = 0.2;
 
-/** Returns the errors of a value: the first one, or all. Empty if it fits. */
+/** Returns the errors of a value: the first one, or all. Empty if it is valid. */
 type Validate = (value: JsonValue) => readonly AjvError[];
 
 /** A schema and its shared parts. */
@@ -52,9 +53,9 @@ interface CheckSource {
 }
 
 /**
- * Returns the check of a schema. It spends units of `work`, which its caller begins. Throws
- * `invalid_definition` if the schema is not a JSON Schema, or refers to another document.
- * `runsPatterns`: false for a schema from a server.
+ * Returns the validation of a schema. It spends units of `work`, which the caller starts.
+ * `runsPatterns`: false for a schema from a server. Throws `invalid_definition` if the schema is
+ * not a JSON Schema, or refers to another document.
  */
 export function createJsonSchemaExaminer(
   field: string,
@@ -76,9 +77,9 @@ export function createJsonSchemaExaminer(
 }
 
 /**
- * Returns the check of a source, in two passes. The first pass stops at the first error, so that a value
- * that fits leaves no errors behind. Only the second one collects all errors, for coercion and for the
- * model that corrects them.
+ * Returns the validation of a source, in two passes. The first pass stops at the first error, so
+ * that a valid value leaves no errors behind. The second pass collects all errors, for coercion and
+ * for the model.
  */
 function createExaminer(source: CheckSource): Examine {
   const { schema, work } = source;
@@ -89,7 +90,7 @@ function createExaminer(source: CheckSource): Examine {
   };
   const findFirst = compile(source, isOnePass);
   work.begin({});
-  findFirst({}); // A schema that refers to itself without end shows here, not at every call.
+  findFirst({}); // Detects endlessly recursive schemas here instead of at every call.
   if (isOnePass) return (value) => issuesOf(findFirst(value));
   let findAll: Validate | undefined;
   return (value) => {
@@ -102,13 +103,13 @@ function createExaminer(source: CheckSource): Examine {
       });
       if (issues.length > 0) return issues;
     } catch {
-      // Too many errors, or a value that goes too deep for more than the first one.
+      // Too many errors, or a value that is nested too deeply to collect more than the first error.
     }
     return issuesOf(errors);
   };
 }
 
-/** Returns the units that reading the errors takes. */
+/** Returns the units for reading the errors. */
 function computeErrorsPrice(errors: readonly AjvError[]): number {
   return errors.reduce((sum, { instancePath, params: { forms = [] } }) => {
     const units = UNITS_PER_ERROR + UNITS_PER_PATH_CHARACTER * instancePath.length;
@@ -116,7 +117,7 @@ function computeErrorsPrice(errors: readonly AjvError[]): number {
   }, 0);
 }
 
-/** Returns a function that finds the first error of a value, or all. */
+/** Compiles a function that returns the first error of a value, or all. */
 function compile({ schema, Rules, runsPatterns, work }: CheckSource, allErrors: boolean): Validate {
   const ajv = new Rules({
     ...QUIET,
@@ -127,7 +128,7 @@ function compile({ schema, Rules, runsPatterns, work }: CheckSource, allErrors: 
     code: { regExp: runsPatterns ? REGEXP_ENGINE : NO_ENGINE },
   });
   const tracksEvaluated = JSON.stringify(schema).includes('"unevaluated');
-  // Without it a union is done at its first form that fits.
+  // Without this tracking, Ajv stops a union at the first matching form.
   if (!tracksEvaluated) ajv.opts.unevaluated = false;
   countRules(ajv, { work, allErrors, tracksEvaluated });
   formats.default(ajv);
@@ -137,12 +138,14 @@ function compile({ schema, Rules, runsPatterns, work }: CheckSource, allErrors: 
   return (value) => (validate(value) ? [] : (validate.errors ?? []));
 }
 
-/** In place of a pattern that goes back for each colon and each `@`, and knows no hosts without a dot. */
+/**
+ * Replaces Ajv's pattern, which backtracks at each colon and `@`, and rejects hosts without a dot.
+ */
 function isUrl(text: string): boolean {
   return /^(?:https?|ftp):\/\/\S+$/i.test(text) && URL.canParse(text);
 }
 
-/** What Ajv says, without the name that we gave the schema. */
+/** Returns the message of Ajv without our id of the schema. */
 function describeSchemaCause(cause: unknown): string {
   if (cause instanceof TooMuchWork) return "checking any value takes too much work";
   const message = getErrorMessage(cause);
@@ -150,14 +153,19 @@ function describeSchemaCause(cause: unknown): string {
   return message.replaceAll(` from id ${WHOLE}`, "").replaceAll(WHOLE, "");
 }
 
-/** Nothing is loaded, logged or filled in; unknown keywords and formats are passed over, as JSON Schema asks. */
+/**
+ * Loads, logs and completes nothing. Ignores unknown keywords and formats, as JSON Schema requires.
+ */
 const QUIET = { strict: false, logger: false, meta: false, validateSchema: false } as const;
 
 const EARLY_DRAFT = /draft-0[1-7]/;
 
 type Rules = typeof Ajv | typeof Ajv2020;
 
-/** The rules by which a schema is read: those of 2020-12, or those of draft 7, if it says so or is valid under no others. */
+/**
+ * Returns the dialect of a schema: draft 7 if it declares that or is valid only there, else
+ * 2020-12.
+ */
 function chooseRules(field: string, schema: JsonObject, dialect: JsonValue | undefined): Rules {
   const isEarly = typeof dialect === "string" && EARLY_DRAFT.test(dialect);
   const rules = isEarly ? Ajv : Ajv2020;
@@ -168,7 +176,10 @@ function chooseRules(field: string, schema: JsonObject, dialect: JsonValue | und
   return Ajv;
 }
 
-/** What a schema itself must fulfil: costly to make, so made once, when the first schema comes. They keep nothing of what they check. */
+/**
+ * Validators of schemas by dialect. They are expensive to create, so they are created for the first
+ * schema and reused. They store nothing about schemas.
+ */
 const compilers = new Map<Rules, Ajv | Ajv2020>();
 
 function findSchemaFault(Compiler: Rules, schema: JsonObject): string | undefined {

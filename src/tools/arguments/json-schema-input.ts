@@ -1,4 +1,4 @@
-// A JSON Schema as the input of a tool from elsewhere, checked by Ajv (json-schema-check.ts).
+// A JSON Schema as the input of a tool from elsewhere, validated by Ajv (json-schema-check.ts).
 
 import { misdefinition } from "../../kernel/check.ts";
 import { getErrorMessage } from "../../kernel/error.ts";
@@ -18,11 +18,14 @@ import type { Reading } from "./coerce.ts";
 import { jsonSchemaInputs, type JsonSchemaInput } from "./input-schema.ts";
 import { createJsonSchemaExaminer, createUnusableError } from "./json-schema-check.ts";
 
-/** Schemas that are deeper or longer are refused: every request to a model holds them. */
+/** Deeper or longer schemas are refused, since every model request contains them. */
 const MOST_LEVELS = 100;
 const MOST_CHARACTERS = 200_000;
 
-/** A frozen copy of the JSON Schema of an object. Throws `invalid_definition` for anything else. */
+/**
+ * Returns a frozen copy of the JSON Schema of an object. Throws `invalid_definition` for another
+ * value.
+ */
 export function copyObjectSchema(field: string, schema: unknown): JsonObject {
   const expected = "a JSON Schema of an object";
   const copy = copyPlainSchema(field, schema, expected);
@@ -30,7 +33,7 @@ export function copyObjectSchema(field: string, schema: unknown): JsonObject {
   throw misdefinition(field, expected, copy["type"] ?? schema, 'Its type must be "object".');
 }
 
-/** The same of a JSON Schema of anything. */
+/** Returns a frozen copy of any JSON Schema. */
 function copyPlainSchema(field: string, schema: unknown, expected = "a JSON Schema"): JsonObject {
   let text: string | undefined;
   try {
@@ -49,7 +52,7 @@ function copyPlainSchema(field: string, schema: unknown, expected = "a JSON Sche
   return deepFreeze(copy);
 }
 
-/** Returns the schema that `objectSchema` returned, as the input of a tool. */
+/** Returns the schema that `copyObjectSchema` returned, as the input of a tool. */
 export function declareInput(declared: JsonObject, runsPatterns: boolean): JsonSchemaInput<never> {
   const input = Object.freeze({ kind: "jsonSchema", schema: declared } as const);
   jsonSchemaInputs.set(input, (name, coerces) =>
@@ -63,7 +66,7 @@ export function createServerSchema(schema: JsonObject): JsonSchemaInput<JsonObje
   return declareInput(copyObjectSchema("inputSchema", schema), false);
 }
 
-/** Returns the schema that `objectSchema` gave, ready to check calls. `field` is its name for the user. */
+/** Compiles the schema that `copyObjectSchema` returned. `field` is the user's name for it. */
 export function compileJsonSchemaInput(
   field: string,
   declared: JsonObject,
@@ -81,8 +84,9 @@ export function compileJsonSchemaInput(
 }
 
 /**
- * Returns the problems that values have with a JSON Schema of a server; nothing is coerced. Its patterns
- * are not run. Never throws. `field` is its name for the user. Throws `invalid_definition` if the schema cannot be used.
+ * Returns a function that lists the problems of a value by a server's JSON Schema, without coercion
+ * and without running patterns. The function never throws. `field` is the user's name for the
+ * schema. Throws `invalid_definition` if the schema is unusable.
  */
 export function createServerSchemaCheck(
   field: string,

@@ -1,5 +1,5 @@
-// Regular expressions in JSON Schemas. Those of the user's own schemas run on RegExp, as those of zod
-// schemas do. Those of schemas from an MCP server are neither compiled nor run: the server validates.
+// Regular expressions in JSON Schemas. Patterns of the user's own schemas run on RegExp, as in zod
+// schemas. Patterns of an MCP server are neither compiled nor run: the server validates.
 
 import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 
@@ -7,8 +7,9 @@ import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts"
 type PatternEngine = (pattern: string) => { readonly test: (text: string) => boolean };
 
 /**
- * Reads a pattern as Unicode. A pattern that only the older rules of JavaScript allow is read
- * by these, unless it escapes a letter that means nothing in JavaScript: it comes from another language.
+ * Reads a pattern as Unicode. If only the older rules of JavaScript allow the pattern, those apply.
+ * Not if it escapes a letter without a meaning in JavaScript, which shows that it comes from
+ * another language.
  */
 export const REGEXP_ENGINE = addEngineCode((pattern) => {
   try {
@@ -30,13 +31,13 @@ function addEngineCode(engine: PatternEngine): PatternEngine & { readonly code: 
 const NAMED = new Set(["properties", "$defs", "definitions", "dependentSchemas", "dependencies"]);
 /** Keywords with values, which can look like schemas. */
 const VALUES = new Set(["const", "enum", "default", "examples", "required", "dependentRequired"]);
-/** Keywords by which a value fits less if a part of the schema fits more. */
+/** Keywords that a value violates more easily the more lenient their sub-schema is. */
 const DECIDING = new Set(["not", "if", "oneOf", "contains"]);
 const UNEVALUATED = new Set(["unevaluatedProperties", "unevaluatedItems"]);
 
 /**
- * Returns the schema without its patterns. Every value that fits the schema fits the returned one, so
- * the keywords that depend on a pattern are left out, too.
+ * Returns the schema without its patterns. Every value that matches the schema must match the
+ * result, so the keywords that depend on a pattern are removed as well.
  */
 export function removePatterns(schema: JsonObject): JsonObject {
   return hasPatternMention(schema, /"pattern(?:Properties)?":/) ? loosen(schema) : schema;
@@ -59,7 +60,7 @@ function loosenPart(key: string, part: JsonValue): JsonValue {
   return Object.fromEntries(Object.entries(part).map(([name, one]) => [name, loosenPart("", one)]));
 }
 
-/** True if a pattern is within, or may be behind a reference. */
+/** Returns true if a schema contains a pattern, or a reference that may lead to one. */
 function hasPatternMention(
   part: JsonValue,
   mention = /"(?:pattern|patternProperties|\$\w*[rR]ef)":/,

@@ -2,7 +2,7 @@
 
 import { findValueAtPath, type JsonValue } from "../../kernel/json.ts";
 
-/** Returns the part of a schema that a reference within the same document points to, or undefined. */
+/** Returns the part of a schema that a reference within the document points to, or `undefined`. */
 export function lookUp(root: JsonValue, reference: string): JsonValue | undefined {
   if (reference !== "#" && !reference.startsWith("#/")) return undefined;
   const keys = reference.split("/").slice(1);
@@ -12,11 +12,11 @@ export function lookUp(root: JsonValue, reference: string): JsonValue | undefine
       keys.map((key) => unescapeKey(decodeURIComponent(key))),
     );
   } catch {
-    return undefined; // A percent sign that begins no escape.
+    return undefined; // The reference contains an invalid percent encoding.
   }
 }
 
-/** Returns a key as it was before it was written into a pointer. */
+/** Returns a key without the escapes of a pointer. */
 export function unescapeKey(key: string): string {
   return key.replaceAll("~1", "/").replaceAll("~0", "~");
 }

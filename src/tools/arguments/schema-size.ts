@@ -1,15 +1,15 @@
-// Bounds the time that compiling a foreign JSON Schema takes. Ajv generates a function for the whole
-// schema and one for each part that is referred to; the time grows faster than a function.
+// Bounds the time to compile a foreign JSON Schema. Ajv generates one function for the whole schema
+// and one per referenced part. The time grows faster than the size of a function.
 
 import { isRecord, type JsonObject } from "../../kernel/json.ts";
 import { lookUp } from "./schema-pointer.ts";
 
 const MAX_PARTS = 2_000;
-/** Parts of all functions: a part within a part that is referred to is compiled more than once. */
+/** Parts of all functions: a part within a referenced part is compiled more than once. */
 const MAX_COMPILED_PARTS = 4_000;
 const MAX_NAME_PATTERNS = 200;
 
-/** Returns why a schema is too large to be compiled, or undefined. */
+/** Returns the reason why a schema is too large to be compiled, or `undefined`. */
 export function findSchemaExcess(schema: JsonObject): string | undefined {
   const parts = countParts(schema);
   if (parts > MAX_PARTS) return `it has more than ${MAX_PARTS} parts`;
@@ -19,11 +19,11 @@ export function findSchemaExcess(schema: JsonObject): string | undefined {
   if (found.namePatterns > MAX_NAME_PATTERNS)
     return `its patternProperties have more than ${MAX_NAME_PATTERNS} patterns`;
   const named = collectNamedParts(schema);
-  // A dynamic anchor is compiled apart from the part in which it is, also within another one.
+  // A part with a dynamic anchor is compiled separately, also within another such part.
   let compiled = parts * 2 ** found.anchors;
   for (const reference of found.references) {
     const target = lookUp(schema, reference) ?? named.get(reference);
-    // A pointer that finds nothing, where no $id changes what it means, is an error that Ajv names.
+    // Ajv reports an unresolved pointer, unless an `$id` changes its meaning.
     if (target === undefined && named.size === 0) continue;
     compiled += target === undefined ? parts : countParts(target);
   }
@@ -31,8 +31,8 @@ export function findSchemaExcess(schema: JsonObject): string | undefined {
 }
 
 /**
- * Returns the parts that `$anchor` or `$id` names, by the references that mean them: `#name` and the
- * `$id` as it is written. Of two parts with the same name it returns the larger one.
+ * Returns the parts with an `$anchor` or `$id`, by the references to them: `#name`, and the literal
+ * `$id`. If two parts have the same name, returns the larger one.
  */
 function collectNamedParts(schema: JsonObject): ReadonlyMap<string, unknown> {
   const named = new Map<string, unknown>();
@@ -49,12 +49,14 @@ function collectNamedParts(schema: JsonObject): ReadonlyMap<string, unknown> {
   return named;
 }
 
-/** A part that fits one function of Ajv. With more, its code is nested too deeply for the call stack. */
+/**
+ * Most parts in one function of Ajv. Beyond that its code is nested too deeply for the call stack.
+ */
 const MAX_NESTED_PARTS = 500;
 
 /**
- * True if the check that stops at the first error cannot be compiled: Ajv nests the code of each part
- * in that of the part before it.
+ * Returns true if the validation that stops at the first error cannot be compiled: Ajv nests the
+ * code of each part in the code of the previous part.
  */
 export function isTooWide(schema: JsonObject): boolean {
   const { $defs: _parts, definitions: _earlier, ...whole } = schema;

@@ -1,4 +1,4 @@
-// Why a zod schema cannot be the input of a tool.
+// Explains why a zod schema cannot be the input of a tool.
 
 import { z } from "zod";
 
@@ -6,7 +6,7 @@ import { misdefinition } from "../../kernel/check.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 
-/** Returns the error for a value that is not a zod schema that espalier can read. */
+/** Returns the error for a value that is not a zod schema, or one of an unsupported zod. */
 export function createZodSchemaError(field: string, value: unknown, advice: string): EspalierError {
   if (!isZodLike(value)) return misdefinition(field, "a zod object schema", value, advice);
   if ("_zod" in value)
@@ -28,7 +28,7 @@ function createEarlyZodError(field: string, got: string): EspalierError {
   });
 }
 
-/** True if the value is a schema of zod 3, or contains one. */
+/** Returns true if the value is a schema of zod 3, or contains one. */
 function hasEarlyZod(value: unknown, seen = new Set<unknown>()): boolean {
   if (typeof value !== "object" || value === null || seen.has(value)) return false;
   seen.add(value);
@@ -36,13 +36,13 @@ function hasEarlyZod(value: unknown, seen = new Set<unknown>()): boolean {
   return !(value instanceof z.core.$ZodType) || hasEarlyZod(value._zod.def, seen);
 }
 
-/** True for a schema of any zod: also of another version, another copy or `zod/mini`. */
+/** Returns true for a schema of any zod: also of another version, another copy or `zod/mini`. */
 export function isZodLike(value: unknown): value is object {
   if (!isRecord(value)) return false;
   return "_zod" in value || ("_def" in value && typeof value["parse"] === "function");
 }
 
-/** Where a part of a schema is, as JSON Schema has it: `["properties", "when"]`. */
+/** Path of a part in the JSON Schema: `["properties", "when"]`. */
 export type SchemaPath = readonly (string | number)[];
 
 /** A part of a schema that no model can fill in. */
@@ -57,7 +57,10 @@ export class UnusablePart extends TypeError {
   }
 }
 
-/** The error for a schema of which zod made no JSON Schema, and threw `cause` instead. */
+/**
+ * Returns the error for a schema that zod could not convert to JSON Schema. `cause`: the error of
+ * zod.
+ */
 export function createUnusableSchemaError(
   field: string,
   input: z.ZodType,
@@ -75,7 +78,7 @@ export function createUnusableSchemaError(
   });
 }
 
-/** What to use in the place of a type that JSON does not have. */
+/** Advice for types that JSON lacks. */
 const PLAIN_TYPES: Readonly<Record<string, string>> = {
   date: "Use z.iso.datetime(): models write dates as text, and new Date(text) makes a Date of it.",
   bigint: "Use z.int(), or z.string() for numbers that are longer.",
@@ -83,7 +86,10 @@ const PLAIN_TYPES: Readonly<Record<string, string>> = {
   set: "Use z.array(…).",
 };
 
-/** The first part for which zod has no JSON Schema. Older releases of zod do not say where it is: then there is none. */
+/**
+ * Returns the first part that zod cannot express as JSON Schema. `undefined` with older versions of
+ * zod, which do not report its path.
+ */
 function findUnusablePart(input: z.ZodType): UnusablePart | undefined {
   let part: UnusablePart | undefined;
   try {
@@ -95,12 +101,14 @@ function findUnusablePart(input: z.ZodType): UnusablePart | undefined {
       },
     });
   } catch {
-    // It failed before, for another reason.
+    // The conversion failed before, for another reason.
   }
   return part;
 }
 
-/** `["properties", "visits", "items", "properties", "when"]` is `.visits[].when`. */
+/**
+ * Formats a path: `["properties", "visits", "items", "properties", "when"]` is `.visits[].when`.
+ */
 function formatSchemaPath([word, ...rest]: SchemaPath): string {
   if (word === undefined) return "";
   const [name, ...below] = rest;

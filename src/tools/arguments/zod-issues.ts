@@ -1,11 +1,11 @@
-// Translates what zod has against a value: each issue becomes a rule of JSON Schema that a part breaks.
+// Converts the issues of zod: each becomes a violated rule of JSON Schema.
 
 import { z } from "zod";
 
 import { isRecord } from "../../kernel/json.ts";
 import type { Issues, Path } from "./validation-issue.ts";
 
-/** Returns an issue of zod as issues of ours. `above`: the path of the union that has the issue. */
+/** Converts an issue of zod. `above`: the path of the union that contains the issue. */
 export function convertZodIssue(issue: z.core.$ZodRawIssue, above: Path = []): Issues {
   const { code, input, inst } = issue;
   const path = [...above, ...(issue.path ?? []).map(String)];
@@ -43,6 +43,6 @@ export function convertZodIssue(issue: z.core.$ZodRawIssue, above: Path = []): I
     const size = ["string", "array", "set"].includes(issue.origin) ? "Length" : "imum";
     return [{ ...broken, keyword: `${side}${size}`, limit: String(limit) }];
   }
-  // Zod's own words tell the rare rules.
+  // For the remaining rules, zod's own message is used.
   return [{ ...broken, keyword: "custom", note }];
 }

@@ -1,7 +1,8 @@
-// Rate limits: which calls may start now, and which wait for a place. Each run has a queue of its own for each limit, kept weakly; all agents
-// of the tree wait in it. Time comes with each call.
-// At most `maxCalls` starts lie in any window of `windowMs`: a place is free again `windowMs` after the start that took it.
-// First come, first served: no call starts while an earlier one waits. A call that leaves the queue takes no place with it.
+// Rate limits: decide which calls may start now, and queue the others. Each run has its own queue
+// per limit, held weakly and shared by all agents of the tree. Each call passes its clock.
+// - At most `maxCalls` calls start in any window of `windowMs`. A place is free `windowMs` after
+//   the start that took it.
+// - FIFO: no call starts while an earlier one waits. A call that leaves the queue takes no place.
 
 import { checkAtLeastOne, checkKeys, misdefinition } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
@@ -130,7 +131,7 @@ async function runInTurn<Context>(
   return await use.run(context, runtime);
 }
 
-/** The starts of one run within the window of one limit, and the calls that wait. */
+/** The starts of a run within the window of a limit, and the waiting calls. */
 class RateWindow {
   readonly #limit: RateLimit;
   readonly #queue = new TurnQueue();
@@ -142,7 +143,7 @@ class RateWindow {
     this.#limit = limit;
   }
 
-  /** Starts a call now. Returns false if there is no room, or an earlier call waits. */
+  /** Starts a call now. Returns false if the window is full, or an earlier call waits. */
   startAtOnce(clock: Clock): boolean {
     return this.#waiting === 0 && this.#take(clock) !== undefined;
   }
@@ -152,7 +153,9 @@ class RateWindow {
     return Math.max(0, (this.#startsMs[0] ?? nowMs) + this.#limit.windowMs - nowMs);
   }
 
-  /** Waits for a turn. Returns the time of the start, or undefined if `signal` was aborted before. */
+  /**
+   * Waits for a turn. Returns the time of the start, or `undefined` if `signal` was aborted before.
+   */
   async waitForTurn(clock: Clock, signal: AbortSignal): Promise<number | undefined> {
     this.#waiting += 1;
     const take = (): number | undefined => this.#take(clock);

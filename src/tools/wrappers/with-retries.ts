@@ -1,5 +1,5 @@
-// withRetries: a call that failed is made again, without the model. One of three layers of retries, each with its own count (C29): the
-// model's transport, this one, and corrected calls by the model.
+// withRetries: repeats a failed call without the model. One of three layers of retries, each with
+// its own count (C29): the model's transport, this one, and corrected calls by the model.
 
 import { invoke, sleep } from "../../kernel/cancel.ts";
 import {
@@ -107,7 +107,7 @@ async function runWithRetries<Context>(
     const queueSubtask = (request: SpawnRequest): void => {
       const parsed = SpawnRequestSchema().safeParse(request);
       if (parsed.success) queued.push(parsed.data);
-      else context.queueSubtask(request); // Which says what is wrong with it.
+      else context.queueSubtask(request); // Throws for an invalid request.
     };
     const once = createClosableContext({ ...context, queueSubtask });
     const [tried] = await Promise.allSettled([invoke(() => use.run(once.context, runtime))]);
@@ -127,7 +127,7 @@ async function runWithRetries<Context>(
 }
 
 function computeToolRetryDelay(attempt: number, { initialDelayMs, maxDelayMs }: Policy): number {
-  const doublings = Math.min(attempt - 1, 1_000); // More would be infinite, and nothing times infinity is no number.
+  const doublings = Math.min(attempt - 1, 1_000); // 0 * Infinity is NaN.
   return Math.min(initialDelayMs * 2 ** doublings, maxDelayMs);
 }
 
@@ -143,7 +143,7 @@ function isAccepted(shouldRetry: Policy["shouldRetry"], error: unknown): boolean
     const answer: unknown = shouldRetry(error);
     if (typeof answer === "boolean") return answer;
     what = `it returned ${describeReceived(answer)}`;
-    void Promise.resolve(answer).catch(() => undefined); // Not to be rejected without an owner.
+    void Promise.resolve(answer).catch(() => undefined); // Handles a rejection of the promise.
   } catch (cause) {
     what = `it threw: ${getErrorMessage(cause)}`;
   }

@@ -1,4 +1,5 @@
-// What all wrappers share: the same tool with another use of its calls. Nothing is kept between two calls here.
+// Shared by all wrappers: the same tool with another use of its calls. Stores nothing between two
+// calls.
 
 import { omitUndefined, isRecord, type JsonValue } from "../../kernel/json.ts";
 import { checkTool } from "../check-tool.ts";
@@ -6,20 +7,22 @@ import { ToolError } from "../tool-error.ts";
 import { QUESTION_ENDED, type AskRequest, type ToolContext } from "../tool-context.ts";
 import type { Bound, FunctionTool, FunctionUse } from "../tool.ts";
 
-/** Throws `invalid_definition` unless `tool` is one that can be wrapped. */
+/** Throws `invalid_definition` unless `tool` can be wrapped. */
 export function checkWrappable(wrapper: string, tool: unknown): void {
   const advice = "Wrap a tool that has its own execute function.";
   checkTool(`${wrapper}.tool`, tool, ["function"], advice);
 }
 
-/** The tool, whose calls do what `change` makes of them. Name, schema and settings stay. */
+/**
+ * Returns the tool with `change` applied to the use of each call. Name, schema and settings stay.
+ */
 export function replaceUse<Context>(
   tool: FunctionTool<Context>,
   change: (use: FunctionUse<Context>) => FunctionUse<Context>,
 ): FunctionTool<Context> {
   const { name, description, inputSchema, settings, sequential, retryAfterCrash } = tool;
   const { strictSchema } = tool;
-  // Named one by one: a tool that a class makes has some of them on its prototype.
+  // Copied one by one, since a tool of a class has some of these on its prototype.
   return Object.freeze({
     kind: "function",
     name,
@@ -37,7 +40,7 @@ export function replaceUse<Context>(
   });
 }
 
-/** The tool, whose calls run as `run` says. Whether they need an approval stays. */
+/** Returns the tool with `run` around each call. The need for an approval stays. */
 export function replaceRun<Context>(
   tool: FunctionTool<Context>,
   run: (
@@ -51,13 +54,16 @@ export function replaceRun<Context>(
   }));
 }
 
-/** A context for one attempt at a call: once closed, what is asked of it is dropped, and what it has asked ends. */
+/**
+ * Creates a context for one attempt of a call. Once it is closed, requests are dropped, and open
+ * questions end.
+ */
 export function createClosableContext<Context>(context: ToolContext<Context>): {
   readonly context: ToolContext<Context>;
   close(): void;
 } {
   let isClosed = false;
-  /** Made with its first question. */
+  /** Created with the first question. */
   let asking: AbortController | undefined;
   return {
     context: Object.freeze({
@@ -81,7 +87,10 @@ export function createClosableContext<Context>(context: ToolContext<Context>): {
   };
 }
 
-/** A question that ends with an attempt, too. What is no request stays as it is: the receiver says what is wrong with it. */
+/**
+ * Ties a question to the attempt's signal. Invalid requests pass through, since the receiver
+ * reports them.
+ */
 function addEndingSignal(request: AskRequest, ending: AbortSignal): AskRequest {
   const given: unknown = isRecord(request) ? request.signal : null;
   if (given === undefined) return { ...request, signal: ending };
@@ -90,7 +99,10 @@ function addEndingSignal(request: AskRequest, ending: AbortSignal): AskRequest {
     : request;
 }
 
-/** The failure of a call whose signal was aborted before it had a result. What is made of it depends on what aborted it. */
+/**
+ * Creates the failure of a call whose signal was aborted before it had a result. The cause of the
+ * abort decides how it is handled.
+ */
 export function createEndedEarlyError(toolName: string): ToolError {
   return new ToolError(`${toolName} was stopped before it had a result.`);
 }
