@@ -1,4 +1,5 @@
-// Entry `espalier/config`: what the command `espalier` works with, said once per project. Plain data: the command makes the orchestrator.
+// Entry `espalier/config`: the configuration of the command `espalier` in a project. Plain data:
+// the command creates the orchestrator.
 
 import { checkKeys, checkList, checkText, mismatch } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";

@@ -3,14 +3,14 @@
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { omitUndefined } from "../kernel/json.ts";
 
-/** Which hook, and where it was called. */
+/** The point and the name of a hook. */
 export interface HookPlace {
   /** A point, or `wrapModelCall`, `wrapToolCall`, `processStep`. */
   readonly point: string;
   readonly hook: string;
 }
 
-/** `hook_failed`: the hook threw. */
+/** Creates `hook_failed`: the hook threw. */
 export function createHookFailedError({ point, hook }: HookPlace, cause: unknown): EspalierError {
   return new EspalierError({
     code: "hook_failed",
@@ -20,7 +20,10 @@ export function createHookFailedError({ point, hook }: HookPlace, cause: unknown
   });
 }
 
-/** `hook_timeout`: the hook did not settle in time. `wasCancelled`: nor in the grace period of an agent that had to end. */
+/**
+ * Creates `hook_timeout`: the hook did not settle in time. `wasCancelled`: it did not settle within
+ * the grace period of an agent that must end.
+ */
 export function createHookTimeoutError(
   { point, hook }: HookPlace,
   limitMs: number,
@@ -39,7 +42,7 @@ export function createHookTimeoutError(
 
 /** Violation of the contract of a hook point. */
 export interface Breach {
-  /** Left out if the whole is wrong. */
+  /** Absent if the whole value is invalid. */
   readonly field?: string;
   readonly expected: string;
   readonly got: string;
@@ -47,7 +50,7 @@ export interface Breach {
   readonly cause?: unknown;
 }
 
-/** `invalid_hook_result`: the hook gave what it may not give at this point. */
+/** Creates `invalid_hook_result`: the hook returned something that its point does not allow. */
 export function createHookResultError({ point, hook }: HookPlace, breach: Breach): EspalierError {
   const { field, expected, got, advice, cause } = breach;
   return new EspalierError({

@@ -94,8 +94,9 @@ interface Given extends WrapToolOptions {
 const TOOL_OWNERS = ["beforeTool", "afterTool", "wrapToolCall"];
 
 /**
- * Returns the checked options of a hook at `owner`: a point or a kind. `part`: its function, by name. `further`: names of options that
- * are checked elsewhere. Throws `invalid_definition` or `invalid_option`.
+ * Returns the checked options of a hook at `owner`, which is a point or a kind. `part` names its
+ * function, `further` the options that are checked elsewhere. Throws `invalid_definition` or
+ * `invalid_option`.
  */
 export function readHookOptions(
   [owner, part]: readonly [owner: string, part: string],

@@ -1,5 +1,5 @@
-// Hooks of one agent by the place where they run, in call order. Compiled once; all empty lists are
-// the same object.
+// The hooks of an agent by the place where they run, in call order. Compiled once. All empty lists
+// are the same object.
 
 import type { EventType } from "../protocol/event.ts";
 import type {
@@ -12,20 +12,23 @@ import type {
 } from "./hook.ts";
 import type { TransformPoint } from "./hook-points.ts";
 
-/** A hook under the name by which it is known: the one it was given, its function's, or one by place, such as `beforeTool#2`. */
+/** A hook with its name: its own, that of its function, or one by place, such as `beforeTool#2`. */
 export interface Named<H> {
   readonly name: string;
   readonly hook: H;
 }
 
-/** Transformers of one point. */
+/** Transformers at a point. */
 export type Chain<P extends TransformPoint> = readonly Named<TransformHook<P>>[];
 
 /** Compiled hooks. Every list is frozen and in order: higher priority first, then as registered. */
 export interface HookSet {
-  /** The points at which there are transformers. Ask first: most agents have none. */
+  /** Points with transformers. Check this first: most agents have none. */
   readonly points: ReadonlySet<TransformPoint>;
-  /** The hooks of a point. `toolName`: the tool that it is about; hooks that are limited to other tools, or to any if there is none, are left out. */
+  /**
+   * Returns the hooks of a point. `toolName`: the tool of the point. Hooks for other tools are
+   * excluded. If it is absent, so are all hooks that are limited to tools.
+   */
   chain<P extends TransformPoint>(point: P, toolName?: string): Chain<P>;
   readonly modelWraps: readonly Named<ModelWrapHook>[];
   readonly hasToolWraps: boolean;
@@ -36,7 +39,7 @@ export interface HookSet {
 
 const NONE: readonly never[] = Object.freeze([]);
 
-/** Compiles hooks; the list is their order of registration. */
+/** Compiles hooks from a list in order of registration. */
 export function compileHooks(hooks: readonly Hook[]): HookSet {
   const ordered = nameHooks(hooks).toSorted(
     (left, right) => right.hook.priority - left.hook.priority,
@@ -65,7 +68,10 @@ export function compileHooks(hooks: readonly Hook[]): HookSet {
 /** The set of an agent without hooks. */
 export const NO_HOOKS: HookSet = compileHooks([]);
 
-/** Names by place count the hooks of one trigger in order of registration, so that a name says which one it is. */
+/**
+ * Names hooks without a name by their place, for example `beforeTool#2`: the second in order of
+ * registration.
+ */
 function nameHooks(hooks: readonly Hook[]): readonly Named<Hook>[] {
   const counts = new Map<string, number>();
   return hooks.map((hook) => {
@@ -87,7 +93,7 @@ function filterByTool<H extends { readonly tools: readonly string[] | undefined 
   );
 }
 
-/** Hooks of one kind. */
+/** Returns the hooks of this kind. */
 function filterByKind<Kind extends Hook["kind"]>(
   list: readonly Named<Hook>[],
   kind: Kind,
@@ -96,7 +102,10 @@ function filterByKind<Kind extends Hook["kind"]>(
   return filterList(list, (one): one is Named<OfKind> => one.hook.kind === kind);
 }
 
-/** The part of a list that fits: the list itself if all of it does, and the shared empty list if nothing does. */
+/**
+ * Returns the matching part of a list: the list itself if all items match, and the shared empty
+ * list if none do.
+ */
 function filterList<One, Fitting extends One>(
   list: readonly One[],
   fits: (one: One) => one is Fitting,

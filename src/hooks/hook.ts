@@ -101,7 +101,7 @@ export interface WrappedToolCall<out Context = unknown> {
  * const hinted = transform("subagentStart", addHint);
  * ```
  */
-// Looked up, not computed, so that the result of a handler is checked against its point while it is written.
+// A lookup instead of a computed type, so that editors check a handler's result against its point.
 export type TransformHandlers<Context> = {
   readonly [P in TransformPoint]: (
     input: PointInput[P],
@@ -383,7 +383,7 @@ export function processStep<Context = unknown>(
   });
 }
 
-/** Throws `invalid_definition` unless `hooks` is a list of what the constructors made. */
+/** Throws `invalid_definition` unless `hooks` is a list of hooks from the constructors. */
 export function checkHooks(field: string, hooks: unknown): void {
   const advice = "Create it with observe(), transform(), wrapModelCall() or a similar function.";
   checkMade(field, hooks, { made, what: "a hook", advice });

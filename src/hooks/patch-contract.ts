@@ -1,4 +1,4 @@
-// Fields that a patch may have at each point. Checked when a hook returns (R80).
+// The fields that a patch may have at each point. Checked when a hook returns (R80).
 
 import { isRecord, sameJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import { lazySchema, z } from "../protocol/lazy-schema.ts";
@@ -8,11 +8,11 @@ import { createHookResultError, type HookPlace } from "./hook-error.ts";
 import type { PointInput, PointPatch, TransformPoint } from "./hook-points.ts";
 import { fitParts } from "../protocol/reply-message.ts";
 
-/** Fields and schema of the patches of one point. */
+/** Fields and schema of the patches at a point. */
 export interface PatchContract<P extends TransformPoint> {
-  /** The fields that a patch may have there. */
+  /** The fields that a patch may have at the point. */
   readonly fields: readonly string[];
-  /** Takes values of our own only: what came from a hook was copied before. */
+  /** Parses only our own copy of the hook's return value. */
   readonly schema: z.ZodType<PointPatch[P]>;
   /**
    * Fits the patch to the input of the hook, and throws `invalid_hook_result` if it cannot. Absent
@@ -21,7 +21,7 @@ export interface PatchContract<P extends TransformPoint> {
   readonly fitted?: (patch: PointPatch[P], shown: PointInput[P], place: HookPlace) => PointPatch[P];
 }
 
-/** The schemas of the parts of patches. */
+/** Schemas of single fields. */
 const partSchemas = lazySchema(() => ({
   words: z
     .string()
@@ -81,12 +81,12 @@ export function getPatchContract<P extends TransformPoint>(point: P): PatchContr
   return CONTRACTS[point]();
 }
 
-/** True if a patch settles the matter, so that no later hook of the chain is asked. */
+/** Returns true if a patch is final, so that later hooks of the chain are skipped. */
 export function isFinal(patch: PointPatch[TransformPoint]): boolean {
   return "refuse" in patch || "deny" in patch || "continueWith" in patch;
 }
 
-/** The patch of a chain up to a hook, with what the hook changed on top of it. */
+/** Merges a later patch over an earlier one. Metadata is merged by key. */
 export function mergePatches<P extends TransformPoint>(
   earlier: PointPatch[P],
   later: PointPatch[P],
@@ -96,7 +96,10 @@ export function mergePatches<P extends TransformPoint>(
   return "metadata" in merged ? { ...merged, metadata } : merged;
 }
 
-/** The message with parts that fit what it says now: those of a message that the hook was shown, and no others. */
+/**
+ * Returns the message with its parts adapted to its new text. The parts must be those of a message
+ * that the hook received.
+ */
 function fitShownParts(
   message: Message,
   { messages }: PointInput["beforeModel"],

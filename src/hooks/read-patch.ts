@@ -11,7 +11,11 @@ import type { Named } from "./hook-set.ts";
 import { copyForeignJson } from "../kernel/json-copy.ts";
 import { getPatchContract } from "./patch-contract.ts";
 
-/** The patch that a hook gave for what it was shown, copied and frozen; nothing for nothing. Throws `invalid_hook_result` for what its point does not allow. */
+/**
+ * Returns the patch of a hook, copied and frozen. `given` is the hook's return value, `shown` its
+ * input. An absent value is an empty patch. Throws `invalid_hook_result` if the point does not
+ * allow it.
+ */
 export function readPatch<P extends TransformPoint>(
   point: P,
   named: Named<TransformHook<P>>,
@@ -26,7 +30,7 @@ export function readPatch<P extends TransformPoint>(
     else parts.push(...readField(place, given, field));
   }
   const parsed = schema.safeParse(Object.fromEntries(parts));
-  // Cloned, because zod freezes lists without what is in them.
+  // Cloned, because zod freezes lists without their items.
   if (parsed.success) {
     const patch = structuredClone(parsed.data);
     return deepFreeze(fitted === undefined ? patch : fitted(patch, shown, place));
@@ -63,7 +67,7 @@ function listFields(
   });
 }
 
-/** A field with its value, copied; nothing if it is undefined. */
+/** Returns the name and a copy of a field, or nothing if the field is undefined. */
 function readField(
   place: HookPlace,
   given: unknown,

@@ -1,4 +1,4 @@
-// Runs hooks: chains and processors one after the other, wraps nested, observers without waiting.
+// Runs hooks: chains and processors in sequence, wraps nested, observers without awaiting them.
 
 import { type AnySignal, invoke, addAbortHandler, runTimed } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
@@ -21,9 +21,12 @@ import { readPatch } from "./read-patch.ts";
 
 /** Result of a chain of transform hooks. */
 export interface ChainResult<P extends TransformPoint> {
-  /** All changes in one; without fields if there were none. Frozen, and shares nothing with what hooks gave. */
+  /**
+   * The merged changes, without fields if there were none. Frozen, and independent of the hooks'
+   * objects.
+   */
   readonly patch: PointPatch[P];
-  /** The hooks that changed something, in order, with the fields that they gave. */
+  /** The hooks that changed something, in order, with the fields that they changed. */
   readonly changedBy: readonly HookChange[];
 }
 
@@ -34,11 +37,12 @@ export interface HookChange {
 }
 
 /**
- * Runs the hooks of a chain in order. Each gets a frozen copy of the input with the changes of the earlier ones; what is frozen
- * already is not copied, so hand in frozen lists. `refuse`, `deny` and `continueWith` end the chain.
+ * Runs the hooks of a chain in order. Each hook receives a frozen copy of the input with the
+ * changes of earlier hooks. Frozen values are not copied, so pass frozen lists. `refuse`, `deny`
+ * and `continueWith` end the chain.
  *
- * Rejects with the first error, and calls no later hook: `hook_failed` if a hook threw, `hook_timeout` if it did not settle in time,
- * `invalid_hook_result` if it gave what its point does not allow.
+ * Rejects with the first error and skips later hooks: `hook_failed` if a hook threw, `hook_timeout`
+ * if it did not settle in time, `invalid_hook_result` if its point does not allow its result.
  */
 export async function runChain<P extends TransformPoint>(
   point: P,
@@ -63,7 +67,7 @@ export async function runChain<P extends TransformPoint>(
   return deepFreeze({ patch, changedBy });
 }
 
-/** The input as the next hook is shown it. Changes of what is no part of the input are not shown. */
+/** Returns the input for the next hook. Changes of fields that the input lacks are not included. */
 function showChanges<P extends TransformPoint>(
   input: PointInput[P],
   patch: PointPatch[P],
@@ -75,8 +79,8 @@ function showChanges<P extends TransformPoint>(
 }
 
 /**
- * Runs the processors over one step, which must be frozen, one after the other. Rejects with `hook_failed` or `hook_timeout` of the
- * first that goes wrong; later ones are not called.
+ * Runs the processors over one step, which must be frozen, in sequence. Rejects with `hook_failed`
+ * or `hook_timeout` of the first that fails, and skips later ones.
  */
 export async function runProcessors(
   processors: readonly Named<ProcessorHook>[],
@@ -90,7 +94,7 @@ export async function runProcessors(
   }
 }
 
-/** A hook that goes around a model call or a tool call. */
+/** A hook around a model call or a tool call. */
 export interface Wrap<Call, Result> {
   readonly kind: string;
   readonly wrap: (call: Call, next: () => Promise<Result>) => Result | PromiseLike<Result>;
@@ -99,18 +103,20 @@ export interface Wrap<Call, Result> {
 /** Time limits of wraps. */
 export interface WrapBounds {
   readonly clock: Clock;
-  /** Aborted when the agent must end: then its grace counts. */
+  /** Aborted when the agent must end. The agent's grace period applies from then on. */
   readonly signal: AnySignal;
-  /** Counted while no `next` is under way. */
+  /** Time limit, which is paused while a `next` is in flight. */
   readonly timeoutMs: number;
 }
 
 /**
- * Runs `inner` inside the wraps; the first is the outermost. `callFor` makes what each is shown, under its own name.
+ * Runs `inner` inside the wraps. The first wrap is the outermost. `callFor` creates the argument of
+ * each wrap, with its own name.
  *
- * `inner` runs once for each time that the innermost wrap asks for it: never, if it does not. What `inner` throws comes out as it is
- * unless a wrap makes something of it; what a wrap throws itself is `hook_failed`. A wrap that has settled cannot ask any more. Wraps
- * that neither settle nor have `inner` under way for too long are left behind with `hook_timeout`.
+ * `inner` runs once for each call of `next` by the innermost wrap, or never. An error of `inner` is
+ * rethrown unchanged unless a wrap catches it. An error of a wrap becomes `hook_failed`. A wrap
+ * that has settled cannot call `next` any more. Wraps that exceed the time limit without a `next`
+ * in flight are abandoned with `hook_timeout`.
  */
 export function runInsideWraps<Call extends object, Result>(
   wraps: readonly Named<Wrap<Call, Result>>[],
@@ -160,7 +166,7 @@ export function runInsideWraps<Call extends object, Result>(
 
 const DO_NOTHING = (): void => undefined;
 
-/** Which of several wraps hangs is not known: all are named. */
+/** Returns the names of all wraps, since it is unknown which of the wraps hangs. */
 function nameWraps(wraps: readonly Named<{ readonly kind: string }>[]): HookPlace {
   return { point: wraps[0]?.hook.kind ?? "", hook: wraps.map(({ name }) => name).join(", ") };
 }
@@ -185,7 +191,7 @@ async function runWrap<Call extends object, Result>(
   };
   const ask = (): Promise<Result> => {
     const result = follow();
-    result.catch(() => undefined); // A wrap may start it and look away.
+    result.catch(() => undefined); // A wrap may start `next` without awaiting it.
     return result;
   };
   try {
@@ -205,7 +211,10 @@ function createLateCallError(place: HookPlace): Error {
   });
 }
 
-/** Shows an event to the observers, in order, and waits for none of them. `context`: of the run. What they throw is given once as a warning for each. */
+/**
+ * Passes an event to the observers, in order, without awaiting them. `context` is the context of
+ * the run. The first error of each observer becomes a warning.
+ */
 export function notify(
   observers: readonly Named<ObserverHook>[],
   event: EspalierEvent,
@@ -233,15 +242,18 @@ export interface HookBounds<Context extends Pick<HookContext, "hookName" | "sign
    * @default 5_000
    */
   readonly graceMs?: number;
-  /** Makes the context of the hook of this name. Its signal is replaced by one that is aborted when the hook's time is up, too. */
+  /**
+   * Creates the context of the hook with this name. Its signal is replaced by another that is also
+   * aborted at the hook's time limit.
+   */
   readonly contextFor: (hookName: string) => Context;
 }
 
 const DEFAULT_GRACE_MS = 5_000;
 
 /**
- * Calls one hook and waits for it, within bounds. Rejects with `hook_failed` or `hook_timeout`, never later than the bounds say; what
- * comes after that is dropped.
+ * Calls one hook within its time limits. Rejects with `hook_failed` or `hook_timeout` when they
+ * expire. A later outcome is dropped.
  */
 async function callHook<Context extends Pick<HookContext, "hookName" | "signal">>(
   place: HookPlace,

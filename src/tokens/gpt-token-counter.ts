@@ -11,13 +11,14 @@ import type { Message } from "../protocol/message.ts";
 
 const PACKAGE = "gpt-tokenizer";
 
-/** The vocabularies, by how the names of their models begin. The first that fits holds. */
+/** Vocabularies by the beginning of model names. The first match wins. */
 const VOCABULARIES = [
   [/^(gpt-5|gpt-4o|gpt-4\.1|gpt-4\.5|gpt-oss|chatgpt-4o|codex-|o[1-9](-|$))/, "o200k_base"],
   [/^(gpt-4|gpt-3\.5)(-|$)/, "cl100k_base"],
 ] as const satisfies readonly (readonly [RegExp, string])[];
 
-// What a chat adds to the texts of its messages, as OpenAI says: so much around each message, and for the beginning of the reply.
+// Overhead of a chat, as published by OpenAI: tokens around each message, and at the beginning of
+// the reply.
 const TOKENS_PER_MESSAGE = 4;
 const TOKENS_PER_CALL = 8;
 const TOKENS_PER_REPLY = 3;
@@ -58,7 +59,7 @@ export async function loadGptTokenCounter(
 type CountText = (text: string) => number;
 
 async function loadTokenizer(vocabulary: "o200k_base" | "cl100k_base"): Promise<CountText> {
-  // What looks like a control token is text like any other: providers do not obey it in messages either.
+  // Control tokens in messages are ordinary text, as they are for providers.
   const asText = { disallowedSpecial: new Set<string>() };
   try {
     const { countTokens } =
@@ -105,11 +106,14 @@ function createCounter(count: CountText): (request: ModelRequest) => number {
   }
 }
 
-/** The tokenizer takes the square of the length of a run without a break: a text with such a run is counted in parts. */
+/**
+ * The tokenizer takes quadratic time for a run without a break. A text with such a run is counted
+ * in parts.
+ */
 const LONG_RUN = /\S{513}|\s{513}/;
 const PART = 512;
 
-/** At most one token too many for each cut. */
+/** Counts a text in parts. Each cut adds at most one token. */
 function countInParts(count: CountText, text: string): number {
   if (!LONG_RUN.test(text)) return count(text);
   let tokens = 0;
