@@ -3,10 +3,10 @@
 
 import { expect } from "vitest";
 
-import { eventsOf } from "../../viewer/data/event-stream.ts";
-import { changesBetween } from "../../viewer/text/changes.tsx";
+import { parseEvents } from "../../viewer/data/event-stream.ts";
+import { compareTexts } from "../../viewer/text/changes.tsx";
 import { indentJson, indentIfJson } from "../../viewer/text/json-text.ts";
-import { lineOf } from "../../viewer/text/shown-text.tsx";
+import { toLine } from "../../viewer/text/shown-text.tsx";
 import { proves } from "../harness/proves.ts";
 import { expectLinear, longText, REPEATED } from "../support/long-text.ts";
 
@@ -15,8 +15,8 @@ const BYTES = 2_000_000;
 const PAGE_FUNCTIONS: Readonly<Record<string, (text: string) => unknown>> = {
   readable: indentIfJson,
   indented: (text) => indentJson({ a: { b: text } }),
-  lineOf: (text) => lineOf(text),
-  changesBetween: (text) => changesBetween(text, `${text}!`),
+  lineOf: (text) => toLine(text),
+  changesBetween: (text) => compareTexts(text, `${text}!`),
 };
 
 proves(["D422"], "lays out and compares expensive text in time that grows with its length", () => {
@@ -41,7 +41,7 @@ proves(["D422"], "indents lists in lists up to 50 levels, and deeper text as it 
 
 proves(["D422"], "shows texts one after the other when a comparison would take long", () => {
   const [from, to] = ["a\n", "b\n"].map((line) => longText(line, 1_000_000));
-  expect(changesBetween(from ?? "", to ?? "")).toEqual([
+  expect(compareTexts(from ?? "", to ?? "")).toEqual([
     { value: from, added: false, removed: true },
     { value: to, added: true, removed: false },
   ]);
@@ -49,7 +49,7 @@ proves(["D422"], "shows texts one after the other when a comparison would take l
   const reversed = numbers.toReversed().join("");
   expectLinear("a comparison", "a", {
     bytes: 2,
-    work: () => changesBetween(numbers.join(""), reversed),
+    work: () => compareTexts(numbers.join(""), reversed),
   });
 });
 
@@ -61,7 +61,7 @@ proves(
     const bytes = new TextEncoder().encode(event);
     const startedMs = performance.now();
     const lengths: number[] = [];
-    for await (const { data } of eventsOf(inChunks(bytes, 1_000))) lengths.push(data.length);
+    for await (const { data } of parseEvents(inChunks(bytes, 1_000))) lengths.push(data.length);
     expect(lengths).toEqual([8_000_000, 1]);
     expect(performance.now() - startedMs).toBeLessThan(5_000);
   },

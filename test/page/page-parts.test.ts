@@ -3,11 +3,11 @@
 
 import { describe, expect, test } from "vitest";
 
-import { eventsOf } from "../../viewer/data/event-stream.ts";
+import { parseEvents } from "../../viewer/data/event-stream.ts";
 import { RunState } from "../../viewer/data/run-state.ts";
-import { restsOf, TimeScale } from "../../viewer/run/time-scale.ts";
-import { indentJson, jsonParts, indentIfJson } from "../../viewer/text/json-text.ts";
-import { lineOf, piecesOf } from "../../viewer/text/shown-text.tsx";
+import { listRests, TimeScale } from "../../viewer/run/time-scale.ts";
+import { indentJson, splitJson, indentIfJson } from "../../viewer/text/json-text.ts";
+import { toLine, splitVisible } from "../../viewer/text/shown-text.tsx";
 import { proves } from "../harness/proves.ts";
 import { HOSTILE, UNSEEN } from "./fixture-runs.ts";
 import { agentId, rowOf, snapshotFor, spansOf } from "./run-sketch.ts";
@@ -19,17 +19,17 @@ describe("time", () => {
     () => {
       const scale = new TimeScale(1_000, [{ fromMs: 100, toMs: 900 }]);
       expect(scale.pieces.map(({ isRest }) => isRest)).toEqual([false, true, false]);
-      expect(scale.at(900) - scale.at(100)).toBeCloseTo(0.03);
-      expect(scale.at(0)).toBe(0);
-      expect(scale.at(1_000)).toBeCloseTo(1);
+      expect(scale.toShare(900) - scale.toShare(100)).toBeCloseTo(0.03);
+      expect(scale.toShare(0)).toBe(0);
+      expect(scale.toShare(1_000)).toBeCloseTo(1);
       for (const ms of [0, 50, 100, 500, 900, 950, 1_000])
-        expect(scale.timeAt(scale.at(ms))).toBeCloseTo(ms);
+        expect(scale.toTime(scale.toShare(ms))).toBeCloseTo(ms);
     },
   );
 
   test("one that rests to now, and one that did nothing else", () => {
     expect(
-      restsOf(
+      listRests(
         spansOf([
           ["chat", 0, 10],
           ["park", 10, -1],
@@ -38,26 +38,26 @@ describe("time", () => {
       ),
     ).toEqual([{ fromMs: 10, toMs: 500 }]);
     const scale = new TimeScale(500, [{ fromMs: 0, toMs: 500 }]);
-    expect([scale.at(0), scale.at(500)]).toEqual([0, 1]);
+    expect([scale.toShare(0), scale.toShare(500)]).toEqual([0, 1]);
   });
 
   test("times above the rows are round, apart, and none is within a rest", () => {
     const scale = new TimeScale(3_600_000, [{ fromMs: 600_000, toMs: 3_000_000 }]);
-    const minutes = scale.ticks({ from: 0, to: 1 }, 900, 90).map((ms) => ms / 60_000);
+    const minutes = scale.listTicks({ from: 0, to: 1 }, 900, 90).map((ms) => ms / 60_000);
     expect(minutes).toEqual([0, 5, 10, 50, 55, 60]);
   });
 });
 
 describe("text", () => {
   proves(["V96"], "what is not seen, or turns what is, is shown by its number", () => {
-    const shown = piecesOf(HOSTILE)
+    const shown = splitVisible(HOSTILE)
       .map(({ text }) => text)
       .join("");
     expect(shown).toContain("U+202E");
     for (const number of ["U+202C", "U+0007", "U+2028", "U+FEFF"]) expect(shown).toContain(number);
     expect(shown).not.toMatch(UNSEEN);
     expect(
-      piecesOf("a\ud800b\u{e0041}\u200b")
+      splitVisible("a\ud800b\u{e0041}\u200b")
         .filter(({ isUnseen }) => isUnseen)
         .map(({ text }) => text),
     ).toEqual(["U+D800", "U+E0041", "U+200B"]);
@@ -65,9 +65,9 @@ describe("text", () => {
 
   test("words of all languages, lines, tabs and emojis are as they are", () => {
     const text = "Grüße 你好 שלום\tمرحبا\r\nनमस्ते ✔\ufe0f 👩\u200d🚀";
-    expect(piecesOf(text)).toEqual([{ text, isUnseen: false }]);
-    expect(lineOf("one\ntwo")).toBe("one ⏎ two");
-    expect(lineOf("x".repeat(500))).toHaveLength(401);
+    expect(splitVisible(text)).toEqual([{ text, isUnseen: false }]);
+    expect(toLine("one\ntwo")).toBe("one ⏎ two");
+    expect(toLine("x".repeat(500))).toHaveLength(401);
   });
 
   proves(["D621"], "the parts of a value are bounded, and the rest of it is counted", () => {
@@ -77,14 +77,14 @@ describe("text", () => {
         nth % 2 === 0 ? "one\ntwo" : nth,
       ]),
     );
-    const whole = jsonParts(value, Infinity);
+    const whole = splitJson(value, Infinity);
     const length = whole.parts.reduce((sum, { text }) => sum + text.length, 0);
     expect([whole.parts.length, whole.dropped]).toEqual([1_001, 0]);
-    const { parts, dropped } = jsonParts(value, 200);
+    const { parts, dropped } = splitJson(value, 200);
     expect(parts).toEqual(whole.parts.slice(0, 200));
     expect(dropped).toBe(length - parts.reduce((sum, { text }) => sum + text.length, 0));
-    expect(jsonParts({ a: "1\n2" }, 200).dropped).toBe(0);
-    expect(jsonParts("1\n2", 1)).toEqual({ parts: [{ text: "1\n2", isText: true }], dropped: 0 });
+    expect(splitJson({ a: "1\n2" }, 200).dropped).toBe(0);
+    expect(splitJson("1\n2", 1)).toEqual({ parts: [{ text: "1\n2", isText: true }], dropped: 0 });
   });
 
   test("JSON has a line for each member, and what is short stands on one", () => {
@@ -106,7 +106,7 @@ async function read(parts: readonly Uint8Array[]) {
       controller.close();
     },
   });
-  return await Array.fromAsync(eventsOf(body));
+  return await Array.fromAsync(parseEvents(body));
 }
 
 describe("feed", () => {
@@ -151,7 +151,7 @@ describe("feed", () => {
       spans: [[0, 2, [9, 1, 1]]],
     });
     expect(seen()).toEqual([0, 2]);
-    expect(state.spansOf(0)).toEqual([0, 0, 9, 1, 1]);
+    expect(state.getSpans(0)).toEqual([0, 0, 9, 1, 1]);
     state.apply({
       record: 1_003,
       run,
@@ -159,7 +159,7 @@ describe("feed", () => {
       spans: [],
     });
     expect(seen()).toEqual([1, 3]);
-    expect([state.childrenOf(0), state.indexOf(agentId("r", 1)), state.record]).toEqual([
+    expect([state.getChildren(0), state.findIndex(agentId("r", 1)), state.record]).toEqual([
       [1],
       1,
       1_003,

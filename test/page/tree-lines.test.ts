@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 
 import {
-  keysAbove,
+  listKeysAbove,
   LEAST_GROUP,
   listLines,
   type Folds,
@@ -111,7 +111,9 @@ describe("folding", () => {
       folded += listing.folded;
       expect(shown + listing.folded).toBe(60);
       const opened = new Map(
-        sketches.flatMap((_sketch, at) => keysAbove(tree, at).map((key) => [key, true] as const)),
+        sketches.flatMap((_sketch, at) =>
+          listKeysAbove(tree, at).map((key) => [key, true] as const),
+        ),
       );
       const all = listLines(tree, ALL, opened);
       const seen = all.lines.flatMap((line) => (line.kind === "agent" ? [line.index] : []));

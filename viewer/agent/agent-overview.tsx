@@ -1,5 +1,5 @@
 import type { AgentDetail } from "../../src/view/viewer-data.ts";
-import { shownContent } from "../data/meta.ts";
+import { getContentMode } from "../data/meta.ts";
 import { tickMs } from "../data/page-clock.ts";
 import {
   formatCost,
@@ -7,8 +7,8 @@ import {
   formatDuration,
   formatQuantity,
 } from "../../src/view/amounts.ts";
-import { Meter, usesOf } from "../run/budget-bar.tsx";
-import { momentText } from "../text/ago.tsx";
+import { Meter, computeUses } from "../run/budget-bar.tsx";
+import { formatMoment } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
 import { JsonBlock } from "../text/json-block.tsx";
 import { Block, Code, Line, Words } from "../text/shown-text.tsx";
@@ -43,7 +43,7 @@ export function AgentOverview({ detail, state, route }: OverviewProps) {
         </div>
       )}
       <h3>Task</h3>
-      {shownContent() === false ? <ContentOff /> : <Words text={detail.task} />}
+      {getContentMode() === false ? <ContentOff /> : <Words text={detail.task} />}
       {output !== undefined && (
         <>
           <h3>Result</h3>
@@ -82,7 +82,7 @@ function Amounts({ detail }: Pick<OverviewProps, "detail">) {
   const left = Object.fromEntries(
     Object.entries(budget).map(([axis, limit]) => [axis, limit - (used[axis] ?? 0)]),
   );
-  const uses = usesOf(budget, left);
+  const uses = computeUses(budget, left);
   return (
     <>
       <h3>Used</h3>
@@ -133,10 +133,10 @@ function Amounts({ detail }: Pick<OverviewProps, "detail">) {
 
 function Origin({ detail, state, route }: OverviewProps) {
   const { startedAtMs, endedAtMs } = detail;
-  const index = state.indexOf(detail.agentId) ?? -1;
+  const index = state.findIndex(detail.agentId) ?? -1;
   const parent = state.agents[index]?.[0] ?? -1;
   const lastMs = endedAtMs ?? tickMs.value;
-  const children = state.childrenOf(index).length;
+  const children = state.getChildren(index).length;
   return (
     <>
       <h3>Agent</h3>
@@ -144,7 +144,7 @@ function Origin({ detail, state, route }: OverviewProps) {
         facts={[
           ["role", <Line text={detail.role} />],
           ["model", <Line text={`${detail.provider} · ${detail.model}`} />],
-          ["started", momentText(startedAtMs, lastMs)],
+          ["started", formatMoment(startedAtMs, lastMs)],
           [
             endedAtMs === undefined ? "for" : "took",
             formatDuration(Math.max(0, lastMs - startedAtMs)),

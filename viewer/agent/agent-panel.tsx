@@ -8,18 +8,18 @@ import { useKeys } from "../app/keys.ts";
 import { Panel } from "../app/panel.tsx";
 import { Pending } from "../app/problem-notice.tsx";
 import { AGENT_TABS, replaceRoute, type AgentTab, type RunRoute } from "../app/route.ts";
-import { AT, activityOf, pathOf, standingOf } from "../data/agent-row.ts";
+import { AT, getActivity, buildPath, getStanding } from "../data/agent-row.ts";
 import { api } from "../data/api.ts";
 import type { RunState } from "../data/run-state.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { Icon } from "../text/icon.tsx";
 import { Line } from "../text/shown-text.tsx";
 import type { RunView } from "../run/run-view.ts";
-import { activityWords } from "../run/row-words.ts";
+import { describeActivity } from "../run/row-words.ts";
 import { AgentGiven } from "./agent-given.tsx";
 import { AgentLog } from "./agent-log.tsx";
 import { AgentOverview } from "./agent-overview.tsx";
-import { AgentSteps, stepKey } from "./agent-steps.tsx";
+import { AgentSteps, toStepKey } from "./agent-steps.tsx";
 import { StepPanel } from "./step-panel.tsx";
 
 interface AgentPanelProps {
@@ -39,15 +39,15 @@ const TAB_TEXTS: Readonly<Record<AgentTab, string>> = {
 export function AgentPanel({ state, route, view, onClose }: AgentPanelProps) {
   void state.amounts.value;
   const { runId, agent } = route;
-  const index = state.indexOf(agent);
+  const index = state.findIndex(agent);
   const row = index === undefined ? undefined : state.agents[index];
   // The agent's activity changes ten times a second. The panel is loaded again only when the agent
   // completes a step, settles, or an attempt has failed.
-  const attempt = row !== undefined && activityOf(row) === "retrying" ? row[AT.note] : "";
+  const attempt = row !== undefined && getActivity(row) === "retrying" ? row[AT.note] : "";
   const version =
     row === undefined
       ? ""
-      : `${row[AT.step]} ${standingOf(row)} ${row[AT.endedAtMs]} ${row[AT.toolErrors]} ${attempt}`;
+      : `${row[AT.step]} ${getStanding(row)} ${row[AT.endedAtMs]} ${row[AT.toolErrors]} ${attempt}`;
   const loaded = useLoaded({ key: `${runId} ${agent}`, version }, (signal) =>
     api.agent(runId, agent, signal),
   );
@@ -60,13 +60,13 @@ export function AgentPanel({ state, route, view, onClose }: AgentPanelProps) {
       aria-label="Agent"
     >
       <header class="panel-head">
-        {row !== undefined && <Icon sign={standingOf(row)} />}
+        {row !== undefined && <Icon sign={getStanding(row)} />}
         <h2 id="agent-title" tabIndex={-1}>
-          <Line text={index === undefined ? agent : pathOf(state.agents, index)} />
+          <Line text={index === undefined ? agent : buildPath(state.agents, index)} />
         </h2>
         {row !== undefined && (
-          <span class={`is-${standingOf(row)}`}>
-            <Line text={activityWords(row, state.questions.value)} />
+          <span class={`is-${getStanding(row)}`}>
+            <Line text={describeActivity(row, state.questions.value)} />
           </span>
         )}
         <button class="small" aria-label="Close" title="Close: Esc" onClick={onClose}>
@@ -89,7 +89,7 @@ function useFocusInPanel(route: AgentPanelProps["route"]) {
   const last = useRef(route);
   useLostFocus(".agent-panel", () => {
     const { agent, step = 0, execution } = last.current;
-    const line = `[data-step="${CSS.escape(stepKey(step, execution))}"]`;
+    const line = `[data-step="${CSS.escape(toStepKey(step, execution))}"]`;
     const place = agent === route.agent ? line : "#agent-title";
     const find = (selector: string) => panel.current?.querySelector<HTMLElement>(selector);
     return find(route.step === undefined ? place : "#step-title") ?? find(".panel-body");

@@ -29,7 +29,7 @@ export function AgentSteps({ detail, state, route }: StepsProps) {
 }
 
 /** Returns the key of a step in the list. `execution` is set for a step of an earlier execution. */
-export function stepKey(step: number, execution = ""): string {
+export function toStepKey(step: number, execution = ""): string {
   return `${execution} ${step}`;
 }
 
@@ -44,7 +44,7 @@ function StepLine({ step, detail, state, route }: StepsProps & { readonly step: 
   } as const;
   return (
     <li>
-      <Link to={to} class="step-line" step={stepKey(number, to.execution)}>
+      <Link to={to} class="step-line" step={toStepKey(number, to.execution)}>
         <span class="step-number">
           {number}
           {detail.executionCount > 1 && <span class="muted">/{execution}</span>}

@@ -39,21 +39,21 @@ export function StepPanel({ state, route, detail, version }: StepPanelProps) {
     (signal) => api.step(place, signal),
   );
   const shown = loaded.value;
-  const of = shown?.stepCount ?? lastStep(detail);
-  const go = (to: number): void => {
+  const of = shown?.stepCount ?? findLastStep(detail);
+  const openStep = (to: number): void => {
     if (to < 1 || to > of) return;
     replaceRoute({ ...route, step: to });
     announce(`step ${to} of ${of}`);
   };
   useKeys("panel", {
-    "[": () => go(step - 1),
-    "]": () => go(step + 1),
+    "[": () => openStep(step - 1),
+    "]": () => openStep(step + 1),
     w: () => setIsWhole(!isWhole),
     Escape: () => replaceRoute({ ...route, tab: "steps", step: undefined, execution: undefined }),
   });
   return (
     <>
-      <Pager step={step} of={of} onGo={go}>
+      <Pager step={step} of={of} onGo={openStep}>
         {detail.executionCount > 1 && (
           <span class="muted">
             execution {shown?.execution ?? execution ?? detail.executionCount}
@@ -98,7 +98,7 @@ function Pager({ step, of, onGo, children }: PagerProps) {
   );
 }
 
-function lastStep({ steps, executionCount: executions }: AgentDetail): number {
+function findLastStep({ steps, executionCount: executions }: AgentDetail): number {
   return steps.findLast(({ execution }) => execution === executions)?.number ?? 1;
 }
 
@@ -158,7 +158,7 @@ function StepFacts({ step }: { readonly step: StepDetail }) {
     <Facts
       facts={[
         ["model", <Line text={`${context.model.provider} · ${context.model.id}`} />],
-        usage && ["tokens", usageText(usage)],
+        usage && ["tokens", formatUsage(usage)],
         usage && ["cost", formatCost(usage)],
         ["time", durationMs === undefined ? "under way" : describeTiming(durationMs, timing)],
         step.finishReason === undefined
@@ -185,7 +185,7 @@ function StepFacts({ step }: { readonly step: StepDetail }) {
   );
 }
 
-function usageText(usage: NonNullable<StepDetail["usage"]>): string {
+function formatUsage(usage: NonNullable<StepDetail["usage"]>): string {
   const cached =
     usage.cachedInputTokens === 0 ? "" : ` (${formatFullCount(usage.cachedInputTokens)} cached)`;
   const thought =

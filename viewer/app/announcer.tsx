@@ -3,7 +3,7 @@
 
 import { signal } from "@preact/signals";
 
-import { later } from "../data/page-clock.ts";
+import { startTimer } from "../data/page-clock.ts";
 
 const urgent = signal("");
 const calm = signal("");
@@ -19,7 +19,7 @@ export function announce(text: string): void {
   next = text;
   if (isWaiting) return;
   isWaiting = true;
-  later(1_000, () => {
+  startTimer(1_000, () => {
     isWaiting = false;
     calm.value = next;
   });

@@ -7,7 +7,7 @@ import { setServerTime } from "../data/page-clock.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { formatFullCount } from "../../src/view/amounts.ts";
-import { answerDrafts, draftKey, type VainAnswer } from "../questions/answer-drafts.ts";
+import { answerDrafts, toDraftKey, type VainAnswer } from "../questions/answer-drafts.ts";
 import { QuestionsScreen } from "../questions/questions-screen.tsx";
 import { useNews } from "../questions/questions-banner.tsx";
 import { RunScreen } from "../run/run-screen.tsx";
@@ -20,8 +20,8 @@ import { useKeys } from "./keys.ts";
 import { Link } from "./link.tsx";
 import { Panel } from "./panel.tsx";
 import { ProblemNotice } from "./problem-notice.tsx";
-import { goTo, route, type Route } from "./route.ts";
-import { isDark, turnTheme } from "./theme.ts";
+import { navigate, route, type Route } from "./route.ts";
+import { isDark, toggleTheme } from "./theme.ts";
 import { useTitle } from "./page-title.ts";
 
 const EVERY_MS = 2_000;
@@ -44,17 +44,17 @@ export function App({ firstRun }: AppProps) {
   const [hasHelp, setHasHelp] = useState(false);
   useKeys("app", {
     "?": () => setHasHelp(true),
-    i: () => goTo({ screen: "questions" }),
+    i: () => navigate({ screen: "questions" }),
     n: questions.length === 0 ? undefined : openFirstQuestion,
-    t: turnTheme,
+    t: toggleTheme,
     y: () => copy(location.href, "Link copied"),
-    Escape: () => (route.value.screen === "runs" ? false : goTo({ screen: "runs" })),
+    Escape: () => (route.value.screen === "runs" ? false : navigate({ screen: "runs" })),
   });
   useTitle(questions.length);
   // While the question is on screen, its card shows the problem.
   const lost = answerDrafts.vain.value;
   const isOpen =
-    lost !== undefined && questions.some((open) => draftKey(open) === draftKey(lost.question));
+    lost !== undefined && questions.some((open) => toDraftKey(open) === toDraftKey(lost.question));
   const vain = isOpen ? undefined : lost;
   const lockedOut = [server.problem, inbox.problem].find((problem) => problem?.status === 401);
   return (
@@ -88,7 +88,7 @@ export function App({ firstRun }: AppProps) {
  * Opens the inbox and moves the focus to its first question, so that a screen reader announces it.
  */
 function openFirstQuestion(): void {
-  goTo({ screen: "questions" });
+  navigate({ screen: "questions" });
   focusQuestion();
 }
 
@@ -171,7 +171,7 @@ function TopBar({ questions, onHelp }: BarProps) {
           ? "Inbox"
           : `${formatFullCount(questions)} need${questions === 1 ? "s" : ""} you`}
       </Link>
-      <button class="small" onClick={turnTheme} title="Light or dark: t">
+      <button class="small" onClick={toggleTheme} title="Light or dark: t">
         {isDark() ? "Light" : "Dark"}
       </button>
       <button class="small" onClick={onHelp} aria-label="Keys" title="Keys: ?">

@@ -14,7 +14,7 @@ export function focusQuestion(): void {
   });
 }
 
-export function focused(element: HTMLElement | null): void {
+export function focusElement(element: HTMLElement | null): void {
   element?.focus();
 }
 

@@ -55,7 +55,7 @@ export function listenToKeys(): void {
 /** Prevents a held Enter from activating the controls that its first press has opened. */
 function stopHeldEnter(event: KeyboardEvent): void {
   if (!event.repeat || event.key !== "Enter") return;
-  const isText = targetOf(event)?.matches("textarea") === true;
+  const isText = findTarget(event)?.matches("textarea") === true;
   if (!isText || event.ctrlKey || event.metaKey) event.preventDefault();
 }
 
@@ -70,7 +70,7 @@ class TypingGuard {
 
   /** Returns true for a key that continues the text of a removed field. */
   continues(event: KeyboardEvent): boolean {
-    const target = targetOf(event);
+    const target = findTarget(event);
     const { timeStamp } = event;
     if (target !== undefined && isField(target)) {
       this.#field = isLeaving(event) ? undefined : target;
@@ -102,7 +102,7 @@ function isLeaving({ key, isComposing, ctrlKey, metaKey }: KeyboardEvent): boole
   return key === "Escape" || key === "Tab" || (key === "Enter" && (ctrlKey || metaKey));
 }
 
-function targetOf(event: KeyboardEvent): Element | undefined {
+function findTarget(event: KeyboardEvent): Element | undefined {
   // The target inside shadow roots, which browser extensions add.
   const [target] = event.composedPath();
   return target instanceof Element ? target : undefined;
@@ -117,7 +117,7 @@ function isField(target: Element): boolean {
 function isTaken(event: KeyboardEvent): boolean {
   if (event.isComposing || document.querySelector("dialog[open]") !== null) return true;
   const { key } = event;
-  const target = targetOf(event);
+  const target = findTarget(event);
   if (target === undefined) return false;
   if (isField(target)) return key !== "Escape";
   const isPressed = key === "Enter" || key === " ";

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 
-import { goTo, hrefOf, type Route } from "./route.ts";
+import { navigate, formatHref, type Route } from "./route.ts";
 
 interface LinkProps {
   readonly to: Route;
@@ -15,10 +15,10 @@ export function Link({ to, step, children, ...rest }: LinkProps) {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
       return;
     event.preventDefault();
-    goTo(to);
+    navigate(to);
   };
   return (
-    <a href={hrefOf(to)} class={rest.class} data-step={step} onClick={follow}>
+    <a href={formatHref(to)} class={rest.class} data-step={step} onClick={follow}>
       {children}
     </a>
   );

@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
-import { lineOf } from "../text/shown-text.tsx";
+import { toLine } from "../text/shown-text.tsx";
 import { announce } from "./announcer.tsx";
 import { route, type Route } from "./route.ts";
 
@@ -39,5 +39,5 @@ function nameScreen(to: Route): string {
   if (to.screen !== "run") return SCREENS[to.screen];
   const { runId, title } = openedRun.value;
   const name = runId === to.runId && title !== "" ? title : `run ${to.runId}`;
-  return lineOf(name.replaceAll(/\s+/g, " "), MOST_CHARACTERS);
+  return toLine(name.replaceAll(/\s+/g, " "), MOST_CHARACTERS);
 }

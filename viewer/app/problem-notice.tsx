@@ -1,6 +1,6 @@
 import type { Problem } from "../data/api.ts";
 import { Code, Line } from "../text/shown-text.tsx";
-import { commandText } from "../text/command.ts";
+import { formatCommand } from "../text/command.ts";
 import { Link } from "./link.tsx";
 
 interface Advice {
@@ -40,12 +40,12 @@ const ADVICE: Readonly<Record<string, Advice>> = {
     title: "This page has no valid token",
     advice:
       "The server was restarted with another token, or the address was copied without one. Open the address that this command prints:",
-    command: commandText("view --url"),
+    command: formatCommand("view --url"),
   },
   unreachable: {
     title: "The server does not answer",
     advice: "This page retries automatically. If the server was stopped, start it again:",
-    command: commandText("view"),
+    command: formatCommand("view"),
   },
 };
 

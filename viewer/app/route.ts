@@ -34,33 +34,33 @@ export type Route =
 const address = signal(location.pathname + location.search);
 addEventListener("popstate", () => (address.value = location.pathname + location.search));
 
-export const route = computed(() => routeOf(address.value));
+export const route = computed(() => parseRoute(address.value));
 
 /** Navigates to a route, with an entry in the history. */
-export function goTo(next: Route): void {
-  history.pushState(null, "", hrefOf(next));
+export function navigate(next: Route): void {
+  history.pushState(null, "", formatHref(next));
   address.value = location.pathname + location.search;
 }
 
 /** Replaces the current route, without an entry in the history. */
 export function replaceRoute(next: Route): void {
-  if (hrefOf(next) === address.value) return;
-  history.replaceState(null, "", hrefOf(next));
+  if (formatHref(next) === address.value) return;
+  history.replaceState(null, "", formatHref(next));
   address.value = location.pathname + location.search;
 }
 
 /** The last shown run, or the run at the cursor of the list. */
 let visited = "";
 
-export function noteVisit(runId: string): void {
+export function recordVisit(runId: string): void {
   visited = runId;
 }
 
-export function lastVisited(): string {
+export function getLastVisited(): string {
   return visited;
 }
 
-export function hrefOf(to: Route): string {
+export function formatHref(to: Route): string {
   switch (to.screen) {
     case "runs":
       return `${BASE}${writeQuery({ q: to.q })}`;
@@ -82,28 +82,28 @@ function writeQuery(values: Readonly<Record<string, string | undefined>>): strin
   return set.length === 0 ? "" : `?${new URLSearchParams(set)}`;
 }
 
-function routeOf(text: string): Route {
+function parseRoute(text: string): Route {
   const { pathname, searchParams } = new URL(text, location.origin);
   const path = pathname.slice(BASE.length);
-  const value = (name: string): string | undefined => searchParams.get(name) ?? undefined;
-  if (path === "") return { screen: "runs", q: value("q") };
+  const readParam = (name: string): string | undefined => searchParams.get(name) ?? undefined;
+  if (path === "") return { screen: "runs", q: readParam("q") };
   if (path === "questions") return { screen: "questions" };
   const [, runId] = /^r\/([^/]+)$/.exec(path) ?? [];
   if (runId === undefined) return { screen: "unknown" };
-  const step = Number(value("step"));
+  const step = Number(readParam("step"));
   return {
     screen: "run",
-    runId: decoded(runId),
-    agent: value("agent"),
-    tab: AGENT_TABS.find((tab) => tab === value("tab")),
+    runId: decode(runId),
+    agent: readParam("agent"),
+    tab: AGENT_TABS.find((tab) => tab === readParam("tab")),
     step: Number.isInteger(step) && step > 0 ? step : undefined,
-    execution: value("execution"),
-    q: value("q"),
-    show: RUN_FILTERS.find((filter) => filter === value("show")),
+    execution: readParam("execution"),
+    q: readParam("q"),
+    show: RUN_FILTERS.find((filter) => filter === readParam("show")),
   };
 }
 
-function decoded(part: string): string {
+function decode(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {

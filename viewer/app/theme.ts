@@ -11,7 +11,7 @@ export const theme = signal<Theme>(
 );
 
 /** Switches between light and dark, starting from the visible theme. */
-export function turnTheme(): void {
+export function toggleTheme(): void {
   theme.value = isDark() ? "light" : "dark";
   localStorage.setItem(KEPT_AS, theme.value);
 }

@@ -29,12 +29,12 @@ export const AT = {
  */
 export type Standing = "working" | "waiting" | "asking" | SettledStatus;
 
-export function activityOf(row: AgentRow): ActivityName {
+export function getActivity(row: AgentRow): ActivityName {
   return ACTIVITIES[row[AT.activity]] ?? "preparing";
 }
 
-export function standingOf(row: AgentRow): Standing {
-  return STANDINGS[activityOf(row)];
+export function getStanding(row: AgentRow): Standing {
+  return STANDINGS[getActivity(row)];
 }
 
 const STANDINGS: Readonly<Record<ActivityName, Standing>> = {
@@ -60,7 +60,7 @@ export function hasEnded(standing: Standing): boolean {
 }
 
 /** Returns the path of an agent: the names from the root down. */
-export function pathOf(agents: readonly AgentRow[], index: number): string {
+export function buildPath(agents: readonly AgentRow[], index: number): string {
   const names: string[] = [];
   for (let row = agents[index]; row !== undefined; row = agents[row[AT.parent]])
     names.unshift(row[AT.name]);

@@ -10,7 +10,7 @@ import type {
   StepDetail,
   ViewerMeta,
 } from "../../src/view/viewer-data.ts";
-import { authorization } from "./token.ts";
+import { createAuthHeaders } from "./token.ts";
 
 /**
  * A request that failed or was refused. `code` comes from the server, or is `unreachable` without a
@@ -45,23 +45,26 @@ export const api = {
   runs: (filter: RunSearch, signal: AbortSignal) =>
     get<RunPage>(`runs${query({ limit: "200", ...filter })}`, signal),
   questions: (signal: AbortSignal) => get<Inbox>("questions", signal),
-  run: (runId: string, signal: AbortSignal) => get<RunSnapshot>(runPath(runId), signal),
+  run: (runId: string, signal: AbortSignal) => get<RunSnapshot>(formatRunPath(runId), signal),
   agent: (runId: string, agentId: string, signal: AbortSignal) =>
-    get<AgentDetail>(agentPath(runId, agentId), signal),
+    get<AgentDetail>(formatAgentPath(runId, agentId), signal),
   step: ({ runId, agentId, step, execution }: StepAddress, signal: AbortSignal) =>
-    get<StepDetail>(`${agentPath(runId, agentId)}/steps/${step}${query({ execution })}`, signal),
+    get<StepDetail>(
+      `${formatAgentPath(runId, agentId)}/steps/${step}${query({ execution })}`,
+      signal,
+    ),
   log: (
     runId: string,
     filter: { readonly agent: string; readonly after: string },
     signal: AbortSignal,
-  ) => get<LogPage>(`${runPath(runId)}/log${query(filter)}`, signal),
+  ) => get<LogPage>(`${formatRunPath(runId)}/log${query(filter)}`, signal),
   interrupted: (runId: string) =>
-    get<InterruptedCalls>(`${runPath(runId)}/interrupted`, new AbortController().signal),
+    get<InterruptedCalls>(`${formatRunPath(runId)}/interrupted`, new AbortController().signal),
   feed: (runId: string, after: number, signal: AbortSignal) =>
-    send(`${runPath(runId)}/feed?after=${after}`, { signal }),
+    send(`${formatRunPath(runId)}/feed?after=${after}`, { signal }),
   act: async (runId: string, request: ActionRequest): Promise<ActionResult> => {
     const init = { method: "POST", body: JSON.stringify(request) };
-    return read(await send(`${runPath(runId)}/actions`, init));
+    return read(await send(`${formatRunPath(runId)}/actions`, init));
   },
 };
 
@@ -72,12 +75,12 @@ export interface StepAddress {
   readonly execution?: string | undefined;
 }
 
-function runPath(runId: string): string {
+function formatRunPath(runId: string): string {
   return `runs/${encodeURIComponent(runId)}`;
 }
 
-function agentPath(runId: string, agentId: string): string {
-  return `${runPath(runId)}/agents/${encodeURIComponent(agentId)}`;
+function formatAgentPath(runId: string, agentId: string): string {
+  return `${formatRunPath(runId)}/agents/${encodeURIComponent(agentId)}`;
 }
 
 function query(filter: Readonly<Record<string, string | undefined>>): string {
@@ -101,7 +104,7 @@ const JSON_BODY = { "content-type": "application/json" };
 async function send(path: string, init: RequestInit): Promise<Response> {
   const response = await fetch(`${BASE}api/v1/${path}`, {
     ...init,
-    headers: { ...authorization(), ...(init.body === undefined ? {} : JSON_BODY) },
+    headers: { ...createAuthHeaders(), ...(init.body === undefined ? {} : JSON_BODY) },
   }).catch((error: unknown) => {
     if (init.signal?.aborted === true) throw error;
     throw new Problem("unreachable", "The server does not answer.", 0);
@@ -142,7 +145,7 @@ export function toProblem(error: unknown): Problem {
 }
 
 /** Returns an idempotency key. A request that is sent again with the same key is performed once. */
-export function newKey(): string {
+export function createKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(12));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

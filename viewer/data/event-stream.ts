@@ -10,7 +10,7 @@ export interface StreamEvent {
  * Yields the events of a stream in order, until the stream ends. An incomplete last event is
  * dropped.
  */
-export async function* eventsOf(
+export async function* parseEvents(
   body: ReadableStream<Uint8Array>,
 ): AsyncGenerator<StreamEvent, void> {
   // Text without an end of an event is not searched again, because a long event arrives in many
@@ -18,7 +18,7 @@ export async function* eventsOf(
   let pieces: string[] = [];
   let tail = "";
   const decoder = new TextDecoder();
-  for await (const bytes of chunksOf(body)) {
+  for await (const bytes of readChunks(body)) {
     const text = decoder.decode(bytes, { stream: true });
     pieces.push(text);
     tail += text;
@@ -27,7 +27,7 @@ export async function* eventsOf(
     if (rest !== undefined) pieces = [rest];
     tail = (rest ?? tail).slice(-MOST_OF_BLANK_LINE);
     for (const block of blocks) {
-      const event = eventOf(block);
+      const event = parseEvent(block);
       if (event !== undefined) yield event;
     }
   }
@@ -37,7 +37,7 @@ const BLANK_LINE = /\r?\n\r?\n/;
 const MOST_OF_BLANK_LINE = "\r\n\r\n".length - 1;
 
 /** Yields the chunks of a stream. Not every browser can iterate a stream. */
-async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+async function* readChunks(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   const reader = body.getReader();
   try {
     for (;;) {
@@ -51,7 +51,7 @@ async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8
 }
 
 /** Parses an event. `undefined` for a comment, which the server sends as a keep-alive. */
-function eventOf(block: string): StreamEvent | undefined {
+function parseEvent(block: string): StreamEvent | undefined {
   const data: string[] = [];
   let id = "";
   for (const line of block.split(/\r?\n/)) {

@@ -6,8 +6,8 @@ import { signal, type Signal } from "@preact/signals";
 
 import type { FeedEntry } from "../../src/view/viewer-data.ts";
 import { api, isAnswer, Problem, toProblem } from "./api.ts";
-import { eventsOf } from "./event-stream.ts";
-import { later, pause } from "./page-clock.ts";
+import { parseEvents } from "./event-stream.ts";
+import { startTimer, pause } from "./page-clock.ts";
 import { RunState } from "./run-state.ts";
 
 const HIDDEN_MS = 30_000;
@@ -64,10 +64,10 @@ export class FollowedRun {
         continue;
       } catch (error) {
         if (this.#closing.signal.aborted) return;
-        if (this.liveness.value !== "resting") this.#lose(toProblem(error));
+        if (this.liveness.value !== "resting") this.#recordLoss(toProblem(error));
         if (isPermanent(this.problem.value)) return;
       }
-      await this.#untilNextTry(tries);
+      await this.#waitForRetry(tries);
       tries += 1;
     }
   }
@@ -84,7 +84,7 @@ export class FollowedRun {
     if (body === null) throw new Problem("unreachable", "The feed is empty.", 0);
     this.problem.value = undefined;
     this.liveness.value = "live";
-    for await (const { data } of eventsOf(body)) {
+    for await (const { data } of parseEvents(body)) {
       onData();
       const entry: unknown = JSON.parse(data);
       if (!isAnswer<FeedEntry>(entry)) continue;
@@ -100,14 +100,14 @@ export class FollowedRun {
     throw new Problem("unreachable", "The server has closed the feed.", 0);
   }
 
-  #lose(problem: Problem): void {
+  #recordLoss(problem: Problem): void {
     this.problem.value = problem;
     this.liveness.value = this.state.value === undefined ? "loading" : "lost";
   }
 
-  async #untilNextTry(tries: number): Promise<void> {
+  async #waitForRetry(tries: number): Promise<void> {
     this.#waiting = new AbortController();
-    if (this.liveness.value === "resting") return untilShown(this.#waiting.signal);
+    if (this.liveness.value === "resting") return waitUntilVisible(this.#waiting.signal);
     const delayMs = RETRIES_MS[Math.min(tries, RETRIES_MS.length - 1)] ?? 1000;
     return pause(delayMs, this.#waiting.signal);
   }
@@ -118,7 +118,7 @@ export class FollowedRun {
       this.#waiting.abort();
       return;
     }
-    this.#stopHiding = later(HIDDEN_MS, () => {
+    this.#stopHiding = startTimer(HIDDEN_MS, () => {
       if (this.liveness.value !== "live") return;
       this.liveness.value = "resting";
       this.#reading.abort();
@@ -132,7 +132,7 @@ function isPermanent(problem: Problem | undefined): boolean {
   return problem.status >= 400 && problem.status < 500 && problem.status !== 429;
 }
 
-function untilShown(signal: AbortSignal): Promise<void> {
+function waitUntilVisible(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted || !document.hidden) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });

@@ -5,10 +5,10 @@ import type { ViewerAction, ViewerMeta } from "../../src/view/viewer-data.ts";
 /** Settings of the server. `undefined` until it has answered. */
 export const meta: Signal<ViewerMeta | undefined> = signal(undefined);
 
-export function allows(action: ViewerAction): boolean {
+export function isAllowed(action: ViewerAction): boolean {
   return meta.value?.actions.includes(action) ?? false;
 }
 
-export function shownContent(): ViewerMeta["content"] {
+export function getContentMode(): ViewerMeta["content"] {
   return meta.value?.content ?? true;
 }

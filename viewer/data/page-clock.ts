@@ -24,7 +24,7 @@ export function setServerTime(serverMs: number): void {
 }
 
 /** Calls back once. The returned function cancels the timer. */
-export function later(delayMs: number, callback: () => void): () => void {
+export function startTimer(delayMs: number, callback: () => void): () => void {
   const timer = setTimeout(callback, delayMs);
   return () => clearTimeout(timer);
 }
@@ -36,12 +36,12 @@ export function pause(delayMs: number, signal: AbortSignal): Promise<void> {
       resolve();
       return;
     }
-    const stop = later(delayMs, done);
-    function done(): void {
+    const stop = startTimer(delayMs, finish);
+    function finish(): void {
       stop();
-      signal.removeEventListener("abort", done);
+      signal.removeEventListener("abort", finish);
       resolve();
     }
-    signal.addEventListener("abort", done);
+    signal.addEventListener("abort", finish);
   });
 }

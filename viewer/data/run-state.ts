@@ -13,7 +13,7 @@ import type {
   RunPatch,
   RunSnapshot,
 } from "../../src/view/viewer-data.ts";
-import { AT, standingOf } from "./agent-row.ts";
+import { AT, getStanding } from "./agent-row.ts";
 
 /** Owns the state of a run and the number of the last applied record. */
 export class RunState {
@@ -44,15 +44,15 @@ export class RunState {
     return this.#agents;
   }
 
-  spansOf(index: number): readonly number[] {
+  getSpans(index: number): readonly number[] {
     return this.#spans[index] ?? NONE;
   }
 
-  childrenOf(index: number): readonly number[] {
+  getChildren(index: number): readonly number[] {
     return this.#children[index] ?? NONE;
   }
 
-  indexOf(agentId: string): number | undefined {
+  findIndex(agentId: string): number | undefined {
     return this.#indexById.get(agentId);
   }
 
@@ -80,11 +80,11 @@ export class RunState {
       let hasMoved = false;
       for (const [index, row] of patch.agents) {
         const old = this.#agents[index];
-        if (old === undefined || standingOf(old) !== standingOf(row)) hasMoved = true;
+        if (old === undefined || getStanding(old) !== getStanding(row)) hasMoved = true;
         this.#agents[index] = row;
       }
       for (const [index, from, numbers] of patch.spans)
-        this.#spans[index] = [...this.spansOf(index).slice(0, from), ...numbers];
+        this.#spans[index] = [...this.getSpans(index).slice(0, from), ...numbers];
       this.#link(before);
       this.head.value = patch.run;
       if (patch.questions !== undefined) this.questions.value = patch.questions;

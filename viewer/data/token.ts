@@ -17,7 +17,7 @@ export function takeToken(): void {
   history.replaceState(history.state, "", location.pathname + location.search);
 }
 
-export function authorization(): Readonly<Record<string, string>> {
+export function createAuthHeaders(): Readonly<Record<string, string>> {
   const token = given ?? sessionStorage.getItem(KEPT_AS);
   return token === null ? {} : { authorization: `Bearer ${token}` };
 }

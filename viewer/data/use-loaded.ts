@@ -32,7 +32,7 @@ export function useLoaded<Value>(
   useLayoutEffect(() => {
     const closing = new AbortController();
     const { signal } = closing;
-    const once = async (): Promise<void> => {
+    const loadOnce = async (): Promise<void> => {
       try {
         const value = await latest.current(signal);
         if (!signal.aborted) setLoaded({ key, value, problem: undefined });
@@ -46,13 +46,13 @@ export function useLoaded<Value>(
         }));
       }
     };
-    const again = async (delayMs: number): Promise<void> => {
+    const reloadEvery = async (delayMs: number): Promise<void> => {
       while (!signal.aborted) {
         await pause(delayMs, signal);
-        if (!document.hidden && !signal.aborted) await once();
+        if (!document.hidden && !signal.aborted) await loadOnce();
       }
     };
-    void once().then(() => (everyMs === undefined ? undefined : again(everyMs)));
+    void loadOnce().then(() => (everyMs === undefined ? undefined : reloadEvery(everyMs)));
     return () => closing.abort();
   }, [key, version, everyMs]);
   return loaded.key === key ? loaded : NOTHING;

@@ -8,7 +8,7 @@ import { isJsonObject } from "../../src/kernel/json.ts";
 import type { Answer } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { announce } from "../app/announcer.tsx";
-import { api, newKey, Problem, toProblem } from "../data/api.ts";
+import { api, createKey, Problem, toProblem } from "../data/api.ts";
 import { indentJson, readJson } from "../text/json-text.ts";
 
 export type Draft =
@@ -50,13 +50,13 @@ class AnswerDrafts {
   readonly #keys = new Map<string, string>();
   #lostAtMs = -Infinity;
 
-  draftOf(question: QuestionRow): Draft {
-    const draft = this.#drafts.value.get(draftKey(question)) ?? NONE;
+  getDraft(question: QuestionRow): Draft {
+    const draft = this.#drafts.value.get(toDraftKey(question)) ?? NONE;
     return draft.at === "sent" && draft.lastVain !== question.rejectedAnswer?.number ? NONE : draft;
   }
 
   set(question: QuestionRow, draft: Draft): void {
-    this.#drafts.value = new Map(this.#drafts.value).set(draftKey(question), draft);
+    this.#drafts.value = new Map(this.#drafts.value).set(toDraftKey(question), draft);
   }
 
   drop(question: QuestionRow): void {
@@ -64,7 +64,7 @@ class AnswerDrafts {
   }
 
   noteGone(gone: readonly QuestionRow[]): void {
-    const isLost = gone.some((question) => !isSent(this.draftOf(question)));
+    const isLost = gone.some((question) => !isSent(this.getDraft(question)));
     if (isLost) this.#lostAtMs = performance.now();
   }
 
@@ -83,7 +83,7 @@ class AnswerDrafts {
 
   approve(question: QuestionRow): void {
     if (question.kind !== "approval") return;
-    this.set(question, { at: "confirm", answer: { type: "approved", ...refOf(question) } });
+    this.set(question, { at: "confirm", answer: { type: "approved", ...toReference(question) } });
   }
 
   refuse(question: QuestionRow): void {
@@ -93,7 +93,7 @@ class AnswerDrafts {
   edit(question: QuestionRow): void {
     this.set(question, {
       at: "edit",
-      text: question.kind === "approval" ? indentJson(editable(question)) : "",
+      text: question.kind === "approval" ? indentJson(getEditableArguments(question)) : "",
     });
   }
 
@@ -105,10 +105,10 @@ class AnswerDrafts {
       return;
     }
     if (question.kind === "external") {
-      const answer: Answer = { type: "result", ...refOf(question), result: read.value };
+      const answer: Answer = { type: "result", ...toReference(question), result: read.value };
       this.set(question, { at: "confirm", answer, edited: indentJson(read.value) });
     } else if (isJsonObject(read.value)) {
-      const answer: Answer = { type: "approved", ...refOf(question), arguments: read.value };
+      const answer: Answer = { type: "approved", ...toReference(question), arguments: read.value };
       this.set(question, { at: "confirm", answer, edited: indentJson(read.value) });
     } else this.set(question, { at: "edit", text, fault: "Arguments must be an object: { … }." });
   }
@@ -119,8 +119,8 @@ class AnswerDrafts {
 
   async send(question: QuestionRow, answer: Answer, ofRun: readonly QuestionRow[]): Promise<void> {
     const held = ofRun.flatMap((other) => {
-      const draft = this.draftOf(other);
-      return draft.at === "held" && draftKey(other) !== draftKey(question)
+      const draft = this.getDraft(other);
+      return draft.at === "held" && toDraftKey(other) !== toDraftKey(question)
         ? [{ question: other, answer: draft.answer }]
         : [];
     });
@@ -128,7 +128,7 @@ class AnswerDrafts {
     this.#setAll(all, (one) => ({ at: "sending", answer: one.answer }));
     const answers = all.map((one) => one.answer);
     const about = JSON.stringify(answers);
-    const key = this.#keys.get(about) ?? newKey();
+    const key = this.#keys.get(about) ?? createKey();
     this.#keys.set(about, key);
     try {
       const { hasOwner, openQuestions: open } = await api.act(question.runId, {
@@ -138,7 +138,7 @@ class AnswerDrafts {
       });
       // Sending the same answer later is a new request.
       this.#keys.delete(about);
-      const text = takenText(hasOwner, open?.length ?? 0);
+      const text = describeReceipt(hasOwner, open?.length ?? 0);
       this.#setAll(all, (one) => ({
         at: "sent",
         text,
@@ -147,7 +147,7 @@ class AnswerDrafts {
       announce(text);
     } catch (error) {
       const problem = toProblem(error);
-      this.#setAll(all, ({ answer: refused }) => refusedDraft(refused, problem));
+      this.#setAll(all, ({ answer: refused }) => createRefusedDraft(refused, problem));
       if (problem.code === "invalid_answer") this.vain.value = { question, problem };
     }
   }
@@ -165,7 +165,7 @@ function isSent({ at }: Draft): boolean {
 }
 
 /** Returns the editor with the refused arguments, so that they can be corrected. */
-function refusedDraft(answer: Answer, problem: Problem): Draft {
+function createRefusedDraft(answer: Answer, problem: Problem): Draft {
   const edited = answer.type === "approved" ? answer.arguments : undefined;
   return edited === undefined || problem.code !== "invalid_answer"
     ? { at: "refused", problem }
@@ -177,14 +177,14 @@ export const answerDrafts = new AnswerDrafts();
 /** Text of a denial without a reason. */
 export const DENIED = "The call was not approved.";
 
-export function refusalOf(question: QuestionRow, text: string): Answer {
+export function createRefusal(question: QuestionRow, text: string): Answer {
   const said = text.trim();
   return question.kind === "approval"
-    ? { type: "denied", ...refOf(question), reason: said === "" ? DENIED : said }
-    : { type: "failure", ...refOf(question), message: said === "" ? "It failed." : said };
+    ? { type: "denied", ...toReference(question), reason: said === "" ? DENIED : said }
+    : { type: "failure", ...toReference(question), message: said === "" ? "It failed." : said };
 }
 
-function takenText(hasOwner: boolean, open: number): string {
+function describeReceipt(hasOwner: boolean, open: number): string {
   if (!hasOwner) return "Answered. The run continues once a process owns it.";
   return open === 0
     ? "Answered. The run continues."
@@ -192,15 +192,15 @@ function takenText(hasOwner: boolean, open: number): string {
 }
 
 /** The identity of a question. A question whose arguments have changed is another question. */
-export function draftKey({ runId, questionId, argumentsHash }: QuestionRow): string {
+export function toDraftKey({ runId, questionId, argumentsHash }: QuestionRow): string {
   return `${runId} ${questionId} ${argumentsHash}`;
 }
 
 /** Returns the arguments to edit: as the model wrote them, before parsing by the schema. */
-export function editable({ arguments: shown, writtenArguments = shown }: QuestionRow) {
+export function getEditableArguments({ arguments: shown, writtenArguments = shown }: QuestionRow) {
   return writtenArguments;
 }
 
-function refOf({ questionId, argumentsHash }: QuestionRow) {
+function toReference({ questionId, argumentsHash }: QuestionRow) {
   return { questionId, argumentsHash };
 }

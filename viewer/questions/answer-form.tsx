@@ -7,13 +7,19 @@ import type { Answer } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { formatQuantity } from "../../src/view/amounts.ts";
 import { useKeys } from "../app/keys.ts";
-import { allows, shownContent } from "../data/meta.ts";
+import { isAllowed, getContentMode } from "../data/meta.ts";
 import { announce } from "../app/announcer.tsx";
 import { indentJson } from "../text/json-text.ts";
 import { Changes } from "../text/changes.tsx";
-import { commandText } from "../text/command.ts";
+import { formatCommand } from "../text/command.ts";
 import { Code, Line } from "../text/shown-text.tsx";
-import { DENIED, answerDrafts, editable, refusalOf, type Draft } from "./answer-drafts.ts";
+import {
+  DENIED,
+  answerDrafts,
+  getEditableArguments,
+  createRefusal,
+  type Draft,
+} from "./answer-drafts.ts";
 
 interface FormProps {
   readonly question: QuestionRow;
@@ -23,14 +29,14 @@ interface FormProps {
 
 export function AnswerForm(props: FormProps) {
   const { question, isCurrent } = props;
-  const draft = answerDrafts.draftOf(question);
-  const isMine = isCurrent && allows("answer");
+  const draft = answerDrafts.getDraft(question);
+  const isMine = isCurrent && isAllowed("answer");
   const isFree = isMine && (draft.at === "none" || draft.at === "refused" || draft.at === "held");
   const form = useRef<HTMLDivElement>(null);
   /** True from the key that opens a stage until the stage is rendered. */
   const isOpening = useRef(false);
   /** Returns the handler of a key that opens a stage, or returns to an open one. */
-  const keyFor = (stage: Draft["at"], open: () => void): (() => unknown) | undefined => {
+  const createKeyHandler = (stage: Draft["at"], open: () => void): (() => unknown) | undefined => {
     if (!isFree && !(isMine && draft.at === stage)) return undefined;
     return () => {
       if (answerDrafts.hasJustLost()) return;
@@ -41,9 +47,13 @@ export function AnswerForm(props: FormProps) {
   };
   const isStaged = isMine && STAGES.has(draft.at);
   useKeys("form", {
-    a: isApprovable(question) ? keyFor("confirm", () => answerDrafts.approve(question)) : undefined,
-    d: keyFor("reason", () => answerDrafts.refuse(question)),
-    m: isEditable(question) ? keyFor("edit", () => answerDrafts.edit(question)) : undefined,
+    a: isApprovable(question)
+      ? createKeyHandler("confirm", () => answerDrafts.approve(question))
+      : undefined,
+    d: createKeyHandler("reason", () => answerDrafts.refuse(question)),
+    m: isEditable(question)
+      ? createKeyHandler("edit", () => answerDrafts.edit(question))
+      : undefined,
     Escape: isMine && BACK.has(draft.at) ? () => answerDrafts.drop(question) : undefined,
     // Enter must not reach the rows of the screen while an answer is open.
     Enter: isStaged ? () => announce("Ctrl Enter sends the answer") : undefined,
@@ -67,7 +77,7 @@ export function AnswerForm(props: FormProps) {
   const proceed = (): void => {
     if (answerDrafts.hasJustLost()) return;
     if (draft.at === "edit") answerDrafts.review(question, draft.text);
-    const answer = answerOf(question, draft);
+    const answer = toAnswer(question, draft);
     if (answer !== undefined) void answerDrafts.send(question, answer, props.ofRun);
   };
   return (
@@ -82,7 +92,7 @@ export function AnswerForm(props: FormProps) {
         proceed();
       }}
     >
-      {stageOf(draft, props)}
+      {renderStage(draft, props)}
     </div>
   );
 }
@@ -95,15 +105,15 @@ function focusStage(form: HTMLElement | null): void {
 }
 
 /** Returns the answer that a stage would send. `undefined` if it sends none. */
-function answerOf(question: QuestionRow, draft: Draft): Answer | undefined {
+function toAnswer(question: QuestionRow, draft: Draft): Answer | undefined {
   if (draft.at === "confirm") return draft.answer;
-  return draft.at === "reason" ? refusalOf(question, draft.text) : undefined;
+  return draft.at === "reason" ? createRefusal(question, draft.text) : undefined;
 }
 
 const STAGES: ReadonlySet<Draft["at"]> = new Set(["reason", "edit", "confirm"]);
 const BACK: ReadonlySet<Draft["at"]> = new Set(["reason", "edit", "confirm", "held", "refused"]);
 
-function stageOf(draft: Draft, props: FormProps) {
+function renderStage(draft: Draft, props: FormProps) {
   switch (draft.at) {
     case "none":
       return <Choices {...props} />;
@@ -153,18 +163,18 @@ const ANSWER_TEXTS: Readonly<
 
 /** Returns false if the arguments are not on screen. */
 function isApprovable({ kind }: QuestionRow): boolean {
-  return shownContent() !== false && kind === "approval";
+  return getContentMode() !== false && kind === "approval";
 }
 
 /** Returns false for redacted arguments, because the redaction would be sent as the arguments. */
 function isEditable({ kind }: QuestionRow): boolean {
-  const content = shownContent();
+  const content = getContentMode();
   return content === true || (content === "redacted" && kind === "external");
 }
 
 function Choices({ question }: FormProps) {
   const isApproval = question.kind === "approval";
-  if (!allows("answer")) {
+  if (!isAllowed("answer")) {
     const ways = isApproval ? ["approve", "deny"] : ["answer"];
     return (
       <p class="muted">
@@ -172,7 +182,7 @@ function Choices({ question }: FormProps) {
         {ways.map((way, nth) => (
           <>
             {nth > 0 && ", or "}
-            <Code text={commandText(`${way} ${question.questionId}`)} />
+            <Code text={formatCommand(`${way} ${question.questionId}`)} />
           </>
         ))}
       </p>
@@ -216,7 +226,7 @@ function Reason({ question, ofRun, text }: FormProps & { readonly text: string }
           answerDrafts.set(question, { at: "reason", text: event.currentTarget.value })
         }
       />
-      <Buttons question={question} ofRun={ofRun} answer={refusalOf(question, text)} />
+      <Buttons question={question} ofRun={ofRun} answer={createRefusal(question, text)} />
     </div>
   );
 }
@@ -273,7 +283,7 @@ function Confirm({
               : "The model will read this result:"}
           </p>
           {question.kind === "approval" ? (
-            <Changes from={indentJson(editable(question))} to={edited} />
+            <Changes from={indentJson(getEditableArguments(question))} to={edited} />
           ) : (
             <Changes from="" to={edited} />
           )}
@@ -292,7 +302,7 @@ interface ButtonsProps {
 
 function Buttons({ question, ofRun, answer }: ButtonsProps) {
   const others = ofRun.filter((other) => other.questionId !== question.questionId);
-  const held = others.filter((other) => answerDrafts.draftOf(other).at === "held").length;
+  const held = others.filter((other) => answerDrafts.getDraft(other).at === "held").length;
   const more = held === 0 ? "" : `, and send ${formatQuantity(held, "held answer")}`;
   return (
     <p class="choices">

@@ -1,11 +1,11 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
-import { shownContent } from "../data/meta.ts";
+import { getContentMode } from "../data/meta.ts";
 import { Since, Until } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
 import { JsonBlock } from "../text/json-block.tsx";
-import { Line, lineOf } from "../text/shown-text.tsx";
+import { Line, toLine } from "../text/shown-text.tsx";
 import { focusQuestion } from "../app/focused.ts";
 import { Link } from "../app/link.tsx";
 import { ContentOff } from "../agent/content-off.tsx";
@@ -41,9 +41,9 @@ export function QuestionCard({
       ref={card}
       onFocusIn={isCurrent ? undefined : onFocus}
       class={`question${isCurrent ? " current" : ""}`}
-      id={cardId(question)}
+      id={toCardId(question)}
       tabIndex={-1}
-      aria-label={lineOf(`${agentPath} asks: ${toolName}`)}
+      aria-label={toLine(`${agentPath} asks: ${toolName}`)}
     >
       {hasRunLink && <OfRun question={question} />}
       <CardHeader question={question} />
@@ -52,7 +52,7 @@ export function QuestionCard({
           <Line text={reason} most={2_000} />
         </p>
       )}
-      {shownContent() !== false ? <ShownArguments question={question} /> : <ContentOff />}
+      {getContentMode() !== false ? <ShownArguments question={question} /> : <ContentOff />}
       {question.rejectedAnswer !== undefined && (
         <p class="why is-failed" role="alert">
           The last answer was rejected. <Line text={question.rejectedAnswer.problem} most={2_000} />
@@ -112,7 +112,7 @@ function OfRun({ question }: { readonly question: QuestionRow }) {
   );
 }
 
-export function cardId({ runId, questionId }: QuestionRow): string {
+export function toCardId({ runId, questionId }: QuestionRow): string {
   return `question-${runId}-${questionId}`;
 }
 

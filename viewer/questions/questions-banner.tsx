@@ -6,8 +6,8 @@ import { focusQuestion } from "../app/focused.ts";
 import { Turn } from "../app/turn.tsx";
 import { useKeys } from "../app/keys.ts";
 import { formatFullCount } from "../../src/view/amounts.ts";
-import { lineOf } from "../text/shown-text.tsx";
-import { draftKey } from "./answer-drafts.ts";
+import { toLine } from "../text/shown-text.tsx";
+import { toDraftKey } from "./answer-drafts.ts";
 import { QuestionCard } from "./question-card.tsx";
 import { useCurrentQuestion } from "./use-current-question.ts";
 
@@ -34,7 +34,7 @@ export function QuestionsBanner({ questions }: { readonly questions: readonly Qu
         </p>
       )}
       <QuestionCard
-        key={draftKey(question)}
+        key={toDraftKey(question)}
         question={question}
         ofRun={questions}
         isCurrent
@@ -50,9 +50,9 @@ export function useNews(questions: readonly QuestionRow[]): void {
   useEffect(() => {
     for (const question of questions) {
       const { agentPath, toolName } = question;
-      if (known.has(draftKey(question))) continue;
-      known.add(draftKey(question));
-      announceNow(lineOf(`${agentPath} asks: ${toolName}`));
+      if (known.has(toDraftKey(question))) continue;
+      known.add(toDraftKey(question));
+      announceNow(toLine(`${agentPath} asks: ${toolName}`));
     }
   }, [questions]);
 }

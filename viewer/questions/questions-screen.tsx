@@ -5,7 +5,7 @@ import type { Inbox } from "../../src/view/viewer-data.ts";
 import type { Loaded } from "../data/use-loaded.ts";
 import { formatQuantity } from "../../src/view/amounts.ts";
 import { focusQuestion } from "../app/focused.ts";
-import { draftKey } from "./answer-drafts.ts";
+import { toDraftKey } from "./answer-drafts.ts";
 import { QuestionCard } from "./question-card.tsx";
 import { useCurrentQuestion } from "./use-current-question.ts";
 
@@ -19,13 +19,13 @@ export function QuestionsScreen({ inbox }: { readonly inbox: Loaded<Inbox> }) {
     // The focus also scrolls the card into view.
     focusQuestion();
   };
-  const down = (): void => focusAt(Math.min(questions.length - 1, current.at + 1));
-  const up = (): void => focusAt(Math.max(0, current.at - 1));
+  const moveDown = (): void => focusAt(Math.min(questions.length - 1, current.at + 1));
+  const moveUp = (): void => focusAt(Math.max(0, current.at - 1));
   useKeys("screen", {
-    j: down,
-    ArrowDown: down,
-    k: up,
-    ArrowUp: up,
+    j: moveDown,
+    ArrowDown: moveDown,
+    k: moveUp,
+    ArrowUp: moveUp,
     n: () => focusAt(current.at + 1),
   });
   if (inbox.value === undefined)
@@ -63,7 +63,7 @@ export function QuestionsScreen({ inbox }: { readonly inbox: Loaded<Inbox> }) {
       )}
       {questions.map((question, index) => (
         <QuestionCard
-          key={draftKey(question)}
+          key={toDraftKey(question)}
           question={question}
           ofRun={byRun.get(question.runId) ?? []}
           isCurrent={index === current.at}

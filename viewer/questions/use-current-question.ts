@@ -4,8 +4,8 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
-import { answerDrafts, draftKey } from "./answer-drafts.ts";
-import { cardId } from "./question-card.tsx";
+import { answerDrafts, toDraftKey } from "./answer-drafts.ts";
+import { toCardId } from "./question-card.tsx";
 
 /** Returns the current question. If it disappears, its successor in the list becomes current. */
 export function useCurrentQuestion(questions: readonly QuestionRow[]) {
@@ -13,20 +13,20 @@ export function useCurrentQuestion(questions: readonly QuestionRow[]) {
   const [, redraw] = useState({});
   const last = useRef(questions);
   useLayoutEffect(() => {
-    const [before, keys] = [last.current, new Set(questions.map(draftKey))];
+    const [before, keys] = [last.current, new Set(questions.map(toDraftKey))];
     last.current = questions;
-    const gone = before.filter((question) => !keys.has(draftKey(question)));
+    const gone = before.filter((question) => !keys.has(toDraftKey(question)));
     if (gone.length === 0) return;
     answerDrafts.noteGone(gone);
-    const goneIds = new Set(gone.map(cardId));
-    answerDrafts.noteChanged(questions.filter((question) => goneIds.has(cardId(question))));
+    const goneIds = new Set(gone.map(toCardId));
+    answerDrafts.noteChanged(questions.filter((question) => goneIds.has(toCardId(question))));
   }, [questions]);
   const { length } = questions;
   const select = (at: number): void => {
     const question = questions[at];
-    current.current = { id: question === undefined ? "" : cardId(question), at };
+    current.current = { id: question === undefined ? "" : toCardId(question), at };
   };
-  const found = questions.findIndex((question) => cardId(question) === current.current.id);
+  const found = questions.findIndex((question) => toCardId(question) === current.current.id);
   select(found === -1 ? Math.min(Math.max(0, current.current.at), length - 1) : found);
   return {
     at: current.current.at,

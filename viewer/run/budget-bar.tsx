@@ -2,12 +2,12 @@
 
 import type { AxisAmounts, RunRow, RunTime } from "../../src/view/viewer-data.ts";
 import { AXES } from "../../src/view/amounts.ts";
-import { leftNow } from "./run-time.ts";
+import { computeLeft } from "./run-time.ts";
 
 /**
  * Returns the used share of each limit. A share is above 1 if the last reply exceeded the limit.
  */
-export function usesOf(budget: AxisAmounts, left: AxisAmounts) {
+export function computeUses(budget: AxisAmounts, left: AxisAmounts) {
   return AXES.flatMap(({ axis, label, short }) => {
     const limit = budget[axis];
     if (limit === undefined) return [];
@@ -21,7 +21,7 @@ export function usesOf(budget: AxisAmounts, left: AxisAmounts) {
 type BudgetedRun = Pick<RunRow, "budget" | "remaining" | "status"> & Partial<RunTime>;
 
 export function BudgetBar({ run }: { readonly run: BudgetedRun }) {
-  const uses = usesOf(run.budget ?? {}, leftNow(run));
+  const uses = computeUses(run.budget ?? {}, computeLeft(run));
   const hasCompleted = run.status === "completed";
   const tightest = uses.toSorted((left, right) => right.share - left.share)[0];
   if (tightest === undefined) return null;

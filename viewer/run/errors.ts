@@ -2,7 +2,7 @@
 
 import { formatQuantity } from "../../src/view/amounts.ts";
 import type { RunState } from "../data/run-state.ts";
-import { AT, standingOf } from "../data/agent-row.ts";
+import { AT, getStanding } from "../data/agent-row.ts";
 
 export interface ErrorStop {
   readonly index: number;
@@ -12,9 +12,9 @@ export interface ErrorStop {
   readonly isLimit: boolean;
 }
 
-export function errorStops(state: RunState): readonly ErrorStop[] {
+export function listErrorStops(state: RunState): readonly ErrorStop[] {
   const causes = state.causes.value.flatMap((cause): readonly ErrorStop[] => {
-    const index = state.indexOf(cause.agentId);
+    const index = state.findIndex(cause.agentId);
     if (index === undefined) return [];
     const place = cause.toolName === undefined ? cause.code : `${cause.toolName}: ${cause.code}`;
     // Without content, messages are empty.
@@ -24,10 +24,10 @@ export function errorStops(state: RunState): readonly ErrorStop[] {
   });
   const seen = new Set(causes.map(({ index }) => index));
   const others = state.agents.flatMap((row, index): readonly ErrorStop[] => {
-    const isWrong = standingOf(row) === "failed" || row[AT.toolErrors] > 0;
+    const isWrong = getStanding(row) === "failed" || row[AT.toolErrors] > 0;
     if (!isWrong || seen.has(index)) return [];
     const what =
-      standingOf(row) === "failed"
+      getStanding(row) === "failed"
         ? row[AT.note]
         : formatQuantity(row[AT.toolErrors], "failed call");
     const text = what === "" ? row[AT.name] : `${row[AT.name]} · ${what}`;

@@ -1,6 +1,6 @@
 // Sizes a canvas to the device pixels of its element.
 
-export function fittedCanvas(canvas: HTMLCanvasElement) {
+export function fitCanvas(canvas: HTMLCanvasElement) {
   const { clientWidth: widthPx, clientHeight: heightPx } = canvas;
   const context = canvas.getContext("2d");
   if (context === null || widthPx === 0 || heightPx === 0) return undefined;

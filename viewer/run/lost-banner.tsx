@@ -1,5 +1,5 @@
 import type { FollowedRun } from "../data/followed-run.ts";
-import { momentText } from "../text/ago.tsx";
+import { formatMoment } from "../text/ago.tsx";
 import { nowMs } from "../data/page-clock.ts";
 import { useRef } from "preact/hooks";
 import { Code, Line } from "../text/shown-text.tsx";
@@ -14,7 +14,7 @@ export function LostBanner({ live }: { readonly live: FollowedRun }) {
   return (
     <div class="lost" role="alert">
       <span>
-        <b>Connection lost</b> at {momentText(lostAtMs.current, nowMs())}. The page shows the last
+        <b>Connection lost</b> at {formatMoment(lostAtMs.current, nowMs())}. The page shows the last
         known state and reconnects automatically.
       </span>
       {problem !== undefined && problem.code !== "unreachable" && (

@@ -4,15 +4,15 @@
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
-import { later } from "../data/page-clock.ts";
+import { startTimer } from "../data/page-clock.ts";
 import { theme } from "../app/theme.ts";
-import { paletteOf, type Palette } from "./palette.ts";
+import { readPalette, type Palette } from "./palette.ts";
 import type { RunView } from "./run-view.ts";
-import { fittedCanvas } from "./fitted-canvas.ts";
+import { fitCanvas } from "./fitted-canvas.ts";
 import type { SpanNumbers } from "../../src/view/viewer-data.ts";
-import { scaleOf } from "./run-time.ts";
-import { spansIn } from "./spans.ts";
-import { shareOfX, xOfShare } from "./timeline-paint.ts";
+import { createScale } from "./run-time.ts";
+import { iterateSpans } from "./spans.ts";
+import { scaleToShare, scaleToX } from "./timeline-paint.ts";
 import type { TimeScale } from "./time-scale.ts";
 
 const EVERY_MS = 500;
@@ -25,14 +25,14 @@ export function Minimap({ view }: { readonly view: RunView }) {
   const schedule = (): (() => void) | undefined => {
     if (isDue.current) return undefined;
     isDue.current = true;
-    return later(EVERY_MS, () => {
+    return startTimer(EVERY_MS, () => {
       isDue.current = false;
       if (canvas.current !== null) paintMinimap(canvas.current, view);
     });
   };
   // After the first frame, which has the rows.
   useEffect(
-    () => later(0, () => canvas.current !== null && paintMinimap(canvas.current, view)),
+    () => startTimer(0, () => canvas.current !== null && paintMinimap(canvas.current, view)),
     [view],
   );
   useSignalEffect(() => {
@@ -42,7 +42,7 @@ export function Minimap({ view }: { readonly view: RunView }) {
   });
   return (
     <div class="minimap" aria-hidden="true">
-      <canvas ref={canvas} onPointerDown={(event) => brush(event, view)} />
+      <canvas ref={canvas} onPointerDown={(event) => trackBrush(event, view)} />
       <Brush view={view} />
     </div>
   );
@@ -52,25 +52,25 @@ function Brush({ view }: { readonly view: RunView }) {
   const { from, to } = view.timeWindow.value ?? { from: 0, to: 1 };
   const element = useRef<HTMLDivElement>(null);
   const widthPx = element.current?.parentElement?.clientWidth ?? 0;
-  const left = xOfShare(from, widthPx);
+  const left = scaleToX(from, widthPx);
   return (
     <div
       ref={element}
       class="brush"
       hidden={from === 0 && to === 1}
-      style={{ left: `${left}px`, width: `${xOfShare(to, widthPx) - left}px` }}
+      style={{ left: `${left}px`, width: `${scaleToX(to, widthPx) - left}px` }}
     />
   );
 }
 
-function brush(event: PointerEvent, view: RunView): void {
+function trackBrush(event: PointerEvent, view: RunView): void {
   const { currentTarget, pointerId } = event;
   if (!(currentTarget instanceof HTMLElement)) return;
   const { left, width } = currentTarget.getBoundingClientRect();
-  const shareOf = ({ clientX }: PointerEvent): number => shareOfX(clientX - left, width);
-  const begun = shareOf(event);
+  const toShare = ({ clientX }: PointerEvent): number => scaleToShare(clientX - left, width);
+  const begun = toShare(event);
   const move = (moved: PointerEvent): void => {
-    const now = shareOf(moved);
+    const now = toShare(moved);
     const isClick = Math.abs(now - begun) < LEAST_SHARE;
     view.timeWindow.value = isClick
       ? undefined
@@ -89,18 +89,18 @@ function brush(event: PointerEvent, view: RunView): void {
 }
 
 function paintMinimap(canvas: HTMLCanvasElement, view: RunView): void {
-  const fitted = fittedCanvas(canvas);
+  const fitted = fitCanvas(canvas);
   if (fitted === undefined) return;
   const { context, widthPx, heightPx } = fitted;
-  const palette = paletteOf(canvas);
+  const palette = readPalette(canvas);
   const { agents } = view.state;
-  const scale = scaleOf(view.state);
+  const scale = createScale(view.state);
   const rowPx = Math.min(4, heightPx / Math.max(1, agents.length));
   const rows = Math.max(1, Math.min(agents.length, Math.floor(heightPx)));
   const lines = Array.from({ length: rows }, () => new Uint8Array(Math.ceil(widthPx)));
   for (let index = 0; index < agents.length; index += 1) {
     const line = lines[Math.min(rows - 1, Math.floor((index / agents.length) * rows))];
-    if (line !== undefined) markSpans(line, view.state.spansOf(index), scale);
+    if (line !== undefined) markSpans(line, view.state.getSpans(index), scale);
   }
   context.clearRect(0, 0, widthPx, heightPx);
   const barPx = Math.max(1, rowPx * 0.8);
@@ -120,13 +120,13 @@ type Mark = (typeof MARKS)[number];
  * drawing them one by one would take longer than a frame.
  */
 function markSpans(line: Uint8Array, spans: SpanNumbers, scale: TimeScale): void {
-  for (const { kind, fromMs, toMs, end } of spansIn(spans, scale.endMs)) {
+  for (const { kind, fromMs, toMs, end } of iterateSpans(spans, scale.endMs)) {
     if (kind === "wait" || kind === "park") continue;
     // The delay after a failed attempt is not a failure.
     const isWork = kind === "chat" || kind === "tool";
     const mark = MARKS.indexOf(isWork && end === "failed" ? "bad" : kind);
-    const to = Math.ceil(xOfShare(scale.at(toMs), line.length));
-    for (let x = Math.floor(xOfShare(scale.at(fromMs), line.length)); x < to; x += 1)
+    const to = Math.ceil(scaleToX(scale.toShare(toMs), line.length));
+    for (let x = Math.floor(scaleToX(scale.toShare(fromMs), line.length)); x < to; x += 1)
       if ((line[x] ?? 0) < mark) line[x] = mark;
   }
 }

@@ -20,7 +20,7 @@ for (const name of COLOURS)
 /** Returns a colour of the style sheet by its name. */
 export type Palette = (name: Colour) => string;
 
-export function paletteOf(element: Element): Palette {
+export function readPalette(element: Element): Palette {
   const style = getComputedStyle(element);
   const colours = new Map(COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`)]));
   return (name) => colours.get(name) ?? "";
@@ -30,14 +30,14 @@ export function paletteOf(element: Element): Palette {
 const hatchings = new Map<string, CanvasPattern | string>();
 
 /** Returns a hatched pattern, which distinguishes waiting from work. */
-export function hatched(colour: string, ground: string): CanvasPattern | string {
+export function getHatching(colour: string, ground: string): CanvasPattern | string {
   const colours = `${colour} ${ground}`;
-  const made = hatchings.get(colours) ?? newHatching(colour, ground);
+  const made = hatchings.get(colours) ?? createHatching(colour, ground);
   hatchings.set(colours, made);
   return made;
 }
 
-function newHatching(colour: string, ground: string): CanvasPattern | string {
+function createHatching(colour: string, ground: string): CanvasPattern | string {
   const tile = document.createElement("canvas");
   const size = 6;
   tile.width = size;

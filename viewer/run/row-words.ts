@@ -1,16 +1,16 @@
 import type { ActivityName, AgentRow, QuestionRow } from "../../src/view/viewer-data.ts";
-import { activityOf, AT, standingOf } from "../data/agent-row.ts";
+import { getActivity, AT, getStanding } from "../data/agent-row.ts";
 import type { Sign } from "../text/icon.tsx";
 
 /** Activities that continue without a person, shown as waiting. */
 const WAITING: ReadonlySet<ActivityName> = new Set(["queued", "retrying", "delegating"]);
 
-export function signOf(row: AgentRow): Sign {
-  return WAITING.has(activityOf(row)) ? "waiting" : standingOf(row);
+export function chooseSign(row: AgentRow): Sign {
+  return WAITING.has(getActivity(row)) ? "waiting" : getStanding(row);
 }
 
 /** Returns why an agent is paused. `questions` are the open ones of its run. */
-function pauseWords(row: AgentRow, questions: readonly QuestionRow[]): string {
+function describePause(row: AgentRow, questions: readonly QuestionRow[]): string {
   const note = row[AT.note];
   switch (note) {
     case "answers_needed":
@@ -29,9 +29,9 @@ function pauseWords(row: AgentRow, questions: readonly QuestionRow[]): string {
  * Returns the activity or status of an agent in words, such as `waits for 2 subagents`. `questions`
  * are the open ones of its run.
  */
-export function activityWords(row: AgentRow, questions: readonly QuestionRow[]): string {
+export function describeActivity(row: AgentRow, questions: readonly QuestionRow[]): string {
   const note = row[AT.note];
-  const activity = activityOf(row);
+  const activity = getActivity(row);
   switch (activity) {
     case "preparing":
       return "prepares";
@@ -50,7 +50,7 @@ export function activityWords(row: AgentRow, questions: readonly QuestionRow[]):
     case "asking":
       return note === "" ? "waits for an answer" : `asks: ${note}`;
     case "paused":
-      return pauseWords(row, questions);
+      return describePause(row, questions);
     case "stopped":
     case "failed":
     case "cancelled":

@@ -3,8 +3,8 @@
 import { useRef, useState } from "preact/hooks";
 
 import type { OpenToolCall, RunHead, ViewerAction } from "../../src/view/viewer-data.ts";
-import { api, newKey, toProblem } from "../data/api.ts";
-import { allows } from "../data/meta.ts";
+import { api, createKey, toProblem } from "../data/api.ts";
+import { isAllowed } from "../data/meta.ts";
 import { announce } from "../app/announcer.tsx";
 import { focusIfFree, useLostFocus } from "../app/focused.ts";
 import { Line } from "../text/shown-text.tsx";
@@ -27,7 +27,7 @@ const TEXTS: Readonly<Record<PlainAction, ActionText>> = {
 function listActions({ status, owner: leader }: RunHead): readonly PlainAction[] {
   const possible =
     leader === null && status === "input_required" ? CANCEL : (FITTING[status] ?? []);
-  return possible.filter(allows);
+  return possible.filter(isAllowed);
 }
 
 const CANCEL = ["cancel"] as const;
@@ -56,7 +56,7 @@ type Stage =
 const MOST_NAMED = 12;
 
 /** Lists the tools that may run again, with their agents. Counts those beyond the maximum. */
-function againText(calls: readonly OpenToolCall[]): string {
+function describeRepeats(calls: readonly OpenToolCall[]): string {
   const alike = Map.groupBy(calls, ({ agentPath, toolName }) => `${agentPath} · ${toolName}`);
   const names = [...alike].map(([name, { length }]) =>
     length === 1 ? name : `${name} ×${length}`,
@@ -66,10 +66,10 @@ function againText(calls: readonly OpenToolCall[]): string {
   return `Interrupted, and may run again: ${shown}.`;
 }
 
-async function confirming({ runId }: RunHead, action: PlainAction): Promise<Stage> {
+async function createConfirmation({ runId }: RunHead, action: PlainAction): Promise<Stage> {
   try {
     const again = action === "resume" ? (await api.interrupted(runId)).calls : [];
-    return { at: "confirm", action, key: newKey(), again };
+    return { at: "confirm", action, key: createKey(), again };
   } catch (error) {
     return { at: "said", text: toProblem(error).message, isBad: true };
   }
@@ -92,7 +92,7 @@ export function RunActions({ run }: { readonly run: RunHead }) {
   };
   const choose = async (action: PlainAction): Promise<void> => {
     setStage({ at: "asking" });
-    setStage(await confirming(run, action));
+    setStage(await createConfirmation(run, action));
   };
   const group = useRef<HTMLSpanElement>(null);
   useLostFocus(".run-actions", () => group.current?.querySelector("button"));
@@ -101,7 +101,8 @@ export function RunActions({ run }: { readonly run: RunHead }) {
     return (
       <span class="run-actions" role="group" tabIndex={-1} aria-label={question} ref={focusIfFree}>
         <span>
-          {stage.again.length > 0 && <Line text={againText(stage.again)} most={2_000} />} {question}
+          {stage.again.length > 0 && <Line text={describeRepeats(stage.again)} most={2_000} />}{" "}
+          {question}
         </span>
         <button
           class="primary"

@@ -1,6 +1,6 @@
 import type { RunHead } from "../../src/view/viewer-data.ts";
 import type { FollowedRun } from "../data/followed-run.ts";
-import { allows, meta } from "../data/meta.ts";
+import { isAllowed, meta } from "../data/meta.ts";
 import type { RunState } from "../data/run-state.ts";
 import {
   describeCost,
@@ -12,15 +12,15 @@ import {
 } from "../../src/view/amounts.ts";
 import { Since } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
-import { commandText } from "../text/command.ts";
-import { Code, Line, lineOf } from "../text/shown-text.tsx";
-import { statusWords } from "../text/status-words.ts";
+import { formatCommand } from "../text/command.ts";
+import { Code, Line, toLine } from "../text/shown-text.tsx";
+import { describeStatus } from "../text/status-words.ts";
 import { Link } from "../app/link.tsx";
 import { Turn } from "../app/turn.tsx";
 import { BudgetBar } from "./budget-bar.tsx";
 import type { ErrorStop } from "./errors.ts";
 import { RunActions } from "./run-actions.tsx";
-import { timeNow } from "./run-time.ts";
+import { computeTime } from "./run-time.ts";
 
 interface HeaderProps {
   readonly live: FollowedRun;
@@ -37,7 +37,7 @@ export function RunHeader({ live, state, errors, errorAt, onError }: HeaderProps
       <div class="run-title">
         <span class={`status is-${run.status}`}>
           <Icon sign={run.status} />
-          {statusWords(run.status)}
+          {describeStatus(run.status)}
         </span>
         <h1 tabIndex={-1}>
           <Line text={run.title === "" ? run.runId : run.title} />
@@ -46,9 +46,9 @@ export function RunHeader({ live, state, errors, errorAt, onError }: HeaderProps
       </div>
       <div class="run-facts">
         <Why run={run} live={live} />
-        {needsLeader(run) && meta.value !== undefined && !allows("resume") && (
+        {needsLeader(run) && meta.value !== undefined && !isAllowed("resume") && (
           <span class="fact">
-            resume it: <Code text={commandText(`resume ${run.runId}`)} />
+            resume it: <Code text={formatCommand(`resume ${run.runId}`)} />
           </span>
         )}
         <RunFacts run={run} />
@@ -97,7 +97,7 @@ function Why({ run, live }: { readonly run: RunHead; readonly live: FollowedRun 
     );
   if (reason === undefined || reason.code === "completed") return null;
   return (
-    <span class="fact reason" title={lineOf(`${reason.code}: ${reason.message}`)}>
+    <span class="fact reason" title={toLine(`${reason.code}: ${reason.message}`)}>
       <Code text={reason.code} /> <Line text={reason.message} />
     </span>
   );
@@ -111,7 +111,7 @@ function needsLeader({ status }: RunHead): boolean {
 function RunFacts({ run }: { readonly run: RunHead }) {
   const { spent } = run;
   const isAtWork = run.owner !== null && !needsLeader(run);
-  const { durationMs, idleMs } = timeNow(run);
+  const { durationMs, idleMs } = computeTime(run);
   return (
     <>
       <span class="fact" title={formatQuantity(spent.totalTokens, "token")}>
@@ -175,7 +175,7 @@ function ErrorStops({ state, errors, errorAt: at, onError }: Omit<HeaderProps, "
       <Turn to={`Previous ${word}`} by="E" onClick={() => onError(-1)} />
       <Turn to={`Next ${word}`} by="e" onClick={() => onError(1)} />
       {shown !== undefined && (
-        <button class="cause" onClick={() => onError(1)} title={lineOf(shown.text)}>
+        <button class="cause" onClick={() => onError(1)} title={toLine(shown.text)}>
           <span>{at <= 0 && (shown.isCause ? "first cause: " : "first: ")}</span>
           <Line text={shown.text} most={2_000} />
         </button>

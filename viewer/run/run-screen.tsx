@@ -8,17 +8,17 @@ import { useKeys } from "../app/keys.ts";
 import { useRunTitle } from "../app/page-title.ts";
 import { Panel } from "../app/panel.tsx";
 import { Pending } from "../app/problem-notice.tsx";
-import { CLOSED, goTo, noteVisit, replaceRoute, type RunRoute } from "../app/route.ts";
+import { CLOSED, navigate, recordVisit, replaceRoute, type RunRoute } from "../app/route.ts";
 import { AT } from "../data/agent-row.ts";
 import { FollowedRun } from "../data/followed-run.ts";
 import { meta } from "../data/meta.ts";
 import type { RunState } from "../data/run-state.ts";
 import { formatQuantity } from "../../src/view/amounts.ts";
 import { QuestionsBanner } from "../questions/questions-banner.tsx";
-import { statusWords } from "../text/status-words.ts";
+import { describeStatus } from "../text/status-words.ts";
 import { LostBanner } from "./lost-banner.tsx";
 import { Minimap } from "./minimap.tsx";
-import { errorStops } from "./errors.ts";
+import { listErrorStops } from "./errors.ts";
 import { RunFilter } from "./run-filter.tsx";
 import { RunHeader } from "./run-header.tsx";
 import { isClosed, isOpen, RunView } from "./run-view.ts";
@@ -38,11 +38,11 @@ export function RunScreen({ route, firstRun }: RunProps) {
   const [live, setLive] = useState<FollowedRun | undefined>(undefined);
   // In a layout effect, so that the request is sent before the page is painted.
   useLayoutEffect(() => {
-    const opened = isFor(runId, firstRun) ? firstRun : new FollowedRun(runId);
+    const opened = isOpenFor(runId, firstRun) ? firstRun : new FollowedRun(runId);
     setLive(opened);
     return () => opened.close();
   }, [runId, tries]);
-  useEffect(() => noteVisit(runId), [runId]);
+  useEffect(() => recordVisit(runId), [runId]);
   const state = live?.runId === runId ? live.state.value : undefined;
   if (live !== undefined && state !== undefined)
     return <OpenRun key={runId} live={live} state={state} route={route} />;
@@ -57,7 +57,7 @@ export function RunScreen({ route, firstRun }: RunProps) {
   );
 }
 
-function isFor(runId: string, run: FollowedRun | undefined): run is FollowedRun {
+function isOpenFor(runId: string, run: FollowedRun | undefined): run is FollowedRun {
   return run?.runId === runId && !run.isClosed;
 }
 
@@ -132,7 +132,7 @@ function useFollowedRoute(view: RunView, { agent, q = "", show = "all" }: RunRou
     if (q !== "" || show !== "all") announce(`${formatQuantity(matches, "agent")} in the list`);
   }, [view, q, show]);
   useEffect(() => {
-    const index = agent === undefined ? undefined : view.state.indexOf(agent);
+    const index = agent === undefined ? undefined : view.state.findIndex(agent);
     if (index !== undefined && view.cursorLine?.key !== agent) view.reveal(index);
   }, [view, agent]);
 }
@@ -161,7 +161,7 @@ function useNewsOfRun(state: RunState): void {
   const { status } = state.head.value;
   const before = useRef(status);
   useEffect(() => {
-    if (before.current !== status) announce(`The run: ${statusWords(status)}`);
+    if (before.current !== status) announce(`The run: ${describeStatus(status)}`);
     before.current = status;
   }, [status]);
 }
@@ -172,7 +172,7 @@ function useErrors(view: RunView, route: RunRoute) {
   const causes = state.causes.value;
   const errorCount = state.head.value.toolErrorCount;
   const errors = useMemo(
-    () => errorStops(state),
+    () => listErrorStops(state),
     [state, causes, state.structure.value, errorCount],
   );
   const [errorAt, setErrorAt] = useState(-1);
@@ -227,7 +227,7 @@ function useRunKeys(view: RunView, route: RunRoute, goToError: (by: 1 | -1) => v
     E: () => goToError(-1),
     f: () => (view.timeWindow.value = undefined),
     Escape: () => {
-      if (route.agent === undefined) goTo({ screen: "runs" });
+      if (route.agent === undefined) navigate({ screen: "runs" });
       else closePanel(route);
     },
   });
@@ -281,7 +281,7 @@ function openLine(view: RunView, route: RunRoute, line: TreeLine): void {
 
 /** Opens an agent. The back button closes an open panel, and does not repeat earlier agents. */
 function showAgent(next: RunRoute, route: RunRoute): void {
-  if (route.agent === undefined) goTo(next);
+  if (route.agent === undefined) navigate(next);
   else replaceRoute(next);
 }
 

@@ -6,7 +6,7 @@ import { computed, signal, type Signal } from "@preact/signals";
 import { AT } from "../data/agent-row.ts";
 import type { RunState } from "../data/run-state.ts";
 import {
-  keysAbove,
+  listKeysAbove,
   listLines,
   type Folds,
   type Listing,
@@ -51,9 +51,9 @@ export class RunView {
     const { places } = this.listing.value;
     const at = places.get(this.cursor.value);
     if (at !== undefined) return at;
-    const index = this.state.indexOf(this.cursor.value);
+    const index = this.state.findIndex(this.cursor.value);
     if (index === undefined) return 0;
-    for (const key of keysAbove(this.#tree, index)) {
+    for (const key of listKeysAbove(this.#tree, index)) {
       const above = places.get(key);
       if (above !== undefined) return above;
     }
@@ -84,7 +84,7 @@ export class RunView {
     const row = this.state.agents[index];
     if (row === undefined) return;
     const folds = new Map(this.folds.value);
-    for (const key of keysAbove(this.#tree, index)) folds.set(key, true);
+    for (const key of listKeysAbove(this.#tree, index)) folds.set(key, true);
     this.folds.value = folds;
     this.cursor.value = row[AT.id];
     const at = this.listing.value.places.get(row[AT.id]);
@@ -94,7 +94,7 @@ export class RunView {
   get #tree() {
     return {
       agents: this.state.agents,
-      childrenOf: (index: number) => this.state.childrenOf(index),
+      childrenOf: (index: number) => this.state.getChildren(index),
       refusals: this.state.refusals.value,
     };
   }

@@ -13,7 +13,7 @@ export interface Span {
   readonly account: number;
 }
 
-export function* spansIn(numbers: SpanNumbers, nowMs: number): Generator<Span, void> {
+export function* iterateSpans(numbers: SpanNumbers, nowMs: number): Generator<Span, void> {
   for (let at = 0; at + SPAN_WIDTH <= numbers.length; at += SPAN_WIDTH) {
     const fromMs = numbers[at + 1] ?? 0;
     const toMs = numbers[at + 2] ?? -1;

@@ -3,7 +3,7 @@
 // Pure.
 
 import type { SpanNumbers } from "../../src/view/viewer-data.ts";
-import { spansIn } from "./spans.ts";
+import { iterateSpans } from "./spans.ts";
 
 /** The visible time, as shares of the whole line from 0 to 1. */
 export interface TimeWindow {
@@ -27,8 +27,8 @@ interface TimePiece extends Rest {
 const REST_SHARE = 0.03;
 
 /** Returns the rests of a run until now, which are spans of its root. */
-export function restsOf(spans: SpanNumbers, nowMs: number): readonly Rest[] {
-  return [...spansIn(spans, nowMs)].flatMap(({ kind, fromMs, toMs }) =>
+export function listRests(spans: SpanNumbers, nowMs: number): readonly Rest[] {
+  return [...iterateSpans(spans, nowMs)].flatMap(({ kind, fromMs, toMs }) =>
     kind === "park" ? [{ fromMs, toMs }] : [],
   );
 }
@@ -43,14 +43,14 @@ export class TimeScale {
     this.pieces = splitLine(this.endMs, rests);
   }
 
-  at(ms: number): number {
+  toShare(ms: number): number {
     const piece = this.pieces.find(({ toMs }) => ms <= toMs) ?? this.pieces.at(-1);
     if (piece === undefined) return 0;
     const inside = (ms - piece.fromMs) / (piece.toMs - piece.fromMs);
     return piece.from + Math.max(0, Math.min(1, inside)) * (piece.to - piece.from);
   }
 
-  timeAt(share: number): number {
+  toTime(share: number): number {
     const piece = this.pieces.find(({ to }) => share <= to) ?? this.pieces.at(-1);
     if (piece === undefined) return 0;
     const inside = (share - piece.from) / (piece.to - piece.from);
@@ -58,14 +58,14 @@ export class TimeScale {
   }
 
   /** Returns times for labels, at least `leastPx` apart. */
-  ticks({ from, to }: TimeWindow, widthPx: number, leastPx: number): readonly number[] {
-    const msPerPx = this.#msPerShare() * ((to - from) / Math.max(1, widthPx));
-    const step = niceStep(msPerPx * leastPx);
+  listTicks({ from, to }: TimeWindow, widthPx: number, leastPx: number): readonly number[] {
+    const msPerPx = this.#computeMsPerShare() * ((to - from) / Math.max(1, widthPx));
+    const step = chooseStep(msPerPx * leastPx);
     const ticks: number[] = [];
     for (const piece of this.pieces) {
       if (piece.isRest) continue;
-      const firstMs = Math.max(piece.fromMs, this.timeAt(from));
-      const lastMs = Math.min(piece.toMs, this.timeAt(to));
+      const firstMs = Math.max(piece.fromMs, this.toTime(from));
+      const lastMs = Math.min(piece.toMs, this.toTime(to));
       for (
         let ms = Math.ceil(firstMs / step) * step;
         ms <= lastMs && ticks.length < 100;
@@ -76,7 +76,7 @@ export class TimeScale {
     return ticks;
   }
 
-  #msPerShare(): number {
+  #computeMsPerShare(): number {
     const work = this.pieces.find(({ isRest }) => !isRest);
     return work === undefined ? this.endMs : (work.toMs - work.fromMs) / (work.to - work.from);
   }
@@ -112,6 +112,6 @@ const STEPS_MS = [
   900e3, 1800e3, 3600e3, 7200e3, 14_400e3, 21_600e3, 43_200e3, 86_400e3,
 ] as const;
 
-function niceStep(leastMs: number): number {
+function chooseStep(leastMs: number): number {
   return STEPS_MS.find((step) => step >= leastMs) ?? Math.ceil(leastMs / 86_400e3) * 86_400e3;
 }

@@ -1,12 +1,12 @@
 // Draws the visible rows of the timeline. Work is solid, waiting is hatched or thin.
 
 import type { AgentRow, SpanNumbers } from "../../src/view/viewer-data.ts";
-import { AT, hasEnded, standingOf } from "../data/agent-row.ts";
+import { AT, hasEnded, getStanding } from "../data/agent-row.ts";
 import { formatDuration } from "../../src/view/amounts.ts";
 import type { TimeScale, TimeWindow } from "./time-scale.ts";
 import type { AgentLine, GroupLine, TreeLine } from "./tree-lines.ts";
-import { hatched, type Palette } from "./palette.ts";
-import { spansIn, type Span } from "./spans.ts";
+import { getHatching, type Palette } from "./palette.ts";
+import { iterateSpans, type Span } from "./spans.ts";
 
 const BAR_PX = 10;
 const THIN_PX = 4;
@@ -56,23 +56,23 @@ export function paintTimeline(sheet: Sheet, rows: TimelineRows): void {
 }
 
 /** Returns the x position for a time since the start of the run. */
-function xOf({ scale, window, widthPx }: TimeLine, ms: number): number {
-  return xOfShare((scale.at(ms) - window.from) / (window.to - window.from), widthPx);
+function toX({ scale, window, widthPx }: TimeLine, ms: number): number {
+  return scaleToX((scale.toShare(ms) - window.from) / (window.to - window.from), widthPx);
 }
 
 /** Returns the x position for a share of the visible time. */
-export function xOfShare(share: number, widthPx: number): number {
+export function scaleToX(share: number, widthPx: number): number {
   return LEFT_PX + share * (widthPx - LEFT_PX - RIGHT_PX);
 }
 
 /** Returns the share of the visible time at an x position. */
-export function shareOfX(x: number, widthPx: number): number {
+export function scaleToShare(x: number, widthPx: number): number {
   return Math.max(0, Math.min(1, (x - LEFT_PX) / Math.max(1, widthPx - LEFT_PX - RIGHT_PX)));
 }
 
 /** Returns the time since the start of the run at an x position. */
-export function timeOfX({ scale, window, widthPx }: TimeLine, x: number): number {
-  return scale.timeAt(window.from + shareOfX(x, widthPx) * (window.to - window.from));
+export function toTime({ scale, window, widthPx }: TimeLine, x: number): number {
+  return scale.toTime(window.from + scaleToShare(x, widthPx) * (window.to - window.from));
 }
 
 function paintRow({ context, widthPx, rowPx }: Sheet, y: number, colour: string): void {
@@ -83,8 +83,8 @@ function paintRow({ context, widthPx, rowPx }: Sheet, y: number, colour: string)
 function paintGrid(sheet: Sheet): void {
   const { context, palette, scale, window, widthPx, heightPx } = sheet;
   context.fillStyle = palette("faint");
-  for (const ms of scale.ticks(window, widthPx, 90))
-    context.fillRect(Math.round(xOf(sheet, ms)), 0, 1, heightPx);
+  for (const ms of scale.listTicks(window, widthPx, 90))
+    context.fillRect(Math.round(toX(sheet, ms)), 0, 1, heightPx);
 }
 
 function paintAgent(
@@ -99,27 +99,27 @@ function paintAgent(
   const middle = y + sheet.rowPx / 2;
   const endMs = row[AT.endedAtMs] < 0 ? scale.endMs : row[AT.endedAtMs] - rows.startedAtMs;
   context.globalAlpha = isDimmed ? 0.35 : 1;
-  const left = xOf(sheet, row[AT.startedAtMs] - rows.startedAtMs);
-  const right = xOf(sheet, endMs);
+  const left = toX(sheet, row[AT.startedAtMs] - rows.startedAtMs);
+  const right = toX(sheet, endMs);
   context.fillStyle = palette("line");
   context.fillRect(left, middle - 0.5, Math.max(1, right - left), 1);
-  for (const span of spansIn(rows.spansOf(index), scale.endMs)) paintSpan(sheet, span, middle);
-  const standing = standingOf(row);
+  for (const span of iterateSpans(rows.spansOf(index), scale.endMs)) paintSpan(sheet, span, middle);
+  const standing = getStanding(row);
   if (hasEnded(standing)) paintEnd(sheet, right, middle, standing === "failed");
   context.globalAlpha = 1;
 }
 
 function paintSpan(sheet: Sheet, span: Span, middle: number): void {
   const { context, palette, widthPx } = sheet;
-  const left = xOf(sheet, span.fromMs);
-  const right = Math.max(left + LEAST_PX, xOf(sheet, span.toMs));
+  const left = toX(sheet, span.fromMs);
+  const right = Math.max(left + LEAST_PX, toX(sheet, span.toMs));
   if (right < 0 || left > widthPx || span.kind === "park") return;
   const isThin = THIN.has(span.kind);
   const height = isThin ? THIN_PX : BAR_PX;
   const top = middle - height / 2;
   const isSolid = span.kind !== "wait" && span.kind !== "ask";
   const colour = palette(span.kind);
-  context.fillStyle = isSolid ? colour : hatched(colour, palette("surface"));
+  context.fillStyle = isSolid ? colour : getHatching(colour, palette("surface"));
   context.fillRect(left, top, right - left, height);
   if (!isSolid) outline(sheet, { left, top, width: right - left, height }, colour);
   // Separates adjacent spans of the same kind.
@@ -187,8 +187,8 @@ function paintGroup(
   for (const index of members) {
     const row = rows.agents[index];
     if (row === undefined) continue;
-    const left = Math.floor(xOf(sheet, row[AT.startedAtMs] - rows.startedAtMs) / bucketPx);
-    const right = Math.ceil(xOf(sheet, row[AT.endedAtMs] - rows.startedAtMs) / bucketPx);
+    const left = Math.floor(toX(sheet, row[AT.startedAtMs] - rows.startedAtMs) / bucketPx);
+    const right = Math.ceil(toX(sheet, row[AT.endedAtMs] - rows.startedAtMs) / bucketPx);
     const from = Math.max(0, left);
     const to = Math.min(changes.length - 1, Math.max(right, left + 1));
     if (to <= from) continue;
@@ -214,12 +214,12 @@ function paintBreaks(sheet: Sheet): void {
   const { context, palette, scale, heightPx } = sheet;
   for (const piece of scale.pieces) {
     if (!piece.isRest) continue;
-    const left = xOf(sheet, piece.fromMs);
-    const right = xOf(sheet, piece.toMs);
+    const left = toX(sheet, piece.fromMs);
+    const right = toX(sheet, piece.toMs);
     context.fillStyle = palette("surface");
     context.fillRect(left, 0, right - left, heightPx);
     context.globalAlpha = 0.5;
-    context.fillStyle = hatched(palette("park"), palette("surface"));
+    context.fillStyle = getHatching(palette("park"), palette("surface"));
     context.fillRect(left, 0, right - left, heightPx);
     context.globalAlpha = 1;
   }
@@ -232,17 +232,17 @@ export function paintAxis(sheet: Sheet): void {
   context.textBaseline = "middle";
   const middle = heightPx / 2;
   const taken = scale.pieces.filter(({ isRest }) => isRest);
-  for (const ms of scale.ticks(window, widthPx, 90)) {
-    const x = Math.round(xOf(sheet, ms));
+  for (const ms of scale.listTicks(window, widthPx, 90)) {
+    const x = Math.round(toX(sheet, ms));
     context.fillStyle = palette("line");
     context.fillRect(x, heightPx - 5, 1, 5);
-    const label = axisText(ms);
+    const label = formatTick(ms);
     context.fillStyle = palette("muted");
     // A label that is cut off would be read as another time.
     if (x + 4 + context.measureText(label).width <= widthPx) context.fillText(label, x + 4, middle);
   }
   for (const { fromMs, toMs } of taken) {
-    const left = xOf(sheet, fromMs);
+    const left = toX(sheet, fromMs);
     const label = `rest ${formatDuration(toMs - fromMs)}`;
     const width = context.measureText(label).width + 8;
     const x = Math.min(left, widthPx - width);
@@ -253,7 +253,7 @@ export function paintAxis(sheet: Sheet): void {
   }
 }
 
-function axisText(ms: number): string {
+function formatTick(ms: number): string {
   if (ms === 0) return "0";
   return formatDuration(ms)
     .replace(/\.0s$/, "s")

@@ -7,13 +7,13 @@ import { useEffect, useRef } from "preact/hooks";
 import { theme } from "../app/theme.ts";
 import { AT } from "../data/agent-row.ts";
 import { formatDuration } from "../../src/view/amounts.ts";
-import { lineOf } from "../text/shown-text.tsx";
-import { fittedCanvas } from "./fitted-canvas.ts";
-import { paletteOf } from "./palette.ts";
-import { elapsedMs, scaleOf } from "./run-time.ts";
+import { toLine } from "../text/shown-text.tsx";
+import { fitCanvas } from "./fitted-canvas.ts";
+import { readPalette } from "./palette.ts";
+import { computeElapsedMs, createScale } from "./run-time.ts";
 import { ROW_PX, type RunView } from "./run-view.ts";
-import { spansIn, type Span } from "./spans.ts";
-import { paintAxis, paintTimeline, shareOfX, timeOfX, type Sheet } from "./timeline-paint.ts";
+import { iterateSpans, type Span } from "./spans.ts";
+import { paintAxis, paintTimeline, scaleToShare, toTime, type Sheet } from "./timeline-paint.ts";
 
 const ALL = { from: 0, to: 1 };
 /** Distance from a span that still hits it, in pixels. */
@@ -25,10 +25,10 @@ interface Tip {
   readonly text: string;
 }
 
-export type Hover = ReturnType<typeof newHover>;
+export type Hover = ReturnType<typeof createHover>;
 
 /** Creates the hover state of the timeline: the row at the pointer, and its tooltip. */
-export function newHover() {
+export function createHover() {
   const at: Signal<number | undefined> = signal(undefined);
   const tip: Signal<Tip | undefined> = signal(undefined);
   return { at, tip };
@@ -42,7 +42,7 @@ interface TimelineProps {
 
 export function TimeAxis({ view }: { readonly view: RunView }) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  useEffect(() => drawnEachFrame(canvas.current, view, () => undefined, paintAxis), [view]);
+  useEffect(() => drawEachFrame(canvas.current, view, () => undefined, paintAxis), [view]);
   return <canvas ref={canvas} class="axis" aria-hidden="true" />;
 }
 
@@ -56,7 +56,7 @@ export function Timeline({ view, hover, onChoose }: TimelineProps) {
       void view.listing.value;
       void hover.at.value;
     };
-    return drawnEachFrame(canvas.current, view, watched, (sheet) =>
+    return drawEachFrame(canvas.current, view, watched, (sheet) =>
       paintTimeline(sheet, collectRows(view, hover)),
     );
   }, [view, hover]);
@@ -69,7 +69,7 @@ export function Timeline({ view, hover, onChoose }: TimelineProps) {
       ref={canvas}
       class="timeline"
       aria-hidden="true"
-      onPointerMove={(event) => point(event, view, hover)}
+      onPointerMove={(event) => updateHover(event, view, hover)}
       onPointerLeave={leave}
       onClick={(event) => onChoose(Math.floor((event.offsetY + view.scrollTop.value) / ROW_PX))}
       onWheel={(event) => zoom(event, view)}
@@ -88,12 +88,12 @@ function collectRows(view: RunView, hover: Hover) {
     hoverAt: hover.at.peek(),
     agents: state.agents,
     startedAtMs: state.head.peek().startedAtMs,
-    spansOf: (index: number) => state.spansOf(index),
+    spansOf: (index: number) => state.getSpans(index),
   };
 }
 
 /** Draws the canvas whenever a watched signal changes. Returns the function that stops it. */
-function drawnEachFrame(
+function drawEachFrame(
   canvas: HTMLCanvasElement | null,
   view: RunView,
   watched: () => void,
@@ -103,21 +103,21 @@ function drawnEachFrame(
   let frame = 0;
   const draw = (): void => {
     frame = 0;
-    const fitted = fittedCanvas(canvas);
+    const fitted = fitCanvas(canvas);
     if (fitted === undefined) return;
     const window = view.timeWindow.peek() ?? ALL;
     paint({
       ...fitted,
-      palette: paletteOf(canvas),
+      palette: readPalette(canvas),
       rowPx: ROW_PX,
-      scale: scaleOf(view.state),
+      scale: createScale(view.state),
       window,
     });
   };
   const schedule = (): void => {
     if (frame === 0) frame = requestAnimationFrame(draw);
   };
-  const elapsed = computed(() => elapsedMs(view.state));
+  const elapsed = computed(() => computeElapsedMs(view.state));
   const stop = effect(() => {
     void elapsed.value;
     void view.state.amounts.value;
@@ -138,32 +138,41 @@ function drawnEachFrame(
   };
 }
 
-function point(event: PointerEvent, view: RunView, hover: Hover): void {
+function updateHover(event: PointerEvent, view: RunView, hover: Hover): void {
   const { currentTarget, offsetX, offsetY } = event;
   if (!(currentTarget instanceof HTMLElement)) return;
   const at = Math.floor((offsetY + view.scrollTop.value) / ROW_PX);
   hover.at.value = at;
   const line = view.listing.value.lines[at];
   const sheet = {
-    scale: scaleOf(view.state),
+    scale: createScale(view.state),
     window: view.timeWindow.value ?? ALL,
     widthPx: currentTarget.clientWidth,
   };
   const found =
     line?.kind === "agent"
-      ? spanAt(
+      ? findSpan(
           view,
           line.index,
-          timeOfX(sheet, offsetX - NEAR_PX),
-          timeOfX(sheet, offsetX + NEAR_PX),
+          toTime(sheet, offsetX - NEAR_PX),
+          toTime(sheet, offsetX + NEAR_PX),
         )
       : undefined;
-  hover.tip.value = found && { x: event.clientX, y: event.clientY, text: spanText(found, view) };
+  hover.tip.value = found && {
+    x: event.clientX,
+    y: event.clientY,
+    text: describeSpan(found, view),
+  };
 }
 
 /** Returns the shortest span at a position, because short spans are drawn over long ones. */
-function spanAt({ state }: RunView, index: number, fromMs: number, toMs: number): Span | undefined {
-  const near = [...spansIn(state.spansOf(index), elapsedMs(state))].filter(
+function findSpan(
+  { state }: RunView,
+  index: number,
+  fromMs: number,
+  toMs: number,
+): Span | undefined {
+  const near = [...iterateSpans(state.getSpans(index), computeElapsedMs(state))].filter(
     (span) => span.fromMs <= toMs && span.toMs >= fromMs,
   );
   return near.toSorted((left, right) => left.toMs - left.fromMs - (right.toMs - right.fromMs))[0];
@@ -181,10 +190,13 @@ const KIND_TEXTS: Readonly<Record<Span["kind"], string>> = {
   park: "the run is paused",
 };
 
-function spanText({ kind, step, fromMs, toMs, end, account }: Span, { state }: RunView): string {
+function describeSpan(
+  { kind, step, fromMs, toMs, end, account }: Span,
+  { state }: RunView,
+): string {
   const how = end === "ok" ? "" : ` · ${end}`;
   const whose = state.agents[account]?.[AT.name];
-  const of = whose === undefined ? "" : ` of ${lineOf(whose)}`;
+  const of = whose === undefined ? "" : ` of ${toLine(whose)}`;
   return `${KIND_TEXTS[kind]}${of}${step > 0 ? ` · step ${step}` : ""} · ${formatDuration(toMs - fromMs)}${how}`;
 }
 
@@ -193,7 +205,7 @@ function zoom(event: WheelEvent, view: RunView): void {
   if (!event.ctrlKey || !(event.currentTarget instanceof HTMLElement)) return;
   event.preventDefault();
   const { from, to } = view.timeWindow.value ?? ALL;
-  const centre = from + shareOfX(event.offsetX, event.currentTarget.clientWidth) * (to - from);
+  const centre = from + scaleToShare(event.offsetX, event.currentTarget.clientWidth) * (to - from);
   const factor = event.deltaY > 0 ? 1.25 : 0.8;
   const next = {
     from: Math.max(0, centre - (centre - from) * factor),

@@ -2,7 +2,7 @@
 // same role and end share a line until it is opened. Filtered and folded agents are counted. Pure.
 
 import type { AgentRow, RefusalRow } from "../../src/view/viewer-data.ts";
-import { AT, hasEnded, standingOf, type Standing } from "../data/agent-row.ts";
+import { AT, hasEnded, getStanding, type Standing } from "../data/agent-row.ts";
 import type { RunFilterName } from "../app/route.ts";
 
 interface LinePlace {
@@ -78,7 +78,7 @@ export function listLines(tree: Tree, filter: TreeFilter, folds: Folds): Listing
   const fits = markFitting(tree.agents, filter);
   const refusals = Map.groupBy(tree.refusals, ({ agent }) => agent);
   const walk = new Walk({ tree, folds, counts, fits, refusals });
-  walk.siblings([0].slice(0, tree.agents.length), { depth: 1, parent: -1 });
+  walk.addSiblings([0].slice(0, tree.agents.length), { depth: 1, parent: -1 });
   const places = new Map(walk.lines.map(({ key }, at) => [key, at]));
   return {
     lines: walk.lines,
@@ -88,19 +88,19 @@ export function listLines(tree: Tree, filter: TreeFilter, folds: Folds): Listing
   };
 }
 
-export function keysAbove(tree: Tree, index: number): readonly string[] {
+export function listKeysAbove(tree: Tree, index: number): readonly string[] {
   const keys: string[] = [];
   let row = tree.agents[index];
   while (row !== undefined) {
     const parent = tree.agents[row[AT.parent]];
     if (parent !== undefined)
-      keys.push(groupKey(parent[AT.id], standingOf(row), row[AT.role]), parent[AT.id]);
+      keys.push(formatGroupKey(parent[AT.id], getStanding(row), row[AT.role]), parent[AT.id]);
     row = parent;
   }
   return keys;
 }
 
-function groupKey(parentId: string, standing: Standing, role: string): string {
+function formatGroupKey(parentId: string, standing: Standing, role: string): string {
   return `${parentId} ${standing} ${role}`;
 }
 
@@ -118,7 +118,7 @@ function countBelow(agents: readonly AgentRow[]): Counts {
     const parent = row?.[AT.parent] ?? -1;
     if (row === undefined || parent < 0) continue;
     below[parent] = (below[parent] ?? 0) + (below[index] ?? 0) + 1;
-    const failed = standingOf(row) === "failed" ? 1 : 0;
+    const failed = getStanding(row) === "failed" ? 1 : 0;
     failedBelow[parent] = (failedBelow[parent] ?? 0) + (failedBelow[index] ?? 0) + failed;
   }
   return { below, failedBelow };
@@ -149,7 +149,7 @@ function markFitting(agents: readonly AgentRow[], filter: TreeFilter): Fits | un
 }
 
 function hasStanding(row: AgentRow, show: RunFilterName): boolean {
-  const standing = standingOf(row);
+  const standing = getStanding(row);
   switch (show) {
     case "all":
       return true;
@@ -168,14 +168,14 @@ function hasStanding(row: AgentRow, show: RunFilterName): boolean {
 
 function hasWords(row: AgentRow, words: readonly string[]): boolean {
   if (words.length === 0) return true;
-  const text = searched.get(row) ?? searchedIn(row);
+  const text = searched.get(row) ?? cacheSearchText(row);
   return words.every((word) => text.includes(word));
 }
 
 /** Cache of search texts. Rows are immutable, and each typed key searches thousands of rows. */
 const searched = new WeakMap<AgentRow, string>();
 
-function searchedIn(row: AgentRow): string {
+function cacheSearchText(row: AgentRow): string {
   const { name, role, note, task, id } = AT;
   const text = [row[name], row[role], row[note], row[task], row[id]].join(" ").toLowerCase();
   searched.set(row, text);
@@ -209,19 +209,19 @@ class Walk {
     this.#facts = facts;
   }
 
-  siblings(
+  addSiblings(
     indexes: readonly number[],
     at: { readonly depth: number; readonly parent: number },
   ): void {
     const { fits, refusals } = this.#facts;
     const kept = fits === undefined ? indexes : indexes.filter((index) => fits.marks[index] !== 0);
-    const branches = this.#branches(kept, at.parent);
-    const refused = fits === undefined ? refusalsAlike(refusals.get(at.parent) ?? []) : [];
+    const branches = this.#groupBranches(kept, at.parent);
+    const refused = fits === undefined ? groupRefusals(refusals.get(at.parent) ?? []) : [];
     const siblings = branches.length + refused.length;
     for (const [place, branch] of branches.entries()) {
       const where = { depth: at.depth, position: place + 1, siblings };
-      if (branch.kind === "agent") this.#agent(branch.index, where);
-      else this.#group(branch, at.parent, where);
+      if (branch.kind === "agent") this.#addAgent(branch.index, where);
+      else this.#addGroup(branch, at.parent, where);
     }
     for (const [place, alike] of refused.entries()) {
       const where = { depth: at.depth, position: branches.length + place + 1, siblings };
@@ -230,28 +230,28 @@ class Walk {
     }
   }
 
-  #branches(indexes: readonly number[], parent: number): readonly TreeBranch[] {
+  #groupBranches(indexes: readonly number[], parent: number): readonly TreeBranch[] {
     const { tree, fits } = this.#facts;
-    if (fits !== undefined || indexes.length < LEAST_GROUP) return indexes.map(alone);
+    if (fits !== undefined || indexes.length < LEAST_GROUP) return indexes.map(toAgentBranch);
     const parentId = tree.agents[parent]?.[AT.id] ?? "";
-    const keyOf = (index: number): string => {
+    const getKey = (index: number): string => {
       const row = tree.agents[index];
-      if (row === undefined || !hasEnded(standingOf(row))) return "";
-      return groupKey(parentId, standingOf(row), row[AT.role]);
+      if (row === undefined || !hasEnded(getStanding(row))) return "";
+      return formatGroupKey(parentId, getStanding(row), row[AT.role]);
     };
-    const alike = Map.groupBy(indexes, keyOf);
+    const alike = Map.groupBy(indexes, getKey);
     return indexes.flatMap((index): readonly TreeBranch[] => {
       const first = tree.agents[index];
       if (first === undefined) return [];
-      const key = keyOf(index);
+      const key = getKey(index);
       const members = alike.get(key) ?? [];
-      const least = standingOf(first) === "failed" ? LEAST_FAILED_GROUP : LEAST_GROUP;
-      if (key === "" || members.length < least) return [alone(index)];
+      const least = getStanding(first) === "failed" ? LEAST_FAILED_GROUP : LEAST_GROUP;
+      if (key === "" || members.length < least) return [toAgentBranch(index)];
       return index === members[0] ? [{ kind: "group", key, members, first }] : [];
     });
   }
 
-  #agent(index: number, where: Omit<LinePlace, "key">): void {
+  #addAgent(index: number, where: Omit<LinePlace, "key">): void {
     const { tree, folds, counts, fits } = this.#facts;
     const row = tree.agents[index];
     if (row === undefined) return;
@@ -274,11 +274,11 @@ class Walk {
       isDimmed: fits?.marks[index] === 1,
     });
     if (!hasMore) return;
-    if (isOpen) this.siblings(children, { depth: where.depth + 1, parent: index });
+    if (isOpen) this.addSiblings(children, { depth: where.depth + 1, parent: index });
     else this.folded += below;
   }
 
-  #group(
+  #addGroup(
     branch: TreeBranch & { kind: "group" },
     parent: number,
     where: Omit<LinePlace, "key">,
@@ -291,7 +291,7 @@ class Walk {
     const below = sum(counts.below);
     const facts = {
       role: first[AT.role],
-      standing: standingOf(first),
+      standing: getStanding(first),
       below,
       failedBelow: sum(counts.failedBelow),
     };
@@ -299,7 +299,7 @@ class Walk {
     if (!isOpen) this.folded += members.length + below;
     else
       for (const [place, index] of members.entries())
-        this.#agent(index, {
+        this.#addAgent(index, {
           depth: where.depth + 1,
           position: place + 1,
           siblings: members.length,
@@ -307,11 +307,11 @@ class Walk {
   }
 }
 
-function alone(index: number): TreeBranch {
+function toAgentBranch(index: number): TreeBranch {
   return { kind: "agent", index };
 }
 
-function refusalsAlike(refusals: readonly RefusalRow[]) {
+function groupRefusals(refusals: readonly RefusalRow[]) {
   const alike = Map.groupBy(refusals, ({ code, role }) => `${code} ${role}`);
   return [...alike.values()].flatMap((group) => {
     const last = group.at(-1);

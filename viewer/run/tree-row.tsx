@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact";
 
 import { addUsd } from "../../src/kernel/money.ts";
 import type { AgentRow, Spent } from "../../src/view/viewer-data.ts";
-import { AT, hasEnded, standingOf } from "../data/agent-row.ts";
+import { AT, hasEnded, getStanding } from "../data/agent-row.ts";
 import { tickMs } from "../data/page-clock.ts";
 import {
   formatCost,
@@ -14,10 +14,10 @@ import {
   formatQuantity,
   formatShortCount,
 } from "../../src/view/amounts.ts";
-import { roughly } from "../text/ago.tsx";
+import { formatRoughly } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
-import { Line, lineOf } from "../text/shown-text.tsx";
-import { activityWords, signOf } from "./row-words.ts";
+import { Line, toLine } from "../text/shown-text.tsx";
+import { describeActivity, chooseSign } from "./row-words.ts";
 import { isClosed, isOpen, ROW_PX, type RunView } from "./run-view.ts";
 import type { AgentLine, GroupLine, RefusalLine, TreeLine } from "./tree-lines.ts";
 
@@ -29,7 +29,7 @@ interface RowProps {
   readonly at: number;
 }
 
-export function rowId(at: number): string {
+export function toRowId(at: number): string {
   return `row-${at}`;
 }
 
@@ -40,7 +40,7 @@ export function TreeRow({ view, line, at }: RowProps) {
   return (
     <div
       role="row"
-      id={rowId(at)}
+      id={toRowId(at)}
       class={`row ${line.kind}${line.kind === "agent" && line.isDimmed ? " dimmed" : ""}`}
       data-at={at}
       style={{ top: `${at * ROW_PX}px` }}
@@ -69,8 +69,8 @@ function Indent({ line }: { readonly line: TreeLine }) {
 function AgentCells({ line, view }: { readonly line: AgentLine; readonly view: RunView }) {
   const row = view.state.agents[line.index];
   if (row === undefined) return null;
-  const standing = standingOf(row);
-  const words = activityWords(row, view.state.questions.value);
+  const standing = getStanding(row);
+  const words = describeActivity(row, view.state.questions.value);
   const isOver = hasEnded(standing);
   const title = standing === "failed" ? `${words} · ${row[AT.task]}` : row[AT.task];
   const elapsedMs =
@@ -78,9 +78,9 @@ function AgentCells({ line, view }: { readonly line: AgentLine; readonly view: R
   const folded = line.fold === "closed" ? line.below : 0;
   return (
     <>
-      <span role="gridcell" class="cell name" title={lineOf(title)}>
+      <span role="gridcell" class="cell name" title={toLine(title)}>
         <Indent line={line} />
-        <Icon sign={signOf(row)} />
+        <Icon sign={chooseSign(row)} />
         <span class="read-aloud">{standing} </span>
         <b>
           <Line text={row[AT.name]} />
@@ -89,7 +89,7 @@ function AgentCells({ line, view }: { readonly line: AgentLine; readonly view: R
         <Marks row={row} />
         <span class={`words is-${standing}`}>
           {words !== "" && <Line text={words} most={120} />}
-          {!isOver && <span class="muted"> · {roughly(tickMs.value - row[AT.sinceMs])}</span>}
+          {!isOver && <span class="muted"> · {formatRoughly(tickMs.value - row[AT.sinceMs])}</span>}
         </span>
         <span class="task">
           <Line text={row[AT.task]} most={200} />
@@ -99,7 +99,7 @@ function AgentCells({ line, view }: { readonly line: AgentLine; readonly view: R
       <Cell of="step">{row[AT.step] === 0 ? "–" : row[AT.step]}</Cell>
       <Cell of="own">{formatShortCount(row[AT.ownTokens])}</Cell>
       <Cell of="tree-tokens">{formatShortCount(row[AT.treeTokens])}</Cell>
-      <Cell of="cost">{formatCost(spentBelow(row))}</Cell>
+      <Cell of="cost">{formatCost(getSpent(row))}</Cell>
     </>
   );
 }
@@ -118,7 +118,7 @@ function Cell({ of, children }: CellProps) {
 }
 
 /** Returns the usage of an agent and its descendants. */
-function spentBelow(row: AgentRow): Spent {
+function getSpent(row: AgentRow): Spent {
   return {
     totalTokens: row[AT.treeTokens],
     costUsd: row[AT.treeUsd],
@@ -166,7 +166,7 @@ export function hasSeveralCodes(line: TreeLine, view: RunView): boolean {
 }
 
 /** Returns the end codes of a group, such as `model_error ×20`, the most frequent first. */
-function codesOf(line: GroupLine, view: RunView): string {
+function describeCodes(line: GroupLine, view: RunView): string {
   const counts = countCodes(line, view);
   return [...counts]
     .toSorted(([, left], [, right]) => right - left)
@@ -185,8 +185,8 @@ function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: R
     spent.costUsd = addUsd(spent.costUsd, row[AT.treeUsd] ?? 0);
     spent.unpricedCalls += row[AT.treeUnpricedCalls];
   }
-  const codes = codesOf(line, view);
-  const title = codes === "" ? undefined : lineOf(`${line.standing}: ${codes}`, 2_000);
+  const codes = describeCodes(line, view);
+  const title = codes === "" ? undefined : toLine(`${line.standing}: ${codes}`, 2_000);
   return (
     <>
       <span role="gridcell" class="cell name" title={title} aria-colspan={3}>
@@ -220,7 +220,7 @@ function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: R
 
 function RefusalCells({ line }: { readonly line: RefusalLine }) {
   return (
-    <span role="gridcell" class="cell name" title={lineOf(line.message)} aria-colspan={6}>
+    <span role="gridcell" class="cell name" title={toLine(line.message)} aria-colspan={6}>
       <Indent line={line} />
       <Icon sign="refused" />
       <span class="words is-refused">

@@ -5,10 +5,10 @@ import { useComputed } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import { Panel } from "../app/panel.tsx";
-import { newHover, TimeAxis, Timeline, TimelineTip } from "./timeline.tsx";
+import { createHover, TimeAxis, Timeline, TimelineTip } from "./timeline.tsx";
 import { isClosed, isOpen, ROW_PX, type RunView } from "./run-view.ts";
 import type { TreeLine } from "./tree-lines.ts";
-import { rowId, TreeRow } from "./tree-row.tsx";
+import { toRowId, TreeRow } from "./tree-row.tsx";
 
 const HEAD_PX = 28;
 
@@ -19,9 +19,9 @@ interface TreeViewProps {
 
 export function TreeView({ view, onOpen }: TreeViewProps) {
   const scroller = useRef<HTMLDivElement>(null);
-  const hover = useMemo(newHover, [view]);
+  const hover = useMemo(createHover, [view]);
   useEffect(
-    () => (scroller.current === null ? undefined : watched(scroller.current, view)),
+    () => (scroller.current === null ? undefined : watchScroller(scroller.current, view)),
     [view],
   );
   const cursorAt = useComputed(() => view.cursorAt);
@@ -29,7 +29,7 @@ export function TreeView({ view, onOpen }: TreeViewProps) {
     const line = view.moveTo(at);
     if (line !== undefined) onOpen(line);
   };
-  const click = (event: MouseEvent): void => {
+  const handleClick = (event: MouseEvent): void => {
     if (!(event.target instanceof Element)) return;
     const at = Number(event.target.closest("[data-at]")?.getAttribute("data-at") ?? NaN);
     const line = view.listing.value.lines[at];
@@ -48,10 +48,10 @@ export function TreeView({ view, onOpen }: TreeViewProps) {
       role="treegrid"
       aria-label="Agents"
       aria-rowcount={view.listing.value.lines.length + 1}
-      aria-activedescendant={isEmpty ? undefined : rowId(cursorAt.value)}
+      aria-activedescendant={isEmpty ? undefined : toRowId(cursorAt.value)}
       tabIndex={0}
       onScroll={(event) => (view.scrollTop.value = event.currentTarget.scrollTop)}
-      onClick={click}
+      onClick={handleClick}
     >
       <div class="tree-head" role="rowgroup">
         <HeadCells />
@@ -109,7 +109,7 @@ function Rows({ view }: { readonly view: RunView }) {
  * Synchronises the view with the scroll position and size of the list. Returns the function that
  * stops it.
  */
-function watched(scroller: HTMLElement, view: RunView): () => void {
+function watchScroller(scroller: HTMLElement, view: RunView): () => void {
   const measure = (): void => {
     view.heightPx.value = Math.max(0, scroller.clientHeight - HEAD_PX);
   };

@@ -7,11 +7,11 @@ import {
   formatQuantity,
 } from "../../src/view/amounts.ts";
 import { BudgetBar } from "../run/budget-bar.tsx";
-import { timeIn, timeNow } from "../run/run-time.ts";
+import { readTime, computeTime } from "../run/run-time.ts";
 import { Since, Until } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
-import { Code, Line, lineOf } from "../text/shown-text.tsx";
-import { statusWords } from "../text/status-words.ts";
+import { Code, Line, toLine } from "../text/shown-text.tsx";
+import { describeStatus } from "../text/status-words.ts";
 
 export function RunLine({ run, isCursor }: { readonly run: RunRow; readonly isCursor: boolean }) {
   return (
@@ -21,14 +21,14 @@ export function RunLine({ run, isCursor }: { readonly run: RunRow; readonly isCu
         <span class="run-name">
           <Line text={run.title === "" ? run.runId : run.title} />
         </span>
-        <span class={`run-state is-${run.status}`} title={reasonText(run)}>
+        <span class={`run-state is-${run.status}`} title={formatReason(run)}>
           <Standing run={run} />
         </span>
       </Link>
       <span class="run-budget">
         <BudgetBar run={run} />
       </span>
-      <span class="number run-agents">{run.agentCount === undefined ? "" : agentsText(run)}</span>
+      <span class="number run-agents">{run.agentCount === undefined ? "" : formatAgents(run)}</span>
       <span class="number run-cost">{run.spent === undefined ? "" : describeCost(run.spent)}</span>
       <span class="number run-time">
         <RunTime run={run} />
@@ -43,20 +43,20 @@ export function RunLine({ run, isCursor }: { readonly run: RunRow; readonly isCu
 /** Shows the time of the run, as its header does. Empty for an ended run that was not read yet. */
 function RunTime({ run }: { readonly run: RunRow }) {
   const { status, createdAtMs } = run;
-  const known = timeIn(run);
+  const known = readTime(run);
   if (known === undefined) return status === "ended" ? null : <Since atMs={createdAtMs} />;
-  const time = timeNow(known);
+  const time = computeTime(known);
   const atRest = time.idleMs < 1_000 ? undefined : `${formatDuration(time.idleMs)} at rest`;
   return <span title={atRest}>{formatDuration(time.durationMs)}</span>;
 }
 
 /** Returns the full reason, for a line that cuts it off. */
-function reasonText({ reason, status }: RunRow): string | undefined {
+function formatReason({ reason, status }: RunRow): string | undefined {
   if (reason === undefined || reason.code === status) return undefined;
-  return lineOf(`${reason.code}: ${reason.message}`, 500);
+  return toLine(`${reason.code}: ${reason.message}`, 500);
 }
 
-function agentsText({
+function formatAgents({
   agentCount: agents = 0,
   running = 0,
   failedAgents = 0,
@@ -123,7 +123,7 @@ function Standing({ run }: { readonly run: RunRow }) {
     default:
       return (
         <>
-          {statusWords(status)}
+          {describeStatus(status)}
           {reason !== undefined && reason.code !== status && (
             <>
               {" "}

@@ -7,13 +7,13 @@ import type { RunPage, RunRow } from "../../src/view/viewer-data.ts";
 import { announce } from "../app/announcer.tsx";
 import { useKeys } from "../app/keys.ts";
 import { Pending } from "../app/problem-notice.tsx";
-import { goTo, lastVisited, noteVisit, replaceRoute } from "../app/route.ts";
+import { navigate, getLastVisited, recordVisit, replaceRoute } from "../app/route.ts";
 import { api } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { formatFullCount, formatQuantity } from "../../src/view/amounts.ts";
-import { focused, useLostFocus } from "../app/focused.ts";
+import { focusElement, useLostFocus } from "../app/focused.ts";
 import { groupRuns, type RunGroup } from "../../src/view/run-row.ts";
-import { commandText } from "../text/command.ts";
+import { formatCommand } from "../text/command.ts";
 import { RunLine } from "./run-line.tsx";
 
 const EVERY_MS = 2_000;
@@ -36,7 +36,7 @@ export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
     if (q !== "" && first !== undefined)
       announce(`${formatQuantity(runs.length, "run")} in the list`);
   }, [q, first === undefined, runs.length]);
-  const more = async (): Promise<void> => {
+  const loadMore = async (): Promise<void> => {
     const page = await api.runs({ q, before: next }, new AbortController().signal);
     setOlder({ runs: [...(older?.runs ?? []), ...page.runs], next: page.next });
   };
@@ -51,10 +51,10 @@ export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
       ) : runs.length === 0 ? (
         <NoRuns q={q} />
       ) : (
-        <Groups runs={unique(runs)} />
+        <Groups runs={removeDuplicates(runs)} />
       )}
       {next !== undefined && (
-        <button class="more" onClick={() => void more()}>
+        <button class="more" onClick={() => void loadMore()}>
           Older runs
         </button>
       )}
@@ -75,7 +75,7 @@ export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
 }
 
 /** Removes duplicates: a run that moved between two pages appears twice. */
-function unique(runs: readonly RunRow[]): readonly RunRow[] {
+function removeDuplicates(runs: readonly RunRow[]): readonly RunRow[] {
   return [...new Map(runs.toReversed().map((run) => [run.runId, run])).values()].toReversed();
 }
 
@@ -84,20 +84,20 @@ function unique(runs: readonly RunRow[]): readonly RunRow[] {
  * changes.
  */
 function useRunCursor(list: RefObject<HTMLDivElement | null>) {
-  const [cursor, setOwnCursor] = useState(lastVisited);
+  const [cursor, setOwnCursor] = useState(getLastVisited);
   // A list that is reloaded, for another search, keeps the same run.
   const setCursor = (runId: string): void => {
     setOwnCursor(runId);
-    noteVisit(runId);
+    recordVisit(runId);
   };
-  const linkTo = (runId: string) =>
+  const findLink = (runId: string) =>
     list.current?.querySelector<HTMLElement>(`[data-run="${CSS.escape(runId)}"] .run-link`);
-  useLostFocus(".run-group", () => linkTo(cursor));
+  useLostFocus(".run-group", () => findLink(cursor));
   useEffect(() => {
     // The screen has just been opened: only the heading has the focus, or no element.
-    if (document.activeElement?.matches("body, h1") === true) linkTo(cursor)?.focus();
+    if (document.activeElement?.matches("body, h1") === true) findLink(cursor)?.focus();
   }, []);
-  return { cursor, setCursor, linkTo };
+  return { cursor, setCursor, linkTo: findLink };
 }
 
 function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
@@ -123,7 +123,7 @@ function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
     ArrowDown: () => move(1),
     k: () => move(-1),
     ArrowUp: () => move(-1),
-    Enter: at === -1 ? undefined : () => goTo({ screen: "run", runId: cursor }),
+    Enter: at === -1 ? undefined : () => navigate({ screen: "run", runId: cursor }),
   });
   return (
     <div
@@ -194,7 +194,7 @@ function Search({ q }: { readonly q: string }) {
       </label>
       <input
         id="runs-search"
-        ref={focused}
+        ref={focusElement}
         type="search"
         value={q}
         placeholder="Title or id"
@@ -235,8 +235,8 @@ function NoRuns({ q }: { readonly q: string }) {
     <div class="empty">
       <h2>No runs yet</h2>
       <p>Runs of this store appear here automatically. These commands start one:</p>
-      <pre class="command">{commandText("demo")}</pre>
-      <pre class="command">{commandText('run lead.md "What is this project?"')}</pre>
+      <pre class="command">{formatCommand("demo")}</pre>
+      <pre class="command">{formatCommand('run lead.md "What is this project?"')}</pre>
     </div>
   );
 }

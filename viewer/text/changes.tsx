@@ -20,7 +20,7 @@ type Change = Pick<ChangeObject<string>, "value" | "added" | "removed">;
 export function Changes({ from, to }: { readonly from: string; readonly to: string }) {
   return (
     <div class="changes said block">
-      {changesBetween(from, to).map(({ value, added, removed }, index) => (
+      {compareTexts(from, to).map(({ value, added, removed }, index) => (
         <div key={index} class={added ? "added" : removed ? "removed" : "same"}>
           {added && <span class="read-aloud">added: </span>}
           {removed && <span class="read-aloud">removed: </span>}
@@ -31,13 +31,15 @@ export function Changes({ from, to }: { readonly from: string; readonly to: stri
   );
 }
 
-export function changesBetween(from: string, to: string): readonly Change[] {
+export function compareTexts(from: string, to: string): readonly Change[] {
   const isLong = from.length + to.length > MOST_COMPARED;
   const changes = isLong ? undefined : diffLines(from, to, { timeout: COMPARE_MS });
-  return changes === undefined || changes.length > MOST_CHANGES ? replaced(from, to) : changes;
+  return changes === undefined || changes.length > MOST_CHANGES
+    ? createReplacement(from, to)
+    : changes;
 }
 
-function replaced(from: string, to: string): readonly Change[] {
+function createReplacement(from: string, to: string): readonly Change[] {
   return [
     { value: from, added: false, removed: true },
     { value: to, added: true, removed: false },

@@ -2,7 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 
 import type { JsonValue } from "../../src/kernel/json.ts";
 import { formatFullCount } from "../../src/view/amounts.ts";
-import { jsonParts } from "./json-text.ts";
+import { splitJson } from "./json-text.ts";
 import { LongText } from "./shown-text.tsx";
 
 /** Number of parts that are shown at first, and number of parts per extension. */
@@ -17,7 +17,7 @@ export function JsonBlock({ value }: { readonly value: JsonValue }) {
   const [shown, setShown] = useState(PARTS_AT_FIRST);
   // Questions are reloaded every two seconds, mostly with the same values.
   const text = JSON.stringify(value);
-  const { parts, dropped } = useMemo(() => jsonParts(value, shown), [text, shown]);
+  const { parts, dropped } = useMemo(() => splitJson(value, shown), [text, shown]);
   return (
     <div class="said block">
       {parts.map(({ text, isText }, index) =>

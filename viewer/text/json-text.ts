@@ -12,10 +12,11 @@ const MOST_LEVELS = 50;
 export function indentJson(value: JsonValue, indent = ""): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const isTop = indent === "";
-  if (!isTop && lengthUpTo(LINE + 1, value) + indent.length <= LINE) return spaced(value);
+  if (!isTop && measureLength(LINE + 1, value) + indent.length <= LINE)
+    return formatOnOneLine(value);
   if (indent.length > 2 * MOST_LEVELS) return JSON.stringify(value);
   const inner = `${indent}  `;
-  const members = membersOf(value).map(
+  const members = listMembers(value).map(
     ([name, member]) => inner + name + indentJson(member, inner),
   );
   const [open, close] = Array.isArray(value) ? ["[", "]"] : ["{", "}"];
@@ -26,7 +27,7 @@ export function indentJson(value: JsonValue, indent = ""): string {
  * Returns a value as indented JSON in parts. Each multi-line text is a separate part. Has at most
  * `most` parts. `dropped` counts the characters that follow.
  */
-export function jsonParts(value: JsonValue, most: number) {
+export function splitJson(value: JsonValue, most: number) {
   const parts: { text: string; isText: boolean }[] = [];
   let dropped = 0;
   addParts(value, "", (text, isText) => {
@@ -56,7 +57,7 @@ function addParts(
   const inner = `${indent}  `;
   const [open, close] = Array.isArray(value) ? ["[", "]"] : ["{", "}"];
   add(open, false);
-  for (const [at, [name, member]] of membersOf(value).entries()) {
+  for (const [at, [name, member]] of listMembers(value).entries()) {
     add(`${at === 0 ? "" : ","}\n${inner}${name}`, false);
     addParts(member, inner, add);
   }
@@ -73,30 +74,30 @@ function hasLines(value: JsonValue, levels = MOST_LEVELS): boolean {
 }
 
 /** Returns the length of a value as JSON without spaces, or `most` if it is at least as long. */
-function lengthUpTo(most: number, value: JsonValue): number {
+function measureLength(most: number, value: JsonValue): number {
   if (typeof value === "string" && value.length >= most) return most;
   if (typeof value !== "object" || value === null)
     return Math.min(most, JSON.stringify(value).length);
   let length = "[]".length;
-  for (const [name, member] of membersOf(value)) {
+  for (const [name, member] of listMembers(value)) {
     if (length >= most) return most;
     const comma = length > 2 ? 1 : 0;
     const before = comma + (name === "" ? 0 : name.length - 1);
-    length += before + lengthUpTo(Math.max(0, most - length - before), member);
+    length += before + measureLength(Math.max(0, most - length - before), member);
   }
   return Math.min(most, length);
 }
 
 /** Returns a value on one line, with spaces as a person would write. */
-function spaced(value: JsonValue): string {
+function formatOnOneLine(value: JsonValue): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const members = membersOf(value).map(([name, member]) => name + spaced(member));
+  const members = listMembers(value).map(([name, member]) => name + formatOnOneLine(member));
   if (Array.isArray(value)) return `[${members.join(", ")}]`;
   return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
 }
 
 /** Returns the members of an object or a list, each with its prefix. */
-function membersOf(
+function listMembers(
   value: JsonValue & object,
 ): readonly (readonly [name: string, member: JsonValue])[] {
   const isList = Array.isArray(value);

@@ -19,12 +19,12 @@ interface TextPiece {
 }
 
 /** Splits a text into visible parts and characters that are shown by their code points. */
-export function piecesOf(text: string): readonly TextPiece[] {
+export function splitVisible(text: string): readonly TextPiece[] {
   const pieces: TextPiece[] = [];
   let from = 0;
   for (const { 0: sign, index } of text.matchAll(UNSEEN)) {
     if (index > from) pieces.push({ text: text.slice(from, index), isUnseen: false });
-    pieces.push({ text: nameCodePoint(sign), isUnseen: true });
+    pieces.push({ text: formatCodePoint(sign), isUnseen: true });
     from = index + sign.length;
   }
   if (from < text.length) pieces.push({ text: text.slice(from), isUnseen: false });
@@ -32,21 +32,21 @@ export function piecesOf(text: string): readonly TextPiece[] {
 }
 
 /** Returns the same as one text, for titles and screen readers. Line breaks are shown as a sign. */
-export function lineOf(text: string, most = 400): string {
-  const line = piecesOf(text.slice(0, most).replaceAll(/\r?\n/g, " ⏎ "))
+export function toLine(text: string, most = 400): string {
+  const line = splitVisible(text.slice(0, most).replaceAll(/\r?\n/g, " ⏎ "))
     .map((piece) => piece.text)
     .join("");
   return text.length > most ? `${line}…` : line;
 }
 
-function nameCodePoint(sign: string): string {
+function formatCodePoint(sign: string): string {
   return `U+${(sign.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
 /** Shows text on one line, cut off by its box. `most` is the maximum number of characters. */
 export function Line({ text, most = 400 }: { readonly text: string; readonly most?: number }) {
   const cut = text.length > most ? `${text.slice(0, most)}…` : text;
-  return <span class="said">{marked(cut.replaceAll(/\r?\n/g, " ⏎ "))}</span>;
+  return <span class="said">{markUnseen(cut.replaceAll(/\r?\n/g, " ⏎ "))}</span>;
 }
 
 export function Code({ text }: { readonly text: string }) {
@@ -90,7 +90,7 @@ export function LongText({ text }: { readonly text: string }) {
   const rest = text.length - shown;
   return (
     <>
-      {marked(rest > 0 ? text.slice(0, shown) : text)}
+      {markUnseen(rest > 0 ? text.slice(0, shown) : text)}
       {rest > 0 && (
         <button class="more" onClick={() => setShown(shown + SHOWN_MORE)}>
           {formatFullCount(rest)} more characters: show{" "}
@@ -107,10 +107,10 @@ export function LongText({ text }: { readonly text: string }) {
  */
 const MOST_MARKS = 5_000;
 
-function marked(text: string) {
+function markUnseen(text: string) {
   // Most texts contain no such character.
   if (text.search(UNSEEN) === -1) return text;
-  const pieces = piecesOf(text);
+  const pieces = splitVisible(text);
   if (pieces.length > MOST_MARKS) return pieces.map((piece) => piece.text).join("");
   return pieces.map((piece) =>
     piece.isUnseen ? <span class="unseen">{piece.text}</span> : piece.text,
