@@ -98,7 +98,9 @@ async function send(url: string, message: string): Promise<void> {
   await show(await fetch(url, { method: "POST", body: message }), texts);
 }
 
-/** Gives the question, if the stream has it. */
+const MESSAGE = /^event: (.*)\ndata: (.*)$/m;
+
+/** Returns the question, if the stream has it. */
 async function show({ body }: Response, on: Map<string, string>): Promise<string | undefined> {
   let question: string | undefined;
   let unread = "";
@@ -106,7 +108,7 @@ async function show({ body }: Response, on: Map<string, string>): Promise<string
     const messages = (unread + more).split("\n\n");
     unread = messages.pop() ?? "";
     for (const message of messages) {
-      const [, name, data = ""] = /^event: (.*)\ndata: (.*)$/m.exec(message) ?? [];
+      const [, name, data = ""] = MESSAGE.exec(message) ?? [];
       if (name === "part") take(data, on);
       if (name === "event") question ??= questionIn(data);
     }
