@@ -8,7 +8,7 @@ import { join } from "node:path";
 
 import { afterAll, describe, expect, test } from "vitest";
 
-import { createAgentSnapshot, restoreState } from "../src/agent/agent-snapshot.ts";
+import { toSnapshot, restoreState } from "../src/agent/agent-snapshot.ts";
 import { decideStepOutcome } from "../src/agent/step-outcome.ts";
 import type { EspalierEvent } from "../src/protocol/event.ts";
 import { proves } from "./harness/proves.ts";
@@ -185,7 +185,7 @@ describe("continuation", () => {
 function losing(
   alter: (state: ReturnType<Serialiser["stateOf"]>) => ReturnType<Serialiser["stateOf"]>,
 ): Serialiser {
-  return { snapshotOf: createAgentSnapshot, stateOf: (snapshot) => alter(restoreState(snapshot)) };
+  return { snapshotOf: toSnapshot, stateOf: (snapshot) => alter(restoreState(snapshot)) };
 }
 
 const BROKEN_SERIALISERS: Readonly<Record<string, Serialiser>> = {
@@ -214,14 +214,14 @@ const BROKEN_SERIALISERS: Readonly<Record<string, Serialiser>> = {
   "the state is not frozen": losing((state) => structuredClone(state)),
   "the snapshot is no JSON": {
     snapshotOf: (state) =>
-      Object.assign(structuredClone(createAgentSnapshot(state)), { extra: undefined, at: 1n }),
+      Object.assign(structuredClone(toSnapshot(state)), { extra: undefined, at: 1n }),
     stateOf: restoreState,
   },
 };
 
 describe("serialisation", () => {
   proves(["R185"], "the suite holds for the snapshots as they are", () =>
-    checkSerialisation({ snapshotOf: createAgentSnapshot, stateOf: restoreState }),
+    checkSerialisation({ snapshotOf: toSnapshot, stateOf: restoreState }),
   );
 
   for (const [what, broken] of Object.entries(BROKEN_SERIALISERS))

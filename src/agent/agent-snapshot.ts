@@ -38,7 +38,7 @@ export const AgentSnapshotSchema = lazyUnion("status", () => [
 export type AgentSnapshot = z.infer<ReturnType<typeof AgentSnapshotSchema>>;
 
 /** Returns the state as plain JSON, frozen, without undefined keys and transient parts. */
-export function createAgentSnapshot(state: SettledState): AgentSnapshot {
+export function toSnapshot(state: SettledState): AgentSnapshot {
   const { status, conversation, executionId, reason, step } = state;
   const log = omitUndefined(state.log);
   const telemetry = omitUndefined(state.telemetry);

@@ -28,7 +28,7 @@ import { resolveDelegationPolicy, type DelegationPolicy } from "../policies/dele
 import type { StopCondition } from "../policies/stop-conditions.ts";
 import type { ModelSettings, ToolChoice } from "../protocol/model-settings.ts";
 import {
-  resolveSubagentContextPolicy,
+  resolveContextPolicy,
   type SubagentContextPolicy,
 } from "../policies/subagent-context-policy.ts";
 import { checkLimits, type SubagentLimits } from "../policies/subagent-limits.ts";
@@ -656,10 +656,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     errorBudget: resolveErrorBudget(`${name}.errorBudget`, definition.errorBudget ?? {}),
     errorPolicy: resolveErrorPolicy(`${name}.errorPolicy`, definition.errorPolicy ?? {}),
     subagents: Object.freeze([...subagents]),
-    contextPolicy: resolveSubagentContextPolicy(
-      `${name}.contextPolicy`,
-      definition.contextPolicy ?? {},
-    ),
+    contextPolicy: resolveContextPolicy(`${name}.contextPolicy`, definition.contextPolicy ?? {}),
     delegation,
     limits: Object.freeze({ ...limits }),
     dynamicRoles:

@@ -177,7 +177,7 @@ export const INHERITS_NOTHING: SubagentContextPolicy = deepFreeze({
  * Returns the given policy merged over the defaults. Throws `invalid_option` if a field is unknown,
  * invalid or contradicts another one.
  */
-export function resolveSubagentContextPolicy(
+export function resolveContextPolicy(
   field: string,
   options: Partial<SubagentContextPolicy>,
 ): SubagentContextPolicy {

@@ -5,11 +5,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import {
-  AgentSnapshotSchema,
-  createAgentSnapshot,
-  restoreState,
-} from "../../src/agent/agent-snapshot.ts";
+import { AgentSnapshotSchema, toSnapshot, restoreState } from "../../src/agent/agent-snapshot.ts";
 import {
   getPausedChildren,
   getPendingCalls,
@@ -61,9 +57,7 @@ function lasting(state: SettledState): object {
 }
 
 function thereAndBack(state: SettledState): SettledState {
-  return restoreState(
-    AgentSnapshotSchema().parse(JSON.parse(JSON.stringify(createAgentSnapshot(state)))),
-  );
+  return restoreState(AgentSnapshotSchema().parse(JSON.parse(JSON.stringify(toSnapshot(state)))));
 }
 
 /** Numbers and objects that JSON has. */
@@ -209,7 +203,7 @@ proves(["R47"], "any state at rest comes back from its JSON text, frozen", () =>
       expect(back).toStrictEqual(lasting(state));
       expect(unfrozenParts(back)).toEqual([]);
       expect(state).toStrictEqual(before);
-      expect(createAgentSnapshot(back)).toStrictEqual(createAgentSnapshot(state));
+      expect(toSnapshot(back)).toStrictEqual(toSnapshot(state));
     }),
     FIXED,
   );
@@ -219,7 +213,7 @@ proves(["R47"], "any state at rest comes back from its JSON text, frozen", () =>
 test("a snapshot is plain JSON: its text says all of it", () => {
   fc.assert(
     fc.property(anyRestingState, (state) => {
-      const snapshot = createAgentSnapshot(state);
+      const snapshot = toSnapshot(state);
       expect(JSON.parse(JSON.stringify(snapshot))).toStrictEqual(snapshot);
     }),
     { ...FIXED, numRuns: 100 },
@@ -229,14 +223,12 @@ test("a snapshot is plain JSON: its text says all of it", () => {
 test("a snapshot is frozen, and shares nothing with the state that a change could reach", () => {
   const { waiting, completed } = states();
   for (const state of [waiting, completed])
-    expect(unfrozenParts(createAgentSnapshot(settledState(state)))).toEqual([]);
+    expect(unfrozenParts(toSnapshot(settledState(state)))).toEqual([]);
 });
 
 // What a caller hands in is its own: it may continue changing it.
 test("the state behind a snapshot is a copy of it", () => {
-  const snapshot: unknown = JSON.parse(
-    JSON.stringify(createAgentSnapshot(settledState(states().waiting))),
-  );
+  const snapshot: unknown = JSON.parse(JSON.stringify(toSnapshot(settledState(states().waiting))));
   const parsed = AgentSnapshotSchema().parse(snapshot);
   const before = structuredClone(parsed);
   const state = restoreState(parsed);
@@ -360,7 +352,7 @@ proves(["R47"], "the keys of a snapshot are those of its version, no more and no
     tags: [tag, ...tags],
     dropped: full.conversation.messages.map((message) => ({ message, tag })),
   };
-  expect(listed(keysIn(createAgentSnapshot({ ...full, log, conversation })))).toEqual(
+  expect(listed(keysIn(toSnapshot({ ...full, log, conversation })))).toEqual(
     listed([...SHARED_KEYS, ...STEP_KEYS]),
   );
 });
@@ -372,7 +364,7 @@ proves(
     const { addMessages, openStep, recordOverflow, failWith, pause } = changes();
     const open = after(states().running, openStep);
     for (const state of [after(open, pause), after(open, recordOverflow, pause)]) {
-      const snapshot = createAgentSnapshot(settledState(state));
+      const snapshot = toSnapshot(settledState(state));
       expect(JSON.stringify(snapshot)).not.toContain(recordOverflow.error.message);
       expect(Object.keys("step" in snapshot ? (snapshot.step ?? {}) : {}).toSorted()).toEqual(
         words(
@@ -383,7 +375,7 @@ proves(
       expect([back?.error, back?.messageCount]).toEqual([undefined, openStep.messageCount]);
     }
     // An error that ends the run is no part of the holder alone: the log has it.
-    const failed = createAgentSnapshot(settledState(after(open, addMessages, failWith, pause)));
+    const failed = toSnapshot(settledState(after(open, addMessages, failWith, pause)));
     expect(failed.log.errors).toEqual([failWith.error]);
   },
 );
@@ -413,11 +405,11 @@ proves(["R45"], "once its step is recorded, no later snapshot has anything of wh
   const { applied, open } = states();
   const { recordStep, failWith, openStep, pause } = changes();
   for (const state of [after(applied, recordStep), after(open, failWith, recordStep)]) {
-    const between = createAgentSnapshot(settledState(transition(state, pause)));
+    const between = toSnapshot(settledState(transition(state, pause)));
     expect(between).not.toHaveProperty("step");
     const bare = { hiddenTools: [], lastStep: undefined };
     const next = { ...openStep, ...bare, stepId: createStepId(EXECUTION_ID, 2), number: 2 };
-    const snapshot = createAgentSnapshot(settledState(after(state, next, pause)));
+    const snapshot = toSnapshot(settledState(after(state, next, pause)));
     expect(snapshot).toHaveProperty("step", {
       stepId: "execution_1.2",
       number: 2,
@@ -441,7 +433,7 @@ for (const [what, patch] of [
   ["no log", { log: undefined }],
 ] as const) {
   test(`${what} is no snapshot`, () => {
-    const snapshot = { ...createAgentSnapshot(settledState(states().waiting)), ...patch };
+    const snapshot = { ...toSnapshot(settledState(states().waiting)), ...patch };
     expect(AgentSnapshotSchema().safeParse(snapshot).success).toBe(false);
   });
 }

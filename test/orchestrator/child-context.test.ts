@@ -10,7 +10,7 @@ import {
   type ChildContext,
   type ChildFacts,
 } from "../../src/orchestrator/tree/child-context.ts";
-import { resolveSubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
+import { resolveContextPolicy } from "../../src/policies/subagent-context-policy.ts";
 import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
 import type { SpawnRequest } from "../../src/protocol/subagent.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
@@ -31,7 +31,7 @@ function factsWith(
 ): ChildFacts {
   const facts: ChildFacts = {
     agentPath: "lead/middle#1",
-    policy: resolveSubagentContextPolicy("middle.context", given),
+    policy: resolveContextPolicy("middle.context", given),
     messages: [],
     metadata: {},
     toolRules: [{ source: "lead", denied: ["b"] }],

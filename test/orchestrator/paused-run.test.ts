@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { createAgentSnapshot } from "../../src/agent/agent-snapshot.ts";
+import { toSnapshot } from "../../src/agent/agent-snapshot.ts";
 import { isRecord } from "../../src/kernel/json.ts";
 import {
   PAUSED_RUN_VERSION,
@@ -79,7 +79,7 @@ test("a run that really paused is one that can be read, as it is and as its text
 test("a run that has ended is read like a paused one: continuing it says whether that may be", () => {
   for (const end of [states().completed, states().stopped, states().failed, states().cancelled]) {
     const state = {
-      ...createAgentSnapshot(settledState(end)),
+      ...toSnapshot(settledState(end)),
       executionId: `execution_of_${AGENT_ID}`,
     };
     const [root] = stored().agents;

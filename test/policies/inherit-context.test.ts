@@ -12,7 +12,7 @@ import {
 } from "../../src/policies/inherit-context.ts";
 import { formatFramedResults, type FramedResult } from "../../src/policies/context-notes.ts";
 import {
-  resolveSubagentContextPolicy,
+  resolveContextPolicy,
   type SubagentContextPolicy,
 } from "../../src/policies/subagent-context-policy.ts";
 import { ContextManifestSchema, computeJsonHash } from "../../src/protocol/context-manifest.ts";
@@ -64,7 +64,7 @@ function contextOf(
   facts: Partial<Facts> = {},
 ): InheritedContext {
   const all = { ...FACTS, ...facts };
-  const policy = resolveSubagentContextPolicy("lead.context", given);
+  const policy = resolveContextPolicy("lead.context", given);
   return inheritContext(policy, all, { ...all, siblings: () => all.siblings });
 }
 

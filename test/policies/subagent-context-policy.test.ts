@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
 import {
-  resolveSubagentContextPolicy,
+  resolveContextPolicy,
   type SubagentContextPolicy,
 } from "../../src/policies/subagent-context-policy.ts";
 import { proves } from "../harness/proves.ts";
@@ -29,13 +29,13 @@ const DEFAULTS: SubagentContextPolicy = {
 };
 
 proves(["R127", "R131"], "without a word nothing is handed on, and nothing is taken away", () => {
-  expect(resolveSubagentContextPolicy("lead.context", {})).toEqual(DEFAULTS);
+  expect(resolveContextPolicy("lead.context", {})).toEqual(DEFAULTS);
 });
 
 test("a policy is a frozen copy of what was given", () => {
   const keys = ["a"];
   const tools = ["read"];
-  const policy = resolveSubagentContextPolicy("lead.context", {
+  const policy = resolveContextPolicy("lead.context", {
     metadataKeys: keys,
     injectedTexts: ["Hint."],
     allowedTools: tools,
@@ -62,22 +62,22 @@ test("a policy that is given once more is the same", () => {
     { metadataKeys: [], allowedTools: [], deniedTools: ["read"], reportRemovedTools: false },
   ];
   for (const given of policies) {
-    const policy = resolveSubagentContextPolicy("lead.context", given);
-    expect(resolveSubagentContextPolicy("lead.context", policy)).toEqual(policy);
+    const policy = resolveContextPolicy("lead.context", given);
+    expect(resolveContextPolicy("lead.context", policy)).toEqual(policy);
   }
 });
 
 test("a selection of one's own shows messages without a further word", () => {
   const selectMessages = pick;
   const expected = { ...DEFAULTS, inheritMessages: true, selectMessages };
-  expect(resolveSubagentContextPolicy("lead.context", { selectMessages })).toEqual(expected);
+  expect(resolveContextPolicy("lead.context", { selectMessages })).toEqual(expected);
   const said = { selectMessages, inheritMessages: true, messageWindowSize: 0 };
-  expect(resolveSubagentContextPolicy("lead.context", said)).toEqual(expected);
+  expect(resolveContextPolicy("lead.context", said)).toEqual(expected);
 });
 
 test("what both lists of tools name is no slip: it is denied, and reported", () => {
   const both = { allowedTools: ["read", "write"], deniedTools: ["write"] };
-  expect(resolveSubagentContextPolicy("lead.context", both)).toEqual({ ...DEFAULTS, ...both });
+  expect(resolveContextPolicy("lead.context", both)).toEqual({ ...DEFAULTS, ...both });
 });
 
 const pick = (): readonly never[] => [];
@@ -181,9 +181,7 @@ const BAD: readonly (readonly [string, object, string, string])[] = [
 
 for (const [what, given, field, got] of BAD) {
   test(`${what} is refused by name`, () => {
-    const { code, data, message } = thrownBy(() =>
-      resolveSubagentContextPolicy("lead.context", given),
-    );
+    const { code, data, message } = thrownBy(() => resolveContextPolicy("lead.context", given));
     expect([code, data["field"], data["got"]]).toEqual([
       "invalid_option",
       `lead.context.${field}`,
@@ -197,9 +195,7 @@ test("what is no policy at all is refused, too", () => {
   const strange = [null, [], "none", new Map(), Promise.resolve({})];
   const codes = strange.map(
     (given) =>
-      thrownBy(() =>
-        Reflect.apply(resolveSubagentContextPolicy, undefined, ["lead.context", given]),
-      ).code,
+      thrownBy(() => Reflect.apply(resolveContextPolicy, undefined, ["lead.context", given])).code,
   );
   expect(codes).toEqual(strange.map(() => "invalid_option"));
 });

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 
 import {
   AgentSnapshotSchema,
-  createAgentSnapshot,
+  toSnapshot,
   restoreState,
   type AgentSnapshot,
 } from "../../src/agent/agent-snapshot.ts";
@@ -41,7 +41,7 @@ function stepTaken(state: AgentState, number: number): AgentState {
 
 function throughJson(state: AgentState): AgentSnapshot {
   const paused = settledState(transition(state, changes().pause));
-  return AgentSnapshotSchema().parse(JSON.parse(JSON.stringify(createAgentSnapshot(paused))));
+  return AgentSnapshotSchema().parse(JSON.parse(JSON.stringify(toSnapshot(paused))));
 }
 
 proves(

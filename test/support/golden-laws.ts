@@ -4,7 +4,7 @@ import { expect } from "vitest";
 
 import {
   AgentSnapshotSchema,
-  type createAgentSnapshot,
+  type toSnapshot,
   type AgentSnapshot,
 } from "../../src/agent/agent-snapshot.ts";
 import { omitUndefined } from "../../src/kernel/json.ts";
@@ -106,7 +106,7 @@ function checkRest(move: Move): void {
 
 /** The two ways between a state and its JSON. */
 export interface Serialiser {
-  readonly snapshotOf: typeof createAgentSnapshot;
+  readonly snapshotOf: typeof toSnapshot;
   readonly stateOf: (snapshot: AgentSnapshot) => SettledState;
 }
 

@@ -1,6 +1,6 @@
 // A paused run as it is stored: a parent that waits for a question and a subagent, a paused child and an ended one.
 
-import { createAgentSnapshot } from "../../src/agent/agent-snapshot.ts";
+import { toSnapshot } from "../../src/agent/agent-snapshot.ts";
 import { PAUSED_RUN_VERSION } from "../../src/orchestrator/durability/paused-run.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import {
@@ -101,9 +101,9 @@ export function stored() {
     questions: question.type === "question" ? [question.question] : [],
     answered: ["execution_0.1.0"],
     agents: [
-      agent(AGENT_ID, null, createAgentSnapshot(settledState(root))),
-      agent(CHILD_ID, AGENT_ID, createAgentSnapshot(settledState(rested))),
-      agent(ENDED_ID, AGENT_ID, createAgentSnapshot(settledState(completed))),
+      agent(AGENT_ID, null, toSnapshot(settledState(root))),
+      agent(CHILD_ID, AGENT_ID, toSnapshot(settledState(rested))),
+      agent(ENDED_ID, AGENT_ID, toSnapshot(settledState(completed))),
     ],
     definitions: { [hashText("Work.")]: "Work.", [hashText("[]")]: "[]" },
     prices: [

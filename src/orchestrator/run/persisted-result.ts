@@ -1,6 +1,6 @@
 // Reads the result of a settled run from its journal, without its roles and without its process.
 
-import { createAgentSnapshot } from "../../agent/agent-snapshot.ts";
+import { toSnapshot } from "../../agent/agent-snapshot.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, omitUndefined } from "../../kernel/json.ts";
 import {
@@ -131,7 +131,7 @@ async function rebuildPausedRun(
     if (state.status === "pending") throw new Error(`${agent.agentPath} is not at rest.`);
     // As in a paused run: attachments are stored once, with the message that has them.
     const task = state.log.isTaskHandled ? formatContent(agent.task) : agent.task;
-    agents.push({ ...agent, task, state: createAgentSnapshot(state) });
+    agents.push({ ...agent, task, state: toSnapshot(state) });
     await turns.did();
   }
   return { ...rest, version: PAUSED_RUN_VERSION, pausedAtMs: atMs, prices, agents };

@@ -18,12 +18,7 @@ import {
   createResultBody,
   type StreamPart,
 } from "../../protocol/stream-part.ts";
-import {
-  JOINED,
-  listPieces,
-  type LivePieces,
-  createReply,
-} from "../../run-services/live-pieces.ts";
+import { JOINED, listPieces, type LivePieces, toReply } from "../../run-services/live-pieces.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { readJournalLine } from "../durability/fold-journal.ts";
 import { parseRecord } from "../durability/journal-record.ts";
@@ -200,9 +195,8 @@ function readPastEvents(
     let number = 0;
     for await (const line of kept.read(runId)) {
       number += 1;
-      for (const record of readJournalLine(runId, number, () =>
-        codec.read(line).map(parseRecord),
-      )) {
+      const decode = () => codec.read(line).map(parseRecord);
+      for (const record of readJournalLine(runId, number, decode)) {
         if (record.type !== "event" || record.event.seq < due) continue;
         const { seq } = record.event;
         if (seq !== due) throw createNotKeptError(due, seq);
@@ -514,5 +508,5 @@ function listRecordedPieces({ io, tools }: StepRecord): readonly StreamPartBody[
 function listReplyPieces(reply: StepReply): readonly StreamPartBody[] {
   if (isUseless(reply)) return [];
   const { message, finishReason } = reply;
-  return [...listPieces(createReply(message)), { type: "end", finishReason }];
+  return [...listPieces(toReply(message)), { type: "end", finishReason }];
 }

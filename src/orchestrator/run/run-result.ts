@@ -2,7 +2,7 @@
 // its end or pause, and returns the result.
 
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { createAgentSnapshot } from "../../agent/agent-snapshot.ts";
+import { toSnapshot } from "../../agent/agent-snapshot.ts";
 import { getLastText, findAskedQuestions } from "../../agent/agent-state.ts";
 import { collectAddedMessages, createStoredMessages } from "../../agent/message-tags.ts";
 import { describeWait } from "../../agent/pausing.ts";
@@ -614,6 +614,6 @@ function createPausedAgent(node: AgentRuntime): PausedAgent {
   return {
     ...createAgentRecord(node),
     ordinals: node.ordinals,
-    state: createAgentSnapshot(settled),
+    state: toSnapshot(settled),
   };
 }
