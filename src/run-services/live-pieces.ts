@@ -84,7 +84,7 @@ export class LivePieces {
    * first.
    */
   arrived(source: StreamPartSource, message: AssistantMessage): void {
-    const came = toReply(message);
+    const came = buildReply(message);
     if (!isAppendOnlyReply(this.#getReply(source), came)) this.reset(source, "replaced");
     for (const body of listPieces(came, this.#getReply(source))) this.take(source, body);
   }
@@ -177,7 +177,7 @@ function openReply(source: StreamPartSource): OpenReply {
 }
 
 /** Returns the streamed content of a complete reply. */
-export function toReply(message: AssistantMessage): SaidReply {
+export function buildReply(message: AssistantMessage): SaidReply {
   const { text, refusal = "", toolCalls } = message;
   const reasoning = getReplyPieces(message)
     .map((piece) => (piece.type === "reasoning" ? piece.text : ""))

@@ -75,7 +75,7 @@ proves(
     const loop = readFileSync("src/agent/run-agent.ts", "utf8");
     const body = loop.slice(
       loop.indexOf("export async function runAgent"),
-      loop.indexOf("function continues"),
+      loop.indexOf("function isActive"),
     );
     expect(body.split("\n").length).toBeLessThanOrEqual(45);
     expect(body.match(/\btry\b/g)).toHaveLength(1);
