@@ -135,7 +135,7 @@ export function readAgentFacts({ identity, facts, run: { context } }: AgentRunti
 export function createHookBounds(agent: AgentRuntime, stepNumber: number): HookBounds<HookContext> {
   return {
     ...agent.bounds,
-    contextFor: (hookName) => createHookContext(agent, stepNumber, hookName),
+    createContext: (hookName) => createHookContext(agent, stepNumber, hookName),
   };
 }
 

@@ -87,7 +87,7 @@ export interface HookBasics {
   readonly priority: number;
 }
 
-interface Given extends WrapToolOptions {
+interface AllHookOptions extends WrapToolOptions {
   readonly strict?: boolean;
 }
 
@@ -101,7 +101,7 @@ const TOOL_OWNERS = ["beforeTool", "afterTool", "wrapToolCall"];
 export function readHookOptions(
   [owner, part]: readonly [owner: string, part: string],
   work: { readonly name: unknown },
-  options: Given,
+  options: AllHookOptions,
   further: readonly string[] = [],
 ): HookBasics {
   checkFunction(`${owner}.${part}`, work);
@@ -114,7 +114,11 @@ export function readHookOptions(
 }
 
 /** Returns the checked options of a transform hook. */
-export function transformBasics(owner: string, work: { readonly name: unknown }, options: Given) {
+export function transformBasics(
+  owner: string,
+  work: { readonly name: unknown },
+  options: AllHookOptions,
+) {
   const { tools, strict = true } = options;
   const basics = readHookOptions([owner, "handler"], work, options, ["strict", "tools"]);
   const field = `${owner}.options`;

@@ -214,11 +214,11 @@ export function observe(
   listener: (event: EspalierEvent, context: ObserverContext) => unknown,
   options: HookOptions = {},
 ): Hook {
-  const given = checkEventTypes("observe.types", types);
+  const eventTypes = checkEventTypes("observe.types", types);
   return registerHook({
     kind: "observe",
     ...readHookOptions(["observe", "listener"], listener, options),
-    types: given,
+    types: eventTypes,
     listen: (event, context) => listener(event, context),
   });
 }

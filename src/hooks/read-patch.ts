@@ -12,22 +12,22 @@ import { copyForeignJson } from "../kernel/json-copy.ts";
 import { getPatchContract } from "./patch-contract.ts";
 
 /**
- * Returns the patch of a hook, copied and frozen. `given` is the hook's return value, `shown` its
- * input. An absent value is an empty patch. Throws `invalid_hook_result` if the point does not
+ * Returns the patch of a hook, copied and frozen. `returned` is the hook's return value, `shown`
+ * its input. An absent value is an empty patch. Throws `invalid_hook_result` if the point does not
  * allow it.
  */
 export function readPatch<P extends TransformPoint>(
   point: P,
   named: Named<TransformHook<P>>,
   shown: PointInput[P],
-  given: unknown,
+  returned: unknown,
 ): PointPatch[P] {
   const place = { point, hook: named.name };
   const { fields, schema, fitted } = getPatchContract(point);
   const parts: [string, JsonValue][] = [];
-  for (const field of listFields(place, fields, given)) {
+  for (const field of listFields(place, fields, returned)) {
     if (!fields.includes(field)) refuseField(place, named.hook, { field, fields });
-    else parts.push(...readField(place, given, field));
+    else parts.push(...readField(place, returned, field));
   }
   const parsed = schema.safeParse(Object.fromEntries(parts));
   // Cloned, because zod freezes lists without their items.
@@ -49,20 +49,20 @@ export function readPatch<P extends TransformPoint>(
 function listFields(
   place: HookPlace,
   fields: readonly string[],
-  given: unknown,
+  returned: unknown,
 ): readonly string[] {
-  if (given === undefined) return [];
+  if (returned === undefined) return [];
   const expected = `return nothing or an object of ${fields.join(", ")}`;
   const advice = "Return nothing to change nothing.";
   try {
-    if (isPlainObject(given)) return Object.keys(given);
+    if (isPlainObject(returned)) return Object.keys(returned);
   } catch (cause) {
     const got = `an object that cannot be read: ${getErrorMessage(cause)}`;
     throw createHookResultError(place, { expected, got, advice, cause });
   }
   throw createHookResultError(place, {
     expected,
-    got: given === null ? "null" : typeof given,
+    got: returned === null ? "null" : typeof returned,
     advice,
   });
 }
@@ -70,11 +70,11 @@ function listFields(
 /** Returns the name and a copy of a field, or nothing if the field is undefined. */
 function readField(
   place: HookPlace,
-  given: unknown,
+  returned: unknown,
   field: string,
 ): readonly [string, JsonValue][] {
   try {
-    const value: unknown = isPlainObject(given) ? Reflect.get(given, field) : undefined;
+    const value: unknown = isPlainObject(returned) ? Reflect.get(returned, field) : undefined;
     return value === undefined ? [] : [[field, copyForeignJson(value)]];
   } catch (cause) {
     throw createHookResultError(place, {
@@ -95,6 +95,6 @@ function refuseField(
   const expected = `change ${fields.join(", ")} only`;
   const breach = { field, expected, got: `a change of ${field}`, advice: "Leave it out." };
   if (hook.strict) throw createHookResultError(place, breach);
-  const what = `The hook "${place.hook}" may not change ${field} at ${place.point}`;
-  warnOnce(hook, `${what}; the change was dropped.`);
+  const problem = `The hook "${place.hook}" may not change ${field} at ${place.point}`;
+  warnOnce(hook, `${problem}; the change was dropped.`);
 }

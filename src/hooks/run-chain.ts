@@ -54,10 +54,10 @@ export async function runChain<P extends TransformPoint>(
   const changedBy: HookChange[] = [];
   for (const { name, hook } of chain) {
     const shown = showChanges(input, patch);
-    const given = await callHook({ point, hook: name }, bounds, (context) =>
+    const returned = await callHook({ point, hook: name }, bounds, (context) =>
       hook.handle(shown, context),
     );
-    const own = readPatch(point, { name, hook }, shown, given);
+    const own = readPatch(point, { name, hook }, shown, returned);
     const fields = Object.keys(own);
     if (fields.length === 0) continue;
     patch = mergePatches(patch, own);
@@ -110,8 +110,8 @@ export interface WrapBounds {
 }
 
 /**
- * Runs `inner` inside the wraps. The first wrap is the outermost. `callFor` creates the argument of
- * each wrap, with its own name.
+ * Runs `inner` inside the wraps. The first wrap is the outermost. `createCall` creates the argument
+ * of each wrap, with its own name.
  *
  * `inner` runs once for each call of `next` by the innermost wrap, or never. An error of `inner` is
  * rethrown unchanged unless a wrap catches it. An error of a wrap becomes `hook_failed`. A wrap
@@ -120,13 +120,13 @@ export interface WrapBounds {
  */
 export function runInsideWraps<Call extends object, Result>(
   wraps: readonly Named<Wrap<Call, Result>>[],
-  callFor: (hookName: string) => Call,
+  createCall: (hookName: string) => Call,
   inner: () => Promise<Result>,
   bounds: WrapBounds,
 ): Promise<Result> {
   const { clock, timeoutMs, signal } = bounds;
   return new Promise((resolve, reject) => {
-    let underWay = 0;
+    let inFlight = 0;
     let isOver = false;
     let stopTimer = DO_NOTHING;
     const watch = (): void => {
@@ -136,23 +136,23 @@ export function runInsideWraps<Call extends object, Result>(
         reject(createHookTimeoutError(nameWraps(wraps), timeoutMs));
       });
     };
-    const counted = async (): Promise<Result> => {
+    const runInner = async (): Promise<Result> => {
       if (isOver) throw createLateCallError(nameWraps(wraps));
       stopTimer();
-      underWay += 1;
+      inFlight += 1;
       try {
         return await inner();
       } finally {
-        underWay -= 1;
-        if (underWay === 0) watch();
+        inFlight -= 1;
+        if (inFlight === 0) watch();
       }
     };
     watch();
     const leave = (): void => stopTimer();
     const stopListening = signal.aborted ? DO_NOTHING : addAbortHandler(signal, leave);
     const outermost = wraps.reduceRight<() => Promise<Result>>(
-      (next, wrap) => () => runWrap(wrap, callFor, next),
-      counted,
+      (next, wrap) => () => runWrap(wrap, createCall, next),
+      runInner,
     );
     outermost()
       .then(resolve, reject)
@@ -174,7 +174,7 @@ function nameWraps(wraps: readonly Named<{ readonly kind: string }>[]): HookPlac
 /** Runs one wrap around `next`. */
 async function runWrap<Call extends object, Result>(
   { name, hook }: Named<Wrap<Call, Result>>,
-  callFor: (hookName: string) => Call,
+  createCall: (hookName: string) => Call,
   next: () => Promise<Result>,
 ): Promise<Result> {
   const place = { point: hook.kind, hook: name };
@@ -195,7 +195,7 @@ async function runWrap<Call extends object, Result>(
     return result;
   };
   try {
-    return await hook.wrap(Object.freeze(callFor(name)), ask);
+    return await hook.wrap(Object.freeze(createCall(name)), ask);
   } catch (cause) {
     throw innerErrors.has(cause) ? cause : createHookFailedError(place, cause);
   } finally {
@@ -223,8 +223,8 @@ export function notify(
   for (const { name, hook } of observers) {
     const shown = Object.freeze({ hookName: name, context });
     invoke(() => hook.listen(event, shown)).catch((cause: unknown) => {
-      const what = `The hook "${name}" threw at ${event.type} (${getErrorMessage(cause)})`;
-      warnOnce(hook, `${what}; the run continues.`);
+      const problem = `The hook "${name}" threw at ${event.type} (${getErrorMessage(cause)})`;
+      warnOnce(hook, `${problem}; the run continues.`);
     });
   }
 }
@@ -246,7 +246,7 @@ export interface HookBounds<Context extends Pick<HookContext, "hookName" | "sign
    * Creates the context of the hook with this name. Its signal is replaced by another that is also
    * aborted at the hook's time limit.
    */
-  readonly contextFor: (hookName: string) => Context;
+  readonly createContext: (hookName: string) => Context;
 }
 
 const DEFAULT_GRACE_MS = 5_000;
@@ -262,7 +262,7 @@ async function callHook<Context extends Pick<HookContext, "hookName" | "signal">
 ): Promise<unknown> {
   const { timeoutMs, graceMs = DEFAULT_GRACE_MS } = bounds;
   const outcome = await runTimed<unknown>(
-    (signal) => call(Object.freeze({ ...bounds.contextFor(place.hook), signal })),
+    (signal) => call(Object.freeze({ ...bounds.createContext(place.hook), signal })),
     { ...bounds, graceMs },
   );
   switch (outcome.type) {

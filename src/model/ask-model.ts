@@ -127,11 +127,11 @@ export async function askModel(
     const working = Promise.resolve(
       place === undefined ? generate() : place.recorder.runInSpan(place.scope, generate),
     );
-    const asked = await awaitWithinBounds(working, { signal, clock, graceMs });
-    if (asked.type === "abandoned")
+    const outcome = await awaitWithinBounds(working, { signal, clock, graceMs });
+    if (outcome.type === "abandoned")
       return { type: "abandoned", lostOutputTokens: arriving?.tokens() };
-    if (asked.type === "threw") throw asked.error;
-    return { type: "replied", reply: checkReply(model, asked.value, size) };
+    if (outcome.type === "threw") throw outcome.error;
+    return { type: "replied", reply: checkReply(model, outcome.value, size) };
   } catch (thrown) {
     const failed = createFailedAttempt(model, thrown, { size, arrived: arriving?.tokens() });
     return { type: signal.aborted ? "aborted" : "failed", ...failed };

@@ -31,14 +31,14 @@ const EXPECTED: Readonly<Record<string, string>> = {
 export function checkModelSettings(field: string, settings: ModelSettings): void {
   const { reasoning } = settings;
   if (reasoning !== undefined) checkKeys(`${field}.reasoning`, reasoning, ["effort", "summary"]);
-  const given = pickGivenSettings(settings);
-  if (Object.keys(given).length === 0) return;
-  const [issue] = ModelSettingsSchema().safeParse(given).error?.issues ?? [];
+  const present = pickGivenSettings(settings);
+  if (Object.keys(present).length === 0) return;
+  const [issue] = ModelSettingsSchema().safeParse(present).error?.issues ?? [];
   if (issue === undefined) return;
   const [setting = ""] = issue.path.map(String);
   const path = setting === "reasoning" ? issue.path : [setting];
   const words = issue.code === "invalid_value" ? issue.values.map(describeReceived).join(", ") : "";
-  const got = path.reduce<unknown>((at, key) => (isRecord(at) ? at[String(key)] : at), given);
+  const got = path.reduce<unknown>((at, key) => (isRecord(at) ? at[String(key)] : at), present);
   throw mismatch(
     [field, ...path].join("."),
     EXPECTED[setting] ?? `one of ${words}`,
@@ -63,15 +63,15 @@ function pickGivenSettings(settings: ModelSettings): ModelSettings {
 /** Returns the choice, frozen. Throws `invalid_definition` unless it names tools of `toolNames`. */
 export function checkToolChoice(
   field: string,
-  given: ToolChoice,
+  input: ToolChoice,
   toolNames: readonly string[],
 ): ToolChoice {
-  const parsed = ToolChoiceSchema().safeParse(given);
+  const parsed = ToolChoiceSchema().safeParse(input);
   const advice =
     toolNames.length === 0 ? "It has no tools." : `Its tools are: ${toolNames.join(", ")}.`;
   if (!parsed.success) {
     const expected = '"auto", "none", "required", { toolName: … } or { toolNames: […] }';
-    throw misdefinition(field, expected, given, advice);
+    throw misdefinition(field, expected, input, advice);
   }
   const choice = parsed.data;
   if (typeof choice === "string") return choice;

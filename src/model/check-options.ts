@@ -15,13 +15,13 @@ export type OptionChecks<Options> = {
  */
 export function checkOptions<Options extends object>(
   field: string,
-  given: Options,
+  options: Options,
   checks: OptionChecks<Options>,
   others: readonly string[] = [],
 ): void {
-  checkKeys(field, given, [...Object.keys(checks), ...others]);
+  checkKeys(field, options, [...Object.keys(checks), ...others]);
   for (const name in checks) {
-    const value = given[name];
+    const value = options[name];
     if (value !== undefined) checks[name](`${field}.${name}`, value);
   }
 }

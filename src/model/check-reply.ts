@@ -297,12 +297,12 @@ function readUsage(reported: unknown): TokenUsage | undefined {
   const own = hasServerTools === true ? ({ hasServerTools: true } as const) : {};
   const isWithin = cachedInputTokens + (cacheWriteInputTokens ?? 0) <= inputTokens;
   if (!isWithin || reasoningTokens > outputTokens) return undefined;
-  const said = omitUndefined({
+  const optional = omitUndefined({
     cacheWriteInputTokens,
     reportedCostUsd,
     serviceTier,
   });
-  return { inputTokens, cachedInputTokens, outputTokens, reasoningTokens, ...said, ...own };
+  return { inputTokens, cachedInputTokens, outputTokens, reasoningTokens, ...optional, ...own };
 }
 
 /**
@@ -329,10 +329,10 @@ export function checkLostInput(
   return { inputTokens, cachedInputTokens, ...omitUndefined({ cacheWriteInputTokens }) };
 }
 
-function warnOfFigures(model: Model, what: string, size: CallSize): void {
+function warnOfFigures(model: Model, problem: string, size: CallSize): void {
   warnOnce(
     model,
-    `The model ${model.id} of ${model.provider} reported ${what} for a call of ${size.inputTokens} counted input tokens and a cap of ${size.maxOutputTokens}. Such calls are charged by the token count of espalier. Check the server, or the model's adapter.`,
+    `The model ${model.id} of ${model.provider} reported ${problem} for a call of ${size.inputTokens} counted input tokens and a cap of ${size.maxOutputTokens}. Such calls are charged by the token count of espalier. Check the server, or the model's adapter.`,
   );
 }
 

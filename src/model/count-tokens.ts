@@ -120,9 +120,9 @@ export function readMessageExtras(message: Message): {
 
 /** Estimates the tokens of the tools and the schema, which precede the messages. */
 function estimateBeginningTokens({ tools, output }: ModelRequest): number {
-  const ofTools = getOrCompute(countedTools, tools, estimateToolTokens);
-  if (output === undefined) return ofTools;
-  return ofTools + getOrCompute(countedOutputs, output, estimateSchemaTokens);
+  const toolTokens = getOrCompute(countedTools, tools, estimateToolTokens);
+  if (output === undefined) return toolTokens;
+  return toolTokens + getOrCompute(countedOutputs, output, estimateSchemaTokens);
 }
 
 function estimateSchemaTokens({ schema }: OutputSchema): number {

@@ -67,7 +67,7 @@ export class Fallback {
   /**
    * Returns the same fallback over copies of its models. Both skip a model that failed in either.
    */
-  over(copies: readonly Model[]): Fallback {
+  copyWith(copies: readonly Model[]): Fallback {
     const other = new Fallback(copies, {
       shouldFallback: this.#shouldFallback,
       cooldownMs: this.#cooldownMs,
@@ -77,30 +77,30 @@ export class Fallback {
   }
 
   /** Registers the model through which callers use this fallback. */
-  standFor<Standing extends Model>(model: Standing): Standing {
+  register<Standing extends Model>(model: Standing): Standing {
     fallbacks.set(model, this);
     return model;
   }
 
   /** Returns the models that one attempt calls, in order. */
-  inOrder({ messages }: ModelRequest, clock: Clock): readonly Model[] {
+  orderModels({ messages }: ModelRequest, clock: Clock): readonly Model[] {
     const nowMs = clock.monotonicMs();
     const ready = this.models.filter(
       (_model, index) => (this.#coolUntilMs[index] ?? -Infinity) <= nowMs,
     );
-    const inOrder = ready.length === 0 ? this.models : ready;
+    const ordered = ready.length === 0 ? this.models : ready;
     const newest = messages.findLast((message) => message.role === "assistant");
-    if (newest === undefined || newest.toolCalls.length === 0) return inOrder;
+    if (newest === undefined || newest.toolCalls.length === 0) return ordered;
     const writer = this.models.find((model) => toReplayKey(model) === newest.writtenBy);
-    if (writer === undefined) return inOrder;
-    return [writer, ...inOrder.filter((model) => model !== writer)];
+    if (writer === undefined) return ordered;
+    return [writer, ...ordered.filter((model) => model !== writer)];
   }
 
   /**
    * Returns true if the next model is called after this failure. The failed model is then skipped
    * for the cooldown.
    */
-  continuesAfter(failed: Model, error: ModelError, clock: Clock): boolean {
+  decideFallback(failed: Model, error: ModelError, clock: Clock): boolean {
     try {
       if (!this.#shouldFallback(error)) return false;
     } catch {

@@ -141,11 +141,13 @@ export class AdapterFailures {
    */
   reported(error: unknown, lostOutputTokens: number | undefined): ModelError {
     const report = isRecord(error) ? error : { message: error };
-    const { status: given, statusCode, code: word, type, message: said } = report;
-    const status = [given, statusCode, word].map(Number).find((one) => one >= 400 && one < 600);
+    const { status: statusField, statusCode, code: word, type, message: text } = report;
+    const status = [statusField, statusCode, word]
+      .map(Number)
+      .find((code) => code >= 400 && code < 600);
     let message = "a report that is nested too deeply";
     try {
-      message = typeof said === "string" ? said : JSON.stringify(error);
+      message = typeof text === "string" ? text : JSON.stringify(error);
     } catch {
       // The error cannot be serialised.
     }
@@ -297,9 +299,9 @@ const LATER = /\bwait\b|\b(try again|retry) (later|in|after)\b|\bquota/i;
 export function readRetryAfterMs(headers: Pick<Headers, "get">): number | undefined {
   const milliseconds = Number.parseFloat(headers.get("retry-after-ms") ?? "");
   if (Number.isFinite(milliseconds)) return Math.max(0, milliseconds);
-  const asked = headers.get("retry-after") ?? "";
-  if (/^\s*\d+(\.\d+)?\s*$/.test(asked)) return Number(asked) * 1000;
-  const waitMs = Date.parse(asked) - Date.parse(headers.get("date") ?? "");
+  const stated = headers.get("retry-after") ?? "";
+  if (/^\s*\d+(\.\d+)?\s*$/.test(stated)) return Number(stated) * 1000;
+  const waitMs = Date.parse(stated) - Date.parse(headers.get("date") ?? "");
   return Number.isFinite(waitMs) ? Math.max(0, waitMs) : undefined;
 }
 

@@ -62,13 +62,13 @@ const gates = new WeakMap<object, LimitsGate>();
 export function modelLimits(options: Omit<ModelLimits, "kind">): ModelLimits {
   checkOptions("modelLimits", options, CHECKS);
   const { requestsPerMinute, tokensPerMinute, maxConcurrentRequests } = options;
-  const given = omitUndefined({ requestsPerMinute, tokensPerMinute, maxConcurrentRequests });
-  if (Object.keys(given).length === 0) {
+  const limitOptions = omitUndefined({ requestsPerMinute, tokensPerMinute, maxConcurrentRequests });
+  if (Object.keys(limitOptions).length === 0) {
     const advice = "Set at least one limit, or leave limits out.";
     throw mismatch("modelLimits", "given a limit", "none", advice);
   }
-  const limits = Object.freeze({ kind: "model_limits", ...given } as const);
-  gates.set(limits, new LimitsGate(given));
+  const limits = Object.freeze({ kind: "model_limits", ...limitOptions } as const);
+  gates.set(limits, new LimitsGate(limitOptions));
   return limits;
 }
 
@@ -95,7 +95,7 @@ export function findLimitsGate(field: string, limits: unknown): LimitsGate {
 const MS_PER_MINUTE = 60_000;
 
 /** A call that asks for a place. */
-interface LimitsAsk {
+interface LimitsRequest {
   /** Counted input plus the cap. */
   readonly tokens: number;
   readonly clock: Clock;
@@ -116,7 +116,7 @@ interface LimitsPlace {
  * - `paused`: the limits are paused for longer than the call may wait.
  * - `cancelled`: the signal was aborted.
  */
-type LimitsAnswer =
+type LimitsResult =
   | { readonly type: "place"; readonly place: LimitsPlace }
   | { readonly type: "paused"; readonly pausedMs: number }
   | { readonly type: "cancelled" };
@@ -139,8 +139,8 @@ class Bucket {
    * Returns the time until the amount, or the capacity if that is less, is available, in
    * milliseconds. 0 if it is available now.
    */
-  readyInMs(amount: number, nowMs: number): number {
-    const missing = Math.min(amount, this.perMinute) - this.#levelAt(nowMs);
+  computeWaitMs(amount: number, nowMs: number): number {
+    const missing = Math.min(amount, this.perMinute) - this.#computeLevel(nowMs);
     return missing <= 0 ? 0 : Math.ceil((missing * MS_PER_MINUTE) / this.perMinute);
   }
 
@@ -152,7 +152,7 @@ class Bucket {
     this.#level = Math.min(this.perMinute, this.#level + amount);
   }
 
-  #levelAt(nowMs: number): number {
+  #computeLevel(nowMs: number): number {
     const passedMs = Math.max(0, nowMs - this.#atMs);
     // Rounds, so that a floating-point error does not make a request wait a millisecond.
     const level = this.#level + (passedMs * this.perMinute) / MS_PER_MINUTE;
@@ -162,14 +162,14 @@ class Bucket {
   }
 }
 
-const CANCELLED: LimitsAnswer = Object.freeze({ type: "cancelled" });
+const CANCELLED: LimitsResult = Object.freeze({ type: "cancelled" });
 
 class LimitsGate {
   readonly #maxConcurrentRequests: number;
   readonly #requests: Bucket | undefined;
   readonly #tokens: Bucket | undefined;
   readonly #queue = new TurnQueue();
-  #underWay = 0;
+  #inFlight = 0;
   /** True while a request larger than a minute's tokens is in flight. */
   #isAlone = false;
   #pausedUntilMs = -Infinity;
@@ -181,12 +181,12 @@ class LimitsGate {
   }
 
   /** Waits for a place. */
-  async enter(ask: LimitsAsk, signal: AnySignal): Promise<LimitsAnswer> {
-    const request: RoomRequest<LimitsAnswer> = {
+  async enter(ask: LimitsRequest, signal: AnySignal): Promise<LimitsResult> {
+    const request: RoomRequest<LimitsResult> = {
       take: () => this.#take(ask),
       // Wakes the first call when the elapsed time may let it pass.
       startTimer: (wake) => {
-        const waitMs = this.#readyInMs(ask);
+        const waitMs = this.#computeWaitMs(ask);
         return waitMs > 0 ? ask.clock.setTimer(waitMs, wake) : undefined;
       },
     };
@@ -200,22 +200,23 @@ class LimitsGate {
   }
 
   /** Returns the rest of the pause. */
-  pausedMs(clock: Clock): number {
+  computePausedMs(clock: Clock): number {
     return Math.max(0, this.#pausedUntilMs - clock.monotonicMs());
   }
 
   /**
    * Returns a place, or the refusal of a wait that is too long, or `undefined` if the call waits.
    */
-  #take(ask: LimitsAsk): LimitsAnswer | undefined {
+  #take(ask: LimitsRequest): LimitsResult | undefined {
     const { tokens, clock, maxDelayMs } = ask;
-    const pausedMs = this.pausedMs(clock);
+    const pausedMs = this.computePausedMs(clock);
     if (pausedMs > maxDelayMs) return { type: "paused", pausedMs };
     const most = this.#tokens?.perMinute ?? Infinity;
     const isTooLarge = tokens > most;
-    const isFull = this.#isAlone || this.#underWay >= this.#maxConcurrentRequests;
-    if (isFull || (isTooLarge && this.#underWay > 0) || this.#readyInMs(ask) > 0) return undefined;
-    this.#underWay += 1;
+    const isFull = this.#isAlone || this.#inFlight >= this.#maxConcurrentRequests;
+    if (isFull || (isTooLarge && this.#inFlight > 0) || this.#computeWaitMs(ask) > 0)
+      return undefined;
+    this.#inFlight += 1;
     this.#isAlone = isTooLarge;
     this.#requests?.take(1);
     this.#tokens?.take(tokens);
@@ -223,7 +224,7 @@ class LimitsGate {
       ? `A request counts ${tokens} tokens with its cap, above limits.tokensPerMinute (${most}): it is sent alone. Lower maxOutputTokens, or raise the limit.`
       : undefined;
     const leave = (used: number | undefined): void => {
-      this.#underWay -= 1;
+      this.#inFlight -= 1;
       if (isTooLarge) this.#isAlone = false;
       if (used === undefined) this.#requests?.giveBack(1);
       this.#tokens?.giveBack(tokens - (used ?? 0));
@@ -233,12 +234,12 @@ class LimitsGate {
   }
 
   /** Returns the time until the pause and the rates allow the request. */
-  #readyInMs({ tokens, clock }: LimitsAsk): number {
+  #computeWaitMs({ tokens, clock }: LimitsRequest): number {
     const nowMs = clock.monotonicMs();
     return Math.max(
       this.#pausedUntilMs - nowMs,
-      this.#requests?.readyInMs(1, nowMs) ?? 0,
-      this.#tokens?.readyInMs(tokens, nowMs) ?? 0,
+      this.#requests?.computeWaitMs(1, nowMs) ?? 0,
+      this.#tokens?.computeWaitMs(tokens, nowMs) ?? 0,
       0,
     );
   }

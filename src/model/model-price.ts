@@ -120,8 +120,8 @@ function checkNeeded(field: string, { inputUsdPerMillion, outputUsdPerMillion }:
 
 function checkTiers(field: string, tiers: readonly PriceTier[]): void {
   const advice = "List the tiers from the fewest tokens up";
-  const given: unknown = tiers;
-  if (!Array.isArray(given)) throw mismatch(field, "an array", tiers, `${advice}.`);
+  const tierList: unknown = tiers;
+  if (!Array.isArray(tierList)) throw mismatch(field, "an array", tiers, `${advice}.`);
   let least = -1;
   for (const [index, tier] of tiers.entries()) {
     const name = `${field}[${index}]`;
@@ -229,13 +229,13 @@ export function computeHighestPrice(
     const all = prices.map((price) => selectRates(price, inputTokens));
     const most = (rate: keyof ModelRates): number =>
       Math.max(...all.map((rates) => rates[rate] ?? rates.inputUsdPerMillion));
-    const mostIfGiven = (rate: keyof ModelRates): number | undefined =>
+    const findHighestDefined = (rate: keyof ModelRates): number | undefined =>
       all.some((rates) => rates[rate] !== undefined) ? most(rate) : undefined;
     return {
       inputUsdPerMillion: most("inputUsdPerMillion"),
       ...omitUndefined({
-        cachedInputUsdPerMillion: mostIfGiven("cachedInputUsdPerMillion"),
-        cacheWriteUsdPerMillion: mostIfGiven("cacheWriteUsdPerMillion"),
+        cachedInputUsdPerMillion: findHighestDefined("cachedInputUsdPerMillion"),
+        cacheWriteUsdPerMillion: findHighestDefined("cacheWriteUsdPerMillion"),
       }),
       outputUsdPerMillion: most("outputUsdPerMillion"),
     };

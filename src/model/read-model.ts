@@ -27,10 +27,10 @@ const copies = new WeakMap<Model, { readonly properties: Properties; readonly mo
  *
  * @throws EspalierError `invalid_definition` if a property cannot be read.
  */
-export function readModel(owner: string, given: Model): Model {
+export function readModel(owner: string, source: Model): Model {
   try {
-    const properties = readProperties(owner, given);
-    const known = copies.get(given);
+    const properties = readProperties(owner, source);
+    const known = copies.get(source);
     const { limits, generate, canCount, behind, own } = properties;
     const before = known?.properties;
     const isSame =
@@ -41,8 +41,8 @@ export function readModel(owner: string, given: Model): Model {
       behind.every((model, index) => model === before.behind[index]) &&
       sameJson(before.own, own);
     if (known !== undefined && isSame) return known.model;
-    const model = copyModel(given, properties);
-    copies.set(given, { properties, model });
+    const model = copyModel(source, properties);
+    copies.set(source, { properties, model });
     return model;
   } catch (cause) {
     throw new EspalierError({
@@ -53,24 +53,24 @@ export function readModel(owner: string, given: Model): Model {
   }
 }
 
-function readProperties(owner: string, given: ReadableModel): Properties {
-  const { provider, id, replayKey, replayKeys, minOutputTokens } = given;
-  const { apiType, serviceTier, price, baseUrl, limits, inputModalities, server } = given;
-  const { supportsStructuredOutputs, supportsToolChoice } = given;
+function readProperties(owner: string, source: ReadableModel): Properties {
+  const { provider, id, replayKey, replayKeys, minOutputTokens } = source;
+  const { apiType, serviceTier, price, baseUrl, limits, inputModalities, server } = source;
+  const { supportsStructuredOutputs, supportsToolChoice } = source;
   const own = { replayKey, replayKeys, supportsStructuredOutputs, supportsToolChoice };
   const more = { minOutputTokens, apiType, serviceTier, price, baseUrl, inputModalities, server };
-  const behind = (replayKeys && asFallback(given)?.models) ?? [];
+  const behind = (replayKeys && asFallback(source)?.models) ?? [];
   return {
     own: { provider, id, ...omitUndefined({ ...own, ...more }) },
     limits,
     // oxlint-disable-next-line typescript/unbound-method -- the copy binds it
-    generate: given.generate,
-    canCount: given.countTokens !== undefined,
+    generate: source.generate,
+    canCount: source.countTokens !== undefined,
     behind: behind.map((model) => readModel(owner, model)),
   };
 }
 
-function copyModel(given: Model, { own, limits, generate, canCount, behind }: Properties): Model {
+function copyModel(source: Model, { own, limits, generate, canCount, behind }: Properties): Model {
   const { server, inputModalities } = own;
   const model: Model = {
     ...own,
@@ -80,14 +80,14 @@ function copyModel(given: Model, { own, limits, generate, canCount, behind }: Pr
       server: server && Object.freeze({ ...server }),
       countTokens: canCount ? countTokens : undefined,
     }),
-    generate: generate.bind(given),
+    generate: generate.bind(source),
   };
   Object.freeze(model);
-  if (behind.length > 0) asFallback(given)?.over(behind).standFor(model);
+  if (behind.length > 0) asFallback(source)?.copyWith(behind).register(model);
   return model;
 
-  function countTokens(...asked: Parameters<NonNullable<Model["countTokens"]>>): number {
-    if (given.countTokens === undefined) throw new Error("it does not count any more");
-    return given.countTokens(...asked);
+  function countTokens(...call: Parameters<NonNullable<Model["countTokens"]>>): number {
+    if (source.countTokens === undefined) throw new Error("it does not count any more");
+    return source.countTokens(...call);
   }
 }

@@ -17,17 +17,17 @@ export function getOrCompute<Key extends object, Value>(
  * Memoises a value for each item of a list. For a list that grew by appending, only the new items
  * are read.
  */
-export class RememberedEach<Key extends object, Value> {
+export class MemoizedList<Key extends object, Value> {
   readonly #each = new WeakMap<Key, Value>();
   readonly #grown = new WeakMap<Growth, Value[]>();
 
   /** Returns the values in the order of the list. */
-  of(list: readonly Key[], make: (key: Key) => Value): readonly Value[] {
+  getAll(list: readonly Key[], make: (key: Key) => Value): readonly Value[] {
     const growth = findGrowth(list);
     if (growth === undefined) return list.map((key) => getOrCompute(this.#each, key, make));
-    const made = getOrCompute(this.#grown, growth, () => []);
-    for (const key of list.slice(made.length)) made.push(getOrCompute(this.#each, key, make));
-    return made.slice(0, list.length);
+    const values = getOrCompute(this.#grown, growth, () => []);
+    for (const key of list.slice(values.length)) values.push(getOrCompute(this.#each, key, make));
+    return values.slice(0, list.length);
   }
 }
 

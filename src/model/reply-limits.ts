@@ -102,7 +102,7 @@ export class ReplyCut {
    * Raises the limit for a complete reply whose usage is within the cap, to the length that this
    * many tokens can have.
    */
-  trust(reportedTokens = 0): void {
+  raiseLimit(reportedTokens = 0): void {
     this.#reportedTokens = reportedTokens;
     if (reportedTokens > this.#limits.maxOutputTokens) return;
     this.#cutBytes = Math.max(this.#cutBytes, MAX_BYTES_PER_TOKEN * reportedTokens);

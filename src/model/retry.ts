@@ -149,7 +149,7 @@ async function askInOrder(call: RetriedCall, fallback: Fallback): Promise<Attemp
   const { options } = call;
   const { signal, clock, policy } = options;
   const { maxDelayMs = DEFAULT_LONGEST_WAIT_MS } = policy;
-  const models = fallback.inOrder(call.request, clock);
+  const models = fallback.orderModels(call.request, clock);
   let hopeful: ModelError | undefined;
   for (const [index, model] of models.entries()) {
     const nextModel = models[index + 1];
@@ -160,14 +160,14 @@ async function askInOrder(call: RetriedCall, fallback: Fallback): Promise<Attemp
     };
     const request = narrowRequest(call.request, model);
     const ask = model.limits === undefined ? askModel : askWithinLimits;
-    const asked = await ask(model, request, options, terms);
-    const end = countRequest(call, model, asked, index === 0);
+    const requestEnd = await ask(model, request, options, terms);
+    const end = countRequest(call, model, requestEnd, index === 0);
     if (end.type === "replied")
       return { ...end, reply: signReply(end.reply, model), repliedBy: model };
     if (end.type !== "failed") return end;
     const { error } = end;
     hopeful = chooseHopeful(hopeful, error);
-    const isContinued = fallback.continuesAfter(model, error, clock);
+    const isContinued = fallback.decideFallback(model, error, clock);
     if (!isContinued || nextModel === undefined) return { ...end, error: hopeful };
     if (end.lostOutputTokens !== undefined && !(await chargeNextRequest(call)))
       return { type: "unpaid", error };
@@ -220,7 +220,7 @@ async function waitBeforeRetry(
   await sleep(clock, delayMs, signal);
 }
 
-function addModelLoss({ log, fallback }: RetriedCall, model: Model, lost: Lost): AttemptLog {
+function addModelLoss({ log, fallback }: RetriedCall, model: Model, lost: LostTokens): AttemptLog {
   const added = addLoss(log, lost);
   if (fallback === undefined) return { ...log, ...added };
   const losses = new Map(log.lossOf);
@@ -228,9 +228,9 @@ function addModelLoss({ log, fallback }: RetriedCall, model: Model, lost: Lost):
   return { ...log, ...added, lossOf: losses };
 }
 
-type Lost = Pick<FailedAttempt, "lostOutputTokens" | "lostInput">;
+type LostTokens = Pick<FailedAttempt, "lostOutputTokens" | "lostInput">;
 
-function addLoss(loss: AttemptLoss, { lostOutputTokens = 0, lostInput }: Lost): AttemptLoss {
+function addLoss(loss: AttemptLoss, { lostOutputTokens = 0, lostInput }: LostTokens): AttemptLoss {
   return {
     lostOutputTokens: loss.lostOutputTokens + lostOutputTokens,
     brokenAttempts: loss.brokenAttempts + 1,

@@ -94,12 +94,14 @@ class StrictWriter {
   #enumValues = 0;
 
   write(root: JsonObject): JsonObject {
-    const written: Record<string, JsonValue> = { ...this.#object(root, { path: "", level: 1 }) };
+    const written: Record<string, JsonValue> = {
+      ...this.#convertObject(root, { path: "", level: 1 }),
+    };
     for (const word of DEFINITIONS) {
       const definitions = root[word];
       if (!isObject(definitions)) continue;
       const entries = Object.entries(definitions).map(([name, definition]) => {
-        const strict = this.#any(definition, { path: `.${word}.${name}`, level: 1 });
+        const strict = this.#convert(definition, { path: `.${word}.${name}`, level: 1 });
         return [name, strict] as const;
       });
       written[word] = Object.fromEntries(entries);
@@ -107,7 +109,7 @@ class StrictWriter {
     return written;
   }
 
-  #any(schema: JsonValue | undefined, place: SchemaPlace): JsonObject {
+  #convert(schema: JsonValue | undefined, place: SchemaPlace): JsonObject {
     const { path } = place;
     if (place.level > MOST_LEVELS) throw new NotStrict(path, `deeper than ${MOST_LEVELS} levels`);
     if (!isObject(schema)) throw new NotStrict(path, "anything");
@@ -121,28 +123,28 @@ class StrictWriter {
       const { allOf: _parts, ...rest } = schema;
       const [only, second] = toList(allOf);
       if (second !== undefined || !isObject(only)) throw new NotStrict(path, "an intersection");
-      return this.#any({ ...rest, ...only }, place);
+      return this.#convert({ ...rest, ...only }, place);
     }
     const branches = schema["anyOf"] ?? schema["oneOf"];
     if (branches !== undefined) {
       const { description } = schema;
-      const anyOf = toList(branches).map((branch) => this.#any(branch, place));
+      const anyOf = toList(branches).map((branch) => this.#convert(branch, place));
       return description === undefined ? { anyOf } : { description, anyOf };
     }
     const types = readTypes(schema);
-    if (types.includes("object")) return this.#object(schema, place);
+    if (types.includes("object")) return this.#convertObject(schema, place);
     if (types.includes("array")) {
       const { items } = schema;
       if (items !== undefined && isJsonList(items)) throw new NotStrict(path, "a tuple");
       const at = { path: `${path}[]`, level: place.level + 1 };
-      return { ...this.#words(schema, path), items: this.#any(items, at) };
+      return { ...this.#convertKeywords(schema, path), items: this.#convert(items, at) };
     }
     if (types.length === 0 && schema["enum"] === undefined && schema["const"] === undefined)
       throw new NotStrict(path, "anything");
-    return this.#words(schema, path);
+    return this.#convertKeywords(schema, path);
   }
 
-  #object(schema: JsonObject, place: SchemaPlace): JsonObject {
+  #convertObject(schema: JsonObject, place: SchemaPlace): JsonObject {
     const { path } = place;
     const { properties, additionalProperties: others = false } = schema;
     if (!isObject(properties) || others !== false)
@@ -157,19 +159,22 @@ class StrictWriter {
     const missing = required.find((key) => !Object.hasOwn(properties, key));
     if (missing !== undefined) throw new NotStrict(`${path}.${missing}`, "anything");
     const written = entries.map(([key, property]): [string, JsonValue] => {
-      const strict = this.#any(property, { path: `${path}.${key}`, level: place.level + 1 });
+      const strict = this.#convert(property, {
+        path: `${path}.${key}`,
+        level: place.level + 1,
+      });
       const mayBeLeftOut = !required.includes(key) && !isNullAllowed(strict);
       return [key, mayBeLeftOut ? { anyOf: [strict, NOTHING] } : strict];
     });
     return {
-      ...this.#words(schema, path),
+      ...this.#convertKeywords(schema, path),
       properties: Object.fromEntries(written),
       required: entries.map(([key]) => key),
       additionalProperties: false,
     };
   }
 
-  #words(schema: JsonObject, path: string): JsonObject {
+  #convertKeywords(schema: JsonObject, path: string): JsonObject {
     const written: Record<string, JsonValue> = {};
     for (const [word, value] of Object.entries(schema)) {
       const isPattern = word === "pattern" && typeof value === "string";
@@ -205,12 +210,12 @@ export function removeAddedNulls(value: JsonValue, schema: JsonObject): JsonValu
   return new NullReader(schema).read(schema, value).value;
 }
 
-interface Read {
+interface ReadResult {
   readonly value: JsonValue;
   /** True if the value matches the schema, as far as a strict schema can express. */
   readonly fits: boolean;
   /** Number of nulls that were removed. */
-  readonly taken: number;
+  readonly removedNulls: number;
 }
 
 /**
@@ -219,28 +224,29 @@ interface Read {
  */
 class NullReader {
   readonly #root: JsonObject;
-  readonly #known = new Map<JsonValue, Map<JsonValue, Read>>();
+  readonly #known = new Map<JsonValue, Map<JsonValue, ReadResult>>();
 
   constructor(root: JsonObject) {
     this.#root = root;
   }
 
-  read(schema: JsonValue | undefined, value: JsonValue): Read {
-    if (!isObject(schema)) return { value, fits: schema !== false, taken: 0 };
+  read(schema: JsonValue | undefined, value: JsonValue): ReadResult {
+    if (!isObject(schema)) return { value, fits: schema !== false, removedNulls: 0 };
     let bySchema = this.#known.get(schema);
-    if (bySchema === undefined) this.#known.set(schema, (bySchema = new Map<JsonValue, Read>()));
+    if (bySchema === undefined)
+      this.#known.set(schema, (bySchema = new Map<JsonValue, ReadResult>()));
     const known = bySchema.get(value);
     if (known !== undefined) return known;
     // A reference to itself alone matches nothing.
-    bySchema.set(value, { value, fits: false, taken: 0 });
-    const read = this.#readBy(schema, value);
+    bySchema.set(value, { value, fits: false, removedNulls: 0 });
+    const read = this.#readUncached(schema, value);
     bySchema.set(value, read);
     return read;
   }
 
-  #readBy(schema: JsonObject, value: JsonValue): Read {
+  #readUncached(schema: JsonObject, value: JsonValue): ReadResult {
     const { $ref: reference, allOf } = schema;
-    if (reference !== undefined) return this.read(this.#target(reference), value);
+    if (reference !== undefined) return this.read(this.#resolveReference(reference), value);
     const [only] = toList(allOf);
     if (only !== undefined) return this.read(only, value);
     const branches = schema["anyOf"] ?? schema["oneOf"];
@@ -248,44 +254,46 @@ class NullReader {
       const reads = toList(branches).map((branch) => this.read(branch, value));
       // The matching branch that changes the value least.
       const fitting = reads.filter(({ fits }) => fits);
-      const [best] = fitting.toSorted((left, right) => left.taken - right.taken);
-      return best ?? { value, fits: false, taken: 0 };
+      const [best] = fitting.toSorted((left, right) => left.removedNulls - right.removedNulls);
+      return best ?? { value, fits: false, removedNulls: 0 };
     }
-    if (!isWithinBounds(schema, value)) return { value, fits: false, taken: 0 };
+    if (!isWithinBounds(schema, value)) return { value, fits: false, removedNulls: 0 };
     if (isJsonList(value)) {
       const { items } = schema;
       const reads = value.map((item) => this.read(items, item));
       return {
         value: reads.map((read) => read.value),
         fits: reads.every(({ fits }) => fits),
-        taken: reads.reduce((sum, { taken }) => sum + taken, 0),
+        removedNulls: reads.reduce((sum, read) => sum + read.removedNulls, 0),
       };
     }
-    return isObject(value) ? this.#readObject(schema, value) : { value, fits: true, taken: 0 };
+    return isObject(value)
+      ? this.#readObject(schema, value)
+      : { value, fits: true, removedNulls: 0 };
   }
 
-  #readObject(schema: JsonObject, value: JsonObject): Read {
+  #readObject(schema: JsonObject, value: JsonObject): ReadResult {
     const { properties = {}, additionalProperties: others } = schema;
     const required = filterTexts(schema["required"]);
     const kept: [string, JsonValue][] = [];
     let fits = required.every((key) => Object.hasOwn(value, key));
-    let taken = 0;
+    let removedNulls = 0;
     for (const [key, part] of Object.entries(value)) {
       const isKnown = isObject(properties) && Object.hasOwn(properties, key);
       const read = this.read(isKnown ? properties[key] : others, part);
       if (part === null && isKnown && !required.includes(key) && !read.fits) {
-        taken += 1;
+        removedNulls += 1;
         continue;
       }
       kept.push([key, read.value]);
       fits &&= read.fits;
-      taken += read.taken;
+      removedNulls += read.removedNulls;
     }
-    return { value: Object.fromEntries(kept), fits, taken };
+    return { value: Object.fromEntries(kept), fits, removedNulls };
   }
 
   /** Returns the part of the schema that a reference names. */
-  #target(reference: JsonValue): JsonValue | undefined {
+  #resolveReference(reference: JsonValue): JsonValue | undefined {
     if (typeof reference !== "string") return undefined;
     let target: JsonValue | undefined = this.#root;
     for (const word of reference.split("/").slice(1)) {

@@ -31,8 +31,8 @@ export function findErrorInBody(body: unknown): unknown {
   );
   if (!isFlat || (!isText(message) && !isErrorReport(detail) && readList(detail).length === 0))
     return undefined;
-  const said = isText(detail) ? detail : JSON.stringify(detail);
-  return { ...fields, message: isText(message) ? message : said };
+  const text = isText(detail) ? detail : JSON.stringify(detail);
+  return { ...fields, message: isText(message) ? message : text };
 }
 
 /** Narrows an object of a response, which was parsed from JSON and contains nothing else. */
@@ -111,9 +111,9 @@ export function addCachedInput(input: number, cached: number): number {
  */
 export function hasServerToolUsage(usage: unknown): boolean {
   const counts = ["toolUsePromptTokenCount", "num_search_queries", "num_sources_used"];
-  const said = counts.map((name) => readCount(usage, name) ?? 0);
+  const counted = counts.map((name) => readCount(usage, name) ?? 0);
   const used = Object.values(readFields(readFields(usage)["server_tool_use"]));
-  return [...said, ...used].some((count) => typeof count === "number" && count > 0);
+  return [...counted, ...used].some((count) => typeof count === "number" && count > 0);
 }
 
 /**

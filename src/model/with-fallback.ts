@@ -98,7 +98,7 @@ export function withFallback(
     inputModalities: () => [...new Set(all.flatMap(({ inputModalities = [] }) => inputModalities))],
     minOutputTokens: () => Math.max(...all.map(({ minOutputTokens = 1 }) => minOutputTokens)),
   });
-  return fallback.standFor(Object.freeze(model));
+  return fallback.register(Object.freeze(model));
 }
 
 function checkModels(models: readonly Model[]): void {

@@ -97,7 +97,7 @@ function filterUnreadableParts(
   unsigned = "",
 ): readonly Message[] {
   let isCarrier = false;
-  const seen = (message: Message): Message => {
+  const filterMessage = (message: Message): Message => {
     if (message.role === "assistant") {
       const isForeign =
         message.parts !== undefined && !replayKeys.includes(message.writtenBy ?? unsigned);
@@ -107,8 +107,8 @@ function filterUnreadableParts(
     isCarrier = true;
     return filterAttachments(message, inputModalities);
   };
-  const isSame = messages.every((message) => seen(message) === message);
-  const list = isSame ? messages : messages.map(seen);
+  const isSame = messages.every((message) => filterMessage(message) === message);
+  const list = isSame ? messages : messages.map(filterMessage);
   if (isCarrier) carriers.add(list);
   return list;
 }

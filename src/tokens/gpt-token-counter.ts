@@ -94,7 +94,7 @@ function createCounter(count: CountText): (request: ModelRequest) => number {
 
   function messageTokens(message: Message): number {
     const calls = message.role === "assistant" ? message.toolCalls : [];
-    const asked = calls.reduce(
+    const callTokens = calls.reduce(
       (sum, { toolName, argumentsText }) =>
         sum + TOKENS_PER_CALL + countInParts(count, toolName + argumentsText),
       0,
@@ -102,7 +102,7 @@ function createCounter(count: CountText): (request: ModelRequest) => number {
     const { reasoning, dataBytes, attachedTokens } = readMessageExtras(message);
     const extra =
       countInParts(count, reasoning) + estimateTokensFromBytes(dataBytes) + attachedTokens;
-    return TOKENS_PER_MESSAGE + countInParts(count, message.text) + asked + extra;
+    return TOKENS_PER_MESSAGE + countInParts(count, message.text) + callTokens + extra;
   }
 }
 

@@ -7,14 +7,14 @@ import type { Bound, DelegationTool, ToolDescriptor } from "./tool.ts";
 
 type ValidArguments<Value> = Extract<Checked<Value>, { readonly type: "valid" }>;
 
-/** Creates the `bind` of a tool. `useOf` returns the use of valid arguments. */
+/** Creates the `bind` of a tool. `createUse` returns the use of valid arguments. */
 export function createBinding<Value, Use>(
   schema: InputSchema<Value>,
-  useOf: (checked: ValidArguments<Value>) => Use,
+  createUse: (checked: ValidArguments<Value>) => Use,
 ): (input: JsonValue, parsed?: JsonValue) => Bound<Use> {
   return (input, parsed) => {
     const checked = schema.check(input, parsed);
-    return checked.type === "invalid" ? checked : { ...checked, use: useOf(checked) };
+    return checked.type === "invalid" ? checked : { ...checked, use: createUse(checked) };
   };
 }
 

@@ -83,9 +83,9 @@ interface SecretPlace {
 
 function redactNamed(text: string): string {
   const pieces: string[] = [];
-  let done = 0;
+  let copiedTo = 0;
   for (const { 0: found, index, groups } of text.matchAll(NAME)) {
-    if (index < done) continue;
+    if (index < copiedTo) continue;
     const name = groups?.["name"] ?? "";
     const from = index + found.length;
     if (
@@ -96,10 +96,10 @@ function redactNamed(text: string): string {
     const isTight = groups?.["before"] === "" && groups["after"] === "" && !found.endsWith(":");
     const place = findSecret({ name, isTight, rest: text.slice(from) });
     if (place === undefined) continue;
-    pieces.push(text.slice(done, from + place.start), REDACTED);
-    done = from + place.end;
+    pieces.push(text.slice(copiedTo, from + place.start), REDACTED);
+    copiedTo = from + place.end;
   }
-  return pieces.length === 0 ? text : `${pieces.join("")}${text.slice(done)}`;
+  return pieces.length === 0 ? text : `${pieces.join("")}${text.slice(copiedTo)}`;
 }
 
 /** Tokens of a text or of a list's pages. */

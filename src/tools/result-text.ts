@@ -38,7 +38,7 @@ export function formatToolResult(result: unknown): string {
  * @throws TypeError as `formatToolResult` does.
  */
 export function copyPlainResult(name: string, result: unknown): JsonValue | undefined {
-  return new ResultReader(name).whole(result);
+  return new ResultReader(name).readWhole(result);
 }
 
 /** Returns the name of an error, or of its class if the error has none. Never throws. */
@@ -59,7 +59,7 @@ const MOST_LEVELS = 500;
 const MOST_PARTS = 1_000_000;
 
 /** The error of a value that cannot be expressed. Rethrown unchanged by the levels above. */
-class Unshowable extends TypeError {}
+class InexpressibleValue extends TypeError {}
 
 /** Reads one value. */
 class ResultReader {
@@ -74,12 +74,12 @@ class ResultReader {
     this.#name = name;
   }
 
-  whole(value: unknown): JsonValue | undefined {
+  readWhole(value: unknown): JsonValue | undefined {
     const plain = this.#read(value);
     if (plain !== undefined || value === undefined) return plain;
     const got =
       typeof value === "object" ? "one whose toJSON returns nothing" : `a ${typeof value}`;
-    throw this.#unshowable("a value that JSON can express", got);
+    throw this.#createError("a value that JSON can express", got);
   }
 
   /** `isAsked`: the value is the result of a `toJSON`, which is not called again. */
@@ -89,17 +89,17 @@ class ResultReader {
     if (typeof value === "bigint") return String(value);
     if (typeof value !== "object") return undefined;
     if (this.#around.has(value))
-      throw this.#unshowable("a value that does not contain itself", "a circular reference");
+      throw this.#createError("a value that does not contain itself", "a circular reference");
     if (this.#around.size >= MOST_LEVELS) {
       const got = "more levels, or an endlessly nested value";
-      throw this.#unshowable(`a value of at most ${MOST_LEVELS} levels`, got, "Return less.");
+      throw this.#createError(`a value of at most ${MOST_LEVELS} levels`, got, "Return less.");
     }
     this.#around.add(value);
     try {
       return this.#readObject(value, isAsked);
     } catch (cause) {
-      if (cause instanceof Unshowable) throw cause;
-      throw this.#unshowable("readable", `an error: ${getErrorMessage(cause)}`, undefined, {
+      if (cause instanceof InexpressibleValue) throw cause;
+      throw this.#createError("readable", `an error: ${getErrorMessage(cause)}`, undefined, {
         cause,
       });
     } finally {
@@ -116,14 +116,14 @@ class ResultReader {
       const json: unknown = Reflect.apply(toJson, value, [String(this.#path.at(-1) ?? "")]);
       if (json !== value) return this.#read(json, true);
     }
-    if (isPromiseLike(value)) throw this.#unshowable("a value", "a promise", "Await it.");
+    if (isPromiseLike(value)) throw this.#createError("a value", "a promise", "Await it.");
     if (Array.isArray(value)) {
       this.#count(value.length);
       return this.#readList(value);
     }
-    if (isOfClass && isInstance(value, Set)) return this.#readList(this.#partsOf(value));
+    if (isOfClass && isInstance(value, Set)) return this.#readList(this.#collectParts(value));
     if (isOfClass && isInstance(value, Map)) {
-      const entries = this.#partsOf<readonly [unknown, unknown]>(value);
+      const entries = this.#collectParts<readonly [unknown, unknown]>(value);
       const isNamed = entries.every(([key]) => typeof key === "string");
       const values = new Map(entries.map(([key, part]) => [String(key), part]));
       return isNamed
@@ -136,7 +136,7 @@ class ResultReader {
       return this.#readNamed(keys, (key) => Reflect.get(value, key));
     const got = `an object of ${getClassName(value) || "some class"} without fields`;
     const advice = "Return its contents: a string, an array or an object with fields.";
-    throw this.#unshowable("plain data", got, advice);
+    throw this.#createError("plain data", got, advice);
   }
 
   #readList(list: readonly unknown[]): JsonValue {
@@ -152,11 +152,11 @@ class ResultReader {
   }
 
   // `fromEntries` defines own properties, so that `__proto__` is an ordinary key.
-  #readNamed(keys: readonly string[], valueOf: (key: string) => unknown): JsonValue {
+  #readNamed(keys: readonly string[], readValue: (key: string) => unknown): JsonValue {
     const parts: [string, JsonValue][] = [];
     for (const key of keys.toSorted()) {
       this.#path.push(key);
-      const part = this.#read(valueOf(key));
+      const part = this.#read(readValue(key));
       if (part !== undefined) parts.push([key, part]);
       this.#path.pop();
     }
@@ -164,7 +164,7 @@ class ResultReader {
   }
 
   /** Counts part by part, so that an endless iterator is detected. */
-  #partsOf<Part>(parts: Iterable<Part>): readonly Part[] {
+  #collectParts<Part>(parts: Iterable<Part>): readonly Part[] {
     const list: Part[] = [];
     for (const part of parts) {
       this.#count(1);
@@ -176,17 +176,20 @@ class ResultReader {
   #count(parts: number): void {
     this.#parts += parts;
     if (this.#parts <= MOST_PARTS) return;
-    throw this.#unshowable(`a value of at most ${MOST_PARTS} parts`, "more", "Return less.");
+    throw this.#createError(`a value of at most ${MOST_PARTS} parts`, "more", "Return less.");
   }
 
-  #unshowable(
+  #createError(
     expected: string,
     got: string,
     advice = "Return plain data.",
     options?: ErrorOptions,
-  ): Unshowable {
+  ): InexpressibleValue {
     const where = `${this.#name}${formatPlace(this.#path)}`;
-    return new Unshowable(`Expected ${where} to be ${expected}, got ${got}. ${advice}`, options);
+    return new InexpressibleValue(
+      `Expected ${where} to be ${expected}, got ${got}. ${advice}`,
+      options,
+    );
   }
 }
 
@@ -273,8 +276,7 @@ function writeJson(plain: JsonValue): string {
     return JSON.stringify(plain);
   } catch (cause) {
     // Each part fits in a string, but the sum exceeds the maximum length.
-    throw new Unshowable("Expected the result to fit in one string, got more. Return less.", {
-      cause,
-    });
+    const message = "Expected the result to fit in one string, got more. Return less.";
+    throw new InexpressibleValue(message, { cause });
   }
 }

@@ -136,10 +136,10 @@ function askFilter(
   throw createFilterFailedError(name, `it returned ${describeReceived(answer)}`, undefined);
 }
 
-function createFilterFailedError(filter: string, what: string, cause: unknown): EspalierError {
+function createFilterFailedError(filter: string, problem: string, cause: unknown): EspalierError {
   return new EspalierError({
     code: "tool_filter_failed",
-    message: `Expected the tool filter ${filter} to return true or false, but ${what}. Make it a synchronous pure function.`,
+    message: `Expected the tool filter ${filter} to return true or false, but ${problem}. Make it a synchronous pure function.`,
     data: { filter },
     cause,
   });

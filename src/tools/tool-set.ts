@@ -18,7 +18,7 @@ export interface ToolSet {
   readonly names: readonly string[];
   find(name: string): Tool | undefined;
   /** Returns the settings of a tool, or the role's defaults for an unknown tool. */
-  settingsOf(name: string): EffectiveSettings;
+  getSettings(name: string): EffectiveSettings;
 }
 
 /** Throws `duplicate_tool` if two tools have one name. */
@@ -56,7 +56,7 @@ export function buildToolSet(
     specs: deepFreeze(specs),
     names: Object.freeze([...known.keys()]),
     find: (name: string) => known.get(name)?.tool,
-    settingsOf: (name: string) => known.get(name)?.settings ?? mergeToolSettings({}, defaults),
+    getSettings: (name: string) => known.get(name)?.settings ?? mergeToolSettings({}, defaults),
   });
 }
 
@@ -77,20 +77,20 @@ function mergeToolSettings(own: ToolSettings, defaults: ToolDefaults): Effective
 /** Tools that are removed from a set. */
 export interface Narrowing {
   /** Neither offered nor found. */
-  readonly gone: ReadonlySet<string>;
+  readonly excluded: ReadonlySet<string>;
   /** Not offered, but found: the tool itself answers a call. */
   readonly hidden: ReadonlySet<string>;
 }
 
 /** Returns the set without some of its tools, or the same set if it contains none. */
-export function filterToolSet(set: ToolSet, { gone, hidden }: Narrowing): ToolSet {
-  const isShown = (name: string): boolean => !gone.has(name) && !hidden.has(name);
+export function filterToolSet(set: ToolSet, { excluded: excluded, hidden }: Narrowing): ToolSet {
+  const isShown = (name: string): boolean => !excluded.has(name) && !hidden.has(name);
   if (set.names.every(isShown)) return set;
   return Object.freeze({
     specs: Object.freeze(set.specs.filter(({ name }) => isShown(name))),
     names: Object.freeze(set.names.filter(isShown)),
-    find: (name: string) => (gone.has(name) ? undefined : set.find(name)),
-    settingsOf: (name: string) => set.settingsOf(name),
+    find: (name: string) => (excluded.has(name) ? undefined : set.find(name)),
+    getSettings: (name: string) => set.getSettings(name),
   });
 }
 
@@ -107,9 +107,9 @@ function createDuplicateToolError(owner: string, name: string): EspalierError {
  * removed, so that a call is refused with the limit that it exceeds.
  */
 export function excludeRemovedTools(tools: ToolSet, removed: readonly RemovedTool[]): ToolSet {
-  const gone = new Set<string>();
+  const excluded = new Set<string>();
   const hidden = new Set<string>();
   for (const { toolName, rule } of removed)
-    (rule === "no_depth_left" ? hidden : gone).add(toolName);
-  return filterToolSet(tools, { gone, hidden });
+    (rule === "no_depth_left" ? hidden : excluded).add(toolName);
+  return filterToolSet(tools, { excluded: excluded, hidden });
 }

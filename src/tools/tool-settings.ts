@@ -134,18 +134,18 @@ const CHECKS: Readonly<Record<keyof ToolSettings, FieldChecks[string]>> = {
  * Returns a checked and frozen copy of a tool's settings. Throws `invalid_option` or
  * `invalid_definition`.
  */
-export function checkToolSettings(field: string, given: ToolSettings): ToolSettings {
-  checkFields(field, given, CHECKS);
-  return Object.freeze({ ...given });
+export function checkToolSettings(field: string, settings: ToolSettings): ToolSettings {
+  checkFields(field, settings, CHECKS);
+  return Object.freeze({ ...settings });
 }
 
 /**
  * Returns a checked and frozen copy of a role's settings. Throws `invalid_option` or
  * `invalid_definition`.
  */
-export function checkToolDefaults(field: string, given: ToolDefaults): ToolDefaults {
-  checkFields(field, given, { ...CHECKS, needsApproval: checkFlag });
-  return Object.freeze(omitUndefined({ ...given }));
+export function checkToolDefaults(field: string, settings: ToolDefaults): ToolDefaults {
+  checkFields(field, settings, { ...CHECKS, needsApproval: checkFlag });
+  return Object.freeze(omitUndefined({ ...settings }));
 }
 
 /** Throws `invalid_definition` unless `value` is true or false. */

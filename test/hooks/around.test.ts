@@ -27,7 +27,7 @@ function call(hooks: readonly Hook[], inner: () => Promise<unknown>): Promise<un
       toolName: "search",
       callId,
       arguments: { query: "trees" },
-      context: bounds.contextFor(hookName),
+      context: bounds.createContext(hookName),
     }),
     inner,
     bounds,

@@ -118,7 +118,7 @@ export function setUp(): Fixture {
     clock,
     controller,
     stops,
-    bounds: { signal, clock, timeoutMs: 1_000, graceMs: 10, contextFor },
+    bounds: { signal, clock, timeoutMs: 1_000, graceMs: 10, createContext: contextFor },
   };
 }
 

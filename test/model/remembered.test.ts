@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { appendToList } from "../../src/kernel/grown.ts";
-import { RememberedEach } from "../../src/model/remembered.ts";
+import { MemoizedList } from "../../src/model/remembered.ts";
 
 test("what is made of a list is in its order and made once for each value, however its histories have grown, forked and been asked for", () => {
   const additions = fc.array(fc.record({ to: fc.nat(), count: fc.integer({ min: 1, max: 30 }) }));
@@ -16,10 +16,10 @@ test("what is made of a list is in its order and made once for each value, howev
       for (const { to, count: added } of given)
         lists.push(appendToList(lists[to % lists.length] ?? [], many(added)));
       const made: number[] = [];
-      const remembered = new RememberedEach<{ readonly number: number }, number>();
+      const remembered = new MemoizedList<{ readonly number: number }, number>();
       for (const at of order) {
         const list = lists[at % lists.length] ?? [];
-        const values = remembered.of(list, ({ number }) => {
+        const values = remembered.getAll(list, ({ number }) => {
           made.push(number);
           return number;
         });

@@ -14,7 +14,7 @@ const SET = buildToolSet(
 );
 
 function without(gone: readonly string[], hidden: readonly string[] = []): ToolSet {
-  return filterToolSet(SET, { gone: new Set(gone), hidden: new Set(hidden) });
+  return filterToolSet(SET, { excluded: new Set(gone), hidden: new Set(hidden) });
 }
 
 test("what is gone is neither shown nor found; what is hidden is found", () => {
@@ -34,7 +34,7 @@ test("what is gone and hidden is gone", () => {
 
 test("settings stay those of the role, also for what is not there", () => {
   const set = without(["a"]);
-  expect(["a", "b", "x"].map((name) => set.settingsOf(name).maxRetries)).toEqual([7, 7, 7]);
+  expect(["a", "b", "x"].map((name) => set.getSettings(name).maxRetries)).toEqual([7, 7, 7]);
 });
 
 test("where nothing of it is missing the set is the same", () => {

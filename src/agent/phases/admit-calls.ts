@@ -99,7 +99,7 @@ export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBa
       refusal ??= refused;
     }
     if (bound.type === "finish" && schema !== undefined) output = createParsedOutput(schema, bound);
-    const settings = tools.settingsOf(toolName);
+    const settings = tools.getSettings(toolName);
     const isWatched = tool?.kind === "function" && settings.maxIdenticalCalls !== "unlimited";
     const countBefore = before?.index === index - 1 ? before.identicalCalls : undefined;
     const rank = { calls: ofReply, index, countBefore };

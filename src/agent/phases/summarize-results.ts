@@ -54,7 +54,7 @@ async function summarize(
   const { call, fullText = "" } = whole;
   const { callId, toolName, argumentsText } = call;
   const index = asked?.message.toolCalls.findIndex((one) => one.callId === callId) ?? 0;
-  const { maxResultCharacters: most } = agent.tools.settingsOf(toolName);
+  const { maxResultCharacters: most } = agent.tools.getSettings(toolName);
   const { text: result } = shortenText(fullText, MOST_CHARACTERS);
   const task = `Shorten the result of ${toolName}, called with ${argumentsText}, to at most ${most} characters.\n\n${result}`;
   const tokens = Math.max(FEWEST_TOKENS, Math.ceil(most / CHARACTERS_PER_TOKEN));

@@ -28,7 +28,7 @@ import {
   type CallSettings,
   OutputCap,
   readSentCap,
-  type AskedOptions,
+  type UncappedOptions,
 } from "./call-options.ts";
 import type { FetchedAddresses } from "./ai-sdk-providers.ts";
 import { SdkReply } from "./sdk-reply.ts";
@@ -61,8 +61,8 @@ export class AiSdkConnection {
       this.#fetched ??= await awaitUnlessAborted(attemptSignal, model.supportedUrls);
       const facts = { cacheKey, fetched: this.#fetched ?? {} };
       const { options, warnings } = toCallOptions(request, this.#settings, facts);
-      const asked = { ...options, abortSignal: attemptSignal, includeRawChunks: true };
-      const opened = await this.#open(asked, request.maxOutputTokens);
+      const uncapped = { ...options, abortSignal: attemptSignal, includeRawChunks: true };
+      const opened = await this.#open(uncapped, request.maxOutputTokens);
       reply.contentType = opened.contentType;
       await readParts(opened.parts, { signal: attemptSignal, clock }, reply);
       signal.throwIfAborted();
@@ -89,7 +89,7 @@ export class AiSdkConnection {
 
   /** Opens the stream of a request that stays within the cap. */
   async #open(
-    asked: AskedOptions,
+    uncapped: UncappedOptions,
     cap: number,
   ): Promise<{
     readonly parts: SdkParts;
@@ -97,9 +97,9 @@ export class AiSdkConnection {
     readonly warnings: readonly string[];
   }> {
     const learnt: string[] = [];
-    const { abortSignal } = asked;
+    const { abortSignal } = uncapped;
     for (;;) {
-      const { options, warnings, isBudgeted } = this.#cap.within(asked, cap);
+      const { options, warnings, isBudgeted } = this.#cap.applyCap(uncapped, cap);
       abortSignal.throwIfAborted();
       const opening = invoke(() => this.#settings.model.doStream(options));
       const opened = await awaitUnlessAborted(abortSignal, opening).catch((thrown: unknown) => {
@@ -112,7 +112,7 @@ export class AiSdkConnection {
       const sent = readSentCap(body);
       if (sent <= cap) return { parts, contentType, warnings: [...learnt, ...warnings] };
       cancelParts(parts);
-      if (isBudgeted || !this.#cap.learn(asked, body)) throw createCapError(sent, cap);
+      if (isBudgeted || !this.#cap.recordExcess(uncapped, body)) throw createCapError(sent, cap);
       learnt.push(
         `The provider asked for ${sent} output tokens where ${cap} are allowed: broken off, and asked again with a smaller budget for reasoning. The provider may charge the input of both.`,
       );
@@ -121,11 +121,11 @@ export class AiSdkConnection {
 }
 
 /** Resolves to the provider's value. Rejects as soon as the signal is aborted. */
-async function awaitUnlessAborted<T>(signal: AbortSignal, given: PromiseLike<T> | T): Promise<T> {
+async function awaitUnlessAborted<T>(signal: AbortSignal, value: PromiseLike<T> | T): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const unlink = addAbortHandler(signal, () => aborted.reject(signal.reason));
   try {
-    return await Promise.race([given, aborted.promise]);
+    return await Promise.race([value, aborted.promise]);
   } finally {
     unlink();
   }

@@ -54,11 +54,11 @@ export function toSdkModelError(thrown: unknown, progress: CallProgress): ModelE
     return failures.failure({ code: "model_unavailable", got: unreached, cause: thrown });
   }
   if (got.startsWith(BROKEN_EVENT)) {
-    const broken = `an event that cannot be read (${got})`;
-    return failures.failure({ code: "model_protocol_error", got: broken, cause: thrown });
+    const unreadable = `an event that cannot be read (${got})`;
+    return failures.failure({ code: "model_protocol_error", got: unreadable, cause: thrown });
   }
-  const strange = `an error from the provider: ${got}`;
-  return failures.failure({ code: "model_invalid_reply", got: strange, cause: thrown });
+  const unexpected = `an error from the provider: ${got}`;
+  return failures.failure({ code: "model_invalid_reply", got: unexpected, cause: thrown });
 }
 
 /** Returns the failure of a reply that violates the types of the AI SDK. */

@@ -14,7 +14,7 @@ import type { AttachmentKind } from "../../protocol/attachment.ts";
 
 interface ProviderSettings {
   /** Set by the user. */
-  readonly given: SharedV4ProviderOptions;
+  readonly userOptions: SharedV4ProviderOptions;
   readonly reasoning: LanguageModelV4CallOptions["reasoning"];
   readonly maxOutputTokens: number;
   readonly cacheKey: CacheKey | undefined;
@@ -28,22 +28,28 @@ export function addProviderOptions(
   provider: string,
   settings: ProviderSettings,
 ): SharedV4ProviderOptions {
-  const { given } = settings;
+  const { userOptions } = settings;
   const name = readFirstWord(provider);
   switch (name) {
     case "openai":
-      return { ...given, openai: buildOpenaiOptions(provider, settings, given["openai"]) };
+      return {
+        ...userOptions,
+        openai: buildOpenaiOptions(provider, settings, userOptions["openai"]),
+      };
     case "azure": {
       // The provider reads one of the two entries, its own first.
-      const read = given["azure"] === undefined ? "openai" : "azure";
-      return { ...given, [read]: buildOpenaiOptions(provider, settings, given[read]) };
+      const read = userOptions["azure"] === undefined ? "openai" : "azure";
+      return { ...userOptions, [read]: buildOpenaiOptions(provider, settings, userOptions[read]) };
     }
     case "openrouter":
-      return { ...given, openrouter: buildOpenrouterOptions(settings, given["openrouter"]) };
+      return {
+        ...userOptions,
+        openrouter: buildOpenrouterOptions(settings, userOptions["openrouter"]),
+      };
     case "ollama":
-      return { ...given, ollama: buildOllamaOptions(settings, given["ollama"]) };
+      return { ...userOptions, ollama: buildOllamaOptions(settings, userOptions["ollama"]) };
     default:
-      return given;
+      return userOptions;
   }
 }
 
@@ -54,35 +60,35 @@ export function addProviderOptions(
 function buildOpenaiOptions(
   provider: string,
   { cacheKey, output }: ProviderSettings,
-  given: OwnOptions = {},
+  userOptions: OwnOptions = {},
 ): OwnOptions {
   return {
     ...(provider.endsWith(".responses") ? { store: false } : {}),
     // The provider marks every schema as strict, and the server rejects schemas that are not.
     ...(output?.strict === false ? { strictJsonSchema: false } : {}),
     ...(cacheKey === undefined ? {} : { promptCacheKey: buildPromptCacheKey(cacheKey, "role") }),
-    ...given,
+    ...userOptions,
   };
 }
 
 /** Sets the effort in OpenRouter's own form, since its provider ignores the AI SDK's setting. */
 function buildOpenrouterOptions(
   { reasoning }: ProviderSettings,
-  given: OwnOptions = {},
+  userOptions: OwnOptions = {},
 ): OwnOptions {
-  if (reasoning === undefined || reasoning === "provider-default") return given;
-  return { reasoning: { effort: reasoning }, ...given };
+  if (reasoning === undefined || reasoning === "provider-default") return userOptions;
+  return { reasoning: { effort: reasoning }, ...userOptions };
 }
 
 /** Sets the cap under Ollama's own name. Ollama ignores the cap that its provider sends. */
 function buildOllamaOptions(
   { maxOutputTokens: cap }: ProviderSettings,
-  given: OwnOptions = {},
+  userOptions: OwnOptions = {},
 ): OwnOptions {
-  const options = isRecord(given["options"]) ? given["options"] : {};
+  const options = isRecord(userOptions["options"]) ? userOptions["options"] : {};
   const { num_predict: own } = options;
   const num_predict = typeof own === "number" && own > 0 ? Math.min(own, cap) : cap;
-  return { ...given, options: { ...options, num_predict } };
+  return { ...userOptions, options: { ...options, num_predict } };
 }
 
 /** Values of `gen_ai.provider.name` by the AI SDK's provider name. The first match wins. */

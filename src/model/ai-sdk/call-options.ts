@@ -57,7 +57,7 @@ export interface CallSettings {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-type CallOptions = Omit<AskedOptions, "abortSignal">;
+type CallOptions = Omit<UncappedOptions, "abortSignal">;
 
 /** Returns the options, and warnings about settings that they cannot express. */
 export function toCallOptions(
@@ -66,11 +66,17 @@ export function toCallOptions(
   facts: { readonly cacheKey: CacheKey | undefined; readonly fetched: FetchedAddresses },
 ): { readonly options: CallOptions; readonly warnings: readonly string[] } {
   const { cacheKey, fetched } = facts;
-  const { tools, toolChoice: choice, temperature, settings: said = {}, output } = request;
+  const {
+    tools,
+    toolChoice: choice,
+    temperature,
+    settings: requestSettings = {},
+    output,
+  } = request;
   const { headers } = settings;
-  const reasoning = said.reasoning?.effort ?? settings.reasoning;
+  const reasoning = requestSettings.reasoning?.effort ?? settings.reasoning;
   const providerOptions = addProviderOptions(settings.model.provider, {
-    given: settings.providerOptions ?? {},
+    userOptions: settings.providerOptions ?? {},
     reasoning,
     maxOutputTokens: request.maxOutputTokens,
     cacheKey,
@@ -107,9 +113,9 @@ export function toCallOptions(
       : { tools: createWellFormed(functions), ...omitUndefined({ toolChoice }) }),
     ...omitUndefined({
       temperature,
-      topP: said.topP,
-      seed: said.seed,
-      stopSequences: said.stopSequences?.slice(),
+      topP: requestSettings.topP,
+      seed: requestSettings.seed,
+      stopSequences: requestSettings.stopSequences?.slice(),
       reasoning,
       responseFormat:
         output && ({ type: "json", name: output.name, schema: output.schema } as const),
@@ -118,9 +124,13 @@ export function toCallOptions(
     ...(Object.keys(providerOptions).length === 0 ? {} : { providerOptions }),
   };
   // The AI SDK has no option for these.
-  const { verbosity, parallelToolCalls } = said;
-  const unsaid = { "reasoning.summary": said.reasoning?.summary, verbosity, parallelToolCalls };
-  const warnings = Object.keys(omitUndefined(unsaid)).map(
+  const { verbosity, parallelToolCalls } = requestSettings;
+  const unsupported = {
+    "reasoning.summary": requestSettings.reasoning?.summary,
+    verbosity,
+    parallelToolCalls,
+  };
+  const warnings = Object.keys(omitUndefined(unsupported)).map(
     (name) =>
       `The setting ${name} is not passed on. Set it in providerOptions, in the form of the provider.`,
   );
@@ -133,7 +143,10 @@ export function toCallOptions(
 // adds it to the cap that it receives.
 
 /** Options of a request without its cap. */
-export type AskedOptions = Omit<LanguageModelV4CallOptions, "maxOutputTokens" | "abortSignal"> & {
+export type UncappedOptions = Omit<
+  LanguageModelV4CallOptions,
+  "maxOutputTokens" | "abortSignal"
+> & {
   readonly abortSignal: AbortSignal;
 };
 
@@ -148,30 +161,30 @@ export class OutputCap {
   readonly #budgeted = new Set<unknown>();
 
   /** Returns the options with the cap. A reasoning budget must fit into the cap. */
-  within(
-    asked: AskedOptions,
+  applyCap(
+    uncapped: UncappedOptions,
     cap: number,
   ): {
-    readonly options: AskedOptions & { readonly maxOutputTokens: number };
+    readonly options: UncappedOptions & { readonly maxOutputTokens: number };
     readonly warnings: readonly string[];
     /** True if the request sets a reasoning budget, so that an excess has another cause. */
     readonly isBudgeted: boolean;
   } {
-    const learnt = this.#budgeted.has(asked.reasoning) ? cap * SHARE_OF_REASONING : undefined;
+    const learnt = this.#budgeted.has(uncapped.reasoning) ? cap * SHARE_OF_REASONING : undefined;
     const { type, budgetTokens: own } = readFields(
-      asked.providerOptions?.["anthropic"]?.["thinking"],
+      uncapped.providerOptions?.["anthropic"]?.["thinking"],
     );
-    const given = typeof own === "number" ? own : LEAST_BUDGET_TOKENS;
-    const requested = type === "enabled" ? given : learnt;
+    const budget = typeof own === "number" ? own : LEAST_BUDGET_TOKENS;
+    const requested = type === "enabled" ? budget : learnt;
     if (requested === undefined)
-      return { options: { ...asked, maxOutputTokens: cap }, warnings: [], isBudgeted: false };
+      return { options: { ...uncapped, maxOutputTokens: cap }, warnings: [], isBudgeted: false };
     const budgetTokens = Math.min(Math.floor(requested), cap - LEAST_ANSWER_TOKENS);
     const hasRoom = budgetTokens >= LEAST_BUDGET_TOKENS;
     const thinking = hasRoom ? { type: "enabled", budgetTokens } : { type: "disabled" };
-    const { providerOptions = {} } = asked;
+    const { providerOptions = {} } = uncapped;
     const anthropic = { ...providerOptions["anthropic"], thinking };
     const options = {
-      ...asked,
+      ...uncapped,
       providerOptions: { ...providerOptions, anthropic },
       maxOutputTokens: hasRoom ? cap - budgetTokens : cap,
     };
@@ -183,7 +196,7 @@ export class OutputCap {
    * Records that a request without a budget was sent with too high a cap. Returns false if no known
    * setting would lower that cap.
    */
-  learn({ reasoning }: AskedOptions, body: unknown): boolean {
+  recordExcess({ reasoning }: UncappedOptions, body: unknown): boolean {
     if (readFields(readBodyFields(body)["thinking"])["budget_tokens"] === undefined) return false;
     this.#budgeted.add(reasoning);
     return true;

@@ -41,7 +41,7 @@ export class RawEvents {
   /** True if the events show tools that the server ran. A provider may leave them out. */
   hasServerTools = false;
   /** The end of a response of Responses that ended without a reply. */
-  failure: EndedBadly | undefined;
+  failure: FailedEnd | undefined;
   /** True if the model had ended before the last event, whose error is then ignored. */
   wasOver = false;
 
@@ -54,9 +54,11 @@ export class RawEvents {
     this.#hasChoices ||= readList(choices).length > 0;
     const { delta } = readFields(readList(choices)[0]);
     this.hasServerTools ||= hasServerToolOutput(readFields(delta));
-    const usage = [event, readFields(message), readFields(response)].map((of) => of["usage"]);
-    for (const said of [...usage, usageMetadata])
-      this.#usage = { ...this.#usage, ...omitUndefined(readFields(said)) };
+    const usage = [event, readFields(message), readFields(response)].map(
+      (fields) => fields["usage"],
+    );
+    for (const usageFields of [...usage, usageMetadata])
+      this.#usage = { ...this.#usage, ...omitUndefined(readFields(usageFields)) };
     this.#takeStatus(event);
     // A server that continues by itself begins another message.
     this.#end = event["type"] === "message_start" ? undefined : (findEnd(event) ?? this.#end);
@@ -80,7 +82,7 @@ export class RawEvents {
   /**
    * Returns the finish with all fields of the usage. A provider may omit costs and server tools.
    */
-  withUsage(finish: Finish): Finish {
+  completeUsage(finish: Finish): Finish {
     const raw = { ...this.#usage, ...finish.usage.raw };
     return isWireObject(raw) ? { ...finish, usage: { ...finish.usage, raw } } : finish;
   }
@@ -104,20 +106,20 @@ export class RawEvents {
   finish(hasCalls: boolean): Finish | undefined {
     const raw = this.#end;
     if (raw === undefined) return undefined;
-    const said = UNIFIED.find(([, words]) => words.test(raw))?.[0] ?? "other";
-    const unified = said === "stop" && hasCalls ? "tool-calls" : said;
+    const reason = UNIFIED.find(([, words]) => words.test(raw))?.[0] ?? "other";
+    const unified = reason === "stop" && hasCalls ? "tool-calls" : reason;
     return { type: "finish", finishReason: { unified, raw }, usage: toSdkUsage(this.#usage) };
   }
 }
 
 /** The end of a response that the AI SDK reports incompletely or not at all. */
-interface EndedBadly {
+interface FailedEnd {
   readonly status: "failed" | "cancelled";
   /** `null` or `undefined` without a reason. */
   readonly error: unknown;
 }
 
-const BAD_ENDS: ReadonlyMap<unknown, EndedBadly["status"]> = new Map([
+const BAD_ENDS: ReadonlyMap<unknown, FailedEnd["status"]> = new Map([
   ["response.failed", "failed"],
   ["response.cancelled", "cancelled"],
 ]);
@@ -168,7 +170,7 @@ function findEnd({
 /** Returns the usage in the form of the AI SDK. */
 function toSdkUsage(usage: Fields, defaultOutput?: number): Finish["usage"] {
   const count = (name: string): number | undefined => readCount(usage, name);
-  const inDetails = (name: string): number | undefined =>
+  const countDetail = (name: string): number | undefined =>
     readCount(usage["input_tokens_details"] ?? usage["prompt_tokens_details"], name);
   const [read, written] = [count("cache_read_input_tokens"), count("cache_creation_input_tokens")];
   const tools = count("toolUsePromptTokenCount") ?? 0;
@@ -184,7 +186,7 @@ function toSdkUsage(usage: Fields, defaultOutput?: number): Finish["usage"] {
           ? (gemini ?? count("prompt_tokens"))
           : beside + (read ?? 0) + (written ?? 0),
       noCache: undefined,
-      cacheRead: read ?? count("cachedContentTokenCount") ?? inDetails("cached_tokens"),
+      cacheRead: read ?? count("cachedContentTokenCount") ?? countDetail("cached_tokens"),
       cacheWrite: written ?? (read === undefined ? undefined : 0),
     },
     outputTokens: {
@@ -308,7 +310,7 @@ interface Figures {
 function addIterations(own: Figures, iterations: readonly Fields[]): Figures {
   const isFallback = iterations.some(({ type }) => type === "fallback_message");
   const ownIterations = isFallback ? [] : iterations.filter(isOwnIteration);
-  const others = iterations.filter((one) => !isOwnIteration(one));
+  const others = iterations.filter((iteration) => !isOwnIteration(iteration));
   if (ownIterations.length + others.length === 0) return own;
   const [read, write] = ["cache_read_input_tokens", "cache_creation_input_tokens"] as const;
   // An iteration may leave its cache to the top-level figures.
@@ -327,7 +329,7 @@ function addIterations(own: Figures, iterations: readonly Fields[]): Figures {
 }
 
 function sumField(iterations: readonly Fields[], name: string): number {
-  return iterations.reduce((total, one) => total + (readCount(one, name) ?? 0), 0);
+  return iterations.reduce((total, iteration) => total + (readCount(iteration, name) ?? 0), 0);
 }
 
 function isOwnIteration({ type }: Fields): boolean {
@@ -342,6 +344,6 @@ export function describeWarning(warning: SharedV4Warning): string {
   if (warning.type === "other") return warning.message;
   if (warning.type === "deprecated") return `Deprecated: ${warning.setting}. ${warning.message}`;
   const { feature, details } = warning;
-  const how = warning.type === "unsupported" ? "Not supported" : "Supported in part";
-  return `${how}: ${feature}${details === undefined ? "" : ` (${details})`}`;
+  const support = warning.type === "unsupported" ? "Not supported" : "Supported in part";
+  return `${support}: ${feature}${details === undefined ? "" : ` (${details})`}`;
 }

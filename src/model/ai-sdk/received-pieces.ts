@@ -69,11 +69,11 @@ export function toReplyPiece(piece: ReceivedPiece, ownId: string): ReplyPiece {
 
 /** Merges field by field. A later field replaces an earlier one. */
 export function mergeMetadata(
-  before: SharedV4ProviderMetadata,
-  more: SharedV4ProviderMetadata,
+  earlier: SharedV4ProviderMetadata,
+  later: SharedV4ProviderMetadata,
 ): SharedV4ProviderMetadata {
-  const sum = { ...before };
-  for (const [provider, fields] of Object.entries(more))
+  const sum = { ...earlier };
+  for (const [provider, fields] of Object.entries(later))
     sum[provider] = { ...sum[provider], ...fields };
   return sum;
 }
@@ -120,10 +120,10 @@ export function toOpaquePart(part: LanguageModelV4StreamPart): OpaquePart | unde
 
 /** Returns the data of a piece, or `undefined` if its metadata is empty. */
 function toProviderData(metadata: SharedV4ProviderMetadata | undefined): ProviderData | undefined {
-  const said = Object.entries(metadata ?? {}).filter(
+  const entries = Object.entries(metadata ?? {}).filter(
     ([, fields]) => Object.keys(fields).length > 0,
   );
-  return said.length === 0 ? undefined : toPlainJson(Object.fromEntries(said));
+  return entries.length === 0 ? undefined : toPlainJson(Object.fromEntries(entries));
 }
 
 /**

@@ -116,7 +116,7 @@ class BodyRewriter {
   readonly #requestsEvents: () => boolean;
   /** `undefined` until enough of the body has been received. */
   #isEvents: boolean | undefined;
-  readonly #held: Uint8Array[] = [];
+  readonly #bufferedPieces: Uint8Array[] = [];
   readonly #events = new EventSplitter();
   readonly #encoder = new TextEncoder();
   readonly #beginning = new GrowingBytes();
@@ -152,12 +152,14 @@ class BodyRewriter {
       let rewritten: readonly Uint8Array[];
       if (piece === undefined) {
         // The last event unless it is truncated, or the buffered body.
-        const last: Uint8Array[] = this.#held.splice(0);
+        const last: Uint8Array[] = this.#bufferedPieces.splice(0);
         if (this.#isEvents === true)
-          this.#events.end((data) => void (isWholeData(data) && last.push(this.#eventOf(data))));
+          this.#events.end(
+            (data) => void (isWholeData(data) && last.push(this.#encodeEvent(data))),
+          );
         rewritten = last;
       } else rewritten = this.#take(piece);
-      for (const one of rewritten) controller.enqueue(one);
+      for (const bytes of rewritten) controller.enqueue(bytes);
       if (piece === undefined && this.#broken === undefined) {
         this.#checkBeginning();
         return controller.close();
@@ -171,31 +173,33 @@ class BodyRewriter {
     if (!this.#hasEvents && this.#beginning.length <= BEGINNING_BYTES) {
       this.#beginning.push(piece.subarray(0, BEGINNING_BYTES + 1));
       if (ZSTD_MAGIC.equals(this.#beginning.bytes.subarray(0, ZSTD_MAGIC.length)))
-        throw this.#refused(createEncodingError("zstd"));
+        throw this.#cancelWith(createEncodingError("zstd"));
     }
     if (this.#isEvents !== undefined) return this.#rewrite(piece);
-    this.#held.push(piece);
+    this.#bufferedPieces.push(piece);
     const isLong = this.#beginning.length > UNDECIDED_BYTES;
     this.#isEvents = detectEventStream(this.#opening) ?? (isLong ? true : undefined);
-    return this.#isEvents === undefined ? [] : this.#rewrite(Buffer.concat(this.#held.splice(0)));
+    return this.#isEvents === undefined
+      ? []
+      : this.#rewrite(Buffer.concat(this.#bufferedPieces.splice(0)));
   }
 
   #rewrite(piece: Uint8Array): readonly Uint8Array[] {
     if (this.#isEvents === false) return [piece];
     const events: Uint8Array[] = [];
-    this.#events.push(piece, (data) => void events.push(this.#eventOf(data)));
+    this.#events.push(piece, (data) => void events.push(this.#encodeEvent(data)));
     this.#silentBytes =
       events.length > 0 ? this.#events.heldBytes : this.#silentBytes + piece.length;
-    if (this.#silentBytes > MAX_EVENT_BYTES) throw this.#refused(failures.excess(TOO_LONG, 0));
+    if (this.#silentBytes > MAX_EVENT_BYTES) throw this.#cancelWith(failures.excess(TOO_LONG, 0));
     return events;
   }
 
-  #eventOf(data: string): Uint8Array {
+  #encodeEvent(data: string): Uint8Array {
     if (!this.#hasEvents) {
       const event = tryParseJson(data);
       const error = readFields(event)["type"] === undefined ? findErrorInBody(event) : undefined;
       // Anthropic's provider would hide a bare error in the first event.
-      if (error !== undefined) throw this.#refused(failures.reported(error, undefined));
+      if (error !== undefined) throw this.#cancelWith(failures.reported(error, undefined));
     }
     this.#hasEvents = true;
     return this.#encoder.encode(`data: ${data.replaceAll("\n", "\ndata: ")}\n\n`);
@@ -218,7 +222,7 @@ class BodyRewriter {
     return Buffer.from(this.#beginning.bytes).toString();
   }
 
-  #refused(error: Error): Error {
+  #cancelWith(error: Error): Error {
     void this.reader.cancel().catch(() => undefined);
     return error;
   }

@@ -60,7 +60,7 @@ const APPROVAL_REQUEST = "tool-approval-request";
 /** Kinds that show that the provider ran a tool. */
 const SERVER_KINDS: ReadonlySet<string> = new Set(["tool-call", "tool-result", "source"]);
 
-type SaidPart = Extract<
+type TextStreamPart = Extract<
   LanguageModelV4StreamPart,
   { type: `${"text" | "reasoning"}-${"start" | "delta" | "end"}` }
 >;
@@ -79,7 +79,7 @@ export class SdkReply {
   /** Incomplete calls, by id. */
   readonly #unfinished = new Map<string, UnfinishedCall>();
   /** Index in the reply of each call that was announced by a delta, by id. */
-  readonly #saidCalls = new Map<string, number>();
+  readonly #announcedCalls = new Map<string, number>();
   readonly #warnings: string[] = [];
   /** Bytes of ids and overhead of pieces. `#dataBytes` counts the provider's metadata. */
   #openedBytes = 0;
@@ -168,8 +168,8 @@ export class SdkReply {
   /** Processes the end of a stream. The last part may be missing although the model had ended. */
   end(): void {
     if (this.#finish !== undefined) return;
-    this.#finish = this.#raw.finish(this.#saidCalls.size > 0);
-    if (this.#finish !== undefined) this.#pieces.push(...this.#unfinishedCalls());
+    this.#finish = this.#raw.finish(this.#announcedCalls.size > 0);
+    if (this.#finish !== undefined) this.#pieces.push(...this.#collectUnfinishedCalls());
   }
 
   /**
@@ -192,14 +192,16 @@ export class SdkReply {
         : failures.cutStream(this.lostOutputTokens);
     const finish = this.#finish;
     const callPrefix = this.#responseId ?? "call";
-    const came = this.isCut ? [...this.#pieces, ...this.#unfinishedCalls()] : this.#pieces;
-    const sealed = this.#sealedReasoning();
-    const pieces = [...sealed, ...came].map((piece, index) =>
+    const received = this.isCut
+      ? [...this.#pieces, ...this.#collectUnfinishedCalls()]
+      : this.#pieces;
+    const sealed = this.#findSealedReasoning();
+    const pieces = [...sealed, ...received].map((piece, index) =>
       toReplyPiece(piece, `${callPrefix}.${index - sealed.length}`),
     );
     const message = buildReplyMessage(pieces);
     const isEmpty = message.toolCalls.length === 0 && message.text.trim() === "";
-    const kinds = came.flatMap((piece) => (piece.type === "opaque" ? [piece.kind] : []));
+    const kinds = received.flatMap((piece) => (piece.type === "opaque" ? [piece.kind] : []));
     // The next request would receive the same reply, without text or calls, again.
     if (isEmpty && !this.isCut) {
       const { lostOutputTokens } = this;
@@ -214,17 +216,17 @@ export class SdkReply {
       ...(this.isCut ? [CUT_WARNING] : []),
       ...(finish === undefined ? [] : findBlockWarnings(finishReason, finish.finishReason)),
     ];
-    const warned = [...warnings, ...this.#warnings, ...notes];
+    const allWarnings = [...warnings, ...this.#warnings, ...notes];
     return {
       message,
       finishReason,
       ...omitUndefined({
         rawFinishReason: finish?.finishReason.raw,
-        usage: finish && readSdkUsage({ ...this.#raw.withUsage(finish), hasServerTools }),
+        usage: finish && readSdkUsage({ ...this.#raw.completeUsage(finish), hasServerTools }),
         responseId: this.#responseId,
         responseModel: this.#responseModel,
       }),
-      ...(warned.length === 0 ? {} : { warnings: warned }),
+      ...(allWarnings.length === 0 ? {} : { warnings: allWarnings }),
     };
   }
 
@@ -233,21 +235,21 @@ export class SdkReply {
       case "text-start":
       case "text-delta":
       case "text-end":
-        this.#takeSaid("text", part);
+        this.#takeTextPart("text", part);
         return;
       case "reasoning-start":
       case "reasoning-delta":
       case "reasoning-end":
-        this.#takeSaid("reasoning", part);
+        this.#takeTextPart("reasoning", part);
         return;
       case "tool-input-start": {
         const { id } = part;
         this.#openCall(id, part.toolName, part.providerExecuted !== true);
         const { toolName = "", isOwn = false } = this.#unfinished.get(id) ?? {};
         // A call without an id is announced after the reply is complete.
-        if (id === "" || !isOwn || this.isCut || this.#saidCalls.has(id)) return;
-        const index = this.#saidCalls.size;
-        this.#saidCalls.set(id, index);
+        if (id === "" || !isOwn || this.isCut || this.#announcedCalls.has(id)) return;
+        const index = this.#announcedCalls.size;
+        this.#announcedCalls.set(id, index);
         this.#onDelta?.({ type: "call", index, callId: parseId<"CallId">(id), toolName });
         return;
       }
@@ -268,7 +270,7 @@ export class SdkReply {
     }
   }
 
-  #takeSaid(type: GrowingPiece["type"], part: SaidPart): void {
+  #takeTextPart(type: GrowingPiece["type"], part: TextStreamPart): void {
     const key = `${type} ${part.id}`;
     const isStart = part.type === "text-start" || part.type === "reasoning-start";
     const open = isStart ? undefined : this.#open.get(key);
@@ -313,7 +315,7 @@ export class SdkReply {
       call.input += piece;
       call.countedBytes += Buffer.byteLength(piece);
     }
-    const index = this.#saidCalls.get(id);
+    const index = this.#announcedCalls.get(id);
     if (index !== undefined && piece !== "")
       this.#onDelta?.({ type: "arguments", index, text: piece });
   }
@@ -331,7 +333,7 @@ export class SdkReply {
   }
 
   /** Returns encrypted reasoning of OpenRouter that no piece of the reply contains. */
-  #sealedReasoning(): readonly GrowingPiece[] {
+  #findSealedReasoning(): readonly GrowingPiece[] {
     for (const [provider, { reasoning_details: details }] of Object.entries(
       this.#finish?.providerMetadata ?? {},
     )) {
@@ -344,7 +346,7 @@ export class SdkReply {
     return [];
   }
 
-  #unfinishedCalls(): readonly LanguageModelV4ToolCall[] {
+  #collectUnfinishedCalls(): readonly LanguageModelV4ToolCall[] {
     const own = [...this.#unfinished].filter(([, { isOwn }]) => isOwn);
     return own.map(([toolCallId, { toolName, input }]) => {
       return { type: "tool-call", toolCallId, toolName, input };

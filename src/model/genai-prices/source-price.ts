@@ -102,8 +102,8 @@ function convertRates(rates: Rates): readonly (ModelPrice | undefined)[] {
   const { [REASONING]: reasoning = output } = rates;
   const { [CACHED]: cached, [WRITTEN]: written } = rates;
   // A tier for each length at which some rate changes.
-  return [output, reasoning].map((dear) => {
-    const starts = [input, cached, written, dear].flatMap((rate) =>
+  return [output, reasoning].map((outputRate) => {
+    const starts = [input, cached, written, outputRate].flatMap((rate) =>
       typeof rate === "object" ? rate.tiers.map(({ start }) => start) : [],
     );
     return buildTieredPrice(starts, (tokens) => ({
@@ -112,7 +112,7 @@ function convertRates(rates: Rates): readonly (ModelPrice | undefined)[] {
       ...(written === undefined
         ? {}
         : { cacheWriteUsdPerMillion: selectTierRate(written, tokens) }),
-      outputUsdPerMillion: selectTierRate(dear, tokens),
+      outputUsdPerMillion: selectTierRate(outputRate, tokens),
     }));
   });
 }

@@ -228,11 +228,11 @@ export interface WireApi {
    * Drops a field from all later requests after a server has refused it. Returns `undefined` if
    * this request stays the same. Another call may have dropped the field before.
    */
-  relent?(request: ModelRequest, refusal: ModelError): Relented | undefined;
+  dropRejectedField?(request: ModelRequest, refusal: ModelError): FieldFallback | undefined;
 }
 
 /** Description of a dropped field for a warning. `undefined` if no warning is needed. */
-export interface Relented {
+export interface FieldFallback {
   readonly warning: string | undefined;
 }
 

@@ -69,10 +69,10 @@ export function parseBody(
   const error = findErrorInBody(response);
   if (error !== undefined) throw failures.reported(error, undefined);
   // A body that begins as an object is a truncated reply. Any other body never was a reply.
-  const came = estimateReceivedTokens(Buffer.byteLength(body), limits);
+  const receivedTokens = estimateReceivedTokens(Buffer.byteLength(body), limits);
   throw refuse(
     `a body that is not a JSON object: ${body}`,
-    body.startsWith("{") ? came : undefined,
+    body.startsWith("{") ? receivedTokens : undefined,
   );
 }
 
@@ -302,7 +302,7 @@ export class ChatReasoning {
   /**
    * Returns the reasoning and the text of the reply in order. The last piece is a text with `data`.
    */
-  piecesWith(text: string, data: ProviderData | undefined): readonly ReplyPiece[] {
+  buildPieces(text: string, data: ProviderData | undefined): readonly ReplyPiece[] {
     const pieces: ReplyPiece[] = [];
     let from = 0;
     for (const part of this.#thinking) {
@@ -479,10 +479,10 @@ export function findReasoningField(
 }
 
 /** Returns the signature of reasoning that Gemini's Chat API adds to a text or a call. */
-export function readExtraContent(of: Fields): {
+export function readExtraContent(fields: Fields): {
   readonly data?: ProviderData;
 } {
-  const extra = of["extra_content"];
+  const extra = fields["extra_content"];
   return isWireObject(extra) ? { data: { [NAMESPACE]: { extra_content: extra } } } : {};
 }
 

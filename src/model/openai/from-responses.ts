@@ -29,7 +29,7 @@ import {
 } from "../wire-json.ts";
 import type { Message } from "../../protocol/message.ts";
 import { getContentParts } from "../written-by.ts";
-import { RememberedEach } from "../remembered.ts";
+import { MemoizedList } from "../remembered.ts";
 import { RESPONSES_CALL_ID, adaptCallId, stringifyForWire } from "../well-formed.ts";
 import {
   repairArguments,
@@ -139,9 +139,9 @@ export function readItem(
   switch (type) {
     case "message": {
       const { content, phase } = item;
-      const said = readTexts(content, "output_text", "text").join("");
+      const outputText = readTexts(content, "output_text", "text").join("");
       const refused = readTexts(content, "refusal", "refusal").join("");
-      const [text = "", refusal = ""] = admit([said, refused]);
+      const [text = "", refusal = ""] = admit([outputText, refused]);
       const data = isText(phase) ? { [NAMESPACE]: { phase } } : undefined;
       return {
         ...NO_ITEM,
@@ -261,7 +261,7 @@ export function toResponses(
   isSealed: boolean,
 ): string {
   const head = `{"model":${stringifyForWire(modelId)}${textOfTools(request.tools, options)},"input":[`;
-  const input = writtenItems.of(request.messages, writeItems).filter((text) => text !== "");
+  const input = writtenItems.getAll(request.messages, writeItems).filter((text) => text !== "");
   const fields = {
     ...buildRequestFields("responses", request, options),
     store: false,
@@ -273,7 +273,7 @@ export function toResponses(
   return `${head}${input.join(",")}${cap}${stringifyFields(fields)}}`;
 }
 
-const writtenItems = new RememberedEach<Message, string>();
+const writtenItems = new MemoizedList<Message, string>();
 
 /** The default of `strict` is true here, unlike in Chat Completions. */
 const textOfTools = createToolsWriter(({ spec, strict }) => {

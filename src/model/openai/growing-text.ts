@@ -35,10 +35,10 @@ export class GrowingText {
   }
 }
 
-// AlikeChunks: fast path for chunks that differ from the last one in their text alone, as most do.
-// Extracts the text without parsing the rest, which is most of the cost of a stream. Owns the
-// frame: the characters around the text in the last parsed chunk. The caller decides which chunk
-// may be a frame.
+// TextDeltaFastPath: fast path for chunks that differ from the last one in their text alone, as
+// most do. Extracts the text without parsing the rest, which is most of the cost of a stream. Owns
+// the frame: the characters around the text in the last parsed chunk. The caller decides which
+// chunk may be a frame.
 
 const PROBE = "probe";
 /** Used for a chunk whose text equals the first probe. */
@@ -49,23 +49,23 @@ const MOST_PROBES = 8;
 // oxlint-disable-next-line no-control-regex
 const PLAIN = /^[^"\\\u0000-\u001f]*$/;
 
-export class AlikeChunks {
-  readonly #textIn: (chunk: string) => string | undefined;
+export class TextDeltaFastPath {
+  readonly #parseText: (chunk: string) => string | undefined;
   #before = "";
   #after = "";
   #length = Infinity;
   #probes = 0;
 
   /**
-   * `textIn` parses a chunk. It returns the text if the chunk adds nothing else, or else
+   * `parseText` parses a chunk. It returns the text if the chunk adds nothing else, or else
    * `undefined`.
    */
-  constructor(textIn: (chunk: string) => string | undefined) {
-    this.#textIn = textIn;
+  constructor(parseText: (chunk: string) => string | undefined) {
+    this.#parseText = parseText;
   }
 
   /** Returns the text of a chunk in the frame, or `undefined` if the chunk has to be parsed. */
-  textOf(chunk: string): string | undefined {
+  extractText(chunk: string): string | undefined {
     if (chunk.length < this.#length) return undefined;
     const [from, to] = [this.#before.length, chunk.length - this.#after.length];
     // `startsWith` and `endsWith` take three times as long for slices of longer texts.
@@ -82,7 +82,7 @@ export class AlikeChunks {
     const before = chunk.slice(0, at + 1);
     const after = chunk.slice(at + 1 + text.length);
     const probe = text === PROBE ? OTHER_PROBE : PROBE;
-    if (this.#textIn(before + probe + after) !== probe) return;
+    if (this.#parseText(before + probe + after) !== probe) return;
     this.#before = before;
     this.#after = after;
     this.#length = before.length + after.length;

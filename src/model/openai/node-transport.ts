@@ -115,7 +115,7 @@ export class NodeTransport {
         stopTimer();
         opened?.(error, open);
       });
-      const stopTimer = this.#limitOpening(socket);
+      const stopTimer = this.#startOpenTimer(socket);
       return socket;
     };
   }
@@ -177,12 +177,12 @@ export class NodeTransport {
   };
 
   /** Begins a POST. The caller sends its body of this length. */
-  #begin({ target, headers: given }: RequestHead, bodyBytes: number): ClientRequest {
+  #begin({ target, headers: headFields }: RequestHead, bodyBytes: number): ClientRequest {
     const { host, authority, port, path } = target;
     this.#opening = undefined;
-    const hasHost = given.some((field, at) => at % 2 === 0 && field === "host");
+    const hasHost = headFields.some((field, at) => at % 2 === 0 && field === "host");
     const added = hasHost ? [] : ["host", authority];
-    const list = given.concat(added, "content-length", String(bodyBytes));
+    const list = headFields.concat(added, "content-length", String(bodyBytes));
     // Node converts an object to a table, which the request retains, but adds the proxy's headers
     // only to an object.
     const headers = this.#isProxied ? Object.fromEntries(toHeaders(list)) : list;
@@ -190,7 +190,7 @@ export class NodeTransport {
     return ask({ method: "POST", headers, host, port, path, agent: this.#agent });
   }
 
-  #limitOpening(socket: Duplex | null | undefined): () => void {
+  #startOpenTimer(socket: Duplex | null | undefined): () => void {
     if (socket === null || socket === undefined) return () => undefined;
     this.#opening = socket;
     const stopTimer = this.#clock.setTimer(CONNECT_MS, () =>
@@ -276,27 +276,29 @@ async function* decodePieces(
   }
   const isRaw = name === "deflate" && (await isRawDeflate(body));
   const decoder = (isRaw ? createInflateRaw : decode)({ chunkSize: PIECE_BYTES });
-  const undecodable = (why: string): UndecodableBody =>
-    new UndecodableBody(`a body that is not in its encoding ${name} (${why})`);
-  let taken = 0;
-  let given = 0;
-  async function* counted(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const createDecodingError = (reason: string): UndecodableBody =>
+    new UndecodableBody(`a body that is not in its encoding ${name} (${reason})`);
+  let inputBytes = 0;
+  let outputBytes = 0;
+  async function* countInput(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     for await (const piece of pieces) {
-      taken += piece.length;
-      if (taken - given > MOST_EXTRA_BYTES) throw undecodable("it has no end");
+      inputBytes += piece.length;
+      if (inputBytes - outputBytes > MOST_EXTRA_BYTES) throw createDecodingError("it has no end");
       yield piece;
     }
   }
-  const pieces: AsyncIterable<Uint8Array> = pipeline(body, counted, decoder, () => undefined);
+  const pieces: AsyncIterable<Uint8Array> = pipeline(body, countInput, decoder, () => undefined);
   try {
     for await (const piece of pieces) {
-      given += piece.length;
+      outputBytes += piece.length;
       yield piece;
     }
   } catch (thrown) {
     // An error of zlib, other than for a truncated body.
     const isWrong = isRecord(thrown) && "errno" in thrown && thrown["code"] !== CUT;
-    throw decoder.errored === thrown && isWrong ? undecodable(getErrorMessage(thrown)) : thrown;
+    throw decoder.errored === thrown && isWrong
+      ? createDecodingError(getErrorMessage(thrown))
+      : thrown;
   }
 }
 
@@ -391,8 +393,8 @@ export class StreamPieces implements AsyncIterableIterator<Uint8Array, undefined
       this.#bytesOfTurn = 0;
     }
     for (;;) {
-      const here = Math.min(this.#stream.readableLength, MAX_PIECE_BYTES);
-      const piece: unknown = here === 0 ? this.#stream.read() : this.#stream.read(here);
+      const available = Math.min(this.#stream.readableLength, MAX_PIECE_BYTES);
+      const piece: unknown = available === 0 ? this.#stream.read() : this.#stream.read(available);
       if (piece instanceof Uint8Array) {
         this.#bytesOfTurn += Math.max(piece.length, LEAST_PIECE_BYTES);
         return { value: piece, done: false };

@@ -17,7 +17,7 @@ import { ModelError } from "../model-error.ts";
 import {
   findUncarriedError,
   type OpenAiApi,
-  type Relented,
+  type FieldFallback,
   type ReplyStream,
   type WireApi,
 } from "./answer-options.ts";
@@ -108,12 +108,12 @@ class LeanClient extends OpenAI {
   ask(stream: boolean, body: Buffer, signal: CancelSignal): Promise<WireResponse> {
     const head = this.#heads.get(stream);
     return head === undefined
-      ? this.#newHead(stream).then((made) => this.#exchange(made, body, signal))
+      ? this.#createHead(stream).then((created) => this.#exchange(created, body, signal))
       : this.#exchange(head, body, signal);
   }
 
   /** The body is omitted, since the head does not depend on it. */
-  async #newHead(stream: boolean): Promise<RequestHead> {
+  async #createHead(stream: boolean): Promise<RequestHead> {
     const options = { method: "post", path: this.#path, stream, headers: JSON_BODY } as const;
     const { url, req } = await this.buildRequest(options);
     const { headers } = req;
@@ -141,7 +141,7 @@ class LeanClient extends OpenAI {
         if (status < 300) return response;
         const opening = await readOpening(response);
         const location = response.header("location");
-        if (location === null || !isRedirect(status)) throw this.#refusal(response, opening);
+        if (location === null || !isRedirect(status)) throw this.#createRefusal(response, opening);
         const redirect = { status, location, from: head.target.href, count: redirects };
         const option = "Set baseUrl to the address of the server";
         const target = createRequestTarget(followRedirect(redirect, failures, option));
@@ -153,7 +153,7 @@ class LeanClient extends OpenAI {
     );
   }
 
-  #refusal(response: WireResponse, opening: string): APIError {
+  #createRefusal(response: WireResponse, opening: string): APIError {
     const { status } = response;
     const parsed = tryParseJson(opening);
     const report: unknown = Array.isArray(parsed) ? parsed[0] : parsed; // Google sends a list.
@@ -259,17 +259,20 @@ export class OpenAiConnection {
     const stop = new CancelSignal();
     const follow = (): void => stop.abort(signal.reason);
     addAbortHandler(signal, follow);
-    const stopIn = (ms: number): (() => void) => clock.setTimer(ms, () => stop.abort(undefined));
-    const stopDeadline = stopIn(timeoutMs);
+    const scheduleStop = (ms: number): (() => void) =>
+      clock.setTimer(ms, () => stop.abort(undefined));
+    const stopDeadline = scheduleStop(timeoutMs);
     const limits = computeReplyLimits(request.maxOutputTokens);
     const write = (): Buffer => this.#api.write({ ...request, cacheKey }, onDelta !== undefined);
     let warnings: readonly string[] = NO_WARNINGS;
     try {
       for (;;) {
         const stream = onDelta && this.#api.stream(limits, onDelta);
-        const answer = new AnswerReader(this.#api, limits, stream, () => stopIn(LONGEST_END_MS));
+        const answer = new AnswerReader(this.#api, limits, stream, () =>
+          scheduleStop(LONGEST_END_MS),
+        );
         const body = write();
-        let reply: ModelReply | Relented;
+        let reply: ModelReply | FieldFallback;
         try {
           const response = await this.#client.ask(onDelta !== undefined, body, stop);
           const held = collectHeldTools(request.tools, this.#settings.options.strictTools);
@@ -278,7 +281,7 @@ export class OpenAiConnection {
           signal.throwIfAborted();
           const isChanged = (): boolean => !write().equals(body);
           const failed = { thrown, progress: answer.progress, isLate: stop.aborted, isChanged };
-          reply = this.#afterFailure(request, limits, failed);
+          reply = this.#handleFailure(request, limits, failed);
         }
         if (!("warning" in reply))
           return markOwnReply(warnings.length === 0 ? reply : addWarnings(reply, warnings));
@@ -294,11 +297,11 @@ export class OpenAiConnection {
    * Returns the rescued reply, or the dropped field if the request is to be sent again. Otherwise
    * throws the failure.
    */
-  #afterFailure(
+  #handleFailure(
     request: ModelRequest,
     limits: ReplyLimits,
     { thrown, progress, isLate, isChanged }: FailedRequest,
-  ): ModelReply | Relented {
+  ): ModelReply | FieldFallback {
     const rescued =
       thrown instanceof APIError ? this.#api.rescue?.(thrown.error, limits) : undefined;
     if (rescued !== undefined) return rescued;
@@ -310,8 +313,8 @@ export class OpenAiConnection {
     const error = addLostInput(failed, progress.lostInput);
     // Only if nothing was charged.
     const isPaid = isLate || error.lostOutputTokens !== undefined;
-    const relented = isPaid ? undefined : this.#api.relent?.(request, error);
-    if (relented !== undefined && isChanged()) return relented;
+    const fallback = isPaid ? undefined : this.#api.dropRejectedField?.(request, error);
+    if (fallback !== undefined && isChanged()) return fallback;
     throw isLastReplyMended(request.messages) ? preventBlindRetry(error) : error;
   }
 }
@@ -327,7 +330,7 @@ class AnswerReader {
   readonly #api: WireApi;
   readonly #limits: ReplyLimits;
   readonly #reply: ReplyStream | undefined;
-  readonly #closeSoon: () => () => void;
+  readonly #scheduleClose: () => () => void;
   #hasHead = false;
   /**
    * The beginning of the body, or a whole JSON body, which some servers send in place of a stream.
@@ -336,26 +339,27 @@ class AnswerReader {
   #isJson = false;
 
   /**
-   * `closeSoon` closes the stream after a short time. The function that it returns cancels this.
+   * `scheduleClose` closes the stream after a short time. The function that it returns cancels
+   * this.
    */
   constructor(
     api: WireApi,
     limits: ReplyLimits,
     reply: ReplyStream | undefined,
-    closeSoon: () => () => void,
+    scheduleClose: () => () => void,
   ) {
     this.#api = api;
     this.#limits = limits;
     this.#reply = reply;
-    this.#closeSoon = closeSoon;
+    this.#scheduleClose = scheduleClose;
     this.#opening = new GrowingBytes(limits.bodyBytes);
   }
 
   get progress(): CallProgress {
     const isAnswering = this.#hasHead;
     // The length of a broken body is unknown, but the model had written.
-    const ofBody = isAnswering ? 0 : undefined;
-    const { lostOutputTokens, lostInput } = this.#reply ?? { lostOutputTokens: ofBody };
+    const bodyTokens = isAnswering ? 0 : undefined;
+    const { lostOutputTokens, lostInput } = this.#reply ?? { lostOutputTokens: bodyTokens };
     return { isAnswering, lostOutputTokens, lostInput };
   }
 
@@ -391,13 +395,13 @@ class AnswerReader {
   }
 
   /**
-   * Reads a reply that was not streamed. `broken`: the failure after it, thrown if the reply is
+   * Reads a reply that was not streamed. `failure`: the failure after it, thrown if the reply is
    * incomplete.
    */
-  #readBody(broken?: unknown): ModelReply {
+  #readBody(failure?: unknown): ModelReply {
     const { bytes } = this.#opening;
     const body = UTF8.decode(bytes);
-    if (broken !== undefined && !isRecord(tryParseJson(body))) throw broken;
+    if (failure !== undefined && !isRecord(tryParseJson(body))) throw failure;
     try {
       return this.#api.read(body, this.#limits);
     } catch (thrown) {
@@ -415,30 +419,32 @@ class AnswerReader {
      * Buffered bytes of a body or an unfinished event are charged too, since they may be the whole
      * answer so far.
      */
-    const excess = (got: string, heldBytes: number): ModelError => {
+    const createExcessError = (got: string, heldBytes: number): ModelError => {
       const lost = reply?.lostOutputTokens ?? 0;
       return failures.excess(got, Math.max(lost, estimateReceivedTokens(heldBytes, this.#limits)));
     };
     let bytes = 0;
-    let stay: (() => void) | undefined;
+    let cancelClose: (() => void) | undefined;
     try {
       for await (const piece of response.pieces) {
         const isOpening = bytes < OPENING_BYTES;
         bytes += piece.length;
         if (this.#isJson && bytes > bodyBytes)
-          throw excess(`a body of more than ${bodyBytes} bytes`, bytes);
+          throw createExcessError(`a body of more than ${bodyBytes} bytes`, bytes);
         if (isOpening || this.#isJson) this.#opening.push(piece);
         if (isOpening) this.#isJson ||= isJsonStart(this.#opening.bytes);
         if (this.#isJson) continue;
-        if (bytes > streamBytes) throw excess(`a stream of more than ${streamBytes} bytes`, 0);
+        if (bytes > streamBytes)
+          throw createExcessError(`a stream of more than ${streamBytes} bytes`, 0);
         events.push(piece, take);
         if (reply?.isCut === true) return; // Leaving the loop closes the connection.
         const held = events.heldBytes;
-        if (held > lineBytes) throw excess(`an event of more than ${lineBytes} bytes`, held);
-        if (reply?.isOver === true) stay ??= this.#closeSoon();
+        if (held > lineBytes)
+          throw createExcessError(`an event of more than ${lineBytes} bytes`, held);
+        if (reply?.isOver === true) cancelClose ??= this.#scheduleClose();
       }
     } finally {
-      stay?.();
+      cancelClose?.();
     }
   }
 }

@@ -52,10 +52,10 @@ export function createUnreachedError(cause: unknown): ModelError {
   if (cause instanceof ModelError) return cause;
   const { name, code, cause: reason, statusCode, message } = readFields(cause);
   // `fetch` reports a timeout in its message, or in the message of the cause.
-  const said = [cause, reason].map(
+  const messages = [cause, reason].map(
     (one) => `${one instanceof Error ? one.name : ""} ${getErrorMessage(one)}`,
   );
-  if (name === "AbortError" || said.some((text) => /timed? ?out/i.test(text)))
+  if (name === "AbortError" || messages.some((text) => /timed? ?out/i.test(text)))
     return failures.failure({ code: "model_timeout", got: "no connection in time", cause });
   if (code === "ERR_PROXY_TUNNEL") {
     // The proxy requires credentials, or refuses everyone. A retry would not help.

@@ -213,7 +213,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   let settings: ConnectionSettings | undefined;
   let connecting: Promise<OpenAiConnection> | undefined;
   let connection: OpenAiConnection | undefined;
-  const connected = async (): Promise<OpenAiConnection> => {
+  const connect = async (): Promise<OpenAiConnection> => {
     settings ??= readSettings(modelId, options);
     const known = settings;
     connecting ??= import("./openai-connection.ts").then(
@@ -227,45 +227,45 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   const price = options.price ?? (isStandardTier(tier) ? undefined : "unknown");
   /** Computed once per base URL, since every call reads it. */
   let known: Address | undefined;
-  const address = (): Address => {
+  const getAddress = (): Address => {
     const baseUrl = settings === undefined ? readBaseUrl(options) : settings.baseUrl;
     if (known === undefined || known.baseUrl !== baseUrl) known = describeAddress(baseUrl, modelId);
     return known;
   };
-  const api = (): OpenAiApi => settings?.api ?? chooseApi(options, address().usualApi);
+  const getApi = (): OpenAiApi => settings?.api ?? chooseApi(options, getAddress().usualApi);
   const own = {
     id: modelId,
     ...(price === undefined ? {} : { price: price === "unknown" ? price : copyPrice(price) }),
     ...omitUndefined({ countTokens, limits }),
     ...(typeof tier === "string" ? { serviceTier: tier } : {}),
-    checkSettings: (roleSettings) => refuseUncarried(api(), "modelSettings", roleSettings),
+    checkSettings: (roleSettings) => refuseUncarried(getApi(), "modelSettings", roleSettings),
     assertReady: () => {
       settings ??= readSettings(modelId, options);
     },
     generate: (request, generation) =>
       connection === undefined
-        ? connected().then((opened) => opened.generate(request, generation))
+        ? connect().then((opened) => opened.generate(request, generation))
         : connection.generate(request, generation),
   } satisfies Omit<Model, "provider">;
   // These depend on the environment until the model is used.
   return Object.freeze(
     addComputedFields(own, {
-      provider: () => options.provider ?? address().provider,
+      provider: () => options.provider ?? getAddress().provider,
       // At other servers the user's provider name determines the price.
       baseUrl: () => {
-        const { url, isOpenAiItself } = address();
+        const { url, isOpenAiItself } = getAddress();
         return options.provider === undefined || isOpenAiItself ? url : undefined;
       },
       // A deployment cannot decrypt the reasoning of another.
-      replayKey: () => address().replayKey,
-      inputModalities: () => chooseAccepted(options, address().isAtOpenAi),
-      minOutputTokens: () => (api() === "responses" ? LEAST_CAP : 1),
+      replayKey: () => getAddress().replayKey,
+      inputModalities: () => chooseAccepted(options, getAddress().isAtOpenAi),
+      minOutputTokens: () => (getApi() === "responses" ? LEAST_CAP : 1),
       supportsStructuredOutputs: () =>
-        options.supportsStructuredOutputs ?? (address().isAtOpenAi && api() === "responses"),
+        options.supportsStructuredOutputs ?? (getAddress().isAtOpenAi && getApi() === "responses"),
       // Other servers may accept the field and ignore it.
-      supportsToolChoice: () => address().isAtOpenAi,
-      server: () => address().server,
-      apiType: api,
+      supportsToolChoice: () => getAddress().isAtOpenAi,
+      server: () => getAddress().server,
+      apiType: getApi,
     }),
   );
 }

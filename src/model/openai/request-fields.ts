@@ -60,12 +60,12 @@ export function buildRequestFields(
  */
 function buildToolChoice(api: OpenAiApi, { toolChoice: choice }: ModelRequest): unknown {
   if (choice === undefined || typeof choice === "string") return choice;
-  const wireTool = (name: string): object =>
+  const toWireTool = (name: string): object =>
     api === "chat_completions"
       ? { type: "function", function: { name } }
       : { type: "function", name };
-  if ("toolName" in choice) return wireTool(choice.toolName);
-  const allowed = { mode: "required", tools: choice.toolNames.map(wireTool) };
+  if ("toolName" in choice) return toWireTool(choice.toolName);
+  const allowed = { mode: "required", tools: choice.toolNames.map(toWireTool) };
   return {
     type: "allowed_tools",
     ...(api === "chat_completions" ? { allowed_tools: allowed } : allowed),
@@ -83,7 +83,7 @@ export function stringifyFields(fields: Fields): string {
  * list of tools. Empty without tools.
  */
 export function createToolsWriter(
-  wireTool: (tool: HeldTool) => object,
+  toWireTool: (tool: HeldTool) => object,
 ): (tools: readonly ToolSpec[], options: RequestOptions) => string {
   const written = new WeakMap<ReturnType<typeof collectHeldTools>, string>();
   return (tools, { strictTools }) =>
@@ -92,7 +92,7 @@ export function createToolsWriter(
       : getOrCompute(
           written,
           collectHeldTools(tools, strictTools),
-          (held) => `,"tools":${stringifyForWire([...held.values()].map(wireTool))}`,
+          (held) => `,"tools":${stringifyForWire([...held.values()].map(toWireTool))}`,
         );
 }
 
@@ -106,8 +106,8 @@ export function createToolsWriter(
 export function repairArguments(text: string): string | undefined {
   if (text.trim() === "") return "{}";
   if (isRecord(tryParseJson(text))) return undefined;
-  const meant = repairJson(text);
-  return JSON.stringify(isRecord(meant) ? meant : { [UNREADABLE]: text });
+  const repaired = repairJson(text);
+  return JSON.stringify(isRecord(repaired) ? repaired : { [UNREADABLE]: text });
 }
 
 const UNREADABLE = "not_a_json_object";

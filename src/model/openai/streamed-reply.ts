@@ -20,7 +20,7 @@ import {
 } from "../reply-limits.ts";
 import { addLostInput } from "../http-errors.ts";
 import type { ReportedInput } from "../token-usage.ts";
-import { AlikeChunks, GrowingText } from "./growing-text.ts";
+import { TextDeltaFastPath, GrowingText } from "./growing-text.ts";
 import {
   ChatReasoning,
   readExtraContent,
@@ -61,8 +61,8 @@ interface GrowingCall {
   name: string;
   readonly argumentsText: GrowingText;
   /** True if all arguments came in one delta. */
-  cameWhole: boolean;
-  isSaid: boolean;
+  isComplete: boolean;
+  isAnnounced: boolean;
   data?: ProviderData;
 }
 
@@ -75,7 +75,7 @@ export class StreamedReply {
   #dataBytes = 0;
   readonly #reasoning: ChatReasoning;
   readonly #text = new GrowingText();
-  readonly #alike = new AlikeChunks(readBareText);
+  readonly #fastPath = new TextDeltaFastPath(readBareText);
   #data: ProviderData | undefined;
   #refusal = "";
   readonly #calls: GrowingCall[] = [];
@@ -142,9 +142,9 @@ export class StreamedReply {
       this.#hasEnded = true;
       return;
     }
-    const alike = this.#alike.textOf(data);
-    if (alike !== undefined) {
-      this.#takeText(alike);
+    const onlyText = this.#fastPath.extractText(data);
+    if (onlyText !== undefined) {
+      this.#takeText(onlyText);
       return;
     }
     const chunk = tryParseJson(data);
@@ -157,7 +157,7 @@ export class StreamedReply {
       );
     }
     const text = this.#takeChunk(chunk, findFirstChoice(chunk));
-    if (text !== "") this.#alike.learn(data, text);
+    if (text !== "") this.#fastPath.learn(data, text);
   }
 
   /**
@@ -174,9 +174,9 @@ export class StreamedReply {
     const tool_calls = calls.map((call, index) => ({ ...readFields(call), index }));
     // A choice that was filtered completely has a finish reason and no message.
     const delta = isRecord(message) ? { ...message, tool_calls } : {};
-    const isSaid = isRecord(message) || isText(reason);
-    this.#cut.trust(readReportedTokens(findUsage(response, choice)));
-    this.#takeChunk(response, isSaid ? { ...choice, delta } : undefined);
+    const hasAnswer = isRecord(message) || isText(reason);
+    this.#cut.raiseLimit(readReportedTokens(findUsage(response, choice)));
+    this.#takeChunk(response, hasAnswer ? { ...choice, delta } : undefined);
     this.#hasEnded = true;
     return this.#hasBegun;
   }
@@ -222,11 +222,11 @@ export class StreamedReply {
       throw createProtocolError("a stream without choices", undefined);
     if (!this.isComplete) throw failures.cutStream(this.lostOutputTokens);
     if (this.#failedCall !== undefined) {
-      const reasoning = this.#reasoning.piecesWith("", undefined);
+      const reasoning = this.#reasoning.buildPieces("", undefined);
       return convertFailedCall(this.#failedCall, this.#cut, reasoning);
     }
     const { isCut } = this;
-    const said = this.#reasoning.piecesWith(String(this.#text), this.#data);
+    const pieces = this.#reasoning.buildPieces(String(this.#text), this.#data);
     const calls = isCut ? this.#calls.filter(({ name }) => name !== "") : this.#calls;
     const callPieces = calls.map(({ argumentsText, index, ...call }) => {
       if (call.name === "")
@@ -235,7 +235,7 @@ export class StreamedReply {
     });
     // Uses the reported usage of a cut reply unless the received text counts for more.
     const isHonest = !isCut || this.#cut.isHonest(readReportedTokens(this.#usage));
-    const reply = toReply([...said, ...callPieces], {
+    const reply = toReply([...pieces, ...callPieces], {
       refusal: this.#refusal,
       finishReason: isCut ? "length" : this.#finishReason,
       usage: isHonest ? this.#usage : undefined,
@@ -250,13 +250,13 @@ export class StreamedReply {
   #takeDelta(delta: Fields): string {
     const admit = (text: string): string => this.#cut.admit(text);
     const thought = this.#reasoning.take(delta, this.#text.length, admit);
-    this.#countBeside(thought.openedBytes, thought.dataBytes);
+    this.#countExtras(thought.openedBytes, thought.dataBytes);
     if (thought.text !== "") this.#onDelta({ type: "reasoning", text: thought.text });
     this.#hasServerTools ||= hasServerToolOutput(delta);
     const { data } = readExtraContent(delta);
     if (data !== undefined) {
       this.#data = data;
-      this.#countBeside(0, measureProviderData(data));
+      this.#countExtras(0, measureProviderData(data));
     }
     const text = joinTexts(delta["content"]);
     this.#takeText(text);
@@ -282,7 +282,7 @@ export class StreamedReply {
    */
   #takeCallPiece(index: unknown, piece: CompletionCall): void {
     const open = this.#callAt.get(index);
-    const isWhole = open?.cameWhole === true;
+    const isWhole = open?.isComplete === true;
     const isOther = piece.name !== open?.name || piece.argumentsText !== "";
     const isAnother =
       piece.name !== "" && ((piece.id !== "" && piece.id !== open?.id) || (isWhole && isOther));
@@ -296,30 +296,30 @@ export class StreamedReply {
       id: "",
       name: "",
       argumentsText: new GrowingText(),
-      cameWhole: false,
-      isSaid: false,
+      isComplete: false,
+      isAnnounced: false,
     };
     if (known === undefined) {
-      this.#countBeside(OPENED_BYTES, 0);
+      this.#countExtras(OPENED_BYTES, 0);
       this.#calls.push(call);
       this.#callAt.set(index, call);
     }
     if (call.id === "") {
-      this.#countBeside(Buffer.byteLength(piece.id), 0);
+      this.#countExtras(Buffer.byteLength(piece.id), 0);
       call.id = piece.id;
     }
     if (isNamed) call.name += piece.name;
     const argumentsText = this.#cut.admit(piece.argumentsText);
     if (argumentsText !== "")
-      call.cameWhole =
+      call.isComplete =
         call.argumentsText.isEmpty &&
         argumentsText.trimEnd().endsWith("}") &&
         isRecord(tryParseJson(argumentsText));
     call.argumentsText.push(argumentsText);
-    this.#say(call, argumentsText);
+    this.#emitCall(call, argumentsText);
     if (piece.data !== undefined) {
       call.data = piece.data;
-      this.#countBeside(0, measureProviderData(piece.data));
+      this.#countExtras(0, measureProviderData(piece.data));
     }
   }
 
@@ -327,15 +327,15 @@ export class StreamedReply {
    * Emits the deltas of a call. It is announced once its name, and its id or a first argument, has
    * been received: some servers send no ids.
    */
-  #say(call: GrowingCall, argumentsText: string): void {
-    const { index, name: toolName, isSaid } = call;
-    if (!isSaid && (toolName === "" || (call.id === "" && argumentsText === ""))) return;
-    call.isSaid = true;
-    if (!isSaid) {
+  #emitCall(call: GrowingCall, argumentsText: string): void {
+    const { index, name: toolName, isAnnounced } = call;
+    if (!isAnnounced && (toolName === "" || (call.id === "" && argumentsText === ""))) return;
+    call.isAnnounced = true;
+    if (!isAnnounced) {
       const callId = parseId<"CallId">(call.id === "" ? this.#ownId(index) : call.id);
       this.#onDelta({ type: "call", index, callId, toolName });
     }
-    const text = isSaid ? argumentsText : String(call.argumentsText);
+    const text = isAnnounced ? argumentsText : String(call.argumentsText);
     if (text !== "") this.#onDelta({ type: "arguments", index, text });
   }
 
@@ -344,7 +344,7 @@ export class StreamedReply {
   }
 
   /** Counts ids and data before they are stored. */
-  #countBeside(openedBytes: number, addedBytes: number): void {
+  #countExtras(openedBytes: number, addedBytes: number): void {
     this.#openedBytes += openedBytes;
     this.#dataBytes += addedBytes;
     const { besideBytes } = this.#limits;

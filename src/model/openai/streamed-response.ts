@@ -37,7 +37,7 @@ import {
 } from "./from-responses.ts";
 import { GrowingText } from "./growing-text.ts";
 import { failures } from "./openai-errors.ts";
-import type { ReplyStream, Relented, WireApi, WireRequest } from "./answer-options.ts";
+import type { ReplyStream, FieldFallback, WireApi, WireRequest } from "./answer-options.ts";
 import { findErrorInBody, readFields, isText, type Fields } from "../wire-json.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { ModelError } from "../model-error.ts";
@@ -156,7 +156,7 @@ export class StreamedResponse implements ReplyStream {
       const { usage, ...response } = this.#response ?? {};
       const isHonest = this.#cut.isHonest(readOutputTokens({ usage }));
       const ended = { ...response, ...CUT_END, ...(isHonest ? { usage } : {}) };
-      return { ...convertResponseToReply(ended, this.#items()), warnings: [CUT_WARNING] };
+      return { ...convertResponseToReply(ended, this.#collectItems()), warnings: [CUT_WARNING] };
     }
     if (this.#response === undefined) {
       if (this.#isQueued && this.#slots.size === 0) throw failures.unfinished("queued", undefined);
@@ -165,7 +165,7 @@ export class StreamedResponse implements ReplyStream {
         throw createNoResponseError("a stream without a response", undefined);
       throw failures.cutStream(this.lostOutputTokens);
     }
-    return convertResponseToReply(this.#response, this.#items());
+    return convertResponseToReply(this.#response, this.#collectItems());
   }
 
   #read(event: Fields): void {
@@ -192,13 +192,13 @@ export class StreamedResponse implements ReplyStream {
       "response.output_item.done",
       (reply, event) => reply.#close(reply.#findPlace(event), event["item"]),
     ],
-    ["response.output_text.delta", (reply, event) => reply.#grow(event, "message", "text")],
-    ["response.refusal.delta", (reply, event) => reply.#grow(event, "message", "refusal")],
+    ["response.output_text.delta", (reply, event) => reply.#appendDelta(event, "message", "text")],
+    ["response.refusal.delta", (reply, event) => reply.#appendDelta(event, "message", "refusal")],
     ["response.reasoning_text.delta", (reply, event) => reply.#takeReasoning(event)],
     ["response.reasoning_summary_text.delta", (reply, event) => reply.#takeReasoning(event)],
     [
       "response.function_call_arguments.delta",
-      (reply, event) => reply.#grow(event, "function_call", "arguments"),
+      (reply, event) => reply.#appendDelta(event, "function_call", "arguments"),
     ],
     ["response.completed", (reply, event) => reply.#end(event)],
     ["response.incomplete", (reply, event) => reply.#end(event)],
@@ -214,7 +214,7 @@ export class StreamedResponse implements ReplyStream {
   ]);
 
   /** Appends the delta of an event to a text of its item. */
-  #grow(event: Fields, itemType: string, field: GrowingField, before = ""): void {
+  #appendDelta(event: Fields, itemType: string, field: GrowingField, before = ""): void {
     const slot = this.#findSlot(event, itemType);
     const { delta } = event;
     const text = this.#cut.admit(before + (typeof delta === "string" ? delta : ""));
@@ -231,7 +231,7 @@ export class StreamedResponse implements ReplyStream {
     const { summary_index: index } = event;
     const isNext = !slot.reasoning.isEmpty && index !== slot.summaryIndex;
     slot.summaryIndex = index;
-    this.#grow(event, "reasoning", "reasoning", isNext ? BETWEEN_SUMMARIES : "");
+    this.#appendDelta(event, "reasoning", "reasoning", isNext ? BETWEEN_SUMMARIES : "");
   }
 
   #close(place: number, item: unknown): void {
@@ -245,9 +245,9 @@ export class StreamedResponse implements ReplyStream {
     const read = readItem(item, place, admit, this.#arrivedTokens);
     // Some servers send text only in the done event, without deltas. The rest of the text is not
     // emitted if the counted bytes include anything but the text.
-    const said = String(slot.text);
-    const rest = read.text.startsWith(said) ? read.text.slice(said.length) : "";
-    if (rest !== "" && Buffer.byteLength(said) === countedBytes) {
+    const streamedText = String(slot.text);
+    const rest = read.text.startsWith(streamedText) ? read.text.slice(streamedText.length) : "";
+    if (rest !== "" && Buffer.byteLength(streamedText) === countedBytes) {
       slot.text.push(rest);
       this.#onDelta({ type: "text", text: rest });
     }
@@ -282,7 +282,7 @@ export class StreamedResponse implements ReplyStream {
   /** Some servers send all of the output, or a part, only at the end. */
   #takeOutput(response: Fields): void {
     const { output } = response;
-    this.#cut.trust(readOutputTokens(response));
+    this.#cut.raiseLimit(readOutputTokens(response));
     const done = [...this.#slots.values()].filter((slot) => slot.done !== undefined);
     if (Array.isArray(output) && output.length > done.length) {
       for (const place of this.#slots.keys()) if (place >= output.length) this.#slots.delete(place);
@@ -334,7 +334,7 @@ export class StreamedResponse implements ReplyStream {
     return slot;
   }
 
-  #items(): readonly ReadItem[] {
+  #collectItems(): readonly ReadItem[] {
     const inOrder = [...this.#slots].toSorted(([left], [right]) => left - right);
     return inOrder.map(
       ([place, slot]) =>
@@ -404,7 +404,7 @@ export class ResponsesApi implements WireApi {
   readonly path = "/responses";
   readonly #settings: WireSettings;
   /** Replies without the reasoning that the provider refused, or `undefined` without refusals. */
-  #bare: WeakMap<Message, Message> | undefined;
+  #withoutReasoning: WeakMap<Message, Message> | undefined;
   #isSealed = true;
 
   constructor(settings: WireSettings) {
@@ -412,10 +412,12 @@ export class ResponsesApi implements WireApi {
   }
 
   write(request: WireRequest, isStreaming: boolean): Buffer {
-    const bare = this.#bare;
+    const withoutReasoning = this.#withoutReasoning;
     const shown = filterForRecipient(request.messages, this.#settings);
     const messages =
-      bare === undefined ? shown : shown.map((message) => bare.get(message) ?? message);
+      withoutReasoning === undefined
+        ? shown
+        : shown.map((message) => withoutReasoning.get(message) ?? message);
     const sent = { ...request, messages };
     return Buffer.from(toResponses(sent, this.#settings, isStreaming, this.#isSealed));
   }
@@ -439,22 +441,26 @@ export class ResponsesApi implements WireApi {
     return new StreamedResponse(limits, onDelta);
   }
 
-  relent(request: ModelRequest, { message, data }: ModelError): Relented | undefined {
+  dropRejectedField(
+    request: ModelRequest,
+    { message, data }: ModelError,
+  ): FieldFallback | undefined {
     if (UNSEALABLE.test(message)) {
       this.#isSealed = false;
       return { warning: undefined };
     }
     if (data["providerCode"] !== "invalid_encrypted_content" && !UNREADABLE.test(message))
       return undefined;
-    const bare = (this.#bare ??= new WeakMap());
+    const withoutReasoning = (this.#withoutReasoning ??= new WeakMap());
     const refused = filterForRecipient(request.messages, this.#settings).filter(
-      (sent) => sent.role === "assistant" && sent.parts !== undefined && !bare.has(sent),
+      (sent) =>
+        sent.role === "assistant" && sent.parts !== undefined && !withoutReasoning.has(sent),
     );
     // Another call has recorded the refusal meanwhile.
     if (refused.length === 0) return { warning: undefined };
     for (const whole of refused) {
       const [plain = whole] = stripToText([whole]);
-      bare.set(whole, plain);
+      withoutReasoning.set(whole, plain);
     }
     const warning = `The reasoning of ${refused.length} earlier replies was left out, since the provider could not read it: ${message}`;
     return { warning };

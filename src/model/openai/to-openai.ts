@@ -13,7 +13,7 @@ import {
   filterForRecipient,
 } from "../written-by.ts";
 import type { ModelRequest } from "../model.ts";
-import { RememberedEach } from "../remembered.ts";
+import { MemoizedList } from "../remembered.ts";
 import { adaptCallId, type CallIdForm, stringifyForWire } from "../well-formed.ts";
 import { getReplyPieces } from "../../protocol/reply-message.ts";
 import {
@@ -71,7 +71,7 @@ export function toOpenAi(
   const written = getTextCache(`${isFilled} ${reasoningField} ${replayKey}`);
   const write = (message: Message): string =>
     stringifyForWire(convertToWireMessage(message, settings, isFilled));
-  const messages = addAttachmentMessages(written.of(shown, write), shown, settings).join(",");
+  const messages = addAttachmentMessages(written.getAll(shown, write), shown, settings).join(",");
   const cap = `],"${settings.maxTokensField}":${request.maxOutputTokens}`;
   const fields = {
     ...buildRequestFields("chat_completions", request, settings.options),
@@ -107,7 +107,7 @@ function addAttachmentMessages(
         stringifyForWire(
           convertToWireParts("chat_completions", [heading, ...message.content]),
         ).slice(1, -1);
-      following.push(...attached.of([message], write));
+      following.push(...attached.getAll([message], write));
     }
     if (following.length === 0 || messages[index + 1]?.role === "tool") continue;
     texts.push(`{"role":"user","content":[${following.join(",")}]}`);
@@ -127,10 +127,10 @@ const textOfTools = createToolsWriter(({ spec, strict }) => {
  * Memoised texts of messages and their attachments, by model and by whether replies without
  * reasoning have an empty field for it.
  */
-const texts = new Map<string, RememberedEach<Message, string>>();
+const texts = new Map<string, MemoizedList<Message, string>>();
 
-function getTextCache(form: string): RememberedEach<Message, string> {
-  const written = texts.get(form) ?? new RememberedEach<Message, string>();
+function getTextCache(form: string): MemoizedList<Message, string> {
+  const written = texts.get(form) ?? new MemoizedList<Message, string>();
   texts.set(form, written);
   return written;
 }

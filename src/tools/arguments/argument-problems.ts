@@ -73,8 +73,8 @@ export function describeProblems(toolName: string, problems: readonly ArgumentPr
 /** Returns the first ten problems, one line each. `whole`: the name of the value that has them. */
 export function describeProblemLines(whole: string, problems: readonly ArgumentProblem[]) {
   return problems.slice(0, MAX_SHOWN).map(({ parameter, expected, received, hint }) => {
-    const came = received === undefined ? "but it is missing" : `got ${received}`;
-    const line = `${parameter || whole}: expected ${expected}, ${came}`;
+    const got = received === undefined ? "but it is missing" : `got ${received}`;
+    const line = `${parameter || whole}: expected ${expected}, ${got}`;
     return hint === undefined ? line : `${line}. ${hint}`;
   });
 }
@@ -144,20 +144,23 @@ function* selectIssues(issues: Issues): Generator<ValidationIssue, void> {
 
 /** Yields the issues of the form that was most likely meant, or one issue if no form was. */
 function* selectForm(forms: readonly Issues[], level: number): Generator<ValidationIssue, void> {
-  const costOf = ({ path, types, values, refused }: ValidationIssue): number => {
+  const scoreIssue = ({ path, types, values, refused }: ValidationIssue): number => {
     if (path.length === level && (types ?? values) !== undefined) return OTHER_TYPE;
     if (path.length !== level + 1) return 1;
     if (values?.length === 1) return OTHER_TAG;
     // The name is missing, or unknown.
     return refused === undefined ? OTHER_FIELD : 1;
   };
-  const sumOf = (form: Issues): number => form.reduce((sum, issue) => sum + costOf(issue), 0);
-  const [meant = []] = forms.toSorted((a, b) => sumOf(a) - sumOf(b));
-  const decisive = meant.find((issue) => costOf(issue) >= OTHER_TAG);
+  const scoreForm = (form: Issues): number =>
+    form.reduce((sum, issue) => sum + scoreIssue(issue), 0);
+  const [meant = []] = forms.toSorted((a, b) => scoreForm(a) - scoreForm(b));
+  const decisive = meant.find((issue) => scoreIssue(issue) >= OTHER_TAG);
   if (decisive === undefined) return yield* selectIssues(meant);
   // No form has this type or tag, so each form with another one is listed.
   const place = String(decisive.path);
-  const same = forms.flat().filter((one) => costOf(one) >= OTHER_TAG && String(one.path) === place);
+  const same = forms
+    .flat()
+    .filter((issue) => scoreIssue(issue) >= OTHER_TAG && String(issue.path) === place);
   const types = same.flatMap((issue) => issue.types ?? []);
   const values = same.flatMap((issue) => issue.values ?? []);
   const note = (): string => [...new Set(same.map((issue) => issue.note?.()))].join(" ");

@@ -53,45 +53,45 @@ interface ValueChange {
 class ChangeSearch {
   #formsLeft = MAX_FORMS;
   /** The first changes for each union, by its path. */
-  #made = new Map<string, string>();
+  #triedChanges = new Map<string, string>();
   #unresolved: Path[] = [];
   readonly #refused = new Set<string>();
 
   /** Returns the changes that resolve some of the issues with a value. */
   findChanges(issues: Issues, value: JsonValue): readonly ValueChange[] {
     this.#unresolved = [];
-    return issues.flatMap((issue) => this.#changesFor(issue, value) ?? []);
+    return issues.flatMap((issue) => this.#resolveIssue(issue, value) ?? []);
   }
 
   /**
    * Refuses the changes for unions with unresolved issues. Returns false if no change was refused.
    */
   startOver(): boolean {
-    const made = this.#made;
-    if (made.size === 0) return false;
-    this.#made = new Map();
+    const tried = this.#triedChanges;
+    if (tried.size === 0) return false;
+    this.#triedChanges = new Map();
     const unions = this.#unresolved.flatMap((path) =>
       [path, ...path.map((_key, level) => path.slice(0, level))].map(formatKey),
     );
-    const refused = [...new Set(unions)].flatMap((place) => made.get(place) ?? []);
+    const refused = [...new Set(unions)].flatMap((place) => tried.get(place) ?? []);
     for (const changes of refused) this.#refused.add(changes);
     return refused.length > 0;
   }
 
   /** Returns the changes that resolve an issue, or `undefined` if none do. */
-  #changesFor(issue: ValidationIssue, value: JsonValue): readonly ValueChange[] | undefined {
+  #resolveIssue(issue: ValidationIssue, value: JsonValue): readonly ValueChange[] | undefined {
     const { path, keyword, forms } = issue;
     const part = coercePart(findValueAtPath(value, path), issue);
     if (part !== undefined) return [{ path, part }];
     // The properties of a form count as unevaluated until the form matches.
     if (keyword.startsWith("unevaluated")) return [];
-    const changes = forms && this.#firstChanges(path, forms, value);
+    const changes = forms && this.#resolveWithForms(path, forms, value);
     if (changes === undefined) this.#unresolved.push(path);
     return changes;
   }
 
   /** Returns the changes that resolve all issues of the first form for which this is possible. */
-  #firstChanges(
+  #resolveWithForms(
     path: Path,
     forms: readonly (() => Issues)[],
     value: JsonValue,
@@ -101,13 +101,13 @@ class ChangeSearch {
       if (this.#formsLeft < 0) return undefined;
       const changes: ValueChange[] = [];
       const isResolved = form().every((issue) => {
-        const found = this.#changesFor(issue, value);
+        const found = this.#resolveIssue(issue, value);
         if (found !== undefined) changes.push(...found);
         return found !== undefined;
       });
       const text = `${formatKey(path)}: ${JSON.stringify(changes)}`;
       if (!isResolved || changes.length === 0 || this.#refused.has(text)) continue;
-      if (!this.#made.has(formatKey(path))) this.#made.set(formatKey(path), text);
+      if (!this.#triedChanges.has(formatKey(path))) this.#triedChanges.set(formatKey(path), text);
       return changes;
     }
     return undefined;

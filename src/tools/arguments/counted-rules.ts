@@ -75,10 +75,13 @@ function countKeyword(cxt: KeywordCxt, spend: Spend, tracksEvaluated: boolean): 
   const spendUnits = (price: Code): void => {
     gen.code(_`${gen.scopeValue("func", { ref: spend })}(${price})`);
   };
-  const entries = (): Code => _`${gen.scopeValue("func", { ref: computeEntriesPrice })}(${data})`;
-  const price = computeKeywordPrice(cxt, entries);
+  const priceEntries = (): Code =>
+    _`${gen.scopeValue("func", { ref: computeEntriesPrice })}(${data})`;
+  const price = computeKeywordPrice(cxt, priceEntries);
   // Ajv copies the names of the evaluated properties at each of these keywords.
-  spendUnits(tracksEvaluated && IN_PLACE.includes(keyword) ? _`${price} + ${entries()}` : price);
+  spendUnits(
+    tracksEvaluated && IN_PLACE.includes(keyword) ? _`${price} + ${priceEntries()}` : price,
+  );
   if (!OVER_ITEMS.includes(keyword)) return;
   const subschema = cxt.subschema.bind(cxt);
   cxt.subschema = (application, valid) => {
@@ -108,7 +111,7 @@ const PER_EARLIER_ERROR = 1 / 200;
 /** Returns the units of an evaluation, without items and sub-schemas. */
 function computeKeywordPrice(
   { keyword, schema, data, parentSchema, it }: KeywordCxt,
-  entries: () => Code,
+  priceEntries: () => Code,
 ): Code {
   const size = countEntries(schema);
   switch (keyword) {
@@ -125,15 +128,15 @@ function computeKeywordPrice(
     case "const":
       return _`${1 + Math.min(size, MAX_COMPARED) / 4}`;
     case "additionalProperties":
-      return _`1 + ${1 + countEntries(parentSchema["patternProperties"])} * ${entries()}`;
+      return _`1 + ${1 + countEntries(parentSchema["patternProperties"])} * ${priceEntries()}`;
     case "unevaluatedProperties":
-      return _`1 + ${1 + (isRecord(it.props) ? countEntries(it.props) / 4 : 0)} * ${entries()}`;
+      return _`1 + ${1 + (isRecord(it.props) ? countEntries(it.props) / 4 : 0)} * ${priceEntries()}`;
     case "patternProperties":
-      return _`1 + ${1 + size} * ${entries()}`;
+      return _`1 + ${1 + size} * ${priceEntries()}`;
     case "propertyNames":
     case "minProperties":
     case "maxProperties":
-      return _`1 + ${entries()}`;
+      return _`1 + ${priceEntries()}`;
     case "minLength":
     case "maxLength":
       return _`1 + ${data}.length / 4`;

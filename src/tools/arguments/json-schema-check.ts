@@ -84,14 +84,14 @@ export function createJsonSchemaExaminer(
 function createExaminer(source: CheckSource): Examine {
   const { schema, work } = source;
   const isOnePass = isTooWide(schema);
-  const issuesOf = (errors: readonly AjvError[]): Issues => {
+  const convertErrors = (errors: readonly AjvError[]): Issues => {
     work.spend(computeErrorsPrice(errors));
     return convertAjvErrors(errors, schema);
   };
   const findFirst = compile(source, isOnePass);
   work.begin({});
   findFirst({}); // Detects endlessly recursive schemas here instead of at every call.
-  if (isOnePass) return (value) => issuesOf(findFirst(value));
+  if (isOnePass) return (value) => convertErrors(findFirst(value));
   let findAll: Validate | undefined;
   return (value) => {
     const errors = findFirst(value);
@@ -99,13 +99,13 @@ function createExaminer(source: CheckSource): Examine {
     try {
       const issues = work.withHalf(() => {
         findAll ??= compile(source, true);
-        return issuesOf(findAll(value));
+        return convertErrors(findAll(value));
       });
       if (issues.length > 0) return issues;
     } catch {
       // Too many errors, or a value that is nested too deeply to collect more than the first error.
     }
-    return issuesOf(errors);
+    return convertErrors(errors);
   };
 }
 

@@ -43,7 +43,7 @@ export interface RateLimit extends Required<RateLimitOptions> {
 }
 
 /** The windows by limit and by run. */
-const windowsOf = new WeakMap<object, WeakMap<object, RateWindow>>();
+const windowsByLimit = new WeakMap<object, WeakMap<object, RateWindow>>();
 
 /**
  * Creates one rate limit for several tools. Their calls count together.
@@ -62,10 +62,10 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
 }
 
 /** Returns the given limit, or a new one with the given options. */
-function resolveRateLimit(field: string, given: RateLimit | RateLimitOptions): RateLimit {
-  if (isRateLimit(given)) return given;
-  checkKeys(field, given, ["maxCalls", "windowMs", "exceededPolicy"]);
-  const { maxCalls, windowMs, exceededPolicy = "wait" } = given;
+function resolveRateLimit(field: string, input: RateLimit | RateLimitOptions): RateLimit {
+  if (isRateLimit(input)) return input;
+  checkKeys(field, input, ["maxCalls", "windowMs", "exceededPolicy"]);
+  const { maxCalls, windowMs, exceededPolicy = "wait" } = input;
   checkAtLeastOne(`${field}.maxCalls`, maxCalls, "To forbid a tool, use a guard.");
   checkSpan(`${field}.windowMs`, windowMs);
   if (exceededPolicy !== "wait" && exceededPolicy !== "refuse")
@@ -76,12 +76,12 @@ function resolveRateLimit(field: string, given: RateLimit | RateLimitOptions): R
       "Choose one.",
     );
   const limit = Object.freeze({ kind: "rate_limit", maxCalls, windowMs, exceededPolicy } as const);
-  windowsOf.set(limit, new WeakMap());
+  windowsByLimit.set(limit, new WeakMap());
   return limit;
 }
 
-function isRateLimit(given: RateLimit | RateLimitOptions): given is RateLimit {
-  return windowsOf.has(given);
+function isRateLimit(value: RateLimit | RateLimitOptions): value is RateLimit {
+  return windowsByLimit.has(value);
 }
 
 /**
@@ -117,7 +117,7 @@ async function runInTurn<Context>(
 ): Promise<unknown> {
   const { clock, toolName, run, endSignal } = runtime();
   if (context.signal.aborted) throw createEndedEarlyError(toolName);
-  const windows = windowsOf.get(limit);
+  const windows = windowsByLimit.get(limit);
   const window = windows?.get(run) ?? new RateWindow(limit);
   windows?.set(run, window);
   if (!window.startAtOnce(clock)) {
@@ -186,9 +186,9 @@ class RateWindow {
 function createRateLimitError(toolName: string, limit: RateLimit, freeInMs: number): ToolError {
   const { maxCalls, windowMs } = limit;
   const retryAfterMs = Math.ceil(freeInMs);
-  const often = maxCalls === 1 ? "once" : `${maxCalls} times`;
+  const frequency = maxCalls === 1 ? "once" : `${maxCalls} times`;
   return new ToolError(
-    `Not executed: the rate limit of ${toolName}, ${often} within ${formatExactDuration(windowMs)}, is used up.`,
+    `Not executed: the rate limit of ${toolName}, ${frequency} within ${formatExactDuration(windowMs)}, is used up.`,
     {
       hint: `Try again in ${formatExactDuration(retryAfterMs)}, or continue without it.`,
       data: { maxCalls, windowMs, retryAfterMs },

@@ -47,10 +47,10 @@ function requireApproval<Context>(
   const { needsApproval: own } = use;
   if (typeof own !== "function") return reason === undefined ? true : () => reason;
   return (context) => {
-    const said = own(context);
-    return isPromiseLike(said)
-      ? said.then((late) => joinReasons(late, reason))
-      : joinReasons(said, reason);
+    const decision = own(context);
+    return isPromiseLike(decision)
+      ? decision.then((settled) => joinReasons(settled, reason))
+      : joinReasons(decision, reason);
   };
 }
 

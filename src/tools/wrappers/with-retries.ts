@@ -138,16 +138,16 @@ function isForRepetition(error: unknown, { shouldRetry }: Policy): boolean {
 }
 
 function isAccepted(shouldRetry: Policy["shouldRetry"], error: unknown): boolean {
-  let what: string;
+  let problem: string;
   try {
     const answer: unknown = shouldRetry(error);
     if (typeof answer === "boolean") return answer;
-    what = `it returned ${describeReceived(answer)}`;
+    problem = `it returned ${describeReceived(answer)}`;
     void Promise.resolve(answer).catch(() => undefined); // Handles a rejection of the promise.
   } catch (cause) {
-    what = `it threw: ${getErrorMessage(cause)}`;
+    problem = `it threw: ${getErrorMessage(cause)}`;
   }
-  const message = `Expected shouldRetry of withRetries to return true or false, but ${what}. The call is not retried.`;
+  const message = `Expected shouldRetry of withRetries to return true or false, but ${problem}. The call is not retried.`;
   warnOnce(shouldRetry, message);
   return false;
 }

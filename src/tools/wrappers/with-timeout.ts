@@ -81,13 +81,13 @@ async function runUnlessGivenUp(
   work: () => unknown,
 ): Promise<unknown> {
   if (isTimeUp(signal)) throw createEndedEarlyError(toolName);
-  const given = Promise.withResolvers<never>();
+  const abandonment = Promise.withResolvers<never>();
   const giveUp = (): void => {
-    if (isTimeUp(signal)) given.reject(createEndedEarlyError(toolName));
+    if (isTimeUp(signal)) abandonment.reject(createEndedEarlyError(toolName));
   };
   signal.addEventListener("abort", giveUp, { once: true });
   try {
-    return await Promise.race([given.promise, invoke(work)]);
+    return await Promise.race([abandonment.promise, invoke(work)]);
   } finally {
     signal.removeEventListener("abort", giveUp);
   }

@@ -92,10 +92,10 @@ export function createClosableContext<Context>(context: ToolContext<Context>): {
  * reports them.
  */
 function addEndingSignal(request: AskRequest, ending: AbortSignal): AskRequest {
-  const given: unknown = isRecord(request) ? request.signal : null;
-  if (given === undefined) return { ...request, signal: ending };
-  return given instanceof AbortSignal
-    ? { ...request, signal: AbortSignal.any([ending, given]) }
+  const ownSignal: unknown = isRecord(request) ? request.signal : null;
+  if (ownSignal === undefined) return { ...request, signal: ending };
+  return ownSignal instanceof AbortSignal
+    ? { ...request, signal: AbortSignal.any([ending, ownSignal]) }
     : request;
 }
 
