@@ -76,7 +76,8 @@ export function suggestGrantCommand(
 function parseAmounts(option: string, said: string, usual: Budget = {}): Budget {
   const limits = new Map<string, number>(Object.entries(usual));
   for (const part of said.split(",")) {
-    const [name = "", amount = ""] = part.split("=", 2).map((text) => text.trim());
+    const [name = "", ...rest] = part.split("=").map((text) => text.trim());
+    const amount = rest.join("=");
     const known = NAMES[name];
     if (known === undefined)
       throw new UsageError(

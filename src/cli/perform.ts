@@ -27,7 +27,7 @@ export async function performArguments(args: readonly string[], shell: Shell): P
       getErrHelpWidth: () => shell.stderr.columns || USUAL_COLUMNS,
     });
   try {
-    await tree.parseAsync([...args], { from: "user" });
+    await tree.parseAsync(namesUnknownHelp(tree, args) ? args.slice(1) : [...args], { from: "user" });
     return exitCode;
   } catch (cause) {
     if (cause instanceof CommanderError && cause.exitCode === 0) return 0;
@@ -42,6 +42,12 @@ export async function performArguments(args: readonly string[], shell: Shell): P
     if (wantsJson(args)) sayError(shell, { code: "usage", message });
     return MISUSED;
   }
+}
+
+/** True for `help foo` without a command `foo`. The parser prints the general help for it. */
+function namesUnknownHelp(tree: Command, [first, named]: readonly string[]): boolean {
+  if (first !== "help" || named === undefined) return false;
+  return tree.commands.every((command) => command.name() !== named);
 }
 
 /** Returns an error of the parser as a sentence, such as `Unknown option '--fast'.` */
