@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 
 import type { Command } from "commander";
 
-import type { Shell } from "./shell.ts";
+import { formatOwnCommand, type Shell } from "./shell.ts";
 import { UsageError } from "./exit-codes.ts";
 
 /** Call of a command, with its arguments and options. */
@@ -15,6 +15,8 @@ export interface CommandCall {
   readonly args: readonly string[];
   /** The tree of all commands. */
   readonly tree: Command;
+  /** How the user calls this command again, for the same store. Suggested commands begin with it. */
+  readonly command: string;
   /** Returns the value of an option by its name in camel case. `undefined` if it was not given. */
   readonly text: (option: string) => string | undefined;
   /** Returns true if an option without a value was given. */
@@ -29,14 +31,17 @@ export type CommandBody = (call: CommandCall) => Promise<number>;
 /** Returns the call of a parsed command. */
 export function createCommandCall(command: Command, tree: Command, shell: Shell): CommandCall {
   const options: Readonly<Record<string, unknown>> = command.opts();
+  const globals: Readonly<Record<string, unknown>> = tree.opts();
+  const text = (option: string): string | undefined => {
+    const value = globals[option] ?? options[option];
+    return typeof value === "string" ? value : undefined;
+  };
   return {
     shell,
     args: command.args,
     tree,
-    text: (option) => {
-      const value = options[option];
-      return typeof value === "string" ? value : undefined;
-    },
+    command: formatOwnCommand(shell, text("store")),
+    text,
     has: (option) => options[option] === true,
     isOff: (option) => options[option] === false,
   };

@@ -13,13 +13,20 @@ export type ActionOf = (load: () => Promise<CommandBody>) => (command: Command) 
 
 /** The tree of commands. */
 export function buildCommandTree(actionOf: ActionOf): Command {
-  const tree = new Command("espalier")
+  const tree = new Command("espalier");
+  tree
     .description("Run trees of agents within limits and one budget, and inspect their runs.")
     .option("--verbose", "show where errors occurred")
+    .option(...STORE)
     .version(getPackageVersion(), "-v, --version", "print the version")
     .helpOption("-h, --help", "print this help")
     .helpCommand("help [command]", "Print the help of a command.")
-    .addHelpText("after", EXIT_CODES_TEXT);
+    .addHelpText("after", EXIT_CODES_TEXT)
+    .configureHelp({
+      showGlobalOptions: true,
+      visibleGlobalOptions: ({ parent }) =>
+        parent === null ? [] : tree.options.filter(({ long }) => long !== "--version"),
+    });
   const add: Add = (declaration, load, below = tree) => {
     const action = actionOf(load);
     return below
@@ -97,7 +104,6 @@ function addWork(add: Add): void {
     .option(...ALLOW_READ)
     .option(...ANSWER)
     .option("--session <id>", "session whose history the run continues")
-    .option(...STORE)
     .option("--no-store", "do not store the run")
     .option(...JSON_OUTPUT)
     .option(...EVENTS)
@@ -141,7 +147,6 @@ function addViews(add: Add): void {
     .description(
       "Show the runs of the project in the browser, live. <run>: a run id, a prefix of one, or @last.",
     )
-    .option(...STORE)
     .option(...VIEW_PORT)
     .option(...NO_OPEN)
     .option("--no-content", "hide prompts, tasks, arguments, results and error messages")
@@ -160,24 +165,21 @@ function addReading(add: Add): void {
     )
     .option("--limit <number>", "list this many of the newest runs (default: 20)")
     .option("--watch", "refresh the list until Ctrl-C")
-    .option(...JSON_OUTPUT)
-    .option(...STORE);
+    .option(...JSON_OUTPUT);
   add("show [run] [agent] [step]", async () => (await import("./commands/show-command.ts")).body)
     .description(
       `Show a run, one of its agents (by path), or one step with its texts and tool calls. ${RUN} Default: @last. [step]: a step number; 1.2 for the second step of the first execution.`,
     )
     .option("--errors", "show only what failed, the first cause first")
     .option("--request", "also show the request to the model of a step")
-    .option(...JSON_OUTPUT)
-    .option(...STORE);
+    .option(...JSON_OUTPUT);
   add("tail <run>", async () => (await import("./commands/tail-command.ts")).body)
     .description(
       "Follow a run, in whichever process it runs, until it pauses or ends: as a tree on a terminal, else as lines. Exit with the code of the run.",
     )
     .option("--from <event>", "print lines, starting with the event of this number")
     .option("--agent <path>", "print lines, only of this agent and its subagents")
-    .option("--events", "print events as JSON, one per line")
-    .option(...STORE);
+    .option("--events", "print events as JSON, one per line");
 }
 
 function addAnswers(add: Add): void {
@@ -185,24 +187,20 @@ function addAnswers(add: Add): void {
     "<question>: a number from `questions`, a question id, a prefix of one, a run with one open question, or @last.";
   add("questions", async () => (await import("./commands/answer-commands.ts")).listQuestions)
     .description("List pending questions: calls that need approval or an external result.")
-    .option(...STORE)
     .option(...JSON_OUTPUT);
   add("approve <question>", async () => (await import("./commands/answer-commands.ts")).approveCall)
     .description(`Approve a call. ${question}`)
     .option("--arguments <json>", "run the call with these arguments instead")
     .option("--yes", "do not ask for confirmation at a terminal")
-    .option(...STORE)
     .option(...JSON_OUTPUT);
   add("deny <question>", async () => (await import("./commands/answer-commands.ts")).denyCall)
     .description(`Deny a call. ${question}`)
     .option("--reason <text>", "the reason, which the model reads")
-    .option(...STORE)
     .option(...JSON_OUTPUT);
   add("answer <question>", async () => (await import("./commands/answer-commands.ts")).answerCall)
     .description(`Provide the result or the failure of an external call. ${question}`)
     .option("--result <json>", "the result: JSON or text")
     .option("--failure <text>", "the failure message, which the model reads")
-    .option(...STORE)
     .option(...JSON_OUTPUT);
 }
 
@@ -217,15 +215,13 @@ function addRequests(add: Add): void {
     .option(...MODEL)
     .option(...ALLOW_READ)
     .option(...ANSWER)
-    .option(...STORE)
     .option(...JSON_OUTPUT)
     .option(...EVENTS)
     .option(...QUIET);
   add("cancel <run>", async () => (await import("./commands/cancel-command.ts")).body)
     .description(`Cancel a run, in whichever process it runs. ${RUN}`)
     .option("--reason <text>", "the reason, recorded with the run")
-    .option("--roles <folder>", "folder of its role files (default: the working folder)")
-    .option(...STORE);
+    .option("--roles <folder>", "folder of its role files (default: the working folder)");
 }
 
 function addSetUp(add: Add, tree: Command): void {
@@ -244,7 +240,6 @@ function addSetUp(add: Add, tree: Command): void {
     .option(...JSON_OUTPUT);
   add("doctor", async () => (await import("./commands/doctor-command.ts")).body)
     .description("Check Node, configuration, API key, store, MCP servers and ports.")
-    .option(...STORE)
     .option(...JSON_OUTPUT);
   add(
     "completion <shell>",
@@ -255,7 +250,7 @@ function addSetUp(add: Add, tree: Command): void {
       `${COMPLETE} <words>`,
       async () => (await import("./commands/completion-commands.ts")).printWords,
       new Command(),
-    ).option(...STORE),
+    ),
     { hidden: true },
   );
 }

@@ -17,7 +17,7 @@ type Completed = ReturnType<typeof collectCompletions>;
 export function buildCompletionScript(shell: ShellName, tree: Command): string {
   const commands = tree.commands
     .filter((command) => command.name() !== COMPLETE)
-    .map(collectCompletions);
+    .map((command) => collectCompletions(command, tree));
   switch (shell) {
     case "bash":
       return buildBashScript(commands);
@@ -31,9 +31,10 @@ export function buildCompletionScript(shell: ShellName, tree: Command): string {
 /** Hidden command that the scripts call. */
 export const COMPLETE = "__complete";
 
-function collectCompletions(command: Command) {
+function collectCompletions(command: Command, tree: Command) {
   const [argument] = command.registeredArguments;
-  const all = [command, ...command.commands].flatMap(({ options }) => options);
+  const shared = tree.options.filter(({ long }) => long !== "--version");
+  const all = [...[command, ...command.commands].flatMap(({ options }) => options), ...shared];
   const asked = argument?.name();
   return {
     name: command.name(),
@@ -65,7 +66,7 @@ function buildBashScript(commands: readonly Completed[]): string {
 _espalier() {
   local current="\${COMP_WORDS[COMP_CWORD]}" command="" words="" index
   for ((index = 1; index < COMP_CWORD; index++)); do
-    [[ \${COMP_WORDS[index]} == -* ]] || { command="\${COMP_WORDS[index]}"; break; }
+    [[ \${COMP_WORDS[index]} == -* || \${COMP_WORDS[index - 1]} == --store ]] || { command="\${COMP_WORDS[index]}"; break; }
   done
   case "$command" in
     "") words="${commands.map(({ name }) => name).join(" ")} --help --version" ;;
@@ -90,13 +91,14 @@ function buildZshScript(commands: readonly Completed[]): string {
 # espalier completion for zsh: source this file after compinit, or save it in a folder of $fpath as _espalier.
 _espalier() {
   local -a found
-  if (( CURRENT == 2 )); then
-    found=(${commands.map(({ name }) => name).join(" ")} --help --version)
-  else
-  case "\${words[2]}" in
+  local command="" index
+  for ((index = 2; index < CURRENT; index++)); do
+    [[ \${words[index]} == -* || \${words[index - 1]} == --store ]] || { command="\${words[index]}"; break; }
+  done
+  case "$command" in
+    "") found=(${commands.map(({ name }) => name).join(" ")} --help --version) ;;
 ${cases.join("\n")}
   esac
-  fi
   compadd -a found || _files
 }
 if [ "$funcstack[1]" = "_espalier" ]; then _espalier "$@"; else compdef _espalier espalier; fi

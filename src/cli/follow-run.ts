@@ -11,7 +11,7 @@ import { formatFileText } from "../terminal/terminal-text.ts";
 import { EXIT_CODES, TERMINATED, findErrorCode, describeCause, UsageError } from "./exit-codes.ts";
 import { formatJsonLine, formatJson } from "./json-text.ts";
 import { describeCauses, describeSettledRun } from "./run-text.ts";
-import { isWatched, printNotice, detectOwnCommand, printLine, type Shell } from "./shell.ts";
+import { isWatched, printNotice, printLine, type Shell } from "./shell.ts";
 import type { Viewing } from "./viewing.ts";
 
 /** Options for following a run. */
@@ -25,6 +25,8 @@ export interface FollowOptions {
   readonly isQuiet: boolean;
   /** Whether the run has a store, so that it can be paused and resumed. */
   readonly isKept: boolean;
+  /** How the user calls this command again, for the store of the run. */
+  readonly command: string;
   /**
    * Returns the report of a settled run, for stderr. If it is absent, a line about the end is
    * printed, and the last frame stays.
@@ -156,7 +158,7 @@ export class RunFollower {
   }
 
   #tell(result: RunResult): void {
-    const { output, isQuiet, isKept, report } = this.#options;
+    const { output, isQuiet, isKept, command, report } = this.#options;
     this.view?.stop();
     if (output === "json") printLine(this.#shell, formatJsonLine(summarizeResult(result)));
     if (output === "result") {
@@ -165,7 +167,7 @@ export class RunFollower {
     }
     const causes = this.#fold?.causes() ?? [];
     if (report === undefined) {
-      const options = { isQuiet, isKept, command: detectOwnCommand(this.#shell) };
+      const options = { isQuiet, isKept, command };
       for (const line of describeSettledRun(result, causes, options))
         printNotice(this.#shell, line);
       return;

@@ -11,9 +11,12 @@ import { detectOwnCommand, type Shell } from "./shell.ts";
 export async function performArguments(args: readonly string[], shell: Shell): Promise<number> {
   let exitCode = BROKEN;
   let usageProblem = "";
+  let ownCommand = detectOwnCommand(shell);
   const tree = buildCommandTree((load) => async (command) => {
     const body = await load();
-    exitCode = await body(createCommandCall(command, tree, shell));
+    const call = createCommandCall(command, tree, shell);
+    ownCommand = call.command;
+    exitCode = await body(call);
   });
   for (const command of [tree, ...tree.commands, ...tree.commands.flatMap((one) => one.commands)])
     command.exitOverride().configureOutput({
@@ -27,7 +30,9 @@ export async function performArguments(args: readonly string[], shell: Shell): P
       getErrHelpWidth: () => shell.stderr.columns || USUAL_COLUMNS,
     });
   try {
-    await tree.parseAsync(namesUnknownHelp(tree, args) ? args.slice(1) : [...args], { from: "user" });
+    await tree.parseAsync(namesUnknownHelp(tree, args) ? args.slice(1) : [...args], {
+      from: "user",
+    });
     return exitCode;
   } catch (cause) {
     if (cause instanceof CommanderError && cause.exitCode === 0) return 0;
@@ -36,7 +41,7 @@ export async function performArguments(args: readonly string[], shell: Shell): P
       printError: tellError,
       hasJsonFlag: wantsJson,
     } = await import("./tell-error.ts");
-    if (!(cause instanceof CommanderError)) return tellError(shell, cause, args);
+    if (!(cause instanceof CommanderError)) return tellError(shell, cause, args, ownCommand);
     // The text is already on stderr.
     const message = usageProblem === "" ? "The command is missing or unknown." : usageProblem;
     if (wantsJson(args)) sayError(shell, { code: "usage", message });

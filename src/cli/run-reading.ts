@@ -24,6 +24,7 @@ import {
   type Viewpoint,
 } from "../view/run-row.ts";
 import { UsageError } from "./exit-codes.ts";
+import type { ChosenStore } from "./project.ts";
 
 export class RunReading {
   readonly fold: RunFold;
@@ -170,21 +171,22 @@ const MAX_SHOWN = 5;
  *
  * @throws UsageError if no run matches, or more than one. Also throws the errors of the store.
  */
-export async function resolveRunName(store: Store, name: string): Promise<StoredRun> {
+export async function resolveRunName(kept: ChosenStore, name: string): Promise<StoredRun> {
+  const { store } = kept;
   if (name === LAST_RUN) {
     const [last] = await store.list({ limit: 1 });
     if (last !== undefined) return last;
-    throw new UsageError("The store has no runs. Start one: espalier run …");
+    throw new UsageError(`No runs in ${kept.name}. Start one: espalier run …`);
   }
   // The empty prefix matches every run. It comes from an unset shell variable.
-  if (!isPossibleRunId(name)) throw createUnknownRunError(name);
+  if (!isPossibleRunId(name)) throw createUnknownRunError(kept, name);
   const exact = await store.find(name);
   if (exact !== undefined) return exact;
   const all = await store.list({ limit: MAX_RUNS });
   const found = all.filter(({ runId }) => runId.startsWith(name));
   const [only] = found;
   if (only !== undefined && found.length === 1) return only;
-  if (found.length === 0) throw createUnknownRunError(name);
+  if (found.length === 0) throw createUnknownRunError(kept, name);
   const shown = found.slice(0, MAX_SHOWN).map(({ runId }) => runId);
   const more = found.length > MAX_SHOWN ? `, and ${found.length - MAX_SHOWN} more` : "";
   throw new UsageError(
@@ -192,9 +194,9 @@ export async function resolveRunName(store: Store, name: string): Promise<Stored
   );
 }
 
-function createUnknownRunError(name: string): UsageError {
+function createUnknownRunError({ name: place }: ChosenStore, name: string): UsageError {
   return new UsageError(
-    `No run matches ${JSON.stringify(name)}. Use a run id, a prefix or ${LAST_RUN}. List them: espalier runs`,
+    `No run matches ${JSON.stringify(name)} in ${place}. Use a run id, a prefix or ${LAST_RUN}. List them: espalier runs. For another store, add --store <path>.`,
   );
 }
 

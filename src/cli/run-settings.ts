@@ -98,6 +98,7 @@ export function prepareRun(call: CommandCall, parts: RunParts) {
   const follower = new RunFollower(shell, {
     ...readOutputChoice(call),
     isKept: kept !== undefined,
+    command: call.command,
     ...(report === undefined ? {} : { report }),
   });
   const { approver, ...configured } = selectOrchestratorOptions(hand.config);

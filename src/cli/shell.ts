@@ -91,6 +91,23 @@ export function detectOwnCommand({ env }: Shell): string {
   return isClone ? "npm run espalier --" : "npx espalier";
 }
 
+/** Returns how the user calls this command again, with the store that they named. */
+export function formatOwnCommand(shell: Shell, store: string | undefined): string {
+  const command = detectOwnCommand(shell);
+  return store === undefined ? command : `${command} --store ${quoteForShell(hidePassword(store))}`;
+}
+
+const PASSWORD = /(?<=^postgres(?:ql)?:\/\/[^:@/]*:)[^@/]*(?=@)/u;
+
+/** Returns the address of a store without its password. */
+function hidePassword(store: string): string {
+  return store.replace(PASSWORD, "<password>");
+}
+
+function quoteForShell(text: string): string {
+  return /^[\w@%+=:,./~-]+$/u.test(text) ? text : `"${text.replaceAll(/["\\$`]/gu, "\\$&")}"`;
+}
+
 /** Returns true if a person reads stderr. */
 export function isWatched({ stderr, env }: Shell): boolean {
   return stderr.isTTY === true && (env["CI"] ?? "") === "";

@@ -23,12 +23,17 @@ export function printJsonError(
 
 /**
  * Prints the error on stderr, and returns its exit code. `args` are those of the command: with
- * `--json`, stdout gets the error, too.
+ * `--json`, stdout gets the error, too. `ownCommand`: how the user calls this command again.
  */
-export function printError(shell: Shell, cause: unknown, args: readonly string[] = []): number {
+export function printError(
+  shell: Shell,
+  cause: unknown,
+  args: readonly string[] = [],
+  ownCommand: string = detectOwnCommand(shell),
+): number {
   const code = findErrorCode(cause);
   const message = cleanForeignText(describeCause(cause));
-  const said = code === "usage" ? rewriteCommandName(shell, message) : message;
+  const said = code === "usage" ? rewriteCommandName(ownCommand, message) : message;
   printNotice(shell, code === undefined ? said : `${said} [${code}]`);
   if (hasJsonFlag(args)) printJsonError(shell, { code: code ?? "error", message: said });
   if (shell.isVerbose && cause instanceof Error)
@@ -44,8 +49,11 @@ function cleanForeignText(text: string): string {
 }
 
 /** Adapts the suggested commands in a usage error to the way this person calls the command. */
-function rewriteCommandName(shell: Shell, message: string): string {
-  return message.replaceAll(/(: |, or )espalier (?=[a-z])/gu, `$1${detectOwnCommand(shell)} `);
+function rewriteCommandName(ownCommand: string, message: string): string {
+  return message.replaceAll(
+    /(: |, or )espalier (?=[a-z])/gu,
+    (_espalier, before: string) => `${before}${ownCommand} `,
+  );
 }
 
 function formatStack(error: Error): string {

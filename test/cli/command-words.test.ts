@@ -45,19 +45,22 @@ proves(
   },
 );
 
-/** The page of a command, where it is not that of all. */
-const PAGES: Readonly<Record<string, string>> = {
-  runs: "inspect-runs",
-  show: "inspect-runs",
-  tail: "inspect-runs",
-  view: "viewer",
+/** The pages of a command, where it is not that of all. */
+const PAGES: Readonly<Record<string, readonly string[]>> = {
+  runs: ["inspect-runs"],
+  show: ["inspect-runs"],
+  tail: ["inspect-runs"],
+  view: ["viewer"],
+  approve: ["cli-questions"],
+  resume: ["cli-questions", "cli"],
+  cancel: ["cli-questions"],
 };
 
 test("each option stands on the page of its command", () => {
   const tree = buildCommandTree(() => async () => {});
   const commands = [tree, ...tree.commands, ...tree.commands.flatMap((one) => one.commands)];
   const missing = commands.flatMap((command) => {
-    const page = pageOf(PAGES[command.name()] ?? "cli");
+    const page = (PAGES[command.name()] ?? ["cli"]).map(pageOf).join("");
     return command.options
       .map(({ long }) => long ?? "")
       .filter((flag) => !new RegExp(`(?<![\\w-])${flag}(?![\\w-])`).test(page))

@@ -11,14 +11,18 @@ import { fourRuns, keptRuns, type KeptRuns } from "./kept-runs.ts";
 import { performed } from "./performed.ts";
 
 const CALL = ['buyer asks: pay {"eur":400}', "  It is more than 100 EUR."];
-const DONE = ["buyer: pay is approved.", "Resume the run: espalier resume run_4", ""];
+const DONE = [
+  "buyer: pay is approved.",
+  "Resume the run: espalier --store runs.db resume run_4",
+  "",
+];
 const ASKED = "May it run?";
 
 async function asking(): Promise<KeptRuns & { readonly runId: RunId; readonly args: string[] }> {
   const kept = keptRuns();
   const runId = (await fourRuns(kept))[3];
   if (runId === undefined) throw new Error("There is no such run.");
-  return { ...kept, runId, args: ["approve", runId, "--store", kept.path] };
+  return { ...kept, runId, args: ["approve", runId, "--store", "runs.db"] };
 }
 
 /** How many questions are open. */

@@ -52,14 +52,14 @@ proves(["D524"], "prints wrong uses as one JSON value with their code", async ()
     ],
     [["runs", "--json", "--limit", "x"], 2, "usage", "--limit"],
     [["tail", "--json"], 2, "usage", "--json"],
-    [["show", "run_9", "--json"], 2, "usage", 'No run matches "run_9".'],
+    [["show", "run_9", "--json"], 2, "usage", 'No run matches "run_9" in '],
     [["answer", "q", "--json"], 2, "usage", "Expected --result or --failure, got neither."],
     [["show", "run_9", "--json", "--store", "none.db"], 2, "usage", "no such file"],
     [["run", "lead.md", "--json"], 2, "usage", "task"],
     [["run", "none.md", "Go.", "--json"], 2, "usage", "none.md"],
     [["run", "lead.md", "Go.", "--json", "--port", "abc"], 2, "usage", "--port"],
     [["run", "lead.md", "Go.", "--json"], 2, "missing_api_key", "OPENAI_API_KEY"],
-    [["resume", "@last", "--json"], 2, "usage", "The store has no runs"],
+    [["resume", "@last", "--json"], 2, "usage", "No runs in "],
     [["approve", "q", "--json"], 2, "usage", "open question"],
   ]);
 });

@@ -89,7 +89,7 @@ test("says where to see a run that has ended and cannot be cancelled", async () 
   const { code, stderr } = await command(kept, "cancel", "run_1");
   expect([code, stderr]).toEqual([
     2,
-    "Cannot cancel run_1: it has ended. See it: espalier show run_1 [run_ended]\n",
+    `Cannot cancel run_1: it has ended. See it: espalier --store ${kept.path} show run_1 [run_ended]\n`,
   ]);
 });
 

@@ -3,8 +3,12 @@
 
 import { expect, test } from "vitest";
 
+import { formatOwnCommand } from "../../src/cli/shell.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
-import { performed } from "./performed.ts";
+import { calls, OpenAiServer } from "../support/openai-server.ts";
+import { FakeShell } from "./fake-shell.ts";
+import { fourRuns, keptRuns } from "./kept-runs.ts";
+import { performed, withVariable } from "./performed.ts";
 
 test("the help of an unknown command fails with the nearest names", async () => {
   using folder = temporaryFolder({});
@@ -25,4 +29,90 @@ test("an amount with a second equals sign is refused", async () => {
     stderr:
       'Expected cost in --budget to be dollars, for example 0.5, got "1=2". Use cost=none for no limit. [usage]\n',
   });
+});
+
+/** Lines that suggest a command. */
+function suggestionsIn(...texts: readonly string[]): readonly string[] {
+  const lines = texts.join("\n").split("\n");
+  return lines.flatMap((line) => /(?:npx )?espalier .*/u.exec(line) ?? []);
+}
+
+test("a suggested command names the store that the user has named", async () => {
+  await using kept = keptRuns();
+  const [, , limited] = await fourRuns(kept);
+  const suggested = async (...args: readonly string[]): Promise<readonly string[]> => {
+    const { stdout, stderr } = await performed(args, {
+      cwd: kept.folder,
+      env: { npm_command: "exec" },
+    });
+    return suggestionsIn(stdout, stderr);
+  };
+  const at = ["--store", "runs.db"];
+  expect([
+    await suggested("questions", ...at),
+    await suggested("resume", limited ?? "", ...at),
+    await suggested("show", "nothing", ...at),
+    await suggested("answer", "@last", "--result", "1", ...at),
+    await suggested("cancel", limited ?? "", ...at),
+    await suggested("deny", "@last", ...at),
+  ]).toEqual([
+    [
+      'npx espalier --store runs.db approve execution_4.1.0, or npx espalier --store runs.db deny execution_4.1.0 --reason "…"',
+    ],
+    ["npx espalier --store runs.db resume run_3 --grant steps=20 [usage]"],
+    ["npx espalier --store runs.db runs. For another store, add --store <path>. [usage]"],
+    [
+      'npx espalier --store runs.db approve execution_4.1.0, or npx espalier --store runs.db deny execution_4.1.0 --reason "…" [usage]',
+    ],
+    ["npx espalier --store runs.db show run_3 [run_ended]"],
+    ["npx espalier --store runs.db resume run_4"],
+  ]);
+});
+
+test("a command takes --store before its name and after", async () => {
+  await using kept = keptRuns();
+  await fourRuns(kept);
+  const at = { cwd: kept.folder };
+  const [before, after] = [
+    await performed(["--store", "runs.db", "show", "run_1"], at),
+    await performed(["show", "run_1", "--store", "runs.db"], at),
+  ];
+  expect([before.code, after.code]).toEqual([0, 0]);
+  expect(before.stdout).toBe(after.stdout);
+});
+
+test("a store in a suggested command is quoted, and its password hidden", () => {
+  const shell = new FakeShell("/", {});
+  expect(
+    ["my runs.db", "a$b.db", "postgres://me:secret@host/db", undefined].map((store) =>
+      formatOwnCommand(shell, store),
+    ),
+  ).toEqual([
+    'espalier --store "my runs.db"',
+    'espalier --store "a\\$b.db"',
+    'espalier --store "postgres://me:<password>@host/db"',
+    "espalier",
+  ]);
+});
+
+test("a run of a module with a store of its own suggests commands for that store", async () => {
+  const config = `import { defineAgent, openai } from "espalier";
+const role = { name: "lead", instructions: "Work.", model: openai("m"), budget: { steps: 1 } };
+export default { roles: [defineAgent(role)], store: "own.db" };`;
+  await using server = await OpenAiServer.start(() => calls(["none", {}]));
+  withVariable("OPENAI_BASE_URL", server.baseUrl);
+  using folder = temporaryFolder({ "package.json": "{}", "lead.mjs": config });
+  const { stderr } = await performed(["run", "lead.mjs", "Go."], { cwd: folder.path });
+  expect(suggestionsIn(stderr)).toEqual([
+    expect.stringMatching(/^espalier --store \S+\/own\.db resume \S+ --grant steps=20$/u),
+  ]);
+});
+
+test("an unknown run is reported with the store that was searched", async () => {
+  await using kept = keptRuns();
+  await fourRuns(kept);
+  const { stderr } = await performed(["tail", "x", "--store", "runs.db"], { cwd: kept.folder });
+  expect(stderr).toBe(
+    `No run matches "x" in ${kept.path}. Use a run id, a prefix or @last. List them: espalier --store runs.db runs. For another store, add --store <path>. [usage]\n`,
+  );
 });

@@ -70,7 +70,9 @@ proves(["V136"], "an answer of the wrong kind is told the command that fits", as
     const at = { cwd: kept.folder, env: { npm_command: "exec" } };
     const wrong = await performed([...args, "--store", kept.path], at);
     expect([wrong.code, wrong.stdout]).toEqual([2, ""]);
-    expect(wrong.stderr).toContain(`. Use: npx espalier ${fitting} ${questions[0]?.questionId}`);
+    expect(wrong.stderr).toContain(
+      `. Use: npx espalier --store ${kept.path} ${fitting} ${questions[0]?.questionId}`,
+    );
     expect(wrong.stderr).not.toMatch(/answers\[|[^x] espalier /);
     const more = fitting === "answer" ? ["--result", "Pears."] : [];
     const right = await performed([fitting, "@last", ...more, "--store", kept.path], at);
@@ -161,7 +163,7 @@ proves(["V139"], "a run whose questions are answered needs nobody but who leads 
     "working (1)",
     "run_1 … waiting",
     undefined,
-    "Run run_1 is waiting: no process owns it. Run it here: espalier resume run_1\n",
+    `Run run_1 is waiting: no process owns it. Run it here: espalier --store ${kept.path} resume run_1\n`,
   ]);
 });
 
@@ -243,8 +245,7 @@ proves(
     expect(refused).toEqual({
       code: 2,
       stdout: "",
-      stderr:
-        "Cannot resume run_1: process 1 on elsewhere owns it. Follow it: npx espalier tail run_1. If that process no longer works, take the run over: npx espalier resume run_1 --take-over [run_active]\n",
+      stderr: `Cannot resume run_1: process 1 on elsewhere owns it. Follow it: npx espalier --store ${kept.path} tail run_1. If that process no longer works, take the run over: npx espalier --store ${kept.path} resume run_1 --take-over [run_active]\n`,
     });
     expect((await performed([...args, "--take-over"], at)).stderr).not.toContain("run_active");
   },

@@ -18,9 +18,9 @@ import { stripControlCharacters } from "espalier/terminal";
 import type { CommandCall, CommandBody } from "../command-call.ts";
 import { EXIT_CODES, UsageError } from "../exit-codes.ts";
 import { formatJsonLine, parseJsonObject, parseJsonOrText } from "../json-text.ts";
-import { openProjectStore } from "../project.ts";
+import { openProjectStore, type ChosenStore } from "../project.ts";
 import { suggestAnswerCommands } from "../run-text.ts";
-import { isConfirmed, isTerminal, printNotice, detectOwnCommand, printLine } from "../shell.ts";
+import { isConfirmed, isTerminal, printNotice, printLine } from "../shell.ts";
 import { LAST_RUN, isOfOneRun, RunReading, describeUnreadableRun } from "../run-reading.ts";
 
 /**
@@ -34,7 +34,7 @@ async function giveAnswer(
   const { shell, args, has } = call;
   await using kept = await openProjectStore(call, "write");
   const { store } = kept;
-  const { run, question } = await resolveQuestionName(store, args[0] ?? "");
+  const { run, question } = await resolveQuestionName(kept, args[0] ?? "");
   const { runId } = run;
   const answer = answerTo(question);
   if (!has("json"))
@@ -64,9 +64,9 @@ async function giveAnswer(
   );
   const next =
     open.length > 0
-      ? `${open.length} more to answer: ${detectOwnCommand(shell)} questions`
+      ? `${open.length} more to answer: ${call.command} questions`
       : run.owner === null
-        ? `Resume the run: ${detectOwnCommand(shell)} resume ${runId}`
+        ? `Resume the run: ${call.command} resume ${runId}`
         : "The process that owns the run will continue.";
   printNotice(shell, next);
   return 0;
@@ -177,8 +177,8 @@ const NUMBER = /^[1-9]\d{0,5}$/;
  *
  * @throws UsageError if no question matches, or more than one.
  */
-async function resolveQuestionName(store: Store, name: string): Promise<AskedQuestion> {
-  const all = await collectAskedQuestions(store);
+async function resolveQuestionName(kept: ChosenStore, name: string): Promise<AskedQuestion> {
+  const all = await collectAskedQuestions(kept.store);
   const [newest] = all.map(({ run }) => run).toSorted((a, b) => b.createdAtMs - a.createdAtMs);
   const exact = all.filter(({ question }) => question.questionId === name);
   const begun = all.filter(({ run, question }) => {
@@ -191,7 +191,7 @@ async function resolveQuestionName(store: Store, name: string): Promise<AskedQue
   if (only !== undefined && found.length === 1) return only;
   if (only === undefined)
     throw new UsageError(
-      `No open question matches ${JSON.stringify(name)}. Use a question id, a prefix of one, or a run with one open question. List them: espalier questions`,
+      `No open question matches ${JSON.stringify(name)} in ${kept.name}. Use a question id, a prefix of one, or a run with one open question. List them: espalier questions`,
     );
   const ids = found.map(({ number, question }) => `${number} (${question.questionId})`).join(", ");
   throw new UsageError(
@@ -219,9 +219,7 @@ export const listQuestions: CommandBody = async (call) => {
     return 0;
   }
   if (asked.length === 0) printNotice(shell, "No run has a pending question.");
-  const texts = asked.map((one) =>
-    stripControlCharacters(describeQuestion(one, detectOwnCommand(shell))),
-  );
+  const texts = asked.map((one) => stripControlCharacters(describeQuestion(one, call.command)));
   if (texts.length > 0) printLine(shell, texts.join("\n\n"));
   return 0;
 };

@@ -9,19 +9,19 @@ import { resolveRunName, readRootRole } from "../run-reading.ts";
 import { selectOrchestratorOptions } from "../run-settings.ts";
 import { openProjectStore, type Project } from "../project.ts";
 import { loadNamedRole } from "../roles-at-hand.ts";
-import { printNotice, detectOwnCommand } from "../shell.ts";
+import { printNotice } from "../shell.ts";
 import { UsageError } from "../exit-codes.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args, text } = call;
   await using kept = await openProjectStore(call, "write");
   const { store, project } = kept;
-  const run = await resolveRunName(store, args[0] ?? "");
+  const run = await resolveRunName(kept, args[0] ?? "");
   const { runId } = run;
   if (run.status === "ended")
     throw new EspalierError({
       code: "run_ended",
-      message: `Cannot cancel ${runId}: it has ended. See it: ${detectOwnCommand(shell)} show ${runId}`,
+      message: `Cannot cancel ${runId}: it has ended. See it: ${call.command} show ${runId}`,
       data: { runId },
     });
   const message = text("reason") ?? "Cancelled by espalier cancel.";

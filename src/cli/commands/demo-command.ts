@@ -8,7 +8,12 @@ import { deny, type EspalierEvent, type Question } from "espalier";
 import { formatRunReport, stripControlCharacters } from "espalier/terminal";
 
 import { DEFAULT_BUDGET } from "../amount-options.ts";
-import { type CommandBody, readPortOption, resolveReadableFolder } from "../command-call.ts";
+import {
+  type CommandBody,
+  type CommandCall,
+  readPortOption,
+  resolveReadableFolder,
+} from "../command-call.ts";
 import { describeCause, UsageError } from "../exit-codes.ts";
 import { createSurveyTools } from "../folder-tools.ts";
 import { startNodeTracing, type FollowOptions } from "../follow-run.ts";
@@ -17,14 +22,7 @@ import { findJaeger, findTraceEndpoint } from "../jaeger-place.ts";
 import { createNamedModel, findModelProblem } from "../model-by-name.ts";
 import { findProject } from "../project.ts";
 import { prepareRun, openRunStore } from "../run-settings.ts";
-import {
-  isTerminal,
-  isWatched,
-  printNotice,
-  detectOwnCommand,
-  readSetting,
-  type Shell,
-} from "../shell.ts";
+import { isTerminal, isWatched, printNotice, readSetting } from "../shell.ts";
 import { createOfflinePlanner } from "../survey/offline-planner.ts";
 import { createSurveyLead } from "../survey/survey-roles.ts";
 import { ANSWER_TIMEOUT_MS, askForKey, printMoment } from "../demo-story.ts";
@@ -49,7 +47,7 @@ export const body: CommandBody = async (call) => {
   if (task.trim() === "")
     throw new UsageError("Expected a task, got an empty one. Leave it out for the default task.");
   readPortOption(call);
-  const folder = findFolder(shell, named);
+  const folder = findFolder(call, named);
   const jaeger = findJaeger(shell);
   const isPaced = isWatched(shell) && !call.has("fast");
   const name = readSetting(shell.env, "ESPALIER_MODEL");
@@ -94,7 +92,7 @@ export const body: CommandBody = async (call) => {
   );
   printNotice(shell, `Folder: ${stripControlCharacters(folder)}\n`);
   const exitCode = await follower.follow(run, { viewing, tracing });
-  if (kept !== undefined) printNextCommands(shell, run.runId, kept.name);
+  if (kept !== undefined) printNextCommands(call, run.runId, kept.name);
   return exitCode;
 };
 
@@ -102,7 +100,7 @@ export const body: CommandBody = async (call) => {
  * Returns the named folder, `src` or the working folder. If that has few entries, returns the
  * folder of the documents.
  */
-function findFolder(shell: Shell, named: string | undefined): string {
+function findFolder({ shell, command }: CommandCall, named: string | undefined): string {
   const folder = resolveReadableFolder(
     shell,
     named ?? (existsSync(join(shell.cwd, "src")) ? "src" : "."),
@@ -110,7 +108,7 @@ function findFolder(shell: Shell, named: string | undefined): string {
   const visible = readdirSync(folder).filter((name) => !/^(\.|node_modules$)/.test(name));
   if (visible.length > 0 && (named !== undefined || visible.length >= MIN_ENTRIES)) return folder;
   const docs = join(getPackageFolder(), "docs");
-  const advice = `${detectOwnCommand(shell)} demo ${named === undefined ? "<folder>" : relative(shell.cwd, docs)}`;
+  const advice = `${command} demo ${named === undefined ? "<folder>" : relative(shell.cwd, docs)}`;
   if (named !== undefined)
     throw new UsageError(
       `The folder ${JSON.stringify(named)} has no files. The demo reads the files of a folder and reports what they are for. Name another folder, for example: ${advice}`,
@@ -120,8 +118,11 @@ function findFolder(shell: Shell, named: string | undefined): string {
   return docs;
 }
 
-function printNextCommands(shell: Shell, runId: string, storeName: string): void {
-  const command = detectOwnCommand(shell);
+function printNextCommands(
+  { shell, command }: CommandCall,
+  runId: string,
+  storeName: string,
+): void {
   printNotice(shell, `\nThe run is stored in ${storeName}. Next:`);
   for (const [what, typed] of [
     ["the tree again", `${command} show ${runId}`],

@@ -22,7 +22,7 @@ import { resolveRunName, readRootRole, readOpenQuestions, RunReading } from "../
 import { openProjectStore } from "../project.ts";
 import { loadNamedRole } from "../roles-at-hand.ts";
 import { readAnswerMode, prepareRun, readOutputChoice } from "../run-settings.ts";
-import { printNotice, detectOwnCommand, printLine } from "../shell.ts";
+import { printNotice, printLine } from "../shell.ts";
 import { openToolCalls } from "../../view/agent-row.ts";
 import { formatQuantity } from "../../view/amounts.ts";
 
@@ -39,7 +39,7 @@ export const body: CommandBody = async (call) => {
   const readFolder = resolveReadableFolder(shell, text("allowRead"));
   const roleFolder = resolveReadableFolder(shell, text("roles"));
   await using kept = await openProjectStore(call, "write");
-  const run = await resolveRunName(kept.store, args[0] ?? "");
+  const run = await resolveRunName(kept, args[0] ?? "");
   const reading = new RunReading(kept.store, run);
   await reading.advance();
   const hasEnded = run.status === "ended";
@@ -56,7 +56,7 @@ export const body: CommandBody = async (call) => {
   const how = { takeOver: has("takeOver"), grants };
   const resumed = await tryResume(orchestrator, run, how).catch((cause: unknown) => {
     throw EspalierError.is(cause) && cause.code === "run_active"
-      ? createOwnedElsewhereError(reading.stored, detectOwnCommand(shell), cause)
+      ? createOwnedElsewhereError(reading.stored, call.command, cause)
       : cause;
   });
   if (resumed !== undefined) {
@@ -71,7 +71,7 @@ export const body: CommandBody = async (call) => {
   const open = await readOpenQuestions(kept.store, run.runId);
   if (has("json"))
     printLine(shell, formatJsonLine({ runId: run.runId, status: "paused", questions: open }));
-  const questions = `${detectOwnCommand(shell)} questions`;
+  const questions = `${call.command} questions`;
   printNotice(
     shell,
     `${run.runId} waits for ${formatQuantity(open.length, "answer")}. See them: ${questions}`,

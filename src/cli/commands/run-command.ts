@@ -14,9 +14,9 @@ import {
 } from "../command-call.ts";
 import { startNodeTracing } from "../follow-run.ts";
 import { findProject, type Project, type ChosenStore } from "../project.ts";
-import { loadRoleToRun } from "../roles-at-hand.ts";
+import { loadRoleToRun, type RolesAtHand } from "../roles-at-hand.ts";
 import { readAnswerMode, prepareRun, readOutputChoice, openRunStore } from "../run-settings.ts";
-import { printNotice } from "../shell.ts";
+import { formatOwnCommand, printNotice } from "../shell.ts";
 import { UsageError } from "../exit-codes.ts";
 import type { Viewing } from "../viewing.ts";
 
@@ -34,7 +34,10 @@ export const body: CommandBody = async (call) => {
   await using kept = await openRunStore(call, { ...project, config: hand.config });
   const tracing = has("otel") ? await startNodeTracing() : undefined;
   await using viewing = has("view") ? await openRunViewing(call, project, kept) : undefined;
-  const { orchestrator, follower } = prepareRun(call, { hand, kept, tracing, viewing });
+  const { orchestrator, follower } = prepareRun(
+    { ...call, command: formatNextCommand(call, project, hand, kept) },
+    { hand, kept, tracing, viewing },
+  );
   const session = text("session");
   if (session !== undefined && kept === undefined)
     throw new UsageError("--session needs a store. Leave --no-store out.");
@@ -53,6 +56,21 @@ export const body: CommandBody = async (call) => {
   }
   return await follower.follow(run, { viewing, tracing });
 };
+
+/**
+ * Returns how the user calls this command for the run. Other commands do not load the module that
+ * was run.
+ */
+function formatNextCommand(
+  { shell, command, text }: CommandCall,
+  { configFile }: Project,
+  hand: RolesAtHand,
+  kept: ChosenStore | undefined,
+): string {
+  const isOfModule = hand.configFile !== configFile && typeof hand.config.store === "string";
+  const isNamed = isOfModule && kept !== undefined && text("store") === undefined;
+  return isNamed ? formatOwnCommand(shell, kept.name) : command;
+}
 
 /**
  * Opens the viewer of the run's store. A run without a store is shown from a store of the viewer.

@@ -11,7 +11,7 @@ import { formatJsonLine } from "../json-text.ts";
 import { getTimeMs } from "../machine-time.ts";
 import { detectOutputStyle, formatRunList, STATUSES } from "../run-text.ts";
 import { adviseWithoutRuns, openProjectStore } from "../project.ts";
-import { printNotice, detectOwnCommand, printLine, type Shell } from "../shell.ts";
+import { printNotice, printLine, type Shell } from "../shell.ts";
 import { UsageError, EXIT_CODES } from "../exit-codes.ts";
 import { isOfOneRun, RunReading, describeUnreadableRun } from "../run-reading.ts";
 import { LiveArea } from "../../terminal/live-area.ts";
@@ -35,7 +35,7 @@ export const body: CommandBody = async (call) => {
   else if (rows.length > 0)
     printLine(shell, formatRunList(rows, { ...detectOutputStyle(shell), nowMs }));
   else if (statuses !== undefined) printNotice(shell, empty);
-  else printNotice(shell, `${empty} ${adviseWithoutRuns(kept, detectOwnCommand(shell))}`);
+  else printNotice(shell, `${empty} ${adviseWithoutRuns(kept, call.command)}`);
   for (const problem of problems) printNotice(shell, problem);
   if (isMore) printNotice(shell, `There are older ones: --limit ${limit * 2}`);
   if (unread > 0 && statuses !== undefined)

@@ -24,7 +24,7 @@ import {
 import { getTimeMs } from "../machine-time.ts";
 import { detectOutputStyle, describeRunErrors, formatRunOverview } from "../run-text.ts";
 import { adviseWithoutRuns, openProjectStore } from "../project.ts";
-import { printNotice, detectOwnCommand, printLine } from "../shell.ts";
+import { printNotice, printLine } from "../shell.ts";
 import { UsageError } from "../exit-codes.ts";
 import { createAgentDetail } from "../../view/agent-row.ts";
 
@@ -34,13 +34,10 @@ export const body: CommandBody = async (call) => {
   await using kept = await openProjectStore(call, "list");
   if (name === LAST_RUN && (await kept.store.list({ limit: 1 })).length === 0) {
     if (call.has("json")) printLine(shell, formatJsonLine({ runs: [] }));
-    printNotice(
-      shell,
-      `No runs in ${kept.name}. ${adviseWithoutRuns(kept, detectOwnCommand(shell))}`,
-    );
+    printNotice(shell, `No runs in ${kept.name}. ${adviseWithoutRuns(kept, call.command)}`);
     return 0;
   }
-  const run = new RunReading(kept.store, await resolveRunName(kept.store, name));
+  const run = new RunReading(kept.store, await resolveRunName(kept, name));
   await run.advance();
   if (run.fold.startedAtMs === undefined) {
     const { stored, refusal } = run;
@@ -64,7 +61,7 @@ export const body: CommandBody = async (call) => {
 };
 
 function showRun(
-  { shell, has }: CommandCall,
+  { shell, command, has }: CommandCall,
   run: RunReading,
   result: RunResult | undefined,
 ): void {
@@ -86,7 +83,7 @@ function showRun(
   );
   const text = result === undefined ? "" : describeResult(result);
   if (text !== "" && !has("errors")) printLine(shell, `\nResult\n${text}`);
-  const alone = describeUnownedRun(parts.head, detectOwnCommand(shell));
+  const alone = describeUnownedRun(parts.head, command);
   if (alone !== undefined) printNotice(shell, alone);
 }
 

@@ -19,7 +19,7 @@ import {
 } from "../run-reading.ts";
 import { wakeAfter, getTimeMs } from "../machine-time.ts";
 import { openProjectStore } from "../project.ts";
-import { printNotice, detectOwnCommand, printLine, type Shell } from "../shell.ts";
+import { printNotice, printLine, type Shell } from "../shell.ts";
 
 const LOOK_MS = 100;
 
@@ -27,7 +27,7 @@ export const body: CommandBody = async (call) => {
   const { shell, args } = call;
   const from = readFromOption(call);
   await using kept = await openProjectStore(call, "read");
-  const run = new RunReading(kept.store, await resolveRunName(kept.store, args[0] ?? ""));
+  const run = new RunReading(kept.store, await resolveRunName(kept, args[0] ?? ""));
   const follower = new Follower(call, from);
   shell.onSignal("SIGINT", () => {
     follower.stop();
@@ -39,7 +39,7 @@ export const body: CommandBody = async (call) => {
     follower.catchUp();
     if (isAtRest(run)) break;
     const listing = run.listing(getTimeMs());
-    const alone = describeUnownedRun(listing, detectOwnCommand(shell));
+    const alone = describeUnownedRun(listing, call.command);
     // Reports once that the run does not continue by itself.
     if (alone !== undefined && listing.status !== said) printNotice(shell, alone);
     said = listing.status;

@@ -17,7 +17,7 @@ export const body: CommandBody = async (call) => {
   await using kept = await openProjectStore(call, has("readOnly") ? "read" : "view");
   const { store, name, project } = kept;
   const [named] = args;
-  const runId = named === undefined ? undefined : (await resolveRunName(store, named)).runId;
+  const runId = named === undefined ? undefined : (await resolveRunName(kept, named)).runId;
   if (has("url")) {
     const url = await locateRunningViewer(call, project, name);
     printLine(shell, runId === undefined ? url : buildRunPageUrl(url, runId));
