@@ -790,7 +790,7 @@ const requirements = {
     text: "A database that goes away while a worker serves ends no process; the worker goes on when it is back, and nothing is lost",
   },
   E52: {
-    text: "An engine that cannot be used says so (`engine_failed`, with its cause and what to do; `invalid_option` for a package that is not installed), and is tried anew when it is next asked",
+    text: "An engine that cannot be used says so (`engine_failed`, with its cause and what to do; `missing_package` for a package that is not installed), and is tried anew when it is next asked",
   },
   E53: {
     text: "An engine may be given the user's own instance: it stays the user's, and what else is in it is left alone",
@@ -1735,7 +1735,7 @@ const requirements = {
     text: "executeTool makes one call of a tool as an agent does, and returns what the model reads, the outcome and the result as data",
   },
   D582: {
-    text: "An output schema whose transform makes a value that is not JSON fails the run with invalid_definition, which names role, field and value",
+    text: "An output schema whose transform makes a value that is not JSON fails the run with invalid_argument, which names role, field and value",
   },
   D583: {
     text: "A definition with the name that another library uses for a field, or with a schema of zod 3, is refused with the name or version to use",
@@ -2237,7 +2237,7 @@ const requirements = {
     text: "The reason of each limit has its axis, the account, the maximum and the current amount",
   },
   D739: {
-    text: "`resume` with the JSON text of a paused run rejects with `invalid_option` and names `readPausedRun`",
+    text: "`resume` with the JSON text of a paused run rejects with `invalid_argument` and names `readPausedRun`",
   },
   D700: {
     text: "The workflow runs the gate on the Node of package.json, with a time limit and the permission to read alone",

@@ -1,7 +1,7 @@
 // A role: the immutable definition of an agent. Many agents may share one role, also at once.
 
 import type { z } from "zod";
-import { misdefinition, describeReceived } from "../kernel/check.ts";
+import { mismatch, describeReceived } from "../kernel/check.ts";
 import type { Hook } from "../hooks/hook.ts";
 import type { Model } from "../model/model.ts";
 import type { Budget } from "../policies/budget.ts";
@@ -227,15 +227,15 @@ export function isAgentRole(value: unknown): boolean {
   return typeof value === "object" && value !== null && "hasOutput" in value;
 }
 
-/** Throws `invalid_definition` if a role that `supervisor` may spawn has no description. */
+/** Throws `invalid_argument` if a role that `supervisor` may spawn has no description. */
 export function checkDescription(supervisor: string, { name, description }: AgentRole): void {
   if (description !== undefined) return;
   const advice = `Describe ${name} in one line: ${supervisor} chooses its subagents by their descriptions.`;
-  throw misdefinition(`${name}.description`, "set, since it is a subagent", description, advice);
+  throw mismatch(`${name}.description`, "set, since it is a subagent", description, advice);
 }
 
-/** Throws `invalid_definition` unless `defineAgent` created the value. */
+/** Throws `invalid_argument` unless `defineAgent` created the value. */
 export function checkAgentRole(field: string, value: unknown): void {
   if (isAgentRole(value)) return;
-  throw misdefinition(field, "an agent role", value, "Create it with defineAgent({ … }).");
+  throw mismatch(field, "an agent role", value, "Create it with defineAgent({ … }).");
 }

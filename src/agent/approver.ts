@@ -53,7 +53,7 @@ export interface ApprovalHandler {
   readonly unansweredPolicy: UnansweredPolicy;
 }
 
-/** Throws `invalid_option` unless the settings are valid. */
+/** Throws `invalid_argument` unless the settings are valid. */
 export function checkApprovals(given: {
   readonly approver?: Approver;
   readonly answerTimeoutMs?: number;
@@ -79,7 +79,7 @@ function checkApprover(approver: unknown): void {
   if (typeof approver !== "function") throw mismatch("approver", expected, approver, advice);
   if (!ANSWER_MAKERS.includes(approver)) return;
   throw new EspalierError({
-    code: "invalid_option",
+    code: "invalid_argument",
     message: `Expected approver to be ${expected}, got ${approver.name} itself. ${advice}`,
     data: { field: "approver", expected, got: approver.name },
   });

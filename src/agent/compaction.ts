@@ -58,7 +58,7 @@ const STRATEGIES: readonly unknown[] = [
 ] satisfies Compaction["strategy"][];
 
 /**
- * Returns a checked and frozen copy of the rules in a definition. Throws `invalid_option`, naming
+ * Returns a checked and frozen copy of the rules in a definition. Throws `invalid_argument`, naming
  * the field.
  */
 export function copyCompaction(

@@ -10,7 +10,6 @@ import {
   checkList,
   checkText,
   adviseDefault,
-  misdefinition,
   mismatch,
 } from "../kernel/check.ts";
 import { MOST_TOKENS } from "../model/count-tokens.ts";
@@ -567,9 +566,9 @@ export type FieldKind = "data" | "names" | "text" | "code";
  * The type of the run context is inferred as the intersection of what the tools, guards, hooks,
  * sections and listed subagents read.
  *
- * @throws EspalierError `invalid_definition` if a field has the wrong type or contradicts another
+ * @throws EspalierError `invalid_argument` if a field has the wrong type or contradicts another
  * one.
- * @throws EspalierError `invalid_option` if a field is unknown, or a value is out of range.
+ * @throws EspalierError `invalid_argument` if a field is unknown, or a value is out of range.
  * @throws EspalierError `duplicate_tool` if two tools have the same name.
  *
  * @example
@@ -710,7 +709,7 @@ function checkTools(name: string, tools: readonly Tool[]): void {
       tool.name === SPAWN_TOOL_NAME || (tool.name === FINISH_TOOL_NAME && tool.kind !== "finish"),
   );
   if (reserved !== undefined) {
-    throw misdefinition(
+    throw mismatch(
       `${name}.tools`,
       "a tool whose name is not reserved",
       reserved.name,
@@ -719,7 +718,7 @@ function checkTools(name: string, tools: readonly Tool[]): void {
   }
 }
 
-/** Throws `invalid_definition` if a filter names a tool that the role does not have. */
+/** Throws `invalid_argument` if a filter names a tool that the role does not have. */
 function checkFilterNames(
   name: string,
   filters: readonly ToolFilter[],
@@ -730,7 +729,7 @@ function checkFilterNames(
     if (unknown === undefined) continue;
     const field = `${name}.toolFilters[${index}].tools`;
     const expected = `names of its tools (${names.join(", ")})`;
-    throw misdefinition(field, expected, unknown, "Name them as the model calls them.");
+    throw mismatch(field, expected, unknown, "Name them as the model calls them.");
   }
 }
 
@@ -740,7 +739,7 @@ function checkSubagents(name: string, subagents: readonly (AgentRole | string)[]
     if (!isAgentRole(subagent)) {
       const field = `${name}.subagents[${index}]`;
       const advice = "Use defineAgent({ … }).";
-      throw misdefinition(field, "a role or the name of a role", subagent, advice);
+      throw mismatch(field, "a role or the name of a role", subagent, advice);
     }
     checkDescription(name, subagent);
   }
@@ -764,7 +763,7 @@ function readModelSettings(
   const { toolChoice } = given;
   if (toolChoice === "none" && output !== undefined && outputMode !== "native") {
     const advice = "A role with an output ends by calling Finish. Use auto, or leave it out.";
-    throw misdefinition(`${field}.toolChoice`, "a choice that allows Finish", toolChoice, advice);
+    throw mismatch(`${field}.toolChoice`, "a choice that allows Finish", toolChoice, advice);
   }
   return {
     modelSettings: settings,
@@ -809,6 +808,6 @@ function checkConditions(name: string, conditions: readonly StopCondition[]): vo
   for (const [index, condition] of conditions.entries()) {
     if (typeof condition === "function") continue;
     const field = `${name}.stopWhen[${index}]`;
-    throw misdefinition(field, "a function", condition, "See hasToolCall().");
+    throw mismatch(field, "a function", condition, "See hasToolCall().");
   }
 }

@@ -1,7 +1,7 @@
 // Bounds of roles that a model writes at spawn. Such a role gets the intersection of its request
 // and the bounds.
 
-import { checkKeys, checkList, misdefinition } from "../kernel/check.ts";
+import { checkKeys, checkList, mismatch } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
 import { checkModel } from "../model/check-model.ts";
 import type { Model } from "../model/model.ts";
@@ -45,7 +45,7 @@ export interface DynamicRoleBounds<in Context = unknown> {
 }
 
 /**
- * Returns a checked and frozen copy of the bounds. Throws `invalid_definition` or `invalid_option`.
+ * Returns a checked and frozen copy of the bounds. Throws `invalid_argument`.
  */
 export function copyDynamicRoleBounds(
   field: string,
@@ -59,7 +59,7 @@ export function copyDynamicRoleBounds(
   checkNames(field, tools);
   if (!isRecord(models) || Object.keys(models).length === 0) {
     const advice = 'Pass at least one: { fast: openai("…") }.';
-    throw misdefinition(`${field}.models`, "models by name", models, advice);
+    throw mismatch(`${field}.models`, "models by name", models, advice);
   }
   for (const [name, model] of Object.entries(models)) checkModel(`${field}.models.${name}`, model);
   checkBudget(`${field}.budget`, budget);

@@ -2,13 +2,7 @@
 // sections are in the table below, and a role adds its own beside them. Sections are checked and
 // ordered once, when the role is defined.
 
-import {
-  checkIdentifier,
-  checkKeys,
-  checkList,
-  checkText,
-  misdefinition,
-} from "../kernel/check.ts";
+import { checkIdentifier, checkKeys, checkList, checkText, mismatch } from "../kernel/check.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import type { AgentId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
@@ -210,7 +204,7 @@ const MOST_SECTIONS = 100;
 
 /**
  * Returns all sections of a role in their order, including the built-in ones. Throws
- * `invalid_definition` or `invalid_option`, naming the field.
+ * `invalid_argument`, naming the field.
  */
 export function arrangeSections(
   field: string,
@@ -219,7 +213,7 @@ export function arrangeSections(
   checkList(field, given);
   if (given.length === 0) return BUILT_IN_SECTIONS;
   if (given.length > MOST_SECTIONS)
-    throw misdefinition(field, `at most ${MOST_SECTIONS}`, given.length, "Merge some of them.");
+    throw mismatch(field, `at most ${MOST_SECTIONS}`, given.length, "Merge some of them.");
   const sections = Array.from(given, (section, index) =>
     copySection(`${field}[${index}]`, section),
   );
@@ -240,20 +234,15 @@ function copySection(field: string, given: RequestSection): RequestSection {
   checkIdentifier(`${field}.name`, name);
   if (!LIFE_CYCLES.includes(lifetime)) {
     const advice = "Choose one.";
-    throw misdefinition(`${field}.lifetime`, LIFE_CYCLES.join(", "), lifetime, advice);
+    throw mismatch(`${field}.lifetime`, LIFE_CYCLES.join(", "), lifetime, advice);
   }
   if (typeof text !== "function") checkText(`${field}.text`, text);
   if (after !== undefined) checkText(`${field}.after`, after);
   if (before !== undefined) checkText(`${field}.before`, before);
   if (after !== undefined && before !== undefined)
-    throw misdefinition(`${field}.before`, "left out with after", before, "Set one of the two.");
+    throw mismatch(`${field}.before`, "left out with after", before, "Set one of the two.");
   if (messageRole !== undefined && messageRole !== "system" && messageRole !== "user")
-    throw misdefinition(
-      `${field}.messageRole`,
-      "system or user",
-      messageRole,
-      "Leave it out for user.",
-    );
+    throw mismatch(`${field}.messageRole`, "system or user", messageRole, "Leave it out for user.");
   return section;
 }
 
@@ -262,7 +251,7 @@ function checkSectionNames(field: string, sections: readonly RequestSection[]): 
   for (const [index, { name }] of sections.entries()) {
     if (names.has(name)) {
       const advice = `Built in are ${[...BUILT_IN_NAMES].join(", ")}. Rename it.`;
-      throw misdefinition(
+      throw mismatch(
         `${field}[${index}].name`,
         "a name that no built-in section has",
         name,
@@ -276,13 +265,13 @@ function checkSectionNames(field: string, sections: readonly RequestSection[]): 
     const anchor = section[side];
     if (anchor === undefined || names.has(anchor)) continue;
     const advice = `Its sections are ${[...names].join(", ")}.`;
-    throw misdefinition(`${field}[${index}].${side}`, "the name of a section", anchor, advice);
+    throw mismatch(`${field}[${index}].${side}`, "the name of a section", anchor, advice);
   }
 }
 
 /**
  * Returns the sections in their order. Sections form a tree by `after` and `before`, with the
- * built-in ones as its roots. Throws `invalid_definition` for a cycle.
+ * built-in ones as its roots. Throws `invalid_argument` for a cycle.
  */
 function orderSections(field: string, listed: readonly RequestSection[]): readonly PlacedSection[] {
   // By default, a persistent section precedes other sections that follow the history.
@@ -304,7 +293,7 @@ function orderSections(field: string, listed: readonly RequestSection[]): readon
   if (index === -1) return ordered;
   const expected = "next to a section whose place does not depend on it";
   const advice = "Place one of them next to the history.";
-  throw misdefinition(`${field}[${index}]`, expected, listed[index]?.name, advice);
+  throw mismatch(`${field}[${index}]`, expected, listed[index]?.name, advice);
 }
 
 function createPlacedSection({
@@ -323,7 +312,7 @@ function findAnchor(section: RequestSection, side: "before" | "after"): string |
 }
 
 /**
- * Throws `invalid_definition` if providers would refuse a section at its position, or if a
+ * Throws `invalid_argument` if providers would refuse a section at its position, or if a
  * persistent section could not stay there. `earlier` are the sections before it.
  */
 function checkPlace(
@@ -335,16 +324,16 @@ function checkPlace(
   if (names.includes("wrapUp")) {
     const advice =
       'Place it before: "wrapUp". The notices of the last step and of the budget come last.';
-    throw misdefinition(`${field}.after`, "a section before wrapUp", name, advice);
+    throw mismatch(`${field}.after`, "a section before wrapUp", name, advice);
   }
   if (!names.includes("instructions")) {
     const advice = 'Place it after: "instructions". The instructions come first.';
-    throw misdefinition(`${field}.before`, "a section after the instructions", name, advice);
+    throw mismatch(`${field}.before`, "a section after the instructions", name, advice);
   }
   if (role === "system" && earlier.some((one) => one.messageRole !== "system")) {
     // Providers accept system messages only at the beginning.
     const expected = "directly after the instructions, as it is a system message";
-    throw misdefinition(field, expected, name, 'Set after: "instructions".');
+    throw mismatch(field, expected, name, 'Set after: "instructions".');
   }
   if (lifetime !== "persistent") return;
   const history = names.indexOf("history");
@@ -355,5 +344,5 @@ function checkPlace(
     misplaced === undefined
       ? 'Place it after: "history". A history only grows at its end.'
       : `Move it before ${misplaced.name}: a persistent section becomes part of the history.`;
-  throw misdefinition(field, "directly after the history", name, advice);
+  throw mismatch(field, "directly after the history", name, advice);
 }

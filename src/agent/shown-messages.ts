@@ -290,7 +290,7 @@ interface NamedStep {
 
 /**
  * Returns the first request of a step. A repeated attempt may have had a lower `maxOutputTokens`.
- * Throws `invalid_option` if the agent has no such step, and `invalid_paused_run` if a part is
+ * Throws `invalid_argument` if the agent has no such step, and `invalid_paused_run` if a part is
  * missing or damaged.
  */
 export function rebuildStepRequest(

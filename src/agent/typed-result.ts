@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 
-import { misdefinition } from "../kernel/check.ts";
+import { mismatch } from "../kernel/check.ts";
 import { sha256 } from "../kernel/crypto.ts";
 import { EspalierError } from "../kernel/error.ts";
 import {
@@ -122,7 +122,7 @@ function buildWrappedShape(field: string, output: z.ZodType): ResultShape {
   };
 }
 
-/** Returns a copy of a schema's output. Throws `invalid_definition` if it is not JSON. */
+/** Returns a copy of a schema's output. Throws `invalid_argument` if it is not JSON. */
 function copyJsonResult(field: string, value: unknown): JsonValue {
   try {
     return JsonValueSchema().parse(copyForeignJson(value));
@@ -131,7 +131,7 @@ function copyJsonResult(field: string, value: unknown): JsonValue {
     const { place, got } = cause;
     const expected = `a schema whose results are JSON${place === "" ? "" : ` at ${place}`}`;
     throw new EspalierError({
-      code: "invalid_definition",
+      code: "invalid_argument",
       message: `Expected ${field} to be ${expected}, got ${got}. Correct its transform.`,
       data: { field, expected, got },
       cause,
@@ -201,14 +201,14 @@ const LISTS_AND_UNIONS = [
 ] as const;
 
 /**
- * Throws `invalid_definition` for an optional or default array or union, which has to be a field of
+ * Throws `invalid_argument` for an optional or default array or union, which has to be a field of
  * an object.
  */
 function refuseLoose(field: string, schema: z.ZodType): void {
   const isLoose = LOOSE.some((type) => schema instanceof type);
   const inner = isLoose && "innerType" in schema._zod.def ? schema._zod.def.innerType : undefined;
   if (!(inner instanceof z.core.$ZodType) || !isListOrUnion(inner)) return;
-  throw misdefinition(
+  throw mismatch(
     field,
     "an object, an array or a union",
     `one under ${schema._zod.def.type}()`,
@@ -272,7 +272,7 @@ function findDifferences(
 // call of Finish.
 
 /**
- * Returns the mode in a definition. Throws `invalid_definition` if it is invalid, or if the role
+ * Returns the mode in a definition. Throws `invalid_argument` if it is invalid, or if the role
  * has no typed result.
  */
 export function resolveOutputMode(
@@ -281,13 +281,13 @@ export function resolveOutputMode(
   hasOutput: boolean,
 ): AgentRole["outputMode"] {
   if (given === undefined) return "auto";
-  if (!hasOutput) throw misdefinition(field, "left out", given, "Leave it out, or set output.");
+  if (!hasOutput) throw mismatch(field, "left out", given, "Leave it out, or set output.");
   if (given === "auto" || given === "native" || given === "tool") return given;
-  throw misdefinition(field, '"auto", "native" or "tool"', given, "Leave it out for auto.");
+  throw mismatch(field, '"auto", "native" or "tool"', given, "Leave it out for auto.");
 }
 
 /**
- * Throws `invalid_definition` if the role requires a native result and its model does not support
+ * Throws `invalid_argument` if the role requires a native result and its model does not support
  * it.
  */
 export function requireNative({
@@ -297,7 +297,7 @@ export function requireNative({
 }: Pick<AgentRole, "name" | "outputMode" | "model">): void {
   if (outputMode !== "native" || model.supportsStructuredOutputs === true) return;
   const advice = `${model.id} does not declare native results. Use auto or tool, or set supportsStructuredOutputs: true on the model if its server supports them.`;
-  throw misdefinition(`${name}.outputMode`, "a mode that its model supports", outputMode, advice);
+  throw mismatch(`${name}.outputMode`, "a mode that its model supports", outputMode, advice);
 }
 
 /**

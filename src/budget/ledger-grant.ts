@@ -25,7 +25,7 @@ export interface BudgetGrant {
 }
 
 /**
- * Throws `invalid_option` for an invalid budget, like `checkBudget`, for a budget without an amount
+ * Throws `invalid_argument` for an invalid budget, like `checkBudget`, for a budget without an amount
  * above zero, and for an empty `by`.
  */
 export function checkGrant(field: string, { budget, by }: BudgetGrant): void {
@@ -56,7 +56,7 @@ type Limited = Pick<LedgerAccount, "agentPath" | "limits" | "timeLimitMs">;
 /** Grant with its time. */
 export type Grant = BudgetGrant & Pick<AccountGrant, "atMs">;
 
-/** Throws `invalid_option`, naming `field`, for an axis on which the account has no limit. */
+/** Throws `invalid_argument`, naming `field`, for an axis on which the account has no limit. */
 export function checkRaisable(account: Limited, { budget }: BudgetGrant, field: string): void {
   const axis = findUnlimitedAxis(account, budget);
   if (axis === undefined) return;

@@ -107,7 +107,7 @@ export class BudgetLedger implements LedgerParts {
    * the grant. Only existing limits can be raised. The caller checks the grant before, and computes
    * the deadline again afterwards. `field` names the grant in the error.
    *
-   * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
+   * @throws EspalierError `invalid_argument` for an axis on which the account has no limit.
    */
   grant(agentId: AgentId, request: BudgetGrant, field = "grant"): AccountGrant {
     const account = this.getAccount(agentId);

@@ -36,8 +36,8 @@ const STORE_CODES: ReadonlySet<string> = new Set([
 /** Error codes of invalid requests, and of invalid files that they name. */
 const MISUSE_CODES: ReadonlySet<string> = new Set([
   "usage",
-  "invalid_option",
-  "invalid_definition",
+  "invalid_argument",
+  "missing_package",
   "invalid_role_file",
   "invalid_answer",
   "duplicate_tool",

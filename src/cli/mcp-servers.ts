@@ -91,7 +91,7 @@ function checkServerConfig<Value>(schema: z.ZodType<Value>, given: unknown, wher
  * one is unreachable, the others are closed again.
  *
  * @throws UsageError for an entry with neither command nor url. Also throws the errors of
- * `connectMcp`: `invalid_option` names the package if the client is not installed.
+ * `connectMcp`: `invalid_argument` names the package if the client is not installed.
  */
 export async function connectServers(
   { entries, file }: KnownServers,

@@ -48,8 +48,8 @@ export function findModelProblem(name: string, env: Shell["env"]): string | unde
 /**
  * Returns the model with this name.
  *
- * @throws EspalierError `invalid_option` if the name is invalid, or if the package of the provider
- * is not installed or creates no models.
+ * @throws EspalierError `invalid_argument` if the name is invalid, or the package
+ * of the provider creates no models, and `missing_package` if it is not installed.
  */
 export async function createNamedModel(name: string): Promise<Model> {
   if (!name.startsWith(PREFIX)) return openai(name);
@@ -97,9 +97,10 @@ async function importPackage(packageName: string, name: string): Promise<object>
     throw createModelNameError(`Expected ${packageName} to be a module.`);
   } catch (cause) {
     if (findErrorCode(cause) !== "ERR_MODULE_NOT_FOUND") throw cause;
-    throw createModelNameError(
-      `The model ${name} needs the package ${packageName}, which is not installed. Run: npm install ${packageName}`,
-    );
+    throw new EspalierError({
+      code: "missing_package",
+      message: `The model ${name} needs the package ${packageName}, which is not installed. Run: npm install ${packageName}`,
+    });
   }
 }
 
@@ -109,5 +110,5 @@ function isCreateModel(value: unknown): value is CreateModel {
 }
 
 function createModelNameError(message: string): EspalierError {
-  return new EspalierError({ code: "invalid_option", message });
+  return new EspalierError({ code: "invalid_argument", message });
 }

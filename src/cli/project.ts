@@ -117,7 +117,7 @@ function parseStorePlace(said: string, folder: string): StorePlace {
  * Opens the store for a command that writes. Creates the file if necessary, and a `.gitignore` in
  * the default folder. Reports problems of the store at once.
  *
- * @throws EspalierError `store_failed`, `unsupported_version`, or `invalid_option` with the name of
+ * @throws EspalierError `store_failed`, `unsupported_version`, or `invalid_argument` with the name of
  * a missing package.
  */
 export async function openStore(place: StorePlace): Promise<ChosenStore> {

@@ -175,8 +175,8 @@ const FIELDS: readonly (keyof EspalierConfig)[] = [
  * Options of the orchestrator, such as `limits` and `hooks`, are validated when the command creates
  * one.
  *
- * @throws EspalierError `invalid_option` if a field is unknown or has the wrong type.
- * @throws EspalierError `invalid_definition` if a role or a text is invalid.
+ * @throws EspalierError `invalid_argument` if a field is unknown or has the wrong type.
+ * @throws EspalierError `invalid_argument` if a role or a text is invalid.
  *
  * @example
  * ```ts

@@ -112,7 +112,7 @@ export interface Engine {
   /**
    * Executes queued runs with `executor` until the returned worker is closed.
    *
-   * @throws EspalierError `invalid_option` if the engine is not set up to serve.
+   * @throws EspalierError `invalid_argument` if the engine is not set up to serve.
    * @throws EspalierError `engine_failed` if the engine cannot be reached.
    */
   serve(executor: RunExecutor): Promise<EngineWorker>;

@@ -39,7 +39,7 @@ const DEFAULT_SWEEP_MS = 200;
  * A timed wait may end up to 30 seconds late if the process that began it is gone. In a process
  * with workers, a role that none of them ever had is rejected with `unknown_role`.
  *
- * @throws EspalierError `invalid_option` for an option.
+ * @throws EspalierError `invalid_argument` for an option.
  *
  * @example
  * ```ts

@@ -5,7 +5,6 @@ import {
   checkFunction,
   checkKeys,
   copyToolNames,
-  misdefinition,
   mismatch,
   nameFunction,
 } from "../kernel/check.ts";
@@ -95,8 +94,7 @@ const TOOL_OWNERS = ["beforeTool", "afterTool", "wrapToolCall"];
 
 /**
  * Returns the checked options of a hook at `owner`, which is a point or a kind. `part` names its
- * function, `further` the options that are checked elsewhere. Throws `invalid_definition` or
- * `invalid_option`.
+ * function, `further` the options that are checked elsewhere. Throws `invalid_argument`.
  */
 export function readHookOptions(
   [owner, part]: readonly [owner: string, part: string],
@@ -125,12 +123,7 @@ export function transformBasics(
   checkBoolean(`${field}.strict`, strict);
   if (tools !== undefined && !TOOL_OWNERS.includes(owner)) {
     const expected = `left out: ${owner} is not about a tool`;
-    throw misdefinition(
-      `${field}.tools`,
-      expected,
-      tools,
-      `Use it with ${TOOL_OWNERS.join(", ")}.`,
-    );
+    throw mismatch(`${field}.tools`, expected, tools, `Use it with ${TOOL_OWNERS.join(", ")}.`);
   }
   return { ...basics, tools: copyToolNames(`${field}.tools`, tools), strict };
 }
@@ -139,11 +132,11 @@ export function transformBasics(
 export function checkEventTypes(field: string, types: unknown): readonly EventType[] {
   const list: readonly unknown[] = Array.isArray(types) ? types : [types];
   if (list.length === 0)
-    throw misdefinition(field, "at least one event type", types, "Name the events to observe.");
+    throw mismatch(field, "at least one event type", types, "Name the events to observe.");
   return Object.freeze(
     list.map((type) => {
       if (isEventType(type)) return type;
-      throw misdefinition(field, "a type of event", type, 'Use a type such as "step.completed".');
+      throw mismatch(field, "a type of event", type, 'Use a type such as "step.completed".');
     }),
   );
 }

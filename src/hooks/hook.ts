@@ -3,7 +3,7 @@
 // There are five kinds (C15, C16). Observers receive events; transformers return a patch at one
 // point; wraps surround a model call or a tool call; processors receive each completed step.
 
-import { checkMade, copyToolNames, misdefinition } from "../kernel/check.ts";
+import { checkMade, copyToolNames, mismatch } from "../kernel/check.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { ModelReply, ModelRequest } from "../model/model.ts";
 import type { EspalierEvent, EventType } from "../protocol/event.ts";
@@ -193,8 +193,8 @@ const made = new WeakSet<object>();
  * An observer cannot change anything, and is never awaited. If it throws, one process warning is
  * emitted.
  *
- * @throws EspalierError `invalid_definition` if an event type or the listener is invalid.
- * @throws EspalierError `invalid_option` if an option is invalid.
+ * @throws EspalierError `invalid_argument` if an event type or the listener is invalid.
+ * @throws EspalierError `invalid_argument` if an option is invalid.
  *
  * @example
  * ```ts
@@ -229,9 +229,9 @@ export function observe(
  * {@link PointInput} contains the input of each point, and {@link PointPatch} the fields that the
  * handler may return.
  *
- * @throws EspalierError `invalid_definition` if the point or the handler is invalid, or `tools` is
+ * @throws EspalierError `invalid_argument` if the point or the handler is invalid, or `tools` is
  * set at a point without a tool.
- * @throws EspalierError `invalid_option` if an option is invalid.
+ * @throws EspalierError `invalid_argument` if an option is invalid.
  *
  * @example
  * ```ts
@@ -276,7 +276,7 @@ export function transform<P extends TransformPoint>(
 ): Hook {
   if (!HOOK_POINTS.includes(point)) {
     const expected = `one of ${HOOK_POINTS.join(", ")}`;
-    throw misdefinition("transform.point", expected, point, "For events, use observe().");
+    throw mismatch("transform.point", expected, point, "For events, use observe().");
   }
   const hook: TransformHook<P> = {
     kind: "transform",
@@ -293,8 +293,8 @@ export function transform<P extends TransformPoint>(
  * `next()` calls the model and resolves with the reply. It may be called again, which costs budget,
  * or not at all: then the returned reply is used. If the hook throws, the model call fails.
  *
- * @throws EspalierError `invalid_definition` if `wrap` is not a function.
- * @throws EspalierError `invalid_option` if an option is invalid.
+ * @throws EspalierError `invalid_argument` if `wrap` is not a function.
+ * @throws EspalierError `invalid_argument` if an option is invalid.
  *
  * @example
  * ```ts
@@ -325,8 +325,8 @@ export function wrapModelCall<Context = unknown>(
  * and the returned value is the result. If the hook throws, the call fails: the model reads the
  * error and continues. The hook has no timeout of its own.
  *
- * @throws EspalierError `invalid_definition` if `wrap` is not a function.
- * @throws EspalierError `invalid_option` if an option is invalid.
+ * @throws EspalierError `invalid_argument` if `wrap` is not a function.
+ * @throws EspalierError `invalid_argument` if an option is invalid.
  *
  * @example
  * ```ts
@@ -361,8 +361,8 @@ export function wrapToolCall<Context = unknown>(
  * kept. Steps that an error or a stop cut off are not passed to the hook; events and results
  * contain them.
  *
- * @throws EspalierError `invalid_definition` if `process` is not a function.
- * @throws EspalierError `invalid_option` if an option is invalid.
+ * @throws EspalierError `invalid_argument` if `process` is not a function.
+ * @throws EspalierError `invalid_argument` if an option is invalid.
  *
  * @example
  * ```ts
@@ -383,7 +383,7 @@ export function processStep<Context = unknown>(
   });
 }
 
-/** Throws `invalid_definition` unless `hooks` is a list of hooks from the constructors. */
+/** Throws `invalid_argument` unless `hooks` is a list of hooks from the constructors. */
 export function checkHooks(field: string, hooks: unknown): void {
   const advice = "Create it with observe(), transform(), wrapModelCall() or a similar function.";
   checkMade(field, hooks, { made, what: "a hook", advice });

@@ -1,7 +1,7 @@
 // Validation of user input. Each check throws one coded error with the field, the expected and the
 // actual value.
 
-import { EspalierError, type ErrorCode } from "./error.ts";
+import { EspalierError } from "./error.ts";
 import { isPlainObject } from "./json.ts";
 import { isMisspelt } from "./misspelt.ts";
 
@@ -11,7 +11,7 @@ export const NO_LIMIT_ADVICE = "Leave it out for no limit.";
 const DEFAULT_ADVICE = "Leave it out for the default.";
 
 /**
- * Throws `invalid_option` unless `value` is a whole number from 0 up. Zero means zero, never "no
+ * Throws `invalid_argument` unless `value` is a whole number from 0 up. Zero means zero, never "no
  * limit". `advice` must describe the effect of omitting the option.
  */
 export function checkCount(field: string, value: unknown, advice = DEFAULT_ADVICE): void {
@@ -19,14 +19,14 @@ export function checkCount(field: string, value: unknown, advice = DEFAULT_ADVIC
   throw mismatch(field, "a whole number from 0 up", value, advice);
 }
 
-/** Throws `invalid_option` unless `value` is a whole number from 1 up. */
+/** Throws `invalid_argument` unless `value` is a whole number from 1 up. */
 export function checkAtLeastOne(field: string, value: unknown, advice: string): void {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 1) return;
   throw mismatch(field, "a whole number from 1 up", value, advice);
 }
 
 /**
- * Throws `invalid_option` unless `value` is a finite number from 0 up. `advice` must describe the
+ * Throws `invalid_argument` unless `value` is a finite number from 0 up. `advice` must describe the
  * effect of omitting the option.
  */
 export function checkAmount(field: string, value: unknown, advice = DEFAULT_ADVICE): void {
@@ -48,7 +48,7 @@ type Keys = readonly string[];
 type Advice = Readonly<Record<string, string>>;
 
 /**
- * Throws `invalid_option` unless `value` is a plain object with known keys only, since a misspelt
+ * Throws `invalid_argument` unless `value` is a plain object with known keys only, since a misspelt
  * key must not switch a limit off. `elsewhere` contains advice for keys that belong to another
  * object.
  */
@@ -101,7 +101,7 @@ function isAlmost(key: string, field: string): boolean {
 
 /**
  * Checks the fields of an options object with the check of each field. Skips omitted fields. Throws
- * `invalid_option` for fields without a check.
+ * `invalid_argument` for fields without a check.
  */
 export function checkFields(field: string, options: object, checks: FieldChecks): void {
   checkKeys(field, options, Object.keys(checks));
@@ -112,15 +112,15 @@ export function checkFields(field: string, options: object, checks: FieldChecks)
 /** Checks of the fields, by field name. */
 export type FieldChecks = Readonly<Record<string, FieldCheck>>;
 
-/** Throws `invalid_option` for a value that the field cannot have. */
+/** Throws `invalid_argument` for a value that the field cannot have. */
 export type FieldCheck = (field: string, value: unknown) => void;
 
-/** Throws `invalid_option` unless `value` is true or false. */
+/** Throws `invalid_argument` unless `value` is true or false. */
 export function checkBoolean(field: string, value: unknown, advice = "Set true or false."): void {
   if (typeof value !== "boolean") throw mismatch(field, "true or false", value, advice);
 }
 
-/** Throws `invalid_option` unless `value` is an object with these methods. */
+/** Throws `invalid_argument` unless `value` is an object with these methods. */
 export function checkMethods(field: string, value: unknown, methods: readonly string[]): void {
   const owner = typeof value === "object" && value !== null ? value : {};
   const missing = methods.find((method) => typeof Reflect.get(owner, method) !== "function");
@@ -133,18 +133,13 @@ export function checkMethods(field: string, value: unknown, methods: readonly st
   );
 }
 
-/** Throws `invalid_option` unless `value` is a function. */
-export function checkCallback(field: string, value: unknown): void {
-  if (typeof value !== "function") throw mismatch(field, "a function", value, "Pass a function.");
-}
-
 /**
- * Throws `invalid_definition` unless `value` is text that matches `pattern`. `words` describe the
+ * Throws `invalid_argument` unless `value` is text that matches `pattern`. `words` describe the
  * pattern in plain English.
  */
 export function checkName(field: string, value: unknown, pattern: RegExp, words: string): void {
   if (typeof value === "string" && pattern.test(value)) return;
-  throw misdefinition(field, words, value, "Choose another name.");
+  throw mismatch(field, words, value, "Choose another name.");
 }
 
 /** Checks a name that appears in paths and messages. */
@@ -153,19 +148,19 @@ export function checkIdentifier(field: string, value: unknown): void {
   checkName(field, value, /^[A-Za-z][A-Za-z0-9_-]{0,63}$/, words);
 }
 
-/** Throws `invalid_definition` unless `value` is text with something in it. */
+/** Throws `invalid_argument` unless `value` is text with something in it. */
 export function checkText(field: string, value: unknown): void {
   if (typeof value === "string" && value.trim() !== "") return;
-  throw misdefinition(field, "a non-empty string", value, "Pass some text.");
+  throw mismatch(field, "a non-empty string", value, "Pass some text.");
 }
 
-/** Throws `invalid_definition` unless `value` is a function. */
+/** Throws `invalid_argument` unless `value` is a function. */
 export function checkFunction(field: string, value: unknown, advice = "Pass a function."): void {
-  if (typeof value !== "function") throw misdefinition(field, "a function", value, advice);
+  if (typeof value !== "function") throw mismatch(field, "a function", value, advice);
 }
 
 /**
- * Returns the given name, or the name of the function. Throws `invalid_definition` if the name is
+ * Returns the given name, or the name of the function. Throws `invalid_argument` if the name is
  * not text.
  */
 export function nameFunction(
@@ -178,7 +173,7 @@ export function nameFunction(
   return name ?? own;
 }
 
-/** Returns a frozen copy of names of tools. Throws `invalid_definition` for an empty list. */
+/** Returns a frozen copy of names of tools. Throws `invalid_argument` for an empty list. */
 export function copyToolNames(
   field: string,
   names: readonly string[] | undefined,
@@ -186,13 +181,13 @@ export function copyToolNames(
   if (names === undefined) return undefined;
   checkList(field, names);
   if (names.length === 0)
-    throw misdefinition(field, "at least one tool name", names, "Leave it out for all tools.");
+    throw mismatch(field, "at least one tool name", names, "Leave it out for all tools.");
   for (const [index, name] of names.entries()) checkText(`${field}[${index}]`, name);
   return Object.freeze([...names]);
 }
 
 /**
- * Throws `invalid_definition` unless `values` is a list of objects in `made`. `what` describes these
+ * Throws `invalid_argument` unless `values` is a list of objects in `made`. `what` describes these
  * objects.
  */
 export function checkMade(
@@ -204,12 +199,12 @@ export function checkMade(
   const list: readonly unknown[] = Array.isArray(values) ? values : [];
   for (const [index, one] of list.entries())
     if (typeof one !== "object" || one === null || !made.has(one))
-      throw misdefinition(`${field}[${index}]`, what, one, advice);
+      throw mismatch(`${field}[${index}]`, what, one, advice);
 }
 
-/** Throws `invalid_definition` unless `value` is a list. */
+/** Throws `invalid_argument` unless `value` is a list. */
 export function checkList(field: string, value: unknown, advice = chooseListAdvice(value)): void {
-  if (!Array.isArray(value)) throw misdefinition(field, "an array", value, advice);
+  if (!Array.isArray(value)) throw mismatch(field, "an array", value, advice);
 }
 
 function chooseListAdvice(value: unknown): string {
@@ -218,23 +213,17 @@ function chooseListAdvice(value: unknown): string {
   return isObject ? "List its parts: [a, b]." : "Pass an array: [a, b].";
 }
 
-/**
- * Returns a function that creates errors about invalid values, with the expected and the actual
- * value and the remedy.
- */
-function createIssueFactory(code: ErrorCode) {
-  return (field: string, expected: string, value: unknown, advice: string): EspalierError => {
-    const got = describeReceived(value);
-    const message = `Expected ${field} to be ${expected}, got ${got}. ${advice}`;
-    return new EspalierError({ code, message, data: { field, expected, got } });
-  };
+/** Creates an error about an invalid value, with the expected and the actual value and the remedy. */
+export function mismatch(
+  field: string,
+  expected: string,
+  value: unknown,
+  advice: string,
+): EspalierError {
+  const got = describeReceived(value);
+  const message = `Expected ${field} to be ${expected}, got ${got}. ${advice}`;
+  return new EspalierError({ code: "invalid_argument", message, data: { field, expected, got } });
 }
-
-/** Creates the error for an option with an invalid value. */
-export const mismatch = createIssueFactory("invalid_option");
-
-/** Creates an error about a part of a definition. */
-export const misdefinition = createIssueFactory("invalid_definition");
 
 /** Describes a received value in a few words. */
 export function describeReceived(value: unknown): string {

@@ -16,17 +16,15 @@ import type { JsonObject } from "./json.ts";
  */
 export type ErrorCode =
   /**
-   * A role, a tool, a hook or a configuration is invalid, or a text or a list is empty. The message
-   * names the field, the expected and the received value: correct it. A wrong amount, choice or
-   * field name of a definition is an `invalid_option`, so handle both codes alike.
+   * An argument, an option or a part of a definition is invalid, or a store that the call needs is
+   * missing. The message names the field, the expected and the received value: correct it, or leave
+   * it out for its default.
    */
-  | "invalid_definition"
+  | "invalid_argument"
   /**
-   * An option of a call is invalid, or a part that the call needs is missing: a store, or an
-   * optional package. The message names the option and the expected value, or the package: correct
-   * the option, leave it out for its default, or install the package.
+   * An optional package that the call needs is not installed. The message has the command: run it.
    */
-  | "invalid_option"
+  | "missing_package"
   /**
    * Two tools of an agent have the same name. Rename one of them, as with `prefixTools` or
    * `renameTools`, or omit it.

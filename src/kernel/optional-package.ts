@@ -4,13 +4,13 @@ import { EspalierError, getErrorMessage } from "./error.ts";
 import { isRecord } from "./json.ts";
 
 /**
- * Returns the error for a package that could not be loaded: `invalid_option` if it is not
+ * Returns the error for a package that could not be loaded: `missing_package` if it is not
  * installed, otherwise the cause. `without` describes the missing feature.
  */
 export function createLoadError(name: string, without: string, cause: unknown): unknown {
   if (!isMissing(name, cause)) return cause;
   return new EspalierError({
-    code: "invalid_option",
+    code: "missing_package",
     message: `The package ${name} is not installed: without it, ${without}. Run: npm install ${name}.`,
     data: { package: name },
     cause,

@@ -76,8 +76,8 @@ export interface McpServer extends AsyncDisposable {
  * `data.challenge` contains its demand.
  * @throws EspalierError `mcp_response_too_large` if an answer exceeds `maxResponseBytes` or the
  * limits of one message.
- * @throws EspalierError `invalid_definition` or `invalid_option` if an option is invalid.
- * `invalid_option` if the official client is not installed.
+ * @throws EspalierError `invalid_argument` if an option is invalid.
+ * @throws EspalierError `missing_package` if the official client is not installed.
  *
  * @example
  * ```ts

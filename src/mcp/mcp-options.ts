@@ -13,7 +13,7 @@ import {
   checkName,
   checkText,
   adviseDefault,
-  misdefinition,
+  mismatch,
   type FieldChecks,
 } from "../kernel/check.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
@@ -366,7 +366,7 @@ const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
   clock: (field, clock) => checkMethods(field, clock, ["nowMs", "monotonicMs", "setTimer"]),
 };
 /**
- * Checks the options and fills in the defaults. Throws `invalid_option` or `invalid_definition`.
+ * Checks the options and fills in the defaults. Throws `invalid_argument`.
  */
 export function resolveMcpSettings(options: McpOptions): McpSettings {
   checkFields("connectMcp", options, CHECKS);
@@ -397,12 +397,12 @@ function createDefaultedCheck(check: NumberCheck, value: number): FieldChecks[st
 function checkApprovalOption(field: string, value: unknown): void {
   if (typeof value === "boolean" || typeof value === "function" || value === "destructive") return;
   const expected = 'true, false, "destructive" or a function';
-  throw misdefinition(field, expected, value, "Choose one.");
+  throw mismatch(field, expected, value, "Choose one.");
 }
 
 function checkMcpFunction(field: string, value: unknown, advice = "Leave it out for none."): void {
   if (value === undefined || typeof value === "function") return;
-  throw misdefinition(field, "a function", value, advice);
+  throw mismatch(field, "a function", value, advice);
 }
 
 /** Returns a checked copy, so that later changes to the caller's object have no effect. */
@@ -416,7 +416,7 @@ function copyTransport(given: McpTransport): McpTransport {
     checkList(`${field}.args`, args);
     for (const [index, part] of args.entries()) {
       if (typeof part === "string") continue;
-      throw misdefinition(`${field}.args[${index}]`, "a string", part, "Convert it to a string.");
+      throw mismatch(`${field}.args[${index}]`, "a string", part, "Convert it to a string.");
     }
     checkTextFields(`${field}.env`, env);
     if (cwd !== undefined) checkText(`${field}.cwd`, cwd);
@@ -427,7 +427,7 @@ function copyTransport(given: McpTransport): McpTransport {
   if (given?.type !== "http") {
     const got = isRecord(given) ? given["type"] : given;
     const advice = 'Use "stdio" for a server that espalier starts, "http" for a server at a URL.';
-    throw misdefinition(`${field}.type`, '"stdio" or "http"', got, advice);
+    throw mismatch(`${field}.type`, '"stdio" or "http"', got, advice);
   }
   checkKeys(field, given, ["type", "url", "headers", "auth", "fetch"]);
   const { url, headers = {}, auth, fetch } = given;
@@ -435,7 +435,7 @@ function copyTransport(given: McpTransport): McpTransport {
   const parsed = typeof text === "string" ? URL.parse(text) : null;
   if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
     const advice = "Start it with http:// or https://.";
-    throw misdefinition(`${field}.url`, "an http or https URL", text, advice);
+    throw mismatch(`${field}.url`, "an http or https URL", text, advice);
   }
   checkTextFields(`${field}.headers`, headers);
   // The SDK distinguishes the two in the same way.
@@ -443,7 +443,7 @@ function copyTransport(given: McpTransport): McpTransport {
     isRecord(auth) && typeof Reflect.get(auth, name) === "function";
   if (auth !== undefined && !has("token") && !(has("tokens") && has("clientInformation"))) {
     const expected = "an OAuthClientProvider or AuthProvider of @modelcontextprotocol/client";
-    throw misdefinition(`${field}.auth`, expected, auth, "For a fixed token use headers.");
+    throw mismatch(`${field}.auth`, expected, auth, "For a fixed token use headers.");
   }
   checkMcpFunction(`${field}.fetch`, fetch);
   return Object.freeze({ ...given, url: parsed, headers: { ...headers } });
@@ -453,11 +453,6 @@ function checkTextFields(field: string, value: object): void {
   checkKeys(field, value, Object.keys(value));
   for (const [key, text] of Object.entries(value)) {
     if (typeof text === "string") continue;
-    throw misdefinition(
-      `${field}.${key}`,
-      "a string",
-      text,
-      "Convert it to a string, or leave it out.",
-    );
+    throw mismatch(`${field}.${key}`, "a string", text, "Convert it to a string, or leave it out.");
   }
 }

@@ -12,7 +12,7 @@ import {
 } from "@opentelemetry/api";
 
 import { isPromiseLike } from "../kernel/cancel.ts";
-import { groupDigits, misdefinition } from "../kernel/check.ts";
+import { groupDigits, mismatch } from "../kernel/check.ts";
 import { getErrorMessage, type EspalierError } from "../kernel/error.ts";
 import { deepFreeze, omitUndefined, type JsonObject, stringifyCanonical } from "../kernel/json.ts";
 import { hasSecret, redactValues } from "../kernel/redact-values.ts";
@@ -100,7 +100,7 @@ function createFilterError(toolName: string, answer: unknown): EspalierError {
   // A promise is a wrong answer here. Its rejection must not go unhandled.
   if (isPromiseLike(answer)) Promise.resolve(answer).catch(() => undefined);
   const field = `the answer of connectMcp.filter about ${JSON.stringify(toolName)}`;
-  return misdefinition(field, "true or false", answer, "Return true or false synchronously.");
+  return mismatch(field, "true or false", answer, "Return true or false synchronously.");
 }
 
 const MAX_NAME_CHARACTERS = 64;

@@ -125,7 +125,7 @@ type OutputCheck = (value: JsonValue) => readonly ArgumentProblem[];
 export class OutputChecks implements jsonSchemaValidator {
   readonly #checks = new WeakMap<JsonSchemaType, OutputCheck>();
 
-  /** Throws `invalid_definition` for a schema that cannot be checked. */
+  /** Throws `invalid_argument` for a schema that cannot be checked. */
   getValidator<T>(schema: JsonSchemaType): JsonSchemaValidator<T> {
     const check = this.#checks.get(schema) ?? createServerSchemaCheck("outputSchema", schema);
     this.#checks.set(schema, check);

@@ -7,7 +7,7 @@ const NO_ID =
 /**
  * Returns the provider's id of a tool call as a `CallId`, for adapters.
  *
- * @throws EspalierError `invalid_option` if the text is empty.
+ * @throws EspalierError `invalid_argument` if the text is empty.
  *
  * @example
  * ```ts

@@ -1,7 +1,7 @@
 // Checks and copies model settings and tool choices of options and definitions, once, so that later
 // changes by the user have no effect.
 
-import { checkKeys, misdefinition, mismatch, describeReceived } from "../kernel/check.ts";
+import { checkKeys, mismatch, describeReceived } from "../kernel/check.ts";
 import { deepFreeze, omitUndefined, isRecord } from "../kernel/json.ts";
 import {
   ModelSettingsSchema,
@@ -27,7 +27,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
   parallelToolCalls: "true or false",
 };
 
-/** Throws `invalid_option` if a setting is invalid. `field` is the user's name for the settings. */
+/** Throws `invalid_argument` if a setting is invalid. `field` is the user's name for the settings. */
 export function checkModelSettings(field: string, settings: ModelSettings): void {
   const { reasoning } = settings;
   if (reasoning !== undefined) checkKeys(`${field}.reasoning`, reasoning, ["effort", "summary"]);
@@ -60,7 +60,7 @@ function pickGivenSettings(settings: ModelSettings): ModelSettings {
   return omitUndefined({ reasoning, verbosity, seed, stopSequences, topP, parallelToolCalls });
 }
 
-/** Returns the choice, frozen. Throws `invalid_definition` unless it names tools of `toolNames`. */
+/** Returns the choice, frozen. Throws `invalid_argument` unless it names tools of `toolNames`. */
 export function checkToolChoice(
   field: string,
   input: ToolChoice,
@@ -71,14 +71,13 @@ export function checkToolChoice(
     toolNames.length === 0 ? "It has no tools." : `Its tools are: ${toolNames.join(", ")}.`;
   if (!parsed.success) {
     const expected = '"auto", "none", "required", { toolName: … } or { toolNames: […] }';
-    throw misdefinition(field, expected, input, advice);
+    throw mismatch(field, expected, input, advice);
   }
   const choice = parsed.data;
   if (typeof choice === "string") return choice;
   const names = "toolName" in choice ? [choice.toolName] : choice.toolNames;
   const unknown = names.find((name) => !toolNames.includes(name));
-  if (unknown !== undefined)
-    throw misdefinition(field, "the name of one of its tools", unknown, advice);
+  if (unknown !== undefined) throw mismatch(field, "the name of one of its tools", unknown, advice);
   return deepFreeze(choice);
 }
 

@@ -2,27 +2,26 @@
 
 import {
   checkBoolean,
-  checkCallback,
+  checkFunction,
   checkCount,
   checkKeys,
   checkText,
   adviseDefault,
-  misdefinition,
+  mismatch,
 } from "../kernel/check.ts";
 import { checkAccepts } from "./check-options.ts";
 import type { Model } from "./model.ts";
 import { checkModelLimits } from "./model-limits.ts";
 import { checkPriceOption } from "./model-price.ts";
 
-/** Throws `invalid_definition` or `invalid_option` if a member of `model` is invalid. */
+/** Throws `invalid_argument` if a member of `model` is invalid. */
 export function checkModel(field: string, model: Model): void {
   const fits = typeof model === "object" && model !== null && typeof model.generate === "function";
-  if (!fits)
-    throw misdefinition(field, "a model", model, 'Use openai("…") or a model of your own.');
+  if (!fits) throw mismatch(field, "a model", model, 'Use openai("…") or a model of your own.');
   checkText(`${field}.id`, model.id);
   checkText(`${field}.provider`, model.provider);
   for (const ability of ["countTokens", "assertReady", "checkSettings"] as const) {
-    if (model[ability] !== undefined) checkCallback(`${field}.${ability}`, model[ability]);
+    if (model[ability] !== undefined) checkFunction(`${field}.${ability}`, model[ability]);
   }
   if (model.price !== undefined) checkPriceOption(`${field}.price`, model.price);
   if (model.baseUrl !== undefined) checkText(`${field}.baseUrl`, model.baseUrl);
@@ -44,6 +43,6 @@ export function checkModel(field: string, model: Model): void {
   const { apiType = "responses" } = model;
   if (apiType !== "responses" && apiType !== "chat_completions") {
     const advice = "Leave it out if it is neither.";
-    throw misdefinition(`${field}.apiType`, "responses or chat_completions", apiType, advice);
+    throw mismatch(`${field}.apiType`, "responses or chat_completions", apiType, advice);
   }
 }

@@ -11,7 +11,7 @@ export type OptionChecks<Options> = {
 
 /**
  * Checks each defined option, in the order of the table. `others`: options that are checked
- * elsewhere. Throws `invalid_option`, or the error of a check.
+ * elsewhere. Throws `invalid_argument`, or the error of a check.
  */
 export function checkOptions<Options extends object>(
   field: string,
@@ -26,7 +26,7 @@ export function checkOptions<Options extends object>(
   }
 }
 
-/** Creates a check that throws `invalid_option` unless the value fits. */
+/** Creates a check that throws `invalid_argument` unless the value fits. */
 export function mustBe(
   expected: string,
   fits: (value: unknown) => boolean,

@@ -1,6 +1,6 @@
 // Rate limits of a provider, and the queue of the calls that share them.
 
-import { misdefinition, mismatch } from "../kernel/check.ts";
+import { mismatch } from "../kernel/check.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import { checkOptions, mustBeWhole, type OptionChecks } from "./check-options.ts";
 import type { AnySignal } from "../kernel/cancel.ts";
@@ -49,7 +49,7 @@ const gates = new WeakMap<object, LimitsGate>();
  * It stops waiting when its agent must end. A `Retry-After` of the provider pauses all calls that
  * share the limits.
  *
- * @throws EspalierError `invalid_option` if no limit is given, or if a limit is not a positive
+ * @throws EspalierError `invalid_argument` if no limit is given, or if a limit is not a positive
  * integer.
  *
  * @example
@@ -72,7 +72,7 @@ export function modelLimits(options: Omit<ModelLimits, "kind">): ModelLimits {
   return limits;
 }
 
-/** Throws `invalid_definition` unless `modelLimits` created the value. */
+/** Throws `invalid_argument` unless `modelLimits` created the value. */
 export function checkModelLimits(field: string, limits: unknown): void {
   findLimitsGate(field, limits);
 }
@@ -83,7 +83,7 @@ export function findLimitsGate(field: string, limits: unknown): LimitsGate {
   const gate = isObject ? gates.get(limits) : undefined;
   if (gate !== undefined) return gate;
   const advice = "Create it once with modelLimits({ … }), and share it.";
-  throw misdefinition(field, "a result of modelLimits()", limits, advice);
+  throw mismatch(field, "a result of modelLimits()", limits, advice);
 }
 
 // LimitsGate: the rate limits of a provider, for all calls of the process that share them. Owns the

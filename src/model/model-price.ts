@@ -100,7 +100,7 @@ const CHECKS: OptionChecks<ModelPrice> = {
 };
 
 /**
- * Throws `invalid_option` unless every price is a number from 0 to 1,000,000, `asOf` is a date,
+ * Throws `invalid_argument` unless every price is a number from 0 to 1,000,000, `asOf` is a date,
  * `source` is text, and `tiers` rise.
  */
 export function checkPrice(field: string, price: ModelPrice): void {

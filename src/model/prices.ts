@@ -57,7 +57,7 @@ const OPENAI_ORIGIN = "https://api.openai.com";
 /**
  * Returns a function that looks up prices: the model's own, else that of `prices`, else that of the
  * built-in table. Each model is looked up once, when its settings are final. The function throws
- * `invalid_option` if `prices` returns an invalid price.
+ * `invalid_argument` if `prices` returns an invalid price.
  */
 export function createPriceLookup(prices: Prices | undefined): PriceOf {
   const known = new WeakMap<Model, { readonly price: ModelPrice | undefined }>();

@@ -25,7 +25,7 @@ const copies = new WeakMap<Model, { readonly properties: Properties; readonly mo
  * object as long as the properties are the same: prices are cached by it. `owner` names the role in
  * errors.
  *
- * @throws EspalierError `invalid_definition` if a property cannot be read.
+ * @throws EspalierError `invalid_argument` if a property cannot be read.
  */
 export function readModel(owner: string, source: Model): Model {
   try {
@@ -46,7 +46,7 @@ export function readModel(owner: string, source: Model): Model {
     return model;
   } catch (cause) {
     throw new EspalierError({
-      code: "invalid_definition",
+      code: "invalid_argument",
       message: `Expected the model of ${owner} to have properties that can be read, but a property threw: ${getErrorMessage(cause)}. Correct the model's adapter.`,
       cause,
     });

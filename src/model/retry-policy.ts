@@ -44,7 +44,7 @@ const CHECKS: OptionChecks<RetryPolicy> = {
   random: mustBeFunction("a function", "Pass a function such as Math.random."),
 };
 
-/** Throws `invalid_option` unless `policy` can be used. */
+/** Throws `invalid_argument` unless `policy` can be used. */
 export function checkRetryPolicy(field: string, policy: RetryPolicy): void {
   checkOptions(field, policy, CHECKS);
 }

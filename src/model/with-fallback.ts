@@ -1,7 +1,7 @@
 // withFallback(): several models as one. generateWithRetries finds them with `asFallback`, calls
 // them, and counts the cost of each.
 
-import { checkAmount, checkList, adviseDefault, misdefinition } from "../kernel/check.ts";
+import { checkAmount, checkList, adviseDefault, mismatch } from "../kernel/check.ts";
 import { systemClock } from "../kernel/clock.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import { checkModel } from "./check-model.ts";
@@ -38,9 +38,9 @@ const CHECKS: OptionChecks<FallbackOptions> = {
  * A budget reservation uses the highest of the prices, rate by rate. It is unknown if one of them
  * is. `repliedBy` of the event `model.replied` and `usage.byModel` name the model that answered.
  *
- * @throws EspalierError `invalid_definition` if there are fewer than two models, if two have the
+ * @throws EspalierError `invalid_argument` if there are fewer than two models, if two have the
  * same `replayKey` (by default `provider/id`), or if one is a fallback itself.
- * @throws EspalierError `invalid_option` if an option is invalid.
+ * @throws EspalierError `invalid_argument` if an option is invalid.
  *
  * @example
  * ```ts
@@ -105,7 +105,7 @@ function checkModels(models: readonly Model[]): void {
   const field = "withFallback.models";
   checkList(field, models);
   if (models.length < 2)
-    throw misdefinition(
+    throw mismatch(
       field,
       "at least two models",
       models.length,
@@ -117,12 +117,12 @@ function checkModels(models: readonly Model[]): void {
     checkModel(place, model);
     if (asFallback(model) !== undefined) {
       const advice = "Put all models into one list.";
-      throw misdefinition(place, "a model that is not itself a fallback", model.id, advice);
+      throw mismatch(place, "a model that is not itself a fallback", model.id, advice);
     }
     const key = toReplayKey(model);
     if (keys.has(key)) {
       const advice = "Set a distinct replayKey for each deployment of one model.";
-      throw misdefinition(place, "another model than those before it", key, advice);
+      throw mismatch(place, "another model than those before it", key, advice);
     }
     keys.add(key);
   }

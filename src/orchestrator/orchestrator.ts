@@ -68,7 +68,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   /**
    * Creates an orchestrator.
    *
-   * @throws EspalierError `invalid_option` if an option is invalid. The message names the option,
+   * @throws EspalierError `invalid_argument` if an option is invalid. The message names the option,
    * the expected and the actual value.
    */
   constructor(options?: OrchestratorOptions<Roles>) {
@@ -87,7 +87,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * @throws EspalierError `missing_api_key` if a model has no API key.
    * @throws EspalierError `price_unknown` if a cost limit covers a model without a known price.
    * @throws EspalierError `unknown_tool` if a context policy names a tool that no role has.
-   * @throws EspalierError `invalid_option` or `invalid_definition` if an argument is invalid.
+   * @throws EspalierError `invalid_argument` if an argument is invalid.
    * @throws EspalierError `run_id_conflict` if `runId` belongs to an active run with another role
    * or task.
    * @throws EspalierError `invalid_state` if the orchestrator was closed.
@@ -143,7 +143,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * open question.
    * @throws EspalierError `already_resumed` if this process has continued from this pause before.
    * @throws EspalierError `output_mismatch` if a stored typed result does not fit its role.
-   * @throws EspalierError `invalid_option` if a grant or another option is invalid.
+   * @throws EspalierError `invalid_argument` if a grant or another option is invalid.
    * @throws Everything that `start` throws for roles and models.
    *
    * @example
@@ -171,7 +171,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * @throws EspalierError `run_ended` if the run has ended, and no grant lets it continue.
    * @throws EspalierError `unsupported_version` or `invalid_journal` if the journal cannot be read.
    * @throws EspalierError `store_failed` if the store fails.
-   * @throws EspalierError `invalid_option` if the orchestrator has no store, or an option is
+   * @throws EspalierError `invalid_argument` if the orchestrator has no store, or an option is
    * invalid.
    * @throws Everything that `resume` of a paused run throws.
    *
@@ -220,7 +220,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * Resolves when the runs are active again, not when they have ended.
    *
    * @throws EspalierError `store_failed` if the store cannot list its runs.
-   * @throws EspalierError `invalid_option` if the orchestrator has no store.
+   * @throws EspalierError `invalid_argument` if the orchestrator has no store.
    * @throws EspalierError `invalid_state` if the orchestrator was closed.
    *
    * @example
@@ -309,7 +309,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * @throws EspalierError `invalid_state` if the run is active, or its process died.
    * @throws EspalierError `unsupported_version` or `invalid_journal` if the journal cannot be read.
    * @throws EspalierError `store_failed` if the store fails.
-   * @throws EspalierError `invalid_option` if the orchestrator has no store.
+   * @throws EspalierError `invalid_argument` if the orchestrator has no store.
    *
    * @example
    * ```ts
@@ -332,7 +332,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * @throws EspalierError `unknown_role` if the orchestrator does not have the role.
    * @throws EspalierError `run_released` if `releaseSignal` was aborted.
    * @throws EspalierError `unsupported_version` if the request is of a later release.
-   * @throws EspalierError `invalid_option` if the orchestrator has no store.
+   * @throws EspalierError `invalid_argument` if the orchestrator has no store.
    * @throws Everything that `start`, `resume` and `run.result` throw and reject with.
    *
    * @example
@@ -374,7 +374,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * @throws EspalierError `unknown_run` if the store has no such run.
    * @throws EspalierError `unsupported_version` or `invalid_journal` if the journal cannot be read.
    * @throws EspalierError `store_failed` if the store fails.
-   * @throws EspalierError `invalid_option` if the orchestrator has no store.
+   * @throws EspalierError `invalid_argument` if the orchestrator has no store.
    *
    * @example
    * ```ts
@@ -401,7 +401,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * @throws EspalierError `run_ended` if the run has ended.
    * @throws EspalierError `unknown_run` if the store has no such run.
    * @throws EspalierError `store_failed` if the store fails.
-   * @throws EspalierError `invalid_option` if the orchestrator has no store.
+   * @throws EspalierError `invalid_argument` if the orchestrator has no store.
    * @throws Everything that `resume` rejects with, if the run must be continued here.
    *
    * @example
@@ -431,11 +431,11 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * Sends a command to a stored run, whichever process owns it: pause, resume, stop, steer or
    * grant. The owner executes the command within some seconds, or when the run continues.
    *
-   * @throws EspalierError `invalid_option` or `invalid_definition` if the command is invalid.
+   * @throws EspalierError `invalid_argument` if the command is invalid.
    * @throws EspalierError `run_ended` if the run has ended.
    * @throws EspalierError `unknown_run` if the store has no such run.
    * @throws EspalierError `store_failed` if the store fails.
-   * @throws EspalierError `invalid_option` if the orchestrator has no store.
+   * @throws EspalierError `invalid_argument` if the orchestrator has no store.
    *
    * @example
    * ```ts
@@ -452,7 +452,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * Makes this process a worker of an engine: it executes runs that a `RunClient` has started, with
    * the roles of this orchestrator. Resolves once the worker accepts runs.
    *
-   * @throws EspalierError `invalid_option` if the orchestrator has no store or no roles, or an
+   * @throws EspalierError `invalid_argument` if the orchestrator has no store or no roles, or an
    * option is invalid.
    * @throws EspalierError `store_failed` or `unsupported_version` if the store cannot be used.
    * @throws EspalierError `engine_failed` if the engine cannot serve.
@@ -498,7 +498,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * read, or its roles are missing.
    * @throws EspalierError `output_mismatch` if a stored typed result of a subagent does not fit its
    * role.
-   * @throws EspalierError `invalid_option` if the root has no such step, or a compaction has
+   * @throws EspalierError `invalid_argument` if the root has no such step, or a compaction has
    * removed its history.
    * @throws Everything that `start` throws for roles and models.
    *
@@ -529,7 +529,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * Opens a session: a conversation history that several runs share. Reads it from the store, or
    * returns a new one.
    *
-   * @throws EspalierError `invalid_option` if the id or an option is invalid, or there is no store.
+   * @throws EspalierError `invalid_argument` if the id or an option is invalid, or there is no store.
    * @throws EspalierError `unsupported_version` or `invalid_session` if the session cannot be read.
    * @throws EspalierError `store_failed` if the store fails.
    *

@@ -199,7 +199,7 @@ const CHECKS: Readonly<Record<BudgetShare["type"], FieldChecks>> = {
 };
 
 /**
- * Returns a frozen copy of a share. Throws `invalid_option` if a type or a field is unknown, or an
+ * Returns a frozen copy of a share. Throws `invalid_argument` if a type or a field is unknown, or an
  * amount is invalid.
  */
 export function copyBudgetShare(field: string, share: BudgetShare): BudgetShare {

@@ -72,7 +72,7 @@ export const NO_AMOUNTS: Amounts = Object.freeze({
 export type SpendLimits = Readonly<Partial<Record<LedgerAxis, number>>>;
 
 /**
- * Throws `invalid_option` if the budget has an unknown axis, or a limit is negative, fractional or
+ * Throws `invalid_argument` if the budget has an unknown axis, or a limit is negative, fractional or
  * not a number.
  */
 export function checkBudget(field: string, budget: Budget): void {

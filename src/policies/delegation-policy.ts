@@ -126,7 +126,7 @@ const DEFAULTS: DelegationPolicy = deepFreeze({
 });
 
 /**
- * Returns the given policy merged over the defaults. Throws `invalid_option` if a field is unknown
+ * Returns the given policy merged over the defaults. Throws `invalid_argument` if a field is unknown
  * or invalid.
  */
 export function resolveDelegationPolicy(

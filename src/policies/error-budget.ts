@@ -1,7 +1,7 @@
 // Limits on the failed tool calls of an execution, reactions to single failures, and the stop
 // signals that follow from both.
 
-import { checkCount, checkKeys, adviseDefault, misdefinition } from "../kernel/check.ts";
+import { checkCount, checkKeys, adviseDefault, mismatch } from "../kernel/check.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import type { StopCode, StopSignal } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
@@ -78,7 +78,7 @@ const DEFAULT_ERROR_POLICY: ErrorPolicy = Object.freeze({
 });
 
 /**
- * Returns the given error budget merged over the defaults. Throws `invalid_option` if a field is
+ * Returns the given error budget merged over the defaults. Throws `invalid_argument` if a field is
  * unknown or invalid.
  */
 export function resolveErrorBudget(field: string, options: Partial<ErrorBudget>): ErrorBudget {
@@ -91,14 +91,14 @@ export function resolveErrorBudget(field: string, options: Partial<ErrorBudget>)
 }
 
 /**
- * Returns the given error policy merged over the defaults. Throws `invalid_option` if a field is
- * unknown, and `invalid_definition` if a value is.
+ * Returns the given error policy merged over the defaults. Throws `invalid_argument` if a field is
+ * unknown, and `invalid_argument` if a value is.
  */
 export function resolveErrorPolicy(field: string, options: Partial<ErrorPolicy>): ErrorPolicy {
   checkKeys(field, options, Object.keys(DEFAULT_ERROR_POLICY));
   for (const [key, value] of Object.entries(options)) {
     if (value === undefined || value === "continue" || value === "stop") continue;
-    throw misdefinition(`${field}.${key}`, '"continue" or "stop"', value, "Choose one.");
+    throw mismatch(`${field}.${key}`, '"continue" or "stop"', value, "Choose one.");
   }
   return Object.freeze({ ...DEFAULT_ERROR_POLICY, ...omitUndefined(options) });
 }

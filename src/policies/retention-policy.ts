@@ -20,7 +20,7 @@ export const DEFAULT_MESSAGE_RETENTION: MessageRetentionPolicy = Object.freeze({
 });
 
 /**
- * Returns the policy with defaults for omitted fields. Throws `invalid_option` if a field is
+ * Returns the policy with defaults for omitted fields. Throws `invalid_argument` if a field is
  * unknown or invalid.
  */
 export function resolveMessageRetention(

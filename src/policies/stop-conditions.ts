@@ -2,7 +2,7 @@
 // combinations `anyOf`, `allOf` and `not`.
 
 import { isPromiseLike } from "../kernel/cancel.ts";
-import { checkFunction, checkName, misdefinition } from "../kernel/check.ts";
+import { checkFunction, checkName, mismatch } from "../kernel/check.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import { FINISH_REASONS, type FinishReason } from "../protocol/finish-reason.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
@@ -67,7 +67,7 @@ export type StopCondition<Context = unknown> = (
  * Returns a condition that stops the agent after a step in which the tool was called. The code of
  * the reason is `tool_called`.
  *
- * @throws EspalierError `invalid_definition` if the name is not a non-empty text.
+ * @throws EspalierError `invalid_argument` if the name is not a non-empty text.
  *
  * @example
  * ```ts
@@ -98,7 +98,7 @@ export function hasToolCall(toolName: string): (facts: StopContext) => StopReaso
  * Returns a condition that stops the agent after a step whose reply ended for one of these reasons,
  * even if it contains tool calls. The code of the reason is `finish_reason`.
  *
- * @throws EspalierError `invalid_definition` if no finish reason is given, or one is unknown.
+ * @throws EspalierError `invalid_argument` if no finish reason is given, or one is unknown.
  *
  * @example
  * ```ts
@@ -126,7 +126,7 @@ export function hasFinishReason(
  * Returns a condition that fires when at least one of the conditions fires. Calls all conditions in
  * order, and records every reason.
  *
- * @throws EspalierError `invalid_definition` if there are no conditions, or a condition is not a
+ * @throws EspalierError `invalid_argument` if there are no conditions, or a condition is not a
  * function.
  *
  * @example
@@ -151,7 +151,7 @@ export function anyOf(...conditions: readonly StopCondition[]): StopCondition {
  * inside other combinations. If a function of your own calls it, it fires only when all conditions
  * fire at once.
  *
- * @throws EspalierError `invalid_definition` if there are no conditions, or a condition is not a
+ * @throws EspalierError `invalid_argument` if there are no conditions, or a condition is not a
  * function.
  *
  * @example
@@ -174,7 +174,7 @@ export function allOf(...conditions: readonly StopCondition[]): StopCondition {
  * Inside `allOf` it stays fired once it has fired. For "A, and B has not happened", write a
  * function that checks both.
  *
- * @throws EspalierError `invalid_definition` if the condition is not a function, or the reason is
+ * @throws EspalierError `invalid_argument` if the condition is not a function, or the reason is
  * invalid.
  *
  * @example
@@ -320,7 +320,7 @@ function setName<F extends (facts: StopContext) => unknown>(name: string, condit
 function checkParts(combinator: string, conditions: readonly unknown[]): void {
   const field = `${combinator}(conditions)`;
   if (conditions.length === 0)
-    throw misdefinition(field, "at least one condition", undefined, "See hasToolCall().");
+    throw mismatch(field, "at least one condition", undefined, "See hasToolCall().");
   for (const [index, condition] of conditions.entries())
     checkCondition(`${combinator}(conditions[${index}])`, condition);
 }
@@ -334,12 +334,11 @@ function checkFinishReasons(finishReasons: readonly string[]): void {
   const known: readonly string[] = FINISH_REASONS;
   const expected = `one of ${known.join(", ")}`;
   const field = "hasFinishReason(finishReasons)";
-  if (finishReasons.length === 0)
-    throw misdefinition(field, expected, undefined, "Name at least one.");
+  if (finishReasons.length === 0) throw mismatch(field, expected, undefined, "Name at least one.");
   for (const [index, finishReason] of finishReasons.entries()) {
     if (known.includes(finishReason)) continue;
     const place = `hasFinishReason(finishReasons[${index}])`;
-    throw misdefinition(place, expected, finishReason, "Correct the name.");
+    throw mismatch(place, expected, finishReason, "Correct the name.");
   }
 }
 
@@ -347,5 +346,5 @@ function checkReason(reason: unknown): StopReason {
   const parsed = StopReasonSchema().safeParse(reason);
   if (parsed.success) return deepFreeze(parsed.data); // A copy, made by parsing.
   const advice = "Pass the reason that the condition reports.";
-  throw misdefinition("not(reason)", "a reason with code, message and data", reason, advice);
+  throw mismatch("not(reason)", "a reason with code, message and data", reason, advice);
 }

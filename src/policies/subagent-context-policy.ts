@@ -174,7 +174,7 @@ export const INHERITS_NOTHING: SubagentContextPolicy = deepFreeze({
 });
 
 /**
- * Returns the given policy merged over the defaults. Throws `invalid_option` if a field is unknown,
+ * Returns the given policy merged over the defaults. Throws `invalid_argument` if a field is unknown,
  * invalid or contradicts another one.
  */
 export function resolveContextPolicy(
@@ -199,7 +199,7 @@ export function resolveContextPolicy(
   });
 }
 
-/** Throws `invalid_option` for fields that contradict each other. */
+/** Throws `invalid_argument` for fields that contradict each other. */
 function checkTogether(field: string, options: Partial<SubagentContextPolicy>): void {
   const { inheritMessages, selectMessages, inheritMetadata, metadataKeys } = options;
   const { messageWindowSize = 0 } = options;
@@ -245,7 +245,7 @@ function checkToolNames(field: string, value: unknown): readonly unknown[] {
 }
 
 /**
- * Throws `invalid_option` for invalid names, and for `Finish`: without it an agent with a typed
+ * Throws `invalid_argument` for invalid names, and for `Finish`: without it an agent with a typed
  * result could not end.
  */
 function checkDeniedTools(field: string, value: unknown): void {

@@ -52,7 +52,7 @@ export const DEFAULT_SUBAGENT_LIMITS: SubagentLimits = Object.freeze({
   maxTotalSubagents: 10,
 });
 
-/** Throws `invalid_option` if a name is unknown, or a limit is not a whole number from 0 up. */
+/** Throws `invalid_argument` if a name is unknown, or a limit is not a whole number from 0 up. */
 export function checkLimits(field: string, limits: Partial<SubagentLimits>): void {
   checkKeys(field, limits, Object.keys(DEFAULT_SUBAGENT_LIMITS));
   for (const [name, limit] of Object.entries(limits))

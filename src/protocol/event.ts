@@ -190,7 +190,7 @@ const TypedSchema = lazySchema(() => z.looseObject({ type: z.enum(EVENT_TYPES) }
 /**
  * Asserts that a stored or received value is an event of this version of the vocabulary.
  *
- * @throws EspalierError `invalid_option` if the type is unknown, or a field is missing, unknown or
+ * @throws EspalierError `invalid_argument` if the type is unknown, or a field is missing, unknown or
  * of the wrong type.
  *
  * @example
@@ -214,7 +214,7 @@ export function assertEvent(value: unknown): asserts value is EspalierEvent {
   if (issue === undefined) return;
   const at = issue.path.length === 0 ? "" : ` at ${issue.path.join(".")}`;
   throw new EspalierError({
-    code: "invalid_option",
+    code: "invalid_argument",
     message: `Expected an event of type ${type}, got another value${at}: ${completeSentence(issue.message)} ${OTHER_VERSION}`,
   });
 }

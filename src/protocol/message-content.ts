@@ -97,8 +97,7 @@ export function countContentBytes(content: readonly ContentPart[]): number {
  * Returns a copy of user content, with bytes in place of `data:` URLs. Returns a text if the
  * content is nothing more.
  *
- * @throws EspalierError `invalid_definition` for an empty text, `invalid_option` for parts that
- * cannot be sent.
+ * @throws EspalierError `invalid_argument` for an empty text, or for parts that cannot be sent.
  */
 export function copyContent(field: string, value: unknown): MessageContent {
   if (!Array.isArray(value)) {
@@ -151,7 +150,7 @@ export function isHttps(uri: string | undefined): boolean {
   return uri !== undefined && URL.canParse(uri) && new URL(uri).protocol === "https:";
 }
 
-/** Returns frozen copies of attachments. Throws `invalid_option` if any is invalid. */
+/** Returns frozen copies of attachments. Throws `invalid_argument` if any is invalid. */
 export function copyAttachments(field: string, values: unknown = []): readonly Attachment[] {
   if (!Array.isArray(values)) throw mismatch(field, "an array", values, "Pass an array: [a, b].");
   return deepFreeze(

@@ -161,7 +161,7 @@ export function getAnsweredKind(type: AnswerType): Question["kind"] {
  * `change.arguments` replaces the arguments that the model wrote. The tool's schema parses them,
  * and they must be valid.
  *
- * @throws EspalierError `invalid_option` if `change` has any other field.
+ * @throws EspalierError `invalid_argument` if `change` has any other field.
  *
  * @example
  * ```ts

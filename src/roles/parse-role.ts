@@ -2,7 +2,7 @@
 // `defineAgent`. Its errors are reported with the line of the field, unless the value comes from
 // code.
 
-import { checkKeys, misdefinition } from "../kernel/check.ts";
+import { checkKeys, mismatch } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { omitUndefined, isPlainObject, isRecord } from "../kernel/json.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
@@ -48,7 +48,7 @@ export function parseRoleFile(file: RoleFile, settings: RoleFileSettings): RoleI
     if (isPossibleDefinition(whole))
       return { role: defineAgent(whole), nameLine: text.lineOf(".name") };
     const advice = "Add a line such as model: fast.";
-    throw misdefinition(`${owner}.model`, "the name of a model", undefined, advice);
+    throw mismatch(`${owner}.model`, "the name of a model", undefined, advice);
   } catch (cause) {
     throw addFileLocation(cause, { text, owner, extension, errorAt });
   }
@@ -62,17 +62,12 @@ function readFrontMatter(
 ): Readonly<Record<string, unknown>> {
   if (values.has("instructions")) {
     const expected = "the text below the front matter";
-    throw misdefinition(
-      `${owner}.instructions`,
-      expected,
-      values.get("instructions"),
-      "Move it there.",
-    );
+    throw mismatch(`${owner}.instructions`, expected, values.get("instructions"), "Move it there.");
   }
   const code = CODE_FIELDS.find((field) => values.has(field));
   if (code !== undefined) {
     const advice = `Leave it out here, and use extend: { ${owner}: { ${code} } }.`;
-    throw misdefinition(`${owner}.${code}`, "set in code", values.get(code), advice);
+    throw mismatch(`${owner}.${code}`, "set in code", values.get(code), advice);
   }
   const said = Object.fromEntries(values);
   checkKeys(owner, said, FILE_FIELDS);
@@ -90,7 +85,7 @@ const MEANINGS = {
 
 function resolveRoleModel(field: string, name: unknown, settings: RoleFileSettings): unknown {
   if (typeof name === "string") return settings.modelOf(field, name);
-  throw misdefinition(field, "the name of a model", name, "Write it in quotes.");
+  throw mismatch(field, "the name of a model", name, "Write it in quotes.");
 }
 
 /** Returns the tools with the given names and prefixes (`files_*`), each tool once. */
@@ -104,7 +99,7 @@ function resolveRoleTools(
     if (found.length > 0) return found;
     const expected = `the name of a given tool (${enumerateNames(tools.keys())})`;
     const advice = "Correct the name, or give the tool where the files are read.";
-    throw misdefinition(`${field}[${index}]`, expected, name, advice);
+    throw mismatch(`${field}[${index}]`, expected, name, advice);
   });
   return [...new Set(named)];
 }
@@ -119,13 +114,12 @@ function findMatchingTools(name: string, tools: RoleFileSettings["tools"]): read
 
 /** Returns a checked list of names without duplicates. */
 function readNames(field: string, given: unknown): readonly string[] {
-  if (!Array.isArray(given))
-    throw misdefinition(field, "a list of names", given, "Put it in brackets.");
+  if (!Array.isArray(given)) throw mismatch(field, "a list of names", given, "Put it in brackets.");
   const names = new Set<string>();
   for (const [index, name] of given.entries()) {
     const at = `${field}[${index}]`;
-    if (typeof name !== "string") throw misdefinition(at, "a name", name, "Write it in quotes.");
-    if (names.has(name)) throw misdefinition(at, "listed once", name, "Leave one out.");
+    if (typeof name !== "string") throw mismatch(at, "a name", name, "Write it in quotes.");
+    if (names.has(name)) throw mismatch(at, "listed once", name, "Leave one out.");
     names.add(name);
   }
   return [...names];

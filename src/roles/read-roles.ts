@@ -6,7 +6,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { checkKeys, checkText, misdefinition, describeReceived } from "../kernel/check.ts";
+import { checkKeys, checkText, mismatch, describeReceived } from "../kernel/check.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import type { AgentRole, InferContext } from "../agent/agent-role.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
@@ -33,9 +33,9 @@ const ENDING = ".md";
  *
  * @throws EspalierError `invalid_role_file` for the first invalid file. The message begins with
  * `file:line`, `data` contains both, and `cause` is the error of `defineAgent` if there is one.
- * @throws EspalierError `invalid_option` if the folder cannot be read, or an option is unknown or
+ * @throws EspalierError `invalid_argument` if the folder cannot be read, or an option is unknown or
  * has the wrong type.
- * @throws EspalierError `invalid_definition` if a model or a tool in the options is invalid, or
+ * @throws EspalierError `invalid_argument` if a model or a tool in the options is invalid, or
  * `extend` contains an invalid value.
  * @throws EspalierError `duplicate_tool` if two tools have the same name.
  *
@@ -81,8 +81,8 @@ export async function readRoles(
  *
  * @throws EspalierError `invalid_role_file` if the text is invalid. The message begins with
  * `file:line`.
- * @throws EspalierError `invalid_option` if an option is unknown or has the wrong type.
- * @throws EspalierError `invalid_definition` if a model or a tool in the options is invalid, or
+ * @throws EspalierError `invalid_argument` if an option is unknown or has the wrong type.
+ * @throws EspalierError `invalid_argument` if a model or a tool in the options is invalid, or
  * `extend` contains an invalid value.
  * @throws EspalierError `duplicate_tool` if two tools have the same name.
  *
@@ -110,7 +110,7 @@ export function parseRole(
   const { file } = options;
   checkText("parseRole.file", file);
   if (typeof text !== "string")
-    throw misdefinition("parseRole.text", "the text of a role file", text, "Decode it first.");
+    throw mismatch("parseRole.text", "the text of a role file", text, "Decode it first.");
   const settings = checkRoleFileOptions("parseRole", options);
   const { role } = parseRoleFile({ text, file, defaultName: basename(file, ENDING) }, settings);
   checkExtensions("parseRole", settings, [role.name]);
@@ -130,7 +130,7 @@ async function listRoleFiles(
   } catch (cause) {
     const got = folder instanceof URL ? describeReceived(folder.href) : describeReceived(folder);
     throw new EspalierError({
-      code: "invalid_option",
+      code: "invalid_argument",
       message: `Expected readRoles.folder to be a folder that can be read, got ${got} (${getErrorMessage(cause)}). Pass its path, or new URL("roles", import.meta.url) for a folder beside the program.`,
       data: { field: "readRoles.folder", expected: "a folder that can be read", got },
       cause,

@@ -1,7 +1,7 @@
 // The options of role files: models and tools by name, and fields that files cannot contain.
 
 import { type AgentDefinition, DEFINITION_FIELDS, type FieldKind } from "../agent/define-agent.ts";
-import { checkKeys, checkList, misdefinition, mismatch } from "../kernel/check.ts";
+import { checkKeys, checkList, mismatch } from "../kernel/check.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
 import { completeSentence } from "../kernel/sentence.ts";
@@ -87,7 +87,7 @@ export interface RoleFileSettings {
   readonly tools: ReadonlyMap<string, ToolsetTool>;
   readonly extensions: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
   /**
-   * Returns the model that a file names in this field. Throws `invalid_definition` if it is
+   * Returns the model that a file names in this field. Throws `invalid_argument` if it is
    * unknown.
    */
   modelOf(field: string, name: string): Model;
@@ -96,7 +96,7 @@ export interface RoleFileSettings {
 export const OPTION_FIELDS = ["models", "defaultModel", "tools", "extend"];
 
 /**
- * Returns a checked copy of the options. Throws `invalid_option`, `invalid_definition` or
+ * Returns a checked copy of the options. Throws `invalid_argument` or
  * `duplicate_tool`.
  */
 export function checkRoleFileOptions(owner: string, options: RoleFileOptions): RoleFileSettings {
@@ -131,7 +131,7 @@ export function checkRoleFileOptions(owner: string, options: RoleFileOptions): R
   };
 }
 
-/** Throws `invalid_option` if `extend` names a role that no file defines. */
+/** Throws `invalid_argument` if `extend` names a role that no file defines. */
 export function checkExtensions(
   owner: string,
   { extensions }: RoleFileSettings,
@@ -154,7 +154,7 @@ function createModelLookup(models: Readonly<Record<string, Model>>): RoleFileSet
     const model = byName.get(name);
     if (model !== undefined) return model;
     const expected = `the name of a given model (${enumerateNames(byName.keys())})`;
-    throw misdefinition(field, expected, name, "Correct the name, or add it to models.");
+    throw mismatch(field, expected, name, "Correct the name, or add it to models.");
   };
 }
 
@@ -166,11 +166,11 @@ function wrapModelFunction(models: (name: string) => Model): RoleFileSettings["m
       model = models(name);
     } catch (cause) {
       const advice = `models() threw: ${completeSentence(getErrorMessage(cause))}`;
-      const { code, message, data } = misdefinition(field, expected, name, advice);
+      const { code, message, data } = mismatch(field, expected, name, advice);
       throw new EspalierError({ code, message, data, cause });
     }
     if (model !== undefined) return model;
-    throw misdefinition(field, expected, name, "Correct the name.");
+    throw mismatch(field, expected, name, "Correct the name.");
   };
 }
 

@@ -1,6 +1,6 @@
 // Splits a role file into its front matter, between two lines of ---, and the text below.
 
-import { checkText, misdefinition, describeReceived } from "../kernel/check.ts";
+import { checkText, mismatch, describeReceived } from "../kernel/check.ts";
 import { createFileErrorFactory, type FileErrorAt, parsePlainYaml } from "./plain-yaml.ts";
 
 /** The two parts of a role file. */
@@ -56,7 +56,7 @@ export function parseRoleText(text: string, errorAt: FileErrorAt): RoleText {
  * returned as an empty array. `parseRole` reports it.
  *
  * @throws EspalierError `invalid_role_file` if the front matter is invalid.
- * @throws EspalierError `invalid_definition` if an argument is not a text.
+ * @throws EspalierError `invalid_argument` if an argument is not a text.
  *
  * @example
  * ```ts
@@ -79,12 +79,7 @@ export function parseRoleFileNames(
 } {
   checkText("parseRoleFileNames.file", file);
   if (typeof text !== "string")
-    throw misdefinition(
-      "parseRoleFileNames.text",
-      "the text of a role file",
-      text,
-      "Decode it first.",
-    );
+    throw mismatch("parseRoleFileNames.text", "the text of a role file", text, "Decode it first.");
   const { values } = parseRoleText(text, createFileErrorFactory(file));
   const name = values.get("name");
   const model = values.get("model");

@@ -64,7 +64,7 @@ export interface MemoryStoreOptions {
 /**
  * Creates a store in memory, for tests and for runs that need not survive the process.
  *
- * @throws EspalierError `invalid_option` if an option is unknown.
+ * @throws EspalierError `invalid_argument` if an option is unknown.
  *
  * @example
  * ```ts

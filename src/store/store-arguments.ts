@@ -87,7 +87,7 @@ function checkWithin(field: string, value: unknown, least: number, most: number)
   throw createValueError(field, `a whole number from ${least} to ${most}`, String(value));
 }
 
-/** Returns the number of the first record or mail to read. Throws `invalid_option`. */
+/** Returns the number of the first record or mail to read. Throws `invalid_argument`. */
 export function resolveFirstNumber(from: number | undefined): number {
   if (from === undefined) return 1;
   checkCount("from", from, "Leave it out to read all of them.");
@@ -95,35 +95,35 @@ export function resolveFirstNumber(from: number | undefined): number {
   return from;
 }
 
-/** Returns the maximum number of records to read. Throws `invalid_option`. */
+/** Returns the maximum number of records to read. Throws `invalid_argument`. */
 export function readLimit(limit: number | undefined): number {
   if (limit === undefined) return Infinity;
   checkCount("limit", limit, "Leave it out to read all of them.");
   return limit;
 }
 
-/** Returns the maximum number of entries to list. Throws `invalid_option`. */
+/** Returns the maximum number of entries to list. Throws `invalid_argument`. */
 export function resolveListLimit(limit: number | undefined): number {
   if (limit === undefined) return DEFAULT_LIMIT;
   checkCount("limit", limit, `Leave it out for ${DEFAULT_LIMIT}.`);
   return limit;
 }
 
-/** Checks a filter of runs. Throws `invalid_option`, and `store_failed` for an invalid id. */
+/** Checks a filter of runs. Throws `invalid_argument`, and `store_failed` for an invalid id. */
 export function checkFilter(filter: RunFilter): void {
   checkKeys("filter", filter, ["status", "limit", "before"]);
   if (filter.status !== undefined) checkOneOf("filter.status", filter.status, STATUSES);
   if (filter.before !== undefined) checkId("filter.before", filter.before);
 }
 
-/** Throws `invalid_option` unless the value is one of the known values. */
+/** Throws `invalid_argument` unless the value is one of the known values. */
 export function checkOneOf(field: string, value: string, known: readonly string[]): void {
   if (known.includes(value)) return;
   throw mismatch(field, `one of ${known.join(", ")}`, value, "Correct the name.");
 }
 
 /**
- * Throws `invalid_option` unless the value is a number from 0 up. With `Infinity`, no owner is ever
+ * Throws `invalid_argument` unless the value is a number from 0 up. With `Infinity`, no owner is ever
  * stale.
  */
 export function checkStaleAfterMs(staleAfterMs: number): void {
@@ -131,7 +131,7 @@ export function checkStaleAfterMs(staleAfterMs: number): void {
   checkAmount("staleAfterMs", staleAfterMs, "0 treats every owner as lost.");
 }
 
-/** Throws `invalid_option` unless the value is a version, or 0 for a new session. */
+/** Throws `invalid_argument` unless the value is a version, or 0 for a new session. */
 export function checkExpectedVersion(expectedVersion: number): void {
   checkCount("expectedVersion", expectedVersion, "0 means a new session.");
 }

@@ -22,7 +22,6 @@ import {
   checkKeys,
   checkMethods,
   checkText,
-  misdefinition,
   mismatch,
   describeReceived as inWords,
 } from "../kernel/check.ts";
@@ -149,7 +148,7 @@ const MAX_ATTRIBUTE_LENGTH = 16_384;
  * `OTEL_SDK_DISABLED=true` or `OTEL_TRACES_EXPORTER=none` there are no spans. If the endpoint
  * cannot be reached, runs continue, spans count as lost, and one process warning gives the reason.
  *
- * @throws EspalierError `invalid_option` or `invalid_definition` if an option is invalid.
+ * @throws EspalierError `invalid_argument` if an option is invalid.
  *
  * @example
  * ```ts
@@ -193,7 +192,7 @@ function checkNodeOptions(options: NodeTracingOptions): void {
     const expected = "a URL that begins with http:// or https://";
     const got: unknown = tracesUrl;
     const shown = typeof got === "string" ? redactAddress(got) : got;
-    throw misdefinition("tracesUrl", expected, shown, "Include its path.");
+    throw mismatch("tracesUrl", expected, shown, "Include its path.");
   }
   if (exporter === undefined) return;
   checkMethods("exporter", exporter, ["export", "shutdown"]);

@@ -88,7 +88,7 @@ const MAX_SPANS_PER_TRACE = 5_000;
  * an SDK there are no spans, and events have ids of their own. An SDK that is registered later
  * takes effect with the next run. Metrics go to the `MeterProvider` of the application.
  *
- * @throws EspalierError `invalid_option` if an option is unknown or invalid.
+ * @throws EspalierError `invalid_argument` if an option is unknown or invalid.
  *
  * @example
  * ```ts

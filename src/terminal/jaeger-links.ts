@@ -9,29 +9,29 @@ export interface JaegerLinks {
   /**
    * Returns the URL of a trace. `traceId` is that of a result or an event.
    *
-   * @throws EspalierError `invalid_option` if `traceId` does not have 32 hexadecimal digits.
+   * @throws EspalierError `invalid_argument` if `traceId` does not have 32 hexadecimal digits.
    */
   trace(traceId: string): string;
   /**
    * Returns the URL of a trace in which the spans of an agent and of all agents below it are
    * highlighted. Jaeger searches for text, so `lead/researcher#2` also finds `lead/researcher#20`.
    *
-   * @throws EspalierError `invalid_option` if `traceId` does not have 32 hexadecimal digits.
-   * @throws EspalierError `invalid_definition` if `agentPath` is empty.
+   * @throws EspalierError `invalid_argument` if `traceId` does not have 32 hexadecimal digits.
+   * @throws EspalierError `invalid_argument` if `agentPath` is empty.
    */
   agent(traceId: string, agentPath: string): string;
   /**
    * Returns the URL of a trace in which failed spans are highlighted. The arrows beside the search
    * box of Jaeger go from one to the next.
    *
-   * @throws EspalierError `invalid_option` if `traceId` does not have 32 hexadecimal digits.
+   * @throws EspalierError `invalid_argument` if `traceId` does not have 32 hexadecimal digits.
    */
   failures(traceId: string): string;
   /**
    * Returns the URL of a search for traces.
    *
-   * @throws EspalierError `invalid_option` if a field is invalid, or `invalid_definition` if
-   * `service` or `operation` is empty.
+   * @throws EspalierError `invalid_argument` if a field is invalid, or if `service` or
+   * `operation` is empty.
    *
    * @example
    * ```ts
@@ -69,7 +69,7 @@ const EXAMPLE = "Pass the address of its pages, for example http://localhost:166
  * Creates URLs of pages of the Jaeger at `baseUrl`. `baseUrl` may have a path, for example
  * `https://tools.example.org/jaeger`.
  *
- * @throws EspalierError `invalid_option` if `baseUrl` is not an http or https URL, or has a query,
+ * @throws EspalierError `invalid_argument` if `baseUrl` is not an http or https URL, or has a query,
  * a fragment or a password.
  *
  * @example

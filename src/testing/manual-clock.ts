@@ -33,7 +33,7 @@ export class ManualClock implements Clock {
    * Creates a clock. `startMs` is the first time of the wall clock, in milliseconds since the
    * epoch.
    *
-   * @throws EspalierError `invalid_option` if `startMs` is not a finite number.
+   * @throws EspalierError `invalid_argument` if `startMs` is not a finite number.
    */
   constructor(startMs = 0) {
     checkTime("startMs", startMs);
@@ -63,7 +63,7 @@ export class ManualClock implements Clock {
    * Sets the wall clock to `toMs`, in milliseconds since the epoch. The monotonic clock and all
    * timers stay unchanged.
    *
-   * @throws EspalierError `invalid_option` if `toMs` is not a finite number.
+   * @throws EspalierError `invalid_argument` if `toMs` is not a finite number.
    *
    * @example
    * ```ts
@@ -81,7 +81,7 @@ export class ManualClock implements Clock {
    * Advances both clocks by `byMs` milliseconds, and calls in order every timer that is due on the
    * way. Promises that a timer resolves continue later; await `flushEventLoop()` for them.
    *
-   * @throws EspalierError `invalid_option` if `byMs` is negative or not a finite number.
+   * @throws EspalierError `invalid_argument` if `byMs` is negative or not a finite number.
    */
   advance(byMs: number): void {
     checkAmount("byMs", byMs, "Time cannot go back. Use setWallClock to change the shown time.");

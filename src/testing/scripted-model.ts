@@ -304,7 +304,7 @@ export class ScriptedModel implements Model {
    * function. Any other error of a function fails the test with `script_mismatch`, as does a value
    * that is not a reply.
    *
-   * @throws EspalierError `invalid_definition` if `script` is neither a list nor a function.
+   * @throws EspalierError `invalid_argument` if `script` is neither a list nor a function.
    */
   constructor(
     script: readonly ScriptStep[] | ((request: ModelRequest) => ScriptedReply),

@@ -169,7 +169,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
     await store.removeSession(second);
     deepStrictEqual(await store.listSessions({ limit: 1_000 }), order.slice(0, -1));
     for (const limit of [-1, 0.5, Number.NaN])
-      await expectRejection(store.listSessions({ limit }), "invalid_option");
+      await expectRejection(store.listSessions({ limit }), "invalid_argument");
   }),
 
   check("a session that is removed is gone, and begins anew", async (store) => {
@@ -212,7 +212,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
       await expectRejection(store.removeSession(id), "store_failed", failure);
     }
     for (const version of [-1, 0.5, Number.NaN, Infinity])
-      await expectRejection(store.writeSession(session1, version, "1"), "invalid_option");
+      await expectRejection(store.writeSession(session1, version, "1"), "invalid_argument");
     deepStrictEqual(await store.listSessions(), []);
   }),
 ];

@@ -27,7 +27,7 @@ export const journalChecks: readonly StoreCheck[] = [
     deepStrictEqual(await collectTexts(store.read(run1, 1_000)), []);
     deepStrictEqual((await store.find(run1))?.recordCount, 5);
     for (const from of [0, -1, 1.5, Number.NaN])
-      await expectRejection(collectTexts(store.read(run1, from)), "invalid_option");
+      await expectRejection(collectTexts(store.read(run1, from)), "invalid_argument");
   }),
 
   createRunCheck("as many records are read as were asked for", async (store, ownership) => {
@@ -41,7 +41,7 @@ export const journalChecks: readonly StoreCheck[] = [
     deepStrictEqual(await collectTexts(store.read(run1, 3_001, 3)), []);
     deepStrictEqual(await collectTexts(store.read(run1, 7, 0)), []);
     for (const limit of [-1, 1.5, Number.NaN])
-      await expectRejection(collectTexts(store.read(run1, 1, limit)), "invalid_option");
+      await expectRejection(collectTexts(store.read(run1, 1, limit)), "invalid_argument");
   }),
 
   createRunCheck("the very same batch once more changes nothing", async (store, ownership) => {

@@ -43,7 +43,7 @@ export const postChecks: readonly StoreCheck[] = [
       ] as const)
         deepStrictEqual(await store.readMail(run1, from), found.slice(4 - count), `from ${from}`);
       for (const from of [0, -1, 1.5, Number.NaN])
-        await expectRejection(store.readMail(run1, from), "invalid_option");
+        await expectRejection(store.readMail(run1, from), "invalid_argument");
     },
   ),
 

@@ -155,9 +155,9 @@ const ownership: readonly StoreCheck[] = [
       for (const staleAfterMs of [-1, Number.NaN]) {
         await expectRejection(
           store.claim(run1, createClaimOptions("b", { staleAfterMs })),
-          "invalid_option",
+          "invalid_argument",
         );
-        await expectRejection(store.remove(run1, staleAfterMs), "invalid_option");
+        await expectRejection(store.remove(run1, staleAfterMs), "invalid_argument");
       }
     },
   ),
@@ -304,7 +304,7 @@ const lists: readonly StoreCheck[] = [
     const [newest] = await store.list({ limit: 1 });
     deepStrictEqual(newest, await store.find(newest?.runId ?? run1));
     for (const limit of [-1, 0.5, Number.NaN])
-      await expectRejection(store.list({ limit }), "invalid_option");
+      await expectRejection(store.list({ limit }), "invalid_argument");
   }),
 
   check("a list goes on before a run of it", async (store) => {

@@ -32,8 +32,8 @@ const TOKENS_PER_REPLY = 3;
  * is sent. The vocabulary takes tens of megabytes of memory, and about 0.2 seconds to load, once
  * per process.
  *
- * @throws EspalierError `invalid_option` if the vocabulary of the model is unknown, or if the
- * package is not installed.
+ * @throws EspalierError `invalid_argument` if the vocabulary of the model is unknown.
+ * @throws EspalierError `missing_package` if the package is not installed.
  *
  * @example
  * ```ts

@@ -1,10 +1,10 @@
 import { isPromiseLike } from "../kernel/cancel.ts";
-import { checkName, misdefinition } from "../kernel/check.ts";
+import { checkName, mismatch } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
 import type { Tool } from "./tool.ts";
 
 /**
- * Throws `invalid_definition` unless `value` is a tool of these kinds. `advice` explains the
+ * Throws `invalid_argument` unless `value` is a tool of these kinds. `advice` explains the
  * restriction.
  */
 export function checkTool(
@@ -14,12 +14,12 @@ export function checkTool(
   advice: string,
 ): void {
   if (!isTool(value)) {
-    throw misdefinition(field, "a tool", value, adviseOnNonTool(field, value));
+    throw mismatch(field, "a tool", value, adviseOnNonTool(field, value));
   }
   const { kind } = value;
   if (kinds.some((known) => known === kind)) return;
   const expected = kinds.map((known) => JSON.stringify(known)).join(" or ");
-  throw misdefinition(`${field}.kind`, expected, kind, advice);
+  throw mismatch(`${field}.kind`, expected, kind, advice);
 }
 
 /** Returns true if `value` looks like a tool of some kind. */
@@ -59,12 +59,12 @@ const ONE_OF_THEM = "Apply it to each of its tools.";
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Throws `invalid_definition` unless `name` is a valid tool name: letters, digits, `_` and `-`, at
+ * Throws `invalid_argument` unless `name` is a valid tool name: letters, digits, `_` and `-`, at
  * most 64.
  */
 export function checkToolName(field: string, name: unknown): void {
   checkName(field, name, TOOL_NAME, "letters, digits, _ and -, at most 64");
   if (name !== "__proto__") return;
   // This key has a special meaning in objects.
-  throw misdefinition(field, "any other name", name, "Choose another name.");
+  throw mismatch(field, "any other name", name, "Choose another name.");
 }

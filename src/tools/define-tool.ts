@@ -1,6 +1,6 @@
 // defineTool and defineDelegation: validate and freeze the user's definitions of tools.
 
-import { checkFunction, checkKeys, checkText, misdefinition } from "../kernel/check.ts";
+import { checkFunction, checkKeys, checkText, mismatch } from "../kernel/check.ts";
 import { omitUndefined, type JsonObject } from "../kernel/json.ts";
 import { toStrictSchema } from "../model/strict-schema.ts";
 import { type InputSchema } from "./arguments/check-input.ts";
@@ -258,9 +258,9 @@ const FUNCTION_FIELDS = [
  * Defines an external tool: a tool without `execute`, which another program executes. A call pauses
  * the run until its result is provided.
  *
- * @throws EspalierError `invalid_definition` if the name, the description or the schema cannot be
+ * @throws EspalierError `invalid_argument` if the name, the description or the schema cannot be
  * used.
- * @throws EspalierError `invalid_option` if a field is unknown, or a setting is out of range.
+ * @throws EspalierError `invalid_argument` if a field is unknown, or a setting is out of range.
  *
  * @example
  * ```ts
@@ -280,9 +280,9 @@ export function defineTool<Input extends ToolInput>(
 /**
  * Defines a tool: a function that the model may call with arguments that fit a schema.
  *
- * @throws EspalierError `invalid_definition` if the name, the description or the schema cannot be
+ * @throws EspalierError `invalid_argument` if the name, the description or the schema cannot be
  * used.
- * @throws EspalierError `invalid_option` if a field is unknown, or a setting is out of range.
+ * @throws EspalierError `invalid_argument` if a field is unknown, or a setting is out of range.
  *
  * @example
  * ```ts
@@ -311,9 +311,9 @@ export function defineTool<Input extends ToolInput>(
  * The calling agent may start only the roles in its `subagents`. Any other role is refused, and the
  * model reads the reason.
  *
- * @throws EspalierError `invalid_definition` if the name, the description, the schema or `execute`
+ * @throws EspalierError `invalid_argument` if the name, the description, the schema or `execute`
  * cannot be used.
- * @throws EspalierError `invalid_option` if a field is unknown, or a setting is out of range.
+ * @throws EspalierError `invalid_argument` if a field is unknown, or a setting is out of range.
  *
  * @example
  * ```ts
@@ -363,7 +363,7 @@ function createFunctionTool<Input extends ToolInput>(
   if (!isKnown && typeof needsApproval !== "function") {
     const advice = "Set true or false, or pass a function that decides per call.";
     const field = `${descriptor.name}.needsApproval`;
-    throw misdefinition(field, "true, false or a function", needsApproval, advice);
+    throw mismatch(field, "true, false or a function", needsApproval, advice);
   }
   checkFlag(`${descriptor.name}.sequential`, sequential);
   checkFlag(`${descriptor.name}.retryAfterCrash`, retryAfterCrash);
@@ -390,7 +390,7 @@ function createExternalTool<Input extends ToolInput>(
   if (foreign !== undefined) {
     const advice = "Leave it out: the program that executes the tool decides.";
     const got: unknown = Reflect.get(definition, foreign);
-    throw misdefinition(`${descriptor.name}.${foreign}`, "left out without execute", got, advice);
+    throw mismatch(`${descriptor.name}.${foreign}`, "left out without execute", got, advice);
   }
   const bind = createBinding(schema, () => undefined);
   return Object.freeze({ ...descriptor, kind: "external", bind });
@@ -433,5 +433,5 @@ function checkStrictSchema(name: string, isAsked: boolean, jsonSchema: JsonObjec
   const strict = toStrictSchema(jsonSchema);
   if (!isAsked || strict.isStrict) return;
   const expected = `false for an input without a strict form (${strict.reason})`;
-  throw misdefinition(field, expected, isAsked, "Declare its fields, or leave strictSchema out.");
+  throw mismatch(field, expected, isAsked, "Declare its fields, or leave strictSchema out.");
 }

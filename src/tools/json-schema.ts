@@ -1,7 +1,7 @@
 // `espalier/json-schema`: a JSON Schema as the input of a tool, or the output of an agent. The only
 // entry that loads the validator.
 
-import { misdefinition } from "../kernel/check.ts";
+import { mismatch } from "../kernel/check.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { JsonSchemaInput } from "./arguments/input-schema.ts";
 import { declareInput, copyObjectSchema } from "./arguments/json-schema-input.ts";
@@ -13,7 +13,7 @@ import { isZodLike } from "./arguments/unusable-schema.ts";
  *
  * `Value` is the type of valid values. The compiler does not check `Value` against the schema.
  *
- * @throws EspalierError `invalid_definition` if the value is not the JSON Schema of an object. Its
+ * @throws EspalierError `invalid_argument` if the value is not the JSON Schema of an object. Its
  * other parts are checked by `defineTool` and `defineAgent`.
  *
  * @example
@@ -34,7 +34,7 @@ export function jsonSchema<Value = JsonObject>(schema: JsonObject): JsonSchemaIn
   const field = "jsonSchema.schema";
   if (isZodLike(schema)) {
     const advice = "Pass a JSON Schema, or use the zod schema itself in its place.";
-    throw misdefinition(field, "a JSON Schema", schema, advice);
+    throw mismatch(field, "a JSON Schema", schema, advice);
   }
   return declareInput(copyObjectSchema(field, schema), true);
 }

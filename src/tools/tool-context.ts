@@ -93,7 +93,7 @@ export interface ToolContext<out Context = unknown> {
    * a message, or why the subagent was refused. A request made after the tool has returned is
    * ignored.
    *
-   * @throws EspalierError `invalid_option` if the request is invalid, or asks for a background
+   * @throws EspalierError `invalid_argument` if the request is invalid, or asks for a background
    * subagent.
    *
    * @example
@@ -114,7 +114,7 @@ export interface ToolContext<out Context = unknown> {
    * Emits the event `tool.progressed`. The model does not read it. Reports after the first 1,000 of
    * a call are ignored.
    *
-   * @throws EspalierError `invalid_option` if a field of the report is invalid.
+   * @throws EspalierError `invalid_argument` if a field of the report is invalid.
    *
    * @example
    * ```ts
@@ -137,7 +137,7 @@ export interface ToolContext<out Context = unknown> {
    *
    * The run does not pause. The waiting time counts toward the time limit of the tool.
    *
-   * @throws EspalierError `invalid_option` if the request is invalid.
+   * @throws EspalierError `invalid_argument` if the request is invalid.
    *
    * @example
    * ```ts
@@ -251,7 +251,7 @@ export interface DelegationContext<out Context = unknown> extends Omit<
    * Starts a subagent and waits until it has ended. A refused or failed subagent is an outcome, not
    * an error. After the call has ended, nothing is started.
    *
-   * @throws EspalierError `invalid_option` if the request is invalid.
+   * @throws EspalierError `invalid_argument` if the request is invalid.
    * @throws EspalierError `hook_failed` if a `subagentStart` hook threw.
    * @throws EspalierError `hook_timeout` if a `subagentStart` hook did not settle in time.
    *

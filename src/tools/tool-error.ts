@@ -62,7 +62,7 @@ export interface ToolErrorOptions {
  * An error of a tool with its severity for the agent. Any other error that a tool throws counts as
  * `recoverable`.
  *
- * @throws EspalierError `invalid_option` if the severity is unknown, or an attachment is invalid.
+ * @throws EspalierError `invalid_argument` if the severity is unknown, or an attachment is invalid.
  *
  * @example
  * ```ts

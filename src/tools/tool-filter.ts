@@ -61,8 +61,8 @@ const made = new WeakSet<object>();
  * A filter applies to agents of the role only. Use `toolGuard` to forbid a tool to the agents
  * below, too.
  *
- * @throws EspalierError `invalid_definition` if `check` is not a function, or a name is invalid.
- * @throws EspalierError `invalid_option` if an option is unknown.
+ * @throws EspalierError `invalid_argument` if `check` is not a function, or a name is invalid.
+ * @throws EspalierError `invalid_argument` if an option is unknown.
  *
  * @example
  * ```ts
@@ -89,7 +89,7 @@ export function toolFilter<Context = unknown>(
   return filter;
 }
 
-/** Throws `invalid_definition` unless `filters` is a list of filters. */
+/** Throws `invalid_argument` unless `filters` is a list of filters. */
 export function checkFilters(field: string, filters: unknown): void {
   checkMade(field, filters, { made, what: "a filter", advice: "Create it with toolFilter()." });
 }

@@ -108,8 +108,8 @@ const made = new WeakSet<object>();
  *
  * The options restrict the guard to some tools, and name it in events.
  *
- * @throws EspalierError `invalid_definition` if `check` is not a function, or a name is invalid.
- * @throws EspalierError `invalid_option` if an option is unknown.
+ * @throws EspalierError `invalid_argument` if `check` is not a function, or a name is invalid.
+ * @throws EspalierError `invalid_argument` if an option is unknown.
  *
  * @example
  * ```ts
@@ -136,7 +136,7 @@ export function toolGuard<Context = unknown>(
   return guard;
 }
 
-/** Throws `invalid_definition` unless `guards` is a list of guards. */
+/** Throws `invalid_argument` unless `guards` is a list of guards. */
 export function checkGuards(field: string, guards: unknown): void {
   checkMade(field, guards, { made, what: "a guard", advice: "Create it with toolGuard()." });
 }

@@ -103,7 +103,7 @@ export class ToolResult {
  * Creates a result of a tool with a text for the model, data or attachments. Return it from
  * `execute` in place of a plain value.
  *
- * @throws EspalierError `invalid_option` if a field has the wrong type, `structured` cannot be
+ * @throws EspalierError `invalid_argument` if a field has the wrong type, `structured` cannot be
  * represented as JSON, or an attachment is invalid.
  *
  * @example
@@ -192,7 +192,7 @@ function checkStructuredResult(structured: unknown): JsonValue | undefined {
     return deepFreeze(plain);
   } catch (cause) {
     throw new EspalierError({
-      code: "invalid_option",
+      code: "invalid_argument",
       message: getErrorMessage(cause),
       data: { field },
       cause,

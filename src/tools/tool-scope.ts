@@ -18,7 +18,7 @@ export interface ToolScope {
   readonly tools: readonly string[] | undefined;
 }
 
-/** Returns the scope of a guard or a filter. Throws `invalid_definition` or `invalid_option`. */
+/** Returns the scope of a guard or a filter. Throws `invalid_argument`. */
 export function createToolScope(
   owner: string,
   work: { readonly name: unknown },

@@ -6,7 +6,6 @@ import {
   checkFields,
   adviseDefault,
   type FieldChecks,
-  misdefinition,
   mismatch,
   NO_LIMIT_ADVICE,
 } from "../kernel/check.ts";
@@ -105,7 +104,7 @@ export const SETTING_FIELDS = [
   "maxIdenticalCalls",
 ] as const;
 
-/** Throws `invalid_option` unless `value` is a finite number above 0. */
+/** Throws `invalid_argument` unless `value` is a finite number above 0. */
 export function checkSpan(
   field: string,
   value: unknown,
@@ -123,7 +122,7 @@ const CHECKS: Readonly<Record<keyof ToolSettings, FieldChecks[string]>> = {
     checkCount(field, count, adviseDefault(DEFAULT_TOOL_SETTINGS.maxResultCharacters)),
   longResultPolicy: (field, value) => {
     if (value === "truncate" || value === "summarize") return;
-    throw misdefinition(field, '"truncate" or "summarize"', value, "Choose one.");
+    throw mismatch(field, '"truncate" or "summarize"', value, "Choose one.");
   },
   maxIdenticalCalls: (field, count) => {
     if (count !== "unlimited") checkCount(field, count, IDENTICAL_CALLS_ADVICE);
@@ -131,8 +130,7 @@ const CHECKS: Readonly<Record<keyof ToolSettings, FieldChecks[string]>> = {
 };
 
 /**
- * Returns a checked and frozen copy of a tool's settings. Throws `invalid_option` or
- * `invalid_definition`.
+ * Returns a checked and frozen copy of a tool's settings. Throws `invalid_argument`.
  */
 export function checkToolSettings(field: string, settings: ToolSettings): ToolSettings {
   checkFields(field, settings, CHECKS);
@@ -140,16 +138,15 @@ export function checkToolSettings(field: string, settings: ToolSettings): ToolSe
 }
 
 /**
- * Returns a checked and frozen copy of a role's settings. Throws `invalid_option` or
- * `invalid_definition`.
+ * Returns a checked and frozen copy of a role's settings. Throws `invalid_argument`.
  */
 export function checkToolDefaults(field: string, settings: ToolDefaults): ToolDefaults {
   checkFields(field, settings, { ...CHECKS, needsApproval: checkFlag });
   return Object.freeze(omitUndefined({ ...settings }));
 }
 
-/** Throws `invalid_definition` unless `value` is true or false. */
+/** Throws `invalid_argument` unless `value` is true or false. */
 export function checkFlag(field: string, value: unknown): void {
   if (typeof value !== "boolean")
-    throw misdefinition(field, "true or false", value, "Set true or false.");
+    throw mismatch(field, "true or false", value, "Set true or false.");
 }

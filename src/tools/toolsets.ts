@@ -1,7 +1,7 @@
 // Toolsets: lists of tools, and functions that create new lists from them. A renamed tool works
 // unchanged under its new name. Names in every returned list are unique.
 
-import { checkKeys, checkList, checkText, misdefinition, mismatch } from "../kernel/check.ts";
+import { checkKeys, checkList, checkText, mismatch } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import { checkTool, checkToolName } from "./check-tool.ts";
@@ -25,7 +25,7 @@ export type ToolsetTool<Context = unknown> =
  * Returns the tools with a prefix before their names. With `"github_"`, the tool `search` becomes
  * `github_search`.
  *
- * @throws EspalierError `invalid_definition` if a new name is not a valid name of a tool.
+ * @throws EspalierError `invalid_argument` if a new name is not a valid name of a tool.
  * @throws EspalierError `duplicate_tool` if two tools have the same name.
  *
  * @example
@@ -48,8 +48,8 @@ export function prefixTools<T extends ToolsetTool<never>>(
 /**
  * Returns the tools, some under new names. Two tools may swap their names.
  *
- * @throws EspalierError `invalid_option` if no tool has one of the old names.
- * @throws EspalierError `invalid_definition` if a new name is not a valid name of a tool.
+ * @throws EspalierError `invalid_argument` if no tool has one of the old names.
+ * @throws EspalierError `invalid_argument` if a new name is not a valid name of a tool.
  * @throws EspalierError `duplicate_tool` if two tools would have the same name.
  *
  * @example
@@ -79,8 +79,8 @@ export function renameTools<T extends ToolsetTool<never>>(
  * Returns some of the tools in their order: those with the given names, or those for which the
  * function returns true.
  *
- * @throws EspalierError `invalid_option` if no tool has one of the names.
- * @throws EspalierError `invalid_definition` if the function does not return a boolean.
+ * @throws EspalierError `invalid_argument` if no tool has one of the names.
+ * @throws EspalierError `invalid_argument` if the function does not return a boolean.
  * @throws EspalierError `duplicate_tool` if two tools have the same name.
  *
  * @example
@@ -104,7 +104,7 @@ export function filterTools<T extends ToolsetTool<never>>(
     places.filter(({ tool, at }) => {
       const answer: unknown = isSelected(tool);
       if (typeof answer === "boolean") return answer;
-      throw misdefinition(`the answer about ${at}`, "true or false", answer, "Set true or false.");
+      throw mismatch(`the answer about ${at}`, "true or false", answer, "Set true or false.");
     }),
   );
 }
@@ -154,12 +154,7 @@ function selectNamed(
 ): (tool: ToolsetTool<never>) => boolean {
   const isList: boolean = Array.isArray(names);
   if (!isList)
-    throw misdefinition(
-      "filterTools.kept",
-      "names or a function",
-      names,
-      "Pass an array of names.",
-    );
+    throw mismatch("filterTools.kept", "names or a function", names, "Pass an array of names.");
   const known = tools.map(({ name }) => name);
   for (const [index, name] of names.entries()) {
     if (known.includes(name)) continue;

@@ -139,7 +139,7 @@ const OTHERS = 0o077;
 
 /**
  * Returns the token in a file, or writes a new one. Replaces an invalid token, and a token that
- * other users can read. Rejects with `invalid_option` if the file cannot be read or written.
+ * other users can read. Rejects with `invalid_argument` if the file cannot be read or written.
  */
 export async function loadOrCreateToken(file: string): Promise<string> {
   try {
@@ -159,7 +159,7 @@ export async function loadOrCreateToken(file: string): Promise<string> {
   } catch (cause) {
     const message = `Cannot use viewer options.tokenFile: ${getErrorMessage(cause)}. Name another file.`;
     const data = { field: "viewer options.tokenFile" };
-    throw new EspalierError({ code: "invalid_option", message, data, cause });
+    throw new EspalierError({ code: "invalid_argument", message, data, cause });
   }
 }
 

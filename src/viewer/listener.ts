@@ -39,7 +39,7 @@ export class Listener {
 
   /**
    * Opens the port: 0 for any free port, `undefined` for the first free port from 4983 on. Rejects
-   * with `invalid_option` if no port can be opened.
+   * with `invalid_argument` if no port can be opened.
    */
   async listen(port: number | undefined): Promise<void> {
     if (port !== undefined) return await this.#listenAt(port);
@@ -78,7 +78,7 @@ export class Listener {
       : "See the cause of this error.";
     const message = `Cannot listen at ${this.#host}, port ${port}: ${getErrorMessage(cause)}. ${advice}`;
     const data = { field: "viewer options.port", host: this.#host, port };
-    return new EspalierError({ code: "invalid_option", message, data, cause });
+    return new EspalierError({ code: "invalid_argument", message, data, cause });
   }
 }
 

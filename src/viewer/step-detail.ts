@@ -139,7 +139,7 @@ async function readStepRequest(
 /** Returns `undefined` for a request that was not persisted. Throws any other error. */
 function ignoreUnpersisted(cause: unknown): undefined {
   const code = EspalierError.is(cause) ? cause.code : undefined;
-  if (code !== "invalid_option" && code !== "invalid_paused_run") throw cause;
+  if (code !== "invalid_argument" && code !== "invalid_paused_run") throw cause;
 }
 
 function countSameMessages(before: readonly Message[], now: readonly Message[]): number {

@@ -3,7 +3,7 @@
 import type { IncomingMessage } from "node:http";
 
 import {
-  checkCallback,
+  checkFunction,
   checkFields,
   checkKeys,
   checkMethods,
@@ -175,7 +175,7 @@ export interface ViewerOptions {
 export const ACTIONS: readonly ViewerAction[] = ["answer", "cancel", "pause", "resume"];
 const GREATEST_PORT = 65_535;
 
-/** Throws `invalid_option`, or `invalid_definition` for an empty text. */
+/** Throws `invalid_argument`. */
 export function checkViewerOptions(options: ViewerOptions): void {
   const field = "viewer options";
   checkFields(field, options, {
@@ -205,7 +205,7 @@ function checkContent(field: string, content: unknown): void {
   if (typeof content !== "object" || content === null)
     throw mismatch(field, "true, false or an object", content, "Leave it out to show everything.");
   checkKeys(field, content, ["redact"]);
-  checkCallback(`${field}.redact`, Reflect.get(content, "redact"));
+  checkFunction(`${field}.redact`, Reflect.get(content, "redact"));
 }
 
 function checkActions(field: string, actions: unknown): void {

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 import type { Approver } from "../agent/approver.ts";
 import { addAbortHandler } from "../kernel/cancel.ts";
-import { checkCallback, checkKeys, mismatch } from "../kernel/check.ts";
+import { checkFunction, checkKeys, mismatch } from "../kernel/check.ts";
 import { systemClock } from "../kernel/clock.ts";
 import { getErrorMessage } from "../kernel/error.ts";
 import { omitUndefined } from "../kernel/json.ts";
@@ -92,7 +92,7 @@ export interface Viewer {
    * process continue with the roles of the orchestrator. Without `attach`, an action waits in the
    * mailbox of the run for the process that owns it.
    *
-   * @throws EspalierError `invalid_option` if `options` has an unknown field or `context` is not a
+   * @throws EspalierError `invalid_argument` if `options` has an unknown field or `context` is not a
    * function.
    * @example
    * ```ts
@@ -118,7 +118,7 @@ export interface Viewer {
    *
    * Without `authorize`, API requests need `token`, and a loopback address as their host name.
    *
-   * @throws EspalierError `invalid_option` if `prefix` is not a path such as `/espalier`.
+   * @throws EspalierError `invalid_argument` if `prefix` is not a path such as `/espalier`.
    * @example
    * ```ts
    * import { createServer } from "node:http";
@@ -142,9 +142,9 @@ export interface Viewer {
  * Starts a viewer: a local web page that shows the runs of a store, live, and answers their
  * questions.
  *
- * @throws EspalierError `invalid_option` if an option is invalid, the port is taken, or `tokenFile`
+ * @throws EspalierError `invalid_argument` if an option is invalid, the port is taken, or `tokenFile`
  * cannot be used.
- * @throws EspalierError `invalid_definition` if a text is empty.
+ * @throws EspalierError `invalid_argument` if a text is empty.
  * @example
  * ```ts
  * const view = await startViewer();
@@ -221,7 +221,7 @@ class RunViewer implements Viewer {
 
   attach(...[orchestrator, options = {}]: Parameters<Viewer["attach"]>): void {
     checkKeys("attach options", options, ["context"]);
-    if (options.context !== undefined) checkCallback("attach options.context", options.context);
+    if (options.context !== undefined) checkFunction("attach options.context", options.context);
     this.#attached.add(orchestrator, options.context);
   }
 
@@ -347,7 +347,7 @@ function isThisMachine(host: string): boolean {
   return isLoopback(host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1"));
 }
 
-/** Throws `invalid_option` for an invalid path prefix. */
+/** Throws `invalid_argument` for an invalid path prefix. */
 function checkPrefix(prefix: unknown): void {
   if (typeof prefix === "string" && /^(?:\/(?!\.+(?:\/|$))[A-Za-z0-9._~-]+)*$/.test(prefix)) return;
   throw mismatch(

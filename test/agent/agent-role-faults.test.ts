@@ -29,30 +29,30 @@ const AMOUNT = "a finite number from 0 up";
 const ROLE = "a role or the name of a role";
 
 const BAD: readonly (readonly [string, object, string, string, string, string])[] = [
-  ["an empty name", { name: "" }, "invalid_definition", "agent.name", NAME, '""'],
+  ["an empty name", { name: "" }, "invalid_argument", "agent.name", NAME, '""'],
   [
     "a name that begins with a digit",
     { name: "1st" },
-    "invalid_definition",
+    "invalid_argument",
     "agent.name",
     NAME,
     '"1st"',
   ],
-  ["a name with a slash", { name: "lead/a" }, "invalid_definition", "agent.name", NAME, '"lead/a"'],
-  ["a name with #", { name: "lead#2" }, "invalid_definition", "agent.name", NAME, '"lead#2"'],
+  ["a name with a slash", { name: "lead/a" }, "invalid_argument", "agent.name", NAME, '"lead/a"'],
+  ["a name with #", { name: "lead#2" }, "invalid_argument", "agent.name", NAME, '"lead#2"'],
   [
     "a name of 65 letters",
     { name: "a".repeat(65) },
-    "invalid_definition",
+    "invalid_argument",
     "agent.name",
     NAME,
     `"${"a".repeat(65)}"`,
   ],
-  ["no name", { name: undefined }, "invalid_definition", "agent.name", NAME, "undefined"],
+  ["no name", { name: undefined }, "invalid_argument", "agent.name", NAME, "undefined"],
   [
     "empty instructions",
     { instructions: "  " },
-    "invalid_definition",
+    "invalid_argument",
     "lead.instructions",
     TEXT,
     '"  "',
@@ -60,24 +60,17 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "no instructions",
     { instructions: null },
-    "invalid_definition",
+    "invalid_argument",
     "lead.instructions",
     TEXT,
     "null",
   ],
-  [
-    "an empty description",
-    { description: "" },
-    "invalid_definition",
-    "lead.description",
-    TEXT,
-    '""',
-  ],
-  ["no model", { model: undefined }, "invalid_definition", "lead.model", "a model", "undefined"],
+  ["an empty description", { description: "" }, "invalid_argument", "lead.description", TEXT, '""'],
+  ["no model", { model: undefined }, "invalid_argument", "lead.model", "a model", "undefined"],
   [
     "the name of a model",
     { model: "gpt-5" },
-    "invalid_definition",
+    "invalid_argument",
     "lead.model",
     "a model",
     '"gpt-5"',
@@ -85,7 +78,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a model that cannot generate",
     { model: { id: "x" } },
-    "invalid_definition",
+    "invalid_argument",
     "lead.model",
     "a model",
     "an object",
@@ -93,7 +86,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a tool that is a function",
     { tools: [() => ""] },
-    "invalid_definition",
+    "invalid_argument",
     "lead.tools[0]",
     "a tool",
     "a function",
@@ -101,7 +94,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a tool that is null",
     { tools: [tool("a"), null] },
-    "invalid_definition",
+    "invalid_argument",
     "lead.tools[1]",
     "a tool",
     "null",
@@ -109,7 +102,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a subagent that is null",
     { subagents: [null] },
-    "invalid_definition",
+    "invalid_argument",
     "lead.subagents[0]",
     ROLE,
     "null",
@@ -117,7 +110,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a subagent without a name",
     { subagents: ["a", {}] },
-    "invalid_definition",
+    "invalid_argument",
     "lead.subagents[1]",
     ROLE,
     "an object",
@@ -125,7 +118,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a negative budget",
     { budget: { steps: -1 } },
-    "invalid_option",
+    "invalid_argument",
     "lead.budget.steps",
     WHOLE,
     "-1",
@@ -133,7 +126,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a budget of NaN",
     { budget: { totalTokens: NaN } },
-    "invalid_option",
+    "invalid_argument",
     "lead.budget.totalTokens",
     WHOLE,
     "NaN",
@@ -141,7 +134,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a budget without end",
     { budget: { timeMs: Infinity } },
-    "invalid_option",
+    "invalid_argument",
     "lead.budget.timeMs",
     AMOUNT,
     "Infinity",
@@ -149,7 +142,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a reply of zero tokens",
     { maxOutputTokens: 0 },
-    "invalid_option",
+    "invalid_argument",
     "lead.maxOutputTokens",
     "at least 1",
     "0",
@@ -157,7 +150,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a reply of half a token",
     { maxOutputTokens: 0.5 },
-    "invalid_option",
+    "invalid_argument",
     "lead.maxOutputTokens",
     WHOLE,
     "0.5",
@@ -165,7 +158,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a negative temperature",
     { temperature: -1 },
-    "invalid_option",
+    "invalid_argument",
     "lead.temperature",
     "a number from 0 to 2",
     "-1",
@@ -173,7 +166,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a temperature of NaN",
     { temperature: NaN },
-    "invalid_option",
+    "invalid_argument",
     "lead.temperature",
     "a number from 0 to 2",
     "NaN",
@@ -181,7 +174,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a temperature that no provider takes",
     { temperature: 3 },
-    "invalid_option",
+    "invalid_argument",
     "lead.temperature",
     "a number from 0 to 2",
     "3",
@@ -189,17 +182,17 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a condition in words",
     { stopWhen: ["done"] },
-    "invalid_definition",
+    "invalid_argument",
     "lead.stopWhen[0]",
     "a function",
     '"done"',
   ],
-  ["a last word that is empty", { wrapUp: " " }, "invalid_definition", "lead.wrapUp", TEXT, '" "'],
-  ["a last word that is null", { wrapUp: null }, "invalid_definition", "lead.wrapUp", TEXT, "null"],
+  ["a last word that is empty", { wrapUp: " " }, "invalid_argument", "lead.wrapUp", TEXT, '" "'],
+  ["a last word that is null", { wrapUp: null }, "invalid_argument", "lead.wrapUp", TEXT, "null"],
   [
     "a compaction to nothing",
     { compaction: { keepMessages: 0 } },
-    "invalid_option",
+    "invalid_argument",
     "lead.compaction.keepMessages",
     "at least 1",
     "0",
@@ -207,7 +200,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a window too small for a summary",
     { compaction: { strategy: "summarize", maxInputTokens: 255 } },
-    "invalid_option",
+    "invalid_argument",
     "lead.compaction.maxInputTokens",
     "at least 256 with the strategy summarize",
     "255",
@@ -215,7 +208,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "replies too short for a summary",
     { compaction: { strategy: "summarize" }, maxOutputTokens: 63 },
-    "invalid_option",
+    "invalid_argument",
     "lead.compaction.strategy",
     "truncate or error",
     '"summarize"',
@@ -223,7 +216,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a window of half a token",
     { compaction: { maxInputTokens: 0.5 } },
-    "invalid_option",
+    "invalid_argument",
     "lead.compaction.maxInputTokens",
     WHOLE,
     "0.5",
@@ -231,7 +224,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a window without inheritance",
     { contextPolicy: { messageWindowSize: 2 } },
-    "invalid_option",
+    "invalid_argument",
     "lead.contextPolicy.messageWindowSize",
     "left out without inheritMessages",
     "2",
@@ -262,7 +255,7 @@ const UNKNOWN: readonly (readonly [string, object, string])[] = [
 for (const [what, patch, field] of UNKNOWN) {
   test(`${what} is refused, with the names that exist`, () => {
     const { code, data, message } = thrownBy(() => define(patch));
-    expect([code, data["field"]]).toEqual(["invalid_option", field]);
+    expect([code, data["field"]]).toEqual(["invalid_argument", field]);
     expect(message).toMatch(/ to be one of \w+, .+ (Correct the name|Use \w+)\.$/);
   });
 }
@@ -282,7 +275,7 @@ for (const name of ["SpawnSubagent", "Finish"]) {
   test(`a tool of the reserved name ${name} is refused`, () => {
     const expected = "a tool whose name is not reserved";
     expect(thrownBy(() => define({ tools: [tool(name)] }))).toEqual({
-      code: "invalid_definition",
+      code: "invalid_argument",
       message: `Expected lead.tools to be ${expected}, got "${name}". Rename it.`,
       data: { field: "lead.tools", expected, got: `"${name}"` },
     });
@@ -318,7 +311,7 @@ test("no definition at all is refused", () => {
   for (const nothing of [null, undefined, 5, "lead", [GOOD]]) {
     const { code, data } = thrownBy(() => Reflect.apply(defineAgent, undefined, [nothing]));
     expect([code, data["field"], data["expected"]]).toEqual([
-      "invalid_option",
+      "invalid_argument",
       "agent",
       "a plain object",
     ]);
@@ -352,7 +345,7 @@ test("a subagent that is no role but the definition of one is refused", () => {
   const { code, data } = thrownBy(() =>
     define({ subagents: [{ ...GOOD, name: "helper", description: "Helps." }] }),
   );
-  expect([code, data["field"]]).toEqual(["invalid_definition", "lead.subagents[0]"]);
+  expect([code, data["field"]]).toEqual(["invalid_argument", "lead.subagents[0]"]);
 });
 
 test("a result schema that is no object schema is refused in the name of the field that the user wrote", () => {

@@ -51,6 +51,6 @@ proves(["M37"], "without the package it ends with one clear line and exit code 2
   const { code, stderr } = await demo({ env });
   expect([code, stderr]).toEqual([
     2,
-    "The model ai-sdk:groq/llama needs the package @ai-sdk/groq, which is not installed. Run: npm install @ai-sdk/groq [invalid_option]\n",
+    "The model ai-sdk:groq/llama needs the package @ai-sdk/groq, which is not installed. Run: npm install @ai-sdk/groq [missing_package]\n",
   ]);
 });

@@ -254,12 +254,12 @@ proves(
       }, more);
       await newFixture().run(role);
       expect(fields).toEqual([
-        ["invalid_option", "ask"],
-        ["invalid_definition", "ask.reason"],
-        ["invalid_option", "ask.arguments"],
-        ["invalid_option", "ask.validate"],
-        ["invalid_option", "ask.signal"],
-        ["invalid_option", "ask.schema"],
+        ["invalid_argument", "ask"],
+        ["invalid_argument", "ask.reason"],
+        ["invalid_argument", "ask.arguments"],
+        ["invalid_argument", "ask.validate"],
+        ["invalid_argument", "ask.signal"],
+        ["invalid_argument", "ask.schema"],
       ]);
     }
   },

@@ -224,7 +224,7 @@ test("a schema that JSON Schema cannot express is refused at definition, with th
     const { code, message } = thrownBy(() =>
       defineTool({ name: "work", description: "Works.", inputSchema: input, execute: () => "" }),
     );
-    expect([code, message.includes("work.inputSchema")]).toEqual(["invalid_definition", true]);
+    expect([code, message.includes("work.inputSchema")]).toEqual(["invalid_argument", true]);
   }
   const foreign = { type: "object", properties: { a: { type: "nonsense" } } };
   expect(
@@ -236,7 +236,7 @@ test("a schema that JSON Schema cannot express is refused at definition, with th
         execute: () => "",
       }),
     ).code,
-  ).toBe("invalid_definition");
+  ).toBe("invalid_argument");
 });
 
 test("a check of the schema that throws is reported to the model; the tool does not run", async () => {

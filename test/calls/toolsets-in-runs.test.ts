@@ -87,7 +87,7 @@ proves(
     expect(
       thrownBy(() => defineAgent({ name: "solo", instructions: "Work.", model, tools: reserved }))
         .code,
-    ).toBe("invalid_definition");
+    ).toBe("invalid_argument");
   },
 );
 

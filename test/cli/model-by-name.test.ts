@@ -51,15 +51,15 @@ proves(
     );
     expect((await Promise.all(problems)).map(({ code, message }) => [code, message])).toEqual([
       [
-        "invalid_option",
+        "missing_package",
         "The model ai-sdk:groq/llama needs the package @ai-sdk/groq, which is not installed. Run: npm install @ai-sdk/groq",
       ],
       [
-        "invalid_option",
+        "invalid_argument",
         "Expected @ai-sdk/provider to export a provider, got none. Create its model in your own program, with aiSdkModel().",
       ],
       [
-        "invalid_option",
+        "invalid_argument",
         "Expected @ai-sdk/openai-compatible to export a provider, got none. Create its model in your own program, with aiSdkModel().",
       ],
     ]);

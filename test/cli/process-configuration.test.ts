@@ -120,7 +120,7 @@ export default { roles: [defineAgent({ name: "lead", tool: [], apiKey: "${SECRET
   linkPackage(folder);
   const ended = await startCommand(["runs", "--json", "--verbose"], { cwd: folder }).ended;
   const { error } = FAILURE.parse(JSON.parse(ended.stdout));
-  expect([ended.code, error.code]).toEqual([2, "invalid_option"]);
+  expect([ended.code, error.code]).toEqual([2, "invalid_argument"]);
   expect(error.message).toContain(`${join(folder, "espalier.config.js")}:3: `);
   expect(ended.stderr).not.toContain(SECRET);
 });

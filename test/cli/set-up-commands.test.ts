@@ -173,12 +173,12 @@ proves(
       `import { defineConfig } from ${JSON.stringify(CONFIG_ENTRY.href)}; export default defineConfig(${config});`;
     expect(await said(defined("{ role: [] }"))).toEqual([
       2,
-      expect.stringMatching(new RegExp(`${at}.*config\\.role.*\\[invalid_(option|definition)\\]$`)),
+      expect.stringMatching(new RegExp(`${at}.*config\\.role.*\\[invalid_argument\\]$`)),
     ]);
     withVariable("OPENAI_BASE_URL", "http://127.0.0.1:1");
     expect(await said("export default { limits: { maxDepth: -1 } };")).toEqual([
       2,
-      expect.stringMatching(new RegExp(`${at}.*maxDepth.*\\[invalid_(option|definition)\\]$`)),
+      expect.stringMatching(new RegExp(`${at}.*maxDepth.*\\[invalid_argument\\]$`)),
     ]);
   },
 );

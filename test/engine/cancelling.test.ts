@@ -158,8 +158,8 @@ proves(["E18"], "what is none is refused", async () => {
   const one = engineWorld().process({});
   expect(await rejectionOf(one.cancel("nobody"))).toMatchObject({ code: "unknown_run" });
   const { code } = await rejectionOf(one.cancel(ID, { message: "" }));
-  expect(code).toBe("invalid_definition");
+  expect(code).toBe("invalid_argument");
   const why: object = { why: "x" };
-  expect(await rejectionOf(one.cancel(ID, why))).toMatchObject({ code: "invalid_option" });
-  expect(await rejectionOf(one.cancel(""))).toMatchObject({ code: "invalid_option" });
+  expect(await rejectionOf(one.cancel(ID, why))).toMatchObject({ code: "invalid_argument" });
+  expect(await rejectionOf(one.cancel(""))).toMatchObject({ code: "invalid_argument" });
 });

@@ -74,9 +74,9 @@ proves(["E10"], "an unusable task is refused as such under the id of a run, too"
   const one = engineWorld().process({ roles: [role] });
   const run = one.start(role, "Go.", { runId: ID });
   const unusable: readonly (readonly [task: unknown, code: string])[] = [
-    ["", "invalid_definition"],
-    [[], "invalid_option"],
-    [[{ role: "user", text: "Go." }], "invalid_option"],
+    ["", "invalid_argument"],
+    [[], "invalid_argument"],
+    [[{ role: "user", text: "Go." }], "invalid_argument"],
   ];
   for (const [task, code] of unusable)
     // @ts-expect-error: no task.
@@ -91,7 +91,7 @@ proves(["E10"], "what is no id is refused before anything has begun", async () =
   for (const bad of ["", "x".repeat(513), "a\0b", "\ud800", ".", "..", 7, null])
     // @ts-expect-error: some of them are no text.
     expect(thrownBy(() => one.start(role, "Go.", { runId: bad }))).toMatchObject({
-      code: "invalid_option",
+      code: "invalid_argument",
     });
   expect([one.activeRuns(), await store.list()]).toEqual([[], []]);
   const longest = "é".repeat(512);

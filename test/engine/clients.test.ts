@@ -103,7 +103,7 @@ proves(["E24"], "an id of another run is refused, and that run is left alone", a
   expect(await rejectionOf(client.attach("nobody").getResult())).toMatchObject({
     code: "unknown_run",
   });
-  expect(thrownBy(() => client.attach(""))).toMatchObject({ code: "invalid_option" });
+  expect(thrownBy(() => client.attach(""))).toMatchObject({ code: "invalid_argument" });
 });
 
 proves(["E24"], "an axis of the budget that is undefined is one that is left out", async () => {
@@ -293,7 +293,7 @@ proves(["E25"], "a reader that gives up has the reason, and no timer is left", a
   expect(clock.pendingTimers).toBe(0);
   for (const from of [0, -1, 1.5])
     expect(await rejectionOf(allOf(run.events({ from })))).toMatchObject({
-      code: "invalid_option",
+      code: "invalid_argument",
     });
   expect(await rejectionOf(allOf(clientOf(world).attach("nobody").events()))).toMatchObject({
     code: "unknown_run",

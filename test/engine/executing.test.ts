@@ -251,14 +251,14 @@ proves(["E20", "D647"], "what is no order is refused, and nothing has changed", 
   const bad: readonly (readonly [string, object])[] = [
     ["unsupported_version", { version: 2 }],
     ["unsupported_version", { version: "2" }],
-    ["invalid_option", { runId: "" }],
-    ["invalid_definition", { role: "" }],
+    ["invalid_argument", { runId: "" }],
+    ["invalid_argument", { role: "" }],
     ["unknown_role", { role: "other" }],
-    ["invalid_definition", { task: "" }],
-    ["invalid_option", { task: undefined, extra: 1 }],
-    ["invalid_option", { rolesVersion: "a b" }],
-    ["invalid_option", { deadlineAtMs: -1 }],
-    ["invalid_definition", { sessionId: "" }],
+    ["invalid_argument", { task: "" }],
+    ["invalid_argument", { task: undefined, extra: 1 }],
+    ["invalid_argument", { rolesVersion: "a b" }],
+    ["invalid_argument", { deadlineAtMs: -1 }],
+    ["invalid_argument", { sessionId: "" }],
   ];
   for (const [code, more] of bad)
     expect(
@@ -267,7 +267,7 @@ proves(["E20", "D647"], "what is no order is refused, and nothing has changed", 
     ).toMatchObject({ code });
   for (const options of [{ graceMs: -1 }, { takeOverAfterMs: Number.NaN }, { isLeftAlone: true }])
     expect(await rejectionOf(one.execute(ORDER, options))).toMatchObject({
-      code: "invalid_option",
+      code: "invalid_argument",
     });
   expect(await store.list()).toEqual([]);
 });

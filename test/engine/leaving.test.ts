@@ -308,7 +308,7 @@ test("a grace that is none is refused, and the run goes on", async () => {
     .process({ roles: [role] })
     .start(role, "Go.");
   for (const graceMs of [-1, Number.NaN])
-    expect(await rejectionOf(run.release({ graceMs }))).toMatchObject({ code: "invalid_option" });
+    expect(await rejectionOf(run.release({ graceMs }))).toMatchObject({ code: "invalid_argument" });
   expect(await run.result).toMatchObject({ text: TEXT });
 });
 
@@ -319,7 +319,7 @@ test("a release option that does not exist is refused by the name of the method"
     .start(role, "Go.");
   const unknown = { graceMs: 1, force: true };
   expect(await rejectionOf(run.release(unknown))).toMatchObject({
-    code: "invalid_option",
+    code: "invalid_argument",
     message: 'Expected release options.force to be one of graceMs, got "force". Correct the name.',
   });
   expect(await run.result).toMatchObject({ text: TEXT });

@@ -169,7 +169,7 @@ test("options that cannot be used are refused", () => {
   for (const [field, options] of refused) {
     const data: unknown = expect.objectContaining({ field });
     expect(() => pgBossEngine(options), field).toThrow(
-      expect.objectContaining({ code: "invalid_option", data }),
+      expect.objectContaining({ code: "invalid_argument", data }),
     );
   }
   expect(boss.listenerCount("error")).toBe(0);
@@ -178,7 +178,7 @@ test("options that cannot be used are refused", () => {
 test("nothing is connected to before it is needed, and a time that is none is refused", async () => {
   const engine = pgBossEngine({ connectionString: "postgres://127.0.0.1:1/nothing" });
   await expect(engine.enqueue(ticketOf("run_1"), Number.NaN)).rejects.toMatchObject({
-    code: "invalid_option",
+    code: "invalid_argument",
     data: { field: "atMs" },
   });
   await engine.close?.();
@@ -196,7 +196,7 @@ proves(["E52"], "without the package pg-boss it is said which one is missing", (
      await engine.enqueue({ runId: "run_1", role: "lead", version: "v1" }).catch(({ code, message, data }) => console.log(JSON.stringify({ code, message, data })));`,
   );
   expect(JSON.parse(output)).toEqual({
-    code: "invalid_option",
+    code: "missing_package",
     message:
       "The package pg-boss is not installed: without it, this engine cannot run anything. Run: npm install pg-boss.",
     data: { package: "pg-boss" },

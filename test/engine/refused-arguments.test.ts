@@ -45,7 +45,7 @@ proves(
       [called({ loadRecording: loadRecording }, "loadRecording", store, ""), "runId"],
     ] as const;
     for (const [work, field] of given)
-      expect(await rejectionOf(work)).toMatchObject({ code: "invalid_option", data: { field } });
+      expect(await rejectionOf(work)).toMatchObject({ code: "invalid_argument", data: { field } });
     await worker.close();
   },
 );

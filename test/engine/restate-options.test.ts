@@ -82,7 +82,7 @@ describe("options", () => {
   ];
   for (const [options, message] of refused)
     proves(["E69"], `refused: ${JSON.stringify(options)}`, () =>
-      expect(messageFor(options)).toEqual(["invalid_option", message]),
+      expect(messageFor(options)).toEqual(["invalid_argument", message]),
     );
 
   for (const host of [
@@ -95,7 +95,7 @@ describe("options", () => {
   ])
     proves(["E68"], `without keys no worker listens at ${host}`, () => {
       const message = `Expected options.host to be a loopback host, got "${host}". Set identityKeys to the public keys of Restate's request identity, or listen on 127.0.0.1. Without keys, anyone who reaches the port can start runs.`;
-      expect(messageFor({ ingressUrl, host })).toEqual(["invalid_option", message]);
+      expect(messageFor({ ingressUrl, host })).toEqual(["invalid_argument", message]);
       expect(messageFor({ ingressUrl, host, identityKeys: [KEY] })).toHaveProperty("serve");
     });
 
@@ -107,7 +107,7 @@ describe("options", () => {
   proves(["E69"], "keys that are none are refused before anything listens", async () => {
     const engine = restateEngine({ ingressUrl, port: 0, identityKeys: ["publickeyv1_abc"] });
     await expect(engine.serve(new GatedExecutor(["a"]))).rejects.toMatchObject({
-      code: "invalid_option",
+      code: "invalid_argument",
       message:
         "Expected options.identityKeys to be public keys of Restate's request identity, got: decoded key should have length of 32, was 3. Copy the key that Restate prints when it starts.",
     });
@@ -191,7 +191,7 @@ describe("what is not there", () => {
          await restateEngine({ ingressUrl: "${ingressUrl}" }).${call}.catch(({ code, message, data }) => console.log(JSON.stringify({ code, message, data })));`,
       );
       expect(JSON.parse(output)).toEqual({
-        code: "invalid_option",
+        code: "missing_package",
         message: `The package ${missing} is not installed: without it, ${without}. Run: npm install ${missing}.`,
         data: { package: missing },
       });

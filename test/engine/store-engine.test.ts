@@ -81,5 +81,5 @@ proves(["D322"], "options that it does not have, or cannot use, are refused", ()
     { sweepms: 5 },
   ];
   for (const options of given)
-    expect(thrownBy(() => storeEngine(options)).code).toBe("invalid_option");
+    expect(thrownBy(() => storeEngine(options)).code).toBe("invalid_argument");
 });

@@ -364,13 +364,13 @@ test("several limits in one reply: all are raised, the first in the list is repo
 for (const value of [-1, 1.5, Number.NaN, Infinity, "3", null]) {
   test(`an error budget of ${String(value)} is refused`, () => {
     const errorBudget = Object.fromEntries([["maxToolErrors", value]]);
-    expect(thrownBy(() => soloist([], { errorBudget })).code).toBe("invalid_option");
+    expect(thrownBy(() => soloist([], { errorBudget })).code).toBe("invalid_argument");
   });
 }
 
 test("a limit that there is not is refused, and one that is undefined is the default", () => {
   const slip = Object.fromEntries([["maxErrors", 1]]);
-  expect(thrownBy(() => soloist([], { errorBudget: slip })).code).toBe("invalid_option");
+  expect(thrownBy(() => soloist([], { errorBudget: slip })).code).toBe("invalid_argument");
   const unset = Object.fromEntries([["maxToolErrors", undefined]]);
   expect(soloist([], { errorBudget: unset }).role.errorBudget.maxToolErrors).toBe(5);
 });

@@ -43,17 +43,17 @@ describe("toolGuard", () => {
       [check, { tools: [toolGuard] }],
     ].map((given) => faultOf(() => untyped(...given)));
     expect(faults).toEqual([
-      ["invalid_definition", "toolGuard.check"],
-      ["invalid_definition", "toolGuard.check"],
-      ["invalid_option", "toolGuard.options.nmae"],
-      ["invalid_option", "toolGuard.options"],
-      ["invalid_option", "toolGuard.options"],
-      ["invalid_definition", "toolGuard.options.name"],
-      ["invalid_definition", "toolGuard.options.name"],
-      ["invalid_definition", "toolGuard.options.tools"],
-      ["invalid_definition", "toolGuard.options.tools"],
-      ["invalid_definition", "toolGuard.options.tools[1]"],
-      ["invalid_definition", "toolGuard.options.tools[0]"],
+      ["invalid_argument", "toolGuard.check"],
+      ["invalid_argument", "toolGuard.check"],
+      ["invalid_argument", "toolGuard.options.nmae"],
+      ["invalid_argument", "toolGuard.options"],
+      ["invalid_argument", "toolGuard.options"],
+      ["invalid_argument", "toolGuard.options.name"],
+      ["invalid_argument", "toolGuard.options.name"],
+      ["invalid_argument", "toolGuard.options.tools"],
+      ["invalid_argument", "toolGuard.options.tools"],
+      ["invalid_argument", "toolGuard.options.tools[1]"],
+      ["invalid_argument", "toolGuard.options.tools[0]"],
     ]);
   });
 
@@ -102,7 +102,7 @@ describe("a list of guards", () => {
   test("holds guards, made with toolGuard, and nothing else", () => {
     const copy = { ...allows() };
     const lists = [allows(), "guard", null, [check], [allows(), copy], [undefined]];
-    const code = "invalid_definition";
+    const code = "invalid_argument";
     expect(lists.map((guards) => faultOf(() => agent(guards)))).toEqual([
       [code, "solo.guards"],
       [code, "solo.guards"],

@@ -121,8 +121,8 @@ test("D1: there is none of a run that continues, that the store does not know, o
   const result = await fixture.outcome(run);
   expect(await reader(store).getResult(run.runId)).toEqual(result);
   expect(await codeOf(reader(store).getResult("nobody"))).toBe("unknown_run");
-  expect(await codeOf(reader(store).getResult(""))).toBe("invalid_definition");
-  expect(await codeOf(new Orchestrator().getResult(run.runId))).toBe("invalid_option");
+  expect(await codeOf(reader(store).getResult(""))).toBe("invalid_argument");
+  expect(await codeOf(new Orchestrator().getResult(run.runId))).toBe("invalid_argument");
 });
 
 test("D1: what became of the session of a run is kept: saved, left open, and in conflict", async () => {

@@ -81,7 +81,7 @@ test("R173: of a run whose process died, and of what is no journal", async () =>
     await codeOf(rebuildRecordedRequest("", { stepNumber: 1 })),
     await codeOf(rebuildRecordedRequest("Once.", { stepNumber: 1 })),
     await codeOf(rebuildRecordedRequest(lines.slice(1).join("\n"), { stepNumber: 1 })),
-  ]).toEqual(["invalid_option", "invalid_journal", "invalid_journal", "invalid_journal"]);
+  ]).toEqual(["invalid_argument", "invalid_journal", "invalid_journal", "invalid_journal"]);
 });
 
 async function codeOf(work: Promise<unknown>): Promise<string> {

@@ -154,7 +154,7 @@ test("a store that cannot say what it has rejects, and so does an orchestrator w
     message:
       "Cannot read its runs: the store failed with: no route. Check the store; nothing was changed.",
   });
-  expect((await rejectionOf(new Orchestrator().resumeLostRuns())).code).toBe("invalid_option");
+  expect((await rejectionOf(new Orchestrator().resumeLostRuns())).code).toBe("invalid_argument");
 });
 
 proves(

@@ -215,7 +215,7 @@ proves(["R175"], "what is no recording is refused, and the line is named", async
   }
   expect(found).toEqual({
     nothing: ["invalid_journal", 1],
-    "no text": ["invalid_option"],
+    "no text": ["invalid_argument"],
     prose: ["invalid_journal", 1],
     "another version": ["unsupported_version"],
     "not from its start": ["invalid_journal", 1],

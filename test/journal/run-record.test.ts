@@ -109,7 +109,7 @@ test("what is not there, or cannot be read, is said to be", async () => {
         stepNumber,
         ...(execution === undefined ? {} : { execution }),
       }),
-    ).rejects.toMatchObject({ code: "invalid_option", data: { field: "stepNumber" } });
+    ).rejects.toMatchObject({ code: "invalid_argument", data: { field: "stepNumber" } });
   const torn = new RunRecord(
     await stored([...lines.slice(0, 3), `${lines[3]?.slice(0, 40)}`]),
     runId,

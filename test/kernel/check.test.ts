@@ -96,7 +96,7 @@ for (const [value, got] of SHOWN) {
   test(`a refusal shows ${got} as what it got`, () => {
     const expected = "a whole number from 0 up";
     expect(thrownBy(() => checkCount("limits.maxDepth", value))).toEqual({
-      code: "invalid_option",
+      code: "invalid_argument",
       message: `Expected limits.maxDepth to be ${expected}, got ${got}. Leave it out for the default.`,
       data: { field: "limits.maxDepth", expected, got },
     });
@@ -122,7 +122,7 @@ const NO_LISTS: readonly (readonly [unknown, string, string])[] = [
 for (const [value, got, advice] of NO_LISTS) {
   test(`${got} is no list: ${advice}`, () => {
     expect(thrownBy(() => checkList("agent.hooks", value))).toEqual({
-      code: "invalid_definition",
+      code: "invalid_argument",
       message: `Expected agent.hooks to be an array, got ${got}. ${advice}`,
       data: { field: "agent.hooks", expected: "an array", got },
     });
@@ -131,12 +131,12 @@ for (const [value, got, advice] of NO_LISTS) {
 
 test("names and texts belong to definitions", () => {
   expect(thrownBy(() => checkName("agent.name", 5, /^a$/, "the letter a"))).toEqual({
-    code: "invalid_definition",
+    code: "invalid_argument",
     message: "Expected agent.name to be the letter a, got 5. Choose another name.",
     data: { field: "agent.name", expected: "the letter a", got: "5" },
   });
   expect(thrownBy(() => checkText("task", ""))).toEqual({
-    code: "invalid_definition",
+    code: "invalid_argument",
     message: 'Expected task to be a non-empty string, got "". Pass some text.',
     data: { field: "task", expected: "a non-empty string", got: '""' },
   });
@@ -148,7 +148,7 @@ test("keys are those that are known, in any number", () => {
   expect(
     thrownBy(() => checkKeys("start options", { a: 1, budgets: {} }, ["a", "budget"])),
   ).toEqual({
-    code: "invalid_option",
+    code: "invalid_argument",
     message: 'Expected start options.budgets to be one of a, budget, got "budgets". Use budget.',
     data: { field: "start options.budgets", expected: "one of a, budget", got: '"budgets"' },
   });

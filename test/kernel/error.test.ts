@@ -13,14 +13,14 @@ import { soloist } from "../harness/soloist.ts";
 test("an error has code, message, data and cause", () => {
   const cause = new Error("below");
   const error = new EspalierError({
-    code: "invalid_option",
+    code: "invalid_argument",
     message: "Expected more.",
     data: { field: "x" },
     cause,
   });
   expect([error.name, error.code, error.message, error.data, error.cause]).toEqual([
     "EspalierError",
-    "invalid_option",
+    "invalid_argument",
     "Expected more.",
     { field: "x" },
     cause,
@@ -29,7 +29,7 @@ test("an error has code, message, data and cause", () => {
 });
 
 test("data is never missing, and a cause is there only if there is one", () => {
-  const error = new EspalierError({ code: "invalid_option", message: "Expected more." });
+  const error = new EspalierError({ code: "invalid_argument", message: "Expected more." });
   expect([error.data, Object.hasOwn(error, "cause")]).toEqual([{}, false]);
 });
 
@@ -37,7 +37,7 @@ test("an error of another copy of the package is recognised, and the other way r
   vi.resetModules();
   const copy = await import("../../src/kernel/error.ts");
   expect(copy.EspalierError).not.toBe(EspalierError);
-  const options = { code: "invalid_option", message: "Expected more." } as const;
+  const options = { code: "invalid_argument", message: "Expected more." } as const;
   const [ours, theirs] = [new EspalierError(options), new copy.EspalierError(options)];
   expect([
     theirs instanceof EspalierError,
@@ -47,8 +47,8 @@ test("an error of another copy of the package is recognised, and the other way r
 });
 
 test("what only looks like one of our errors is none", () => {
-  const marked = { [Symbol.for("espalier.error")]: true, code: "invalid_option", message: "x" };
-  const named = Object.assign(new Error("x"), { name: "EspalierError", code: "invalid_option" });
+  const marked = { [Symbol.for("espalier.error")]: true, code: "invalid_argument", message: "x" };
+  const named = Object.assign(new Error("x"), { name: "EspalierError", code: "invalid_argument" });
   const others = [marked, named, new Error("x"), undefined, null, "EspalierError", 5];
   expect(others.map((value) => EspalierError.is(value))).toEqual(others.map(() => false));
 });
@@ -75,7 +75,7 @@ proves(
         (kind) => kind.is(value),
       );
     const makeAll = (copy: typeof ours): readonly unknown[] => [
-      new copy.EspalierError({ code: "invalid_option", message: "x" }),
+      new copy.EspalierError({ code: "invalid_argument", message: "x" }),
       new copy.RunError(result),
       new copy.ModelError({ code: "model_timeout", message: "x" }),
       new copy.ToolError("x"),

@@ -105,78 +105,78 @@ function refusal(task: unknown): readonly unknown[] {
 }
 
 const BAD: readonly (readonly [what: string, task: unknown, code: string, message: string])[] = [
-  ["no parts", [], "invalid_option", "Expected task to be at least one part, got an array."],
-  ["nothing", [null], "invalid_option", "Expected task[0] to be a plain object, got null."],
+  ["no parts", [], "invalid_argument", "Expected task to be at least one part, got an array."],
+  ["nothing", [null], "invalid_argument", "Expected task[0] to be a plain object, got null."],
   [
     "a message",
     [{ role: "user", content: "Hi" }],
-    "invalid_definition",
+    "invalid_argument",
     "Expected task to be a string or an array of content parts, got an array. Pass the task as text. To continue a history, use a session",
   ],
   [
     "an unknown kind",
     [{ type: "video", mediaType: "video/mp4", data: "AAAA" }],
-    "invalid_option",
+    "invalid_argument",
     'Expected task[0].type to be text, image, audio or file, got "video".',
   ],
   [
     "an empty text",
     [CHART, words(" ")],
-    "invalid_definition",
+    "invalid_argument",
     'Expected task[1].text to be a non-empty string, got " ".',
   ],
   [
     "a key too many",
     [{ ...CHART, url: "https://example.com" }],
-    "invalid_option",
+    "invalid_argument",
     'Expected task[0].url to be one of type, mediaType, name, uri, data, text, got "url".',
   ],
   [
     "no media type",
     [{ type: "image", data: "AAAA" }],
-    "invalid_option",
+    "invalid_argument",
     "Expected task[0].mediaType to be a string, got undefined.",
   ],
   [
     "broken base64",
     [{ ...CHART, data: `AAA${"!".repeat(100)}` }],
-    "invalid_option",
+    "invalid_argument",
     `Expected task[0].data to be bytes in base64, got "AAA${"!".repeat(57)}…".`,
   ],
   [
     "no bytes",
     [{ ...CHART, data: "" }],
-    "invalid_option",
+    "invalid_argument",
     'Expected task[0].data to be bytes in base64, got "". Pass the bytes of the file: it is empty.',
   ],
   [
     "a broken data: address",
     [{ ...PHOTO, uri: "data:image/png;base64,AAA!" }],
-    "invalid_option",
+    "invalid_argument",
     'Expected task[0].data to be bytes in base64, got "AAA!".',
   ],
   [
     "an address that is not safe",
     [{ ...PHOTO, uri: "http://example.com/photo.jpg" }],
-    "invalid_option",
+    "invalid_argument",
     'Expected task[0].uri to be an https: or data: URL, got "http://example.com/photo.jpg". espalier fetches nothing. Pass other content as data.',
   ],
   [
     "a file of this machine",
     [{ ...PHOTO, uri: "file:///etc/passwd" }],
-    "invalid_option",
+    "invalid_argument",
     "Expected task[0].uri to be an https: or data: URL",
   ],
   [
     "an address with text in it",
     [{ ...PHOTO, uri: "data:text/plain,hello" }],
-    "invalid_option",
+    "invalid_argument",
     "Expected task[0].uri to be an https: or data: URL",
   ],
   [
     "neither bytes nor an address",
     [{ type: "image", mediaType: "image/png" }],
-    "invalid_option",
+    "invalid_argument",
     "Expected task[0] to be something with a uri, or with either data or text, got an object.",
   ],
 ];
@@ -195,11 +195,11 @@ proves(
     const most = { ...CHART, data: ofBytes(20_000_000) };
     expect(refusal([most])).toEqual(["none"]);
     expect(refusal([{ ...CHART, data: ofBytes(20_000_001) }])).toEqual([
-      "invalid_option",
+      "invalid_argument",
       "Expected task[0] to be at most 20,000,000 bytes, got 20000001. Make it smaller.",
     ]);
     expect(refusal([most, most, most])).toEqual([
-      "invalid_option",
+      "invalid_argument",
       "Expected task to be at most 50,000,000 bytes, got 60000000. Remove some parts.",
     ]);
   },
@@ -247,7 +247,7 @@ describe("a request over 50,000,000 bytes", () => {
     expect(status).toBe("failed");
     expect(errors).toMatchObject([
       {
-        code: "invalid_option",
+        code: "invalid_argument",
         message:
           "Expected the attachments of a request to be at most 50,000,000 bytes, got 54000000. Set compaction, which keeps the newest attachments, or send the model fewer: toolResult({ showAttachments: false }).",
       },
@@ -293,7 +293,7 @@ describe("a request over 50,000,000 bytes", () => {
     const heavy = soloist([says("Done.")], { hooks: [adding] }, seeing);
     const { errors } = await newFixture().run(heavy.role);
     expect([errors.map(({ code }) => code), heavy.model.requests]).toEqual([
-      ["invalid_option"],
+      ["invalid_argument"],
       [],
     ]);
     const blind = soloist([says("Done.")], { hooks: [adding] });

@@ -203,7 +203,7 @@ describe("a delegation in code", () => {
     });
     await newFixture().run(lead.role);
     expect(thrown).toMatchObject([
-      { code: "invalid_option", data: { field: "spawn.task[0].uri" } },
+      { code: "invalid_argument", data: { field: "spawn.task[0].uri" } },
     ]);
     expect(helper.model.requests).toEqual([]);
   });

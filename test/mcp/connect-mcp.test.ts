@@ -113,7 +113,7 @@ test.each([
     const refused = loosely({ name: "odd", transport: peer.transport, filter });
     const field = 'the answer of connectMcp.filter about "meta"';
     expect(await rejectionOf(refused)).toEqual({
-      code: "invalid_definition",
+      code: "invalid_argument",
       message: `Expected ${field} to be true or false, got ${got}. Return true or false synchronously.`,
       data: { field, expected: "true or false", got },
     });

@@ -59,13 +59,13 @@ test("the entry is imported, and connecting says what to install", async () => {
   expect([lines[0], JSON.parse(lines[1] ?? ""), ...lines.slice(2)]).toEqual([
     "imported",
     {
-      code: "invalid_option",
+      code: "missing_package",
       message:
         "The package @modelcontextprotocol/client is not installed: without it, no MCP server can be reached. Run: npm install @modelcontextprotocol/client.",
       data: { package: "@modelcontextprotocol/client" },
       cause: "ERR_MODULE_NOT_FOUND",
     },
-    "invalid_definition", // Slips in the options come first.
+    "invalid_argument", // Slips in the options come first.
   ]);
 });
 

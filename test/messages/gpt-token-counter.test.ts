@@ -111,7 +111,7 @@ test("a run without a break is counted in parts, in time", async () => {
 test("models of no known vocabulary are refused, with what to do", async () => {
   for (const modelId of ["llama-3", "claude-5", "gpt-40", "o", "constructor"])
     expect(await rejectionOf(loadGptTokenCounter(modelId))).toMatchObject({
-      code: "invalid_option",
+      code: "invalid_argument",
       message: `Expected loadGptTokenCounter.modelId to be a model of OpenAI whose vocabulary is known (gpt-5, gpt-4o, o3 and the like), got ${JSON.stringify(modelId)}. For other models leave countTokens out: tokens are estimated then.`,
     });
   for (const modelId of [
@@ -124,7 +124,7 @@ test("models of no known vocabulary are refused, with what to do", async () => {
     "gpt-3.5-turbo",
   ])
     expect(typeof (await loadGptTokenCounter(modelId))).toBe("function");
-  expect((await rejectionOf(loadGptTokenCounter(""))).code).toBe("invalid_definition");
+  expect((await rejectionOf(loadGptTokenCounter(""))).code).toBe("invalid_argument");
 });
 
 test("without the package the entry is imported, and making a counter says what to install", () => {
@@ -134,7 +134,7 @@ test("without the package the entry is imported, and making a counter says what 
      await loadGptTokenCounter("gpt-5").catch(({ code, message, data }) => console.log(JSON.stringify({ code, message, data })));`,
   );
   expect(JSON.parse(output)).toEqual({
-    code: "invalid_option",
+    code: "missing_package",
     message:
       "The package gpt-tokenizer is not installed: without it, tokens can only be estimated. Run: npm install gpt-tokenizer.",
     data: { package: "gpt-tokenizer" },

@@ -36,7 +36,7 @@ function ordered(sections: readonly RequestSection[]): readonly string[] | undef
   try {
     return arrangeSections("solo.sections", sections).map(({ name }) => name);
   } catch (cause) {
-    expect(EspalierError.is(cause) && cause.code).toBe("invalid_definition");
+    expect(EspalierError.is(cause) && cause.code).toBe("invalid_argument");
     return undefined;
   }
 }

@@ -31,7 +31,7 @@ const TOO_SMALL: readonly (readonly [Compaction, number, string])[] = [
 proves(["S7.24"], "a window too small for a summary is refused at definition", () => {
   for (const [compaction, maxOutputTokens, message] of TOO_SMALL)
     expect(thrownBy(() => worker(compaction, says("never"), { maxOutputTokens }))).toMatchObject({
-      code: "invalid_option",
+      code: "invalid_argument",
       message,
     });
   worker({ strategy: "summarize", maxInputTokens: 256 }, says("never"), { maxOutputTokens: 64 });

@@ -12,7 +12,7 @@ test("a non-empty text is the id of a call as it is", () => {
 
 test("an empty text is refused with what to do", () => {
   expect(thrownBy(() => toCallId(""))).toEqual({
-    code: "invalid_option",
+    code: "invalid_argument",
     message:
       'Expected callId to be a non-empty string, got "". Pass the id that the provider gave the call, or make one that is unique in the reply.',
     data: { field: "callId", expected: "a non-empty string", got: '""' },

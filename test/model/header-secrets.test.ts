@@ -99,7 +99,7 @@ describe("values of headers", () => {
     ];
     for (const make of made) {
       const thrown = thrownBy(make);
-      expect(thrown.code).toBe("invalid_option");
+      expect(thrown.code).toBe("invalid_argument");
       expect(inspect(thrown, { depth: 9 })).not.toContain(TOKEN);
     }
   });

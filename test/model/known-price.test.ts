@@ -144,7 +144,7 @@ describe("a price", () => {
     ],
   ])("%j is refused", (price, message) => {
     const thrown = thrownBy(() => Reflect.apply(checkPrice, undefined, ["p", price]));
-    expect([thrown.code, thrown.message]).toEqual(["invalid_option", message]);
+    expect([thrown.code, thrown.message]).toEqual(["invalid_argument", message]);
   });
 
   test("has a day that exists", () => {

@@ -307,7 +307,7 @@ test.each<readonly [OpenAiOptions, string]>([
     "Expected openai.seed to be a whole number, got 0.5. Leave it out for the provider's default.",
   ],
 ])("the options %j are refused", (options, message) => {
-  expect(thrownBy(() => openai("m", options))).toMatchObject({ code: "invalid_option", message });
+  expect(thrownBy(() => openai("m", options))).toMatchObject({ code: "invalid_argument", message });
 });
 
 test.each<readonly [object, string]>([

@@ -223,7 +223,7 @@ describe("the API key", () => {
     const apiKey = "sk-with\nnew-line";
     const thrown = await rejection(reply(modelAt(server, { apiKey }), "whole"));
     expect(everythingIn(thrown)).not.toContain(apiKey);
-    expect(thrown).toMatchObject({ code: "invalid_option" });
+    expect(thrown).toMatchObject({ code: "invalid_argument" });
   });
 
   test("is in no error of a fetch that quotes it", async () => {

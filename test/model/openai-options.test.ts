@@ -39,7 +39,7 @@ const NO_KEY = {
 test("a key that no header can carry is refused, and not quoted", () => {
   for (const apiKey of ["sk-one\nsk-two", "sk-\u043a\u043b\u044e\u0447"])
     expect(thrownBy(() => openai("gpt-5-mini", { apiKey }).assertReady?.())).toMatchObject({
-      code: "invalid_option",
+      code: "invalid_argument",
       message:
         'Expected openai.apiKey to be characters that HTTP allows in a header, got "others". Copy the key again, on one line.',
     });
@@ -127,7 +127,7 @@ test("an empty base URL in the environment is none at all", () => {
 test("a base URL in the environment that is none is found at the start", () => {
   environment({ key: API_KEY, url: "localhost:8080" });
   expect(thrownBy(() => openai("m").assertReady?.())).toEqual({
-    code: "invalid_option",
+    code: "invalid_argument",
     message:
       'Expected OPENAI_BASE_URL to be an http or https URL, got "localhost:8080". Add the scheme: http://localhost:8080, or https://.',
   });
@@ -141,11 +141,11 @@ proves(
     const role = defineAgent({ name: "solo", instructions: "Work.", model: openai("m") });
     const advice = "Add the scheme: http://localhost:11434/v1, or https://.";
     expect(thrownBy(() => new Orchestrator().start(role, "Do it."))).toEqual({
-      code: "invalid_option",
+      code: "invalid_argument",
       message: `Expected OPENAI_BASE_URL to be an http or https URL, got "localhost:11434/v1". ${advice}`,
     });
     expect(thrownBy(() => openai("m", { baseUrl: "localhost:11434/v1" }))).toEqual({
-      code: "invalid_option",
+      code: "invalid_argument",
       message: `Expected openai.baseUrl to be an http or https URL, got "localhost:11434/v1". ${advice}`,
     });
   },
@@ -198,14 +198,14 @@ test.each<[object, string]>([
   ],
 ])("the options %j are refused", (options, message) => {
   expect(thrownBy(() => Reflect.apply(openai, undefined, ["m", options]))).toEqual({
-    code: "invalid_option",
+    code: "invalid_argument",
     message,
   });
 });
 
 test("a model without an id is refused", () => {
   expect(thrownBy(() => openai(" "))).toEqual({
-    code: "invalid_definition",
+    code: "invalid_argument",
     message: 'Expected openai.modelId to be a non-empty string, got " ". Pass some text.',
   });
 });

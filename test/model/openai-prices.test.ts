@@ -90,7 +90,7 @@ test("another word than unknown is refused", () => {
     Reflect.apply(openai, undefined, ["gpt-5-mini", { price: "free" }]),
   );
   expect([code, message]).toEqual([
-    "invalid_option",
+    "invalid_argument",
     'Expected openai.price to be a plain object, got "free". Its fields are inputUsdPerMillion, cachedInputUsdPerMillion, cacheWriteUsdPerMillion, outputUsdPerMillion, asOf, source, tiers.',
   ]);
 });
@@ -135,5 +135,5 @@ test("a base URL in the environment that is none leaves the price unknown, and i
   vi.stubEnv("OPENAI_BASE_URL", "localhost");
   const model = openai("gpt-5-mini");
   expect(priceOf(model)).toBe(undefined);
-  expect(thrownBy(() => model.assertReady?.()).code).toBe("invalid_option");
+  expect(thrownBy(() => model.assertReady?.()).code).toBe("invalid_argument");
 });

@@ -230,7 +230,7 @@ test.each<[string, OpenAiOptions, Readonly<Record<string, string>>, string]>([
 ])("%s is refused", (_what, options, variables, message) => {
   setVariables(variables);
   const make = (): void => openai("m", { ...SECURE, ...options }).assertReady?.();
-  expect(thrownBy(make)).toMatchObject({ code: "invalid_option", message });
+  expect(thrownBy(make)).toMatchObject({ code: "invalid_argument", message });
 });
 
 test("an option of another kind is refused", () => {
@@ -252,7 +252,7 @@ proves(["M23"], "where Node cannot go through a proxy, one that is asked for is 
   for (const option of [undefined, "http://proxy:8080"]) {
     const field = option === undefined ? "HTTPS_PROXY" : "openai.proxy";
     expect(thrownBy(() => resolveProxy("https://d.test", option, old))).toMatchObject({
-      code: "invalid_option",
+      code: "invalid_argument",
       message: `Expected Node 24.5, or 22.21, or later to go through a proxy (${field}), got ${process.version}. Use a newer Node, set the option fetch to a fetch that uses the proxy, or set proxy: false to connect directly.`,
     });
   }

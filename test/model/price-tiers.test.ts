@@ -169,6 +169,6 @@ describe("a price is refused at once", () => {
     ],
   ])("with %s", (_what, price, message) => {
     const thrown = thrownBy(() => Reflect.apply(checkPrice, undefined, ["p", price]));
-    expect([thrown.code, thrown.message]).toEqual(["invalid_option", message]);
+    expect([thrown.code, thrown.message]).toEqual(["invalid_argument", message]);
   });
 });

@@ -203,7 +203,7 @@ proves(
           Reflect.apply(Orchestrator.prototype.start, new Orchestrator(), [soloist([]).role, task]),
         ),
       ).toMatchObject({
-        code: "invalid_definition",
+        code: "invalid_argument",
         message: `Expected task to be a string or an array of content parts, got ${got}. Pass the task as text. To continue a history, use a session: start(role, task, { session }).`,
       });
   },
@@ -238,7 +238,7 @@ test("a slip in what approve() changes is an error at once", () => {
   expect(
     thrownBy(() => Reflect.apply(approve, undefined, [about, { argument: {} }])),
   ).toMatchObject({
-    code: "invalid_option",
+    code: "invalid_argument",
     data: { field: "approve change.argument" },
   });
 });

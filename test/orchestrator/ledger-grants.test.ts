@@ -268,7 +268,7 @@ describe("a grant", () => {
         const field = `grant.budget.${axis}`;
         const expected = `left out, since ${agentId} has no limit of its own on it`;
         expect(thrownBy(() => fixture.ledger.grant(agentId, { budget, by: BY }))).toEqual({
-          code: "invalid_option",
+          code: "invalid_argument",
           message: `Expected ${field} to be ${expected}, got ${got}. Grant an axis that is limited there, or grant it to the agent that has the limit.`,
           data: { field, expected, got: String(got) },
         });

@@ -130,6 +130,6 @@ test("closing with nothing under way is done at once, and at the end of a block"
 
 test("what is no id is refused", () => {
   expect(thrownBy(() => new Orchestrator().findActiveRun(" "))).toMatchObject({
-    code: "invalid_definition",
+    code: "invalid_argument",
   });
 });

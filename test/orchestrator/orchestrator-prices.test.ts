@@ -157,7 +157,7 @@ test.each([[{}], [{ getPrice: LISTED }], [loadPrices], [Promise.resolve({})]])(
   "%j is no list of prices",
   (prices) => {
     const { code, data } = thrownBy(() => Reflect.construct(Orchestrator, [{ prices }]));
-    expect([code, data["field"]]).toEqual(["invalid_option", "prices"]);
+    expect([code, data["field"]]).toEqual(["invalid_argument", "prices"]);
   },
 );
 

@@ -138,7 +138,7 @@ test("a subagent that is listed twice, by value and by name, is refused", () => 
     () => new RoleRegistry(lead, { roles: [], hooks: [], priceOf: createPriceLookup(undefined) }),
   );
   expect([code, data["field"], data["got"]]).toEqual([
-    "invalid_definition",
+    "invalid_argument",
     "lead.subagents[1]",
     '"reader"',
   ]);
@@ -178,7 +178,7 @@ test("a role that is spawned needs a description; one that is only the root does
   ).not.toThrow();
   const expected = "set, since it is a subagent";
   const refusal = {
-    code: "invalid_definition",
+    code: "invalid_argument",
     message: `Expected silent.description to be ${expected}, got undefined. Describe silent in one line: lead chooses its subagents by their descriptions.`,
     data: { field: "silent.description", expected, got: "undefined" },
   };

@@ -106,7 +106,7 @@ proves(
       code: "run_ended",
     });
     const unlimited = more(stopped.runId, { budget: { toolCalls: 1 }, by: "Ada" });
-    expect(await rejectionOf(unlimited)).toMatchObject({ code: "invalid_option" });
+    expect(await rejectionOf(unlimited)).toMatchObject({ code: "invalid_argument" });
     expect(await rejectionOf(more(done.runId, { budget: { steps: 1 }, by: "Ada" }))).toMatchObject({
       code: "invalid_paused_run",
     });

@@ -26,7 +26,7 @@ proves(
     const text = JSON.stringify(pausedRun);
     const { code, message } = await rejectionOf(one.resume(text));
     expect([code, message]).toEqual([
-      "invalid_option",
+      "invalid_argument",
       expect.stringMatching(/ Read a stored paused run with readPausedRun\(text\)\.$/),
     ]);
     const { message: plain } = await rejectionOf(one.resume("."));
@@ -58,7 +58,7 @@ for (const budget of MISTAKEN)
       thrownBy(() => one.resume(pausedRun, { answers, grants })),
       await rejectionOf(one.resume(ID, { answers, grants })),
     ];
-    expect(errors.map(({ code }) => code)).toEqual(["invalid_option", "invalid_option"]);
+    expect(errors.map(({ code }) => code)).toEqual(["invalid_argument", "invalid_argument"]);
     await turns(20);
     expect([await store.find(ID), clock.pendingTimers]).toEqual([before, 0]);
     const { status } = await pushed(one.resume(pausedRun, { answers }).result);

@@ -182,7 +182,7 @@ describe("keys", () => {
       expect([
         signingKey,
         refusalOf(() => Reflect.construct(Orchestrator, [{ signingKey }])),
-      ]).toEqual([signingKey, ["invalid_option", undefined]]);
+      ]).toEqual([signingKey, ["invalid_argument", undefined]]);
     try {
       void new Orchestrator({ signingKey: short });
     } catch (error) {

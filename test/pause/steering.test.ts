@@ -188,7 +188,7 @@ describe("a message", () => {
         return EspalierError.is(error) ? error.code : error;
       }
     });
-    expect(codes).toEqual(["unknown_agent", "invalid_definition", "invalid_definition"]);
+    expect(codes).toEqual(["unknown_agent", "invalid_argument", "invalid_argument"]);
     await fixture.outcome(run);
   });
 });

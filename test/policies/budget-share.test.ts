@@ -270,7 +270,7 @@ describe("what is no share", () => {
   for (const [given, field] of BAD)
     test(`${JSON.stringify(given)} is refused at ${field}`, () => {
       const thrown = thrownBy(() => Reflect.apply(check, undefined, ["share", given]));
-      expect([thrown.code, thrown.data]).toMatchObject(["invalid_option", { field }]);
+      expect([thrown.code, thrown.data]).toMatchObject(["invalid_argument", { field }]);
     });
 
   test("what is given is copied and frozen; the common pool stays it", () => {

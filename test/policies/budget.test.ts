@@ -49,7 +49,7 @@ for (const axis of AXES) {
     ];
     for (const [limit, got] of bad) {
       expect(thrownBy(() => check({ [axis]: limit }))).toEqual({
-        code: "invalid_option",
+        code: "invalid_argument",
         message: `Expected ${field} to be ${expected}, got ${got}. Leave it out for no limit.`,
         data: { field, expected, got },
       });
@@ -64,7 +64,7 @@ for (const axis of AXES) {
 
 test("an axis that does not exist is refused: a typing mistake must not switch a limit off", () => {
   const { code, message, data } = thrownBy(() => check({ totalToken: 5 }));
-  expect(code).toBe("invalid_option");
+  expect(code).toBe("invalid_argument");
   expect(message).toBe(
     `Expected lead.budget.totalToken to be one of ${AXES.join(", ")}, got "totalToken". Use totalTokens.`,
   );

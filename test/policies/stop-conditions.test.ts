@@ -102,7 +102,7 @@ test("a condition keeps nothing of what it saw", async () => {
 test("a tool without a name is refused at once", () => {
   const { code, data } = thrownBy(() => hasToolCall(""));
   expect([code, data["field"], data["got"]]).toEqual([
-    "invalid_definition",
+    "invalid_argument",
     "hasToolCall(toolName)",
     '""',
   ]);
@@ -129,7 +129,7 @@ test("every finish reason that a model may give can be named, and no other", () 
   const misspelt = ["stop", "lenght"];
   const { code, data } = thrownBy(() => untyped(hasFinishReason, ...misspelt));
   expect([code, data]).toEqual([
-    "invalid_definition",
+    "invalid_argument",
     {
       field: "hasFinishReason(finishReasons[1])",
       expected: `one of ${FinishReasonSchema().options.join(", ")}`,
@@ -252,7 +252,7 @@ test("what is no condition, and no parts at all, are refused at definition by na
   ];
   for (const [attempt, field, got] of attempts) {
     const { code, data } = thrownBy(attempt);
-    expect([code, data["field"], data["got"]]).toEqual(["invalid_definition", field, got]);
+    expect([code, data["field"], data["got"]]).toEqual(["invalid_argument", field, got]);
   }
 });
 

@@ -183,7 +183,7 @@ for (const [what, given, field, got] of BAD) {
   test(`${what} is refused by name`, () => {
     const { code, data, message } = thrownBy(() => resolveContextPolicy("lead.context", given));
     expect([code, data["field"], data["got"]]).toEqual([
-      "invalid_option",
+      "invalid_argument",
       `lead.context.${field}`,
       got,
     ]);
@@ -197,7 +197,7 @@ test("what is no policy at all is refused, too", () => {
     (given) =>
       thrownBy(() => Reflect.apply(resolveContextPolicy, undefined, ["lead.context", given])).code,
   );
-  expect(codes).toEqual(strange.map(() => "invalid_option"));
+  expect(codes).toEqual(strange.map(() => "invalid_argument"));
 });
 
 test("every option has a row in the document, and there are no others", () => {

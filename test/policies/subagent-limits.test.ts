@@ -121,6 +121,6 @@ const BAD: readonly (readonly [string, object, string, string])[] = [
 for (const [what, given, field, got] of BAD) {
   test(`${what} is refused by name`, () => {
     const { code, data } = thrownBy(() => resolveSubagentLimits("limits", given));
-    expect([code, data["field"], data["got"]]).toEqual(["invalid_option", field, got]);
+    expect([code, data["field"], data["got"]]).toEqual(["invalid_argument", field, got]);
   });
 }

@@ -186,7 +186,7 @@ test("what is none of its options, and a day that does not exist, is refused", a
     'Expected loadPrices.asOf to be a day like "2026-09-23", got "2026-02-30". Leave it out for today.',
   );
   const { code } = await rejectionOf(loadPrices(Object.assign({ asOf: DAY }, { day: DAY })));
-  expect(code).toBe("invalid_option");
+  expect(code).toBe("invalid_argument");
 });
 
 test("without the package the entry is imported, and asking for prices says what to install", () => {
@@ -196,7 +196,7 @@ test("without the package the entry is imported, and asking for prices says what
      await loadPrices().catch(({ code, message, data }) => console.log(JSON.stringify({ code, message, data })));`,
   );
   expect(JSON.parse(output)).toEqual({
-    code: "invalid_option",
+    code: "missing_package",
     message:
       "The package @pydantic/genai-prices is not installed: without it, prices of other providers are unknown. Run: npm install @pydantic/genai-prices.",
     data: { package: "@pydantic/genai-prices" },

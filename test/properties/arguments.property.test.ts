@@ -366,7 +366,7 @@ test("any JSON is a schema that checks, or is refused with what is wrong with it
       try {
         input = compileInput("t.input", jsonSchema(schema), LENIENT);
       } catch (cause) {
-        expect(EspalierError.is(cause) && cause.code).toBe("invalid_definition");
+        expect(EspalierError.is(cause) && cause.code).toBe("invalid_argument");
         return;
       }
       for (const given of [json, {}, { a: json, b: { a: "1" } }]) {

@@ -302,7 +302,7 @@ class Fixture {
     try {
       run.grant({ steps: amount }, { by: "world", agentPath });
     } catch (cause) {
-      if (!EspalierError.is(cause) || cause.code !== "invalid_option") throw cause;
+      if (!EspalierError.is(cause) || cause.code !== "invalid_argument") throw cause;
     }
   }
 
@@ -403,5 +403,5 @@ function unwrapped(broken: unknown): unknown {
 
 /** A fork at a step whose history was compacted away. */
 function isLeftOut(cause: unknown): boolean {
-  return EspalierError.is(cause) && cause.code === "invalid_option";
+  return EspalierError.is(cause) && cause.code === "invalid_argument";
 }

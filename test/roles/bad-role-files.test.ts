@@ -41,7 +41,7 @@ test("what defineAgent says is the cause, with its own code", () => {
     thrownBy(() => {
       throw thrown.cause;
     }),
-  ).toMatchObject({ code: "invalid_option", data: { field: "researcher.budget.costUsd" } });
+  ).toMatchObject({ code: "invalid_argument", data: { field: "researcher.budget.costUsd" } });
 });
 
 function thrownIn(text: string): Error {
@@ -141,7 +141,7 @@ test("a folder that cannot be read is an option that is wrong", async () => {
   const { code, message, data } = await rejectionOf(readRoles(folder.at("none"), OPTIONS));
   const got = JSON.stringify(folder.at("none"));
   expect({ code, data }).toEqual({
-    code: "invalid_option",
+    code: "invalid_argument",
     data: { field: "readRoles.folder", expected: "a folder that can be read", got },
   });
   expect(message.startsWith("Expected readRoles.folder to be a folder that can be read, got")).toBe(
@@ -150,5 +150,5 @@ test("a folder that cannot be read is an option that is wrong", async () => {
   expect(message.endsWith(`. ${advice}`)).toBe(true);
   const places = [folder.at("role.md"), new URL("https://example.org/roles"), "", "a\0b"];
   for (const place of places)
-    expect((await rejectionOf(readRoles(place, OPTIONS))).code).toBe("invalid_option");
+    expect((await rejectionOf(readRoles(place, OPTIONS))).code).toBe("invalid_argument");
 });

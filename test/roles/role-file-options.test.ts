@@ -16,7 +16,7 @@ test("what code adds is no fault of a file", () => {
   const hooks = { extend: { researcher: { hooks: 5 } } };
   const inGroup = { extend: { researcher: { budget: { totalTokens: -1 } } } };
   const codes = [hooks, inGroup].map((options) => thrownBy(() => parsed(text, options)).code);
-  expect(codes).toEqual(["invalid_definition", "invalid_option"]);
+  expect(codes).toEqual(["invalid_argument", "invalid_argument"]);
   const wrong = roleFile("model: fast", "budget: { steps: -1 }");
   const right = { extend: { researcher: { budget: { totalTokens: 1 } } } };
   expect(thrownBy(() => parsed(wrong, right)).code).toBe("invalid_role_file");

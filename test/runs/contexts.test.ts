@@ -408,8 +408,8 @@ proves(
 test("what gives contexts must be a function", async () => {
   const orchestrator = new Orchestrator({ store: memoryStore() });
   const options: object = { context: { owner: "Ann" } };
-  expect((await rejectionOf(orchestrator.resumeLostRuns(options)))?.code).toBe("invalid_option");
+  expect((await rejectionOf(orchestrator.resumeLostRuns(options)))?.code).toBe("invalid_argument");
   const unknown: object = { contextOf: () => ({ owner: "Ann" }) };
   const stored = z.custom<PausedRun>().parse({});
-  expect(thrownBy(() => orchestrator.resume(stored, unknown)).code).toBe("invalid_option");
+  expect(thrownBy(() => orchestrator.resume(stored, unknown)).code).toBe("invalid_argument");
 });

@@ -67,7 +67,7 @@ proves(
         defineAgent({ name: "solo", instructions: "Work.", model, output });
       const { code, message } = thrownBy(define);
       expect([code, message]).toEqual([
-        "invalid_definition",
+        "invalid_argument",
         `Expected solo.output to be an object, an array or a union, got "one under ${how}()". Wrap it in an object: z.object({ result: … }).`,
       ]);
     }
@@ -88,7 +88,7 @@ proves(["D582"], "fails a run whose output schema makes a value that is not JSON
         "failed",
         [
           [
-            "invalid_definition",
+            "invalid_argument",
             `Expected solo.output to be a schema whose results are JSON${place}, got ${got}. Correct its transform.`,
           ],
         ],

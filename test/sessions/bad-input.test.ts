@@ -106,7 +106,7 @@ describe("an id that is none", () => {
   test.each([...ids, 42, null, undefined, {}, Promise.resolve("x")])("%j", async (id) => {
     const s = newSessionFixture();
     const asked: unknown = Reflect.apply(s.session, undefined, [id ?? null]);
-    expect(await rejectionOf(Promise.resolve(asked))).toBe("invalid_option");
+    expect(await rejectionOf(Promise.resolve(asked))).toBe("invalid_argument");
   });
 });
 
@@ -149,7 +149,7 @@ describe("options that are not usable", () => {
       "customer-42",
       options,
     ]);
-    expect(await rejectionOf(Promise.resolve(asked))).toBe("invalid_option");
+    expect(await rejectionOf(Promise.resolve(asked))).toBe("invalid_argument");
   });
 });
 
@@ -166,7 +166,7 @@ describe("what is handed in as a session and is none", () => {
     const { role } = soloist([]);
     expect(
       codeOf(() => Reflect.apply(s.orchestrator.start, s.orchestrator, [role, "Q?", { session }])),
-    ).toBe("invalid_option");
+    ).toBe("invalid_argument");
     expect(s.sink.events).toEqual([]);
   });
 });
@@ -184,7 +184,7 @@ test("a start that is refused for another reason leaves the session free", async
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([says("A1.")]);
-  expect(codeOf(() => s.start(role, "", { session }))).toBe("invalid_definition");
+  expect(codeOf(() => s.start(role, "", { session }))).toBe("invalid_argument");
   const result = await s.outcome(s.start(role, "Q1?", { session }));
   expect(result.session?.status).toBe("saved");
 });
@@ -242,7 +242,7 @@ describe("what is merged and is no result of this session", () => {
       const s = newSessionFixture();
       const session = await s.session();
       const asked: unknown = Reflect.apply(session.merge, session, [result]);
-      expect(await rejectionOf(Promise.resolve(asked))).toBe("invalid_option");
+      expect(await rejectionOf(Promise.resolve(asked))).toBe("invalid_argument");
       expect(s.shelf.writes).toBe(0);
     },
   );
@@ -252,9 +252,9 @@ describe("what is merged and is no result of this session", () => {
     const [session, other] = [await s.session(), await s.session("other")];
     const { role } = soloist([says("A1."), says("A2.")]);
     const result = await s.outcome(s.start(role, "Q1?", { session: other }));
-    expect(await rejectionOf(session.merge(result))).toBe("invalid_option");
+    expect(await rejectionOf(session.merge(result))).toBe("invalid_argument");
     const alone = await s.outcome(s.start(role, "Q2?"));
-    expect(await rejectionOf(session.merge(alone))).toBe("invalid_option");
+    expect(await rejectionOf(session.merge(alone))).toBe("invalid_argument");
     expect(session.messages).toEqual([]);
   });
 });
@@ -267,13 +267,13 @@ test("a paused run of a session does not continue where no store keeps it, nor o
   });
   const { pausedRun } = await s.outcome(s.start(role, "Q1?", { session }));
   const answers = [] as const;
-  expect(codeOf(() => s.resume(role, pausedRun, answers))).toBe("invalid_option");
+  expect(codeOf(() => s.resume(role, pausedRun, answers))).toBe("invalid_argument");
   const other = await s.session("other");
   expect(
     codeOf(() =>
       s.orchestrator.resume(readPausedRun(pausedRun ?? ""), { answers, role, session: other }),
     ),
-  ).toBe("invalid_option");
+  ).toBe("invalid_argument");
   const alone = await s.outcome(s.start(soloist([says("A.")]).role, "Q?", { session: other }));
   expect(alone.session?.status).toBe("saved");
 });

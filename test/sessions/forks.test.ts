@@ -57,7 +57,7 @@ describe("a step that there is not", () => {
   test.each([0, 4, -1, 1.5, Number.NaN, Infinity])("%s", async (atStep) => {
     const s = newSessionFixture();
     const session = await threeSteps(s);
-    expect(await rejectionOf(session.fork({ atStep }))).toBe("invalid_option");
+    expect(await rejectionOf(session.fork({ atStep }))).toBe("invalid_argument");
     expect(s.shelf.shelf.size).toBe(1);
   });
 });
@@ -129,7 +129,7 @@ test("a fork at the end of an earlier execution, and in the middle of one, leave
   const late = await session.fork();
   expect(said(late.messages)).toEqual(said(session.messages));
   expect(late.boundaries).toHaveLength(1);
-  expect(await rejectionOf(session.fork({ executionId: "execution_9" }))).toBe("invalid_option");
+  expect(await rejectionOf(session.fork({ executionId: "execution_9" }))).toBe("invalid_argument");
 });
 
 test("messages to the execution after the step are not in the fork", async () => {
@@ -159,7 +159,7 @@ test("a step whose history a compaction left out cannot be forked at", async () 
     { countTokens: null },
   );
   await s.outcome(s.start(role, "Q1?", { session }));
-  expect(await rejectionOf(session.fork({ atStep: 1 }))).toBe("invalid_option");
+  expect(await rejectionOf(session.fork({ atStep: 1 }))).toBe("invalid_argument");
   const fork = await session.fork({ atStep: 4 });
   expect(fork.messages.length).toBe(session.messages.length);
 });
@@ -189,7 +189,7 @@ test("the id of a fork is free, or nothing happens", async () => {
   const session = await threeSteps(s);
   const before = s.shelf.bodyOf("customer-42");
   expect(await rejectionOf(session.fork({ sessionId: "customer-42" }))).toBe("session_conflict");
-  expect(await rejectionOf(session.fork({ sessionId: " " }))).toBe("invalid_option");
+  expect(await rejectionOf(session.fork({ sessionId: " " }))).toBe("invalid_argument");
   expect([s.shelf.bodyOf("customer-42"), s.shelf.shelf.size]).toEqual([before, 1]);
 });
 
@@ -198,5 +198,5 @@ test("a session without a history is forked into an empty one", async () => {
   const session = await s.session();
   const fork = await session.fork();
   expect([fork.messages, fork.executions, fork.version]).toEqual([[], [], 1]);
-  expect(await rejectionOf(session.fork({ atStep: 1 }))).toBe("invalid_option");
+  expect(await rejectionOf(session.fork({ atStep: 1 }))).toBe("invalid_argument");
 });

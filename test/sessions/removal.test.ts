@@ -81,7 +81,7 @@ proves(
     expect(findMessageProblems(model.requests.at(-1)?.messages ?? [])).toEqual([]);
     const found = await s.elsewhere();
     expect(said(found.messages)).toEqual([...KEPT, ...LAST]);
-    expect(await rejectionOf(session.remove("execution_9"))).toBe("invalid_option");
+    expect(await rejectionOf(session.remove("execution_9"))).toBe("invalid_argument");
     expect(session.version).toBe(4);
   },
 );

@@ -191,7 +191,7 @@ test("a step that is not there is refused by name", async () => {
   for (const stepNumber of [0, 3, -1, 1.5, Number.NaN, -0]) {
     const error = thrownBy(() => rebuildRequest(run, { stepNumber }));
     expect([error.code, error.message]).toEqual([
-      "invalid_option",
+      "invalid_argument",
       `Expected rebuild options.stepNumber to be a step of solo (1 to 2), got ${stepNumber}. Steps are numbered from 1.`,
     ]);
   }

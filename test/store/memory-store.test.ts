@@ -171,7 +171,7 @@ proves(
 test("refuses an option that it does not have", () => {
   const options: object = { path: "runs.db" };
   expect(thrownBy(() => memoryStore(options))).toMatchObject({
-    code: "invalid_option",
+    code: "invalid_argument",
     message: 'Expected memoryStore.path to be one of clock, got "path". Correct the name.',
   });
 });

@@ -337,7 +337,7 @@ test("options that cannot be used are refused", () => {
   for (const [field, options] of refused) {
     const data: unknown = expect.objectContaining({ field });
     expect(() => postgresStore(options), field).toThrow(
-      expect.objectContaining({ code: "invalid_option", data }),
+      expect.objectContaining({ code: "invalid_argument", data }),
     );
   }
 });

@@ -282,7 +282,7 @@ async function fillAndClose(path: string): Promise<void> {
 
 test("what cannot be meant is refused at once", () => {
   const data: unknown = expect.objectContaining({ field: "access" });
-  const refused = { code: "invalid_option", data };
+  const refused = { code: "invalid_argument", data };
   const makes = [
     (): unknown => Reflect.apply(sqliteStore, undefined, ["a.db", { access: "none" }]),
     () => sqliteStore(":memory:", { access: "read" }),

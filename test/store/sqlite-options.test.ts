@@ -150,7 +150,7 @@ test("options that cannot be used are refused at once", () => {
     const data: unknown = expect.objectContaining({ field });
     // As a program without types may.
     const make = (): unknown => Reflect.apply(sqliteStore, undefined, [path, options]);
-    expect(make, field).toThrow(expect.objectContaining({ code: "invalid_option", data }));
+    expect(make, field).toThrow(expect.objectContaining({ code: "invalid_argument", data }));
   }
 });
 
@@ -186,16 +186,16 @@ test("a package that is not installed is said to be, with what to run", () => {
       'sqliteStore(":memory:", { driver: "better-sqlite3" })',
     ),
   ).toBe(
-    'invalid_option: Cannot open the store: the driver "better-sqlite3" is not installed. Run: npm install better-sqlite3.\n',
+    'missing_package: Cannot open the store: the driver "better-sqlite3" is not installed. Run: npm install better-sqlite3.\n',
   );
   expect(
     outcomeWithout("node:sqlite", "ERR_UNKNOWN_BUILTIN_MODULE", 'sqliteStore(":memory:")'),
   ).toBe(
-    'invalid_option: Cannot open the store: the driver "node" is not installed. Use Node 24, or choose driver: "better-sqlite3" and run: npm install better-sqlite3.\n',
+    'missing_package: Cannot open the store: the driver "node" is not installed. Use Node 24, or choose driver: "better-sqlite3" and run: npm install better-sqlite3.\n',
   );
   expect(
     outcomeWithout("pg", missing, 'postgresStore({ connectionString: "postgres://localhost" })'),
   ).toBe(
-    "invalid_option: The package pg is not installed: without it, PostgreSQL cannot be reached. Run: npm install pg.\n",
+    "missing_package: The package pg is not installed: without it, PostgreSQL cannot be reached. Run: npm install pg.\n",
   );
 });

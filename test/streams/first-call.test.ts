@@ -65,5 +65,5 @@ proves(["D244"], "the id of a run", async () => {
   await new Orchestrator({ store }).start(role, "Go.", { runId: "order-1" }).result;
   expect(await store.find(toRunId("order-1"))).toMatchObject({ status: "ended" });
   for (const bad of ["", "..", "a\0b", "x".repeat(513)])
-    expect(thrownBy(() => toRunId(bad)).code).toBe("invalid_option");
+    expect(thrownBy(() => toRunId(bad)).code).toBe("invalid_argument");
 });

@@ -162,7 +162,7 @@ test("a server that is none is refused with the role", () => {
     generate: () => Promise.resolve(REPLY),
   };
   const role = (): unknown => defineAgent({ name: "solo", instructions: "Go.", model });
-  expect(thrownBy(role)).toMatchObject({ code: "invalid_option" });
+  expect(thrownBy(role)).toMatchObject({ code: "invalid_argument" });
 });
 
 proves(["S7.33"], "a cost that is zero is on a span, an unknown one is not", async () => {

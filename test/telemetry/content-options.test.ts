@@ -110,31 +110,31 @@ test("a choice that is none is refused", () => {
     }),
   ).toEqual([
     [
-      "invalid_option",
+      "invalid_argument",
       'Expected content to be true, false or an object, got "SPAN_ONLY". Leave it out for no content.',
     ],
     [
-      "invalid_option",
+      "invalid_argument",
       "Expected content to be true, false or an object, got 1. Leave it out for no content.",
     ],
     [
-      "invalid_option",
+      "invalid_argument",
       "Expected content to be true, false or an object, got null. Leave it out for no content.",
     ],
     [
-      "invalid_option",
+      "invalid_argument",
       "Expected content to be a plain object, got an array. Its fields are redact.",
     ],
     [
-      "invalid_option",
+      "invalid_argument",
       'Expected content.redacted to be one of redact, got "redacted". Correct the name.',
     ],
     [
-      "invalid_option",
+      "invalid_argument",
       'Expected content.redact to be a function, got "secrets". Leave it out to redact nothing.',
     ],
     [
-      "invalid_option",
+      "invalid_argument",
       "Expected content to be a plain object, got an object. Its fields are redact.",
     ],
   ]);

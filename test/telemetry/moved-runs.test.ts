@@ -368,7 +368,7 @@ describe("traceparent", () => {
     const orchestrator = new Orchestrator({ store, ids });
     const options: object = { traceparent };
     const error = thrownBy(() => orchestrator.start(leadOfReaders(), "Go.", options));
-    expect(error).toMatchObject({ code: "invalid_option", data: { field: "traceparent" } });
+    expect(error).toMatchObject({ code: "invalid_argument", data: { field: "traceparent" } });
     expect(error.message).toMatch(
       /^Expected traceparent to be a traceparent of version 00: .*Leave it out/u,
     );

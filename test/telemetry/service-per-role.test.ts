@@ -83,5 +83,5 @@ test("nothing else changes", async () => {
 test("anything but true or false is refused", () => {
   const wrong: object = { serviceNamePerRole: "yes" };
   const setUp = (): unknown => setUpNodeTracing(Object.assign({ serviceName: "garden" }, wrong));
-  expect(thrownBy(setUp)).toMatchObject({ code: "invalid_option" });
+  expect(thrownBy(setUp)).toMatchObject({ code: "invalid_argument" });
 });

@@ -53,7 +53,7 @@ test.each([
 ])("%j is none", (baseUrl) => {
   const { code, message } = thrownBy(() => jaegerLinks(baseUrl));
   expect([code, message]).toEqual([
-    "invalid_option",
+    "invalid_argument",
     expect.stringMatching(
       /^Expected baseUrl to be an http or https URL without query, fragment and password, got .*\. Pass the address of its pages, /,
     ),
@@ -75,7 +75,7 @@ test("a password in an address is not repeated", () => {
 test("what is no text is no address", () => {
   const nothing: unknown = { base: undefined };
   const { code, message } = thrownBy(() => Reflect.apply(jaegerLinks, undefined, [nothing]));
-  expect([code, message]).toEqual(["invalid_option", expect.stringContaining("got an object")]);
+  expect([code, message]).toEqual(["invalid_argument", expect.stringContaining("got an object")]);
 });
 
 test("a search that does not fit is refused by name", () => {
@@ -129,11 +129,11 @@ test("a page of nothing, or of what is no trace, is refused", () => {
     () => links.search({ service: "" }),
   ];
   expect(attempts.map((attempt) => thrownBy(attempt).code)).toEqual([
-    "invalid_option",
-    "invalid_option",
-    "invalid_option",
-    "invalid_option",
-    "invalid_definition",
-    "invalid_definition",
+    "invalid_argument",
+    "invalid_argument",
+    "invalid_argument",
+    "invalid_argument",
+    "invalid_argument",
+    "invalid_argument",
   ]);
 });

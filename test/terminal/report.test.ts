@@ -157,7 +157,7 @@ test("with the address of Jaeger, a report ends with a link to the trace, and to
     `Failures http://localhost:16686/trace/${TRACE_ID}?uiFind=error%3Dtrue%20status%3Derror`,
   ]);
   expect(() => formatRunReport(completed, { jaegerUrl: "jaeger" })).toThrow(
-    expect.objectContaining({ code: "invalid_option" }),
+    expect.objectContaining({ code: "invalid_argument" }),
   );
 });
 

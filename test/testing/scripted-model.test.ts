@@ -305,7 +305,7 @@ proves(["D325"], "what a script throws, or gives that is no reply, fails the tes
 
 proves(["D325"], "a script that is none is refused where it is written", () => {
   for (const script of [undefined, null, "Done.", says("Done.")])
-    expect(thrownBy(() => scripted(script)).code).toBe("invalid_definition");
+    expect(thrownBy(() => scripted(script)).code).toBe("invalid_argument");
 });
 
 const GOT = (got: string): string =>

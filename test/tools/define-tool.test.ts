@@ -47,11 +47,11 @@ test("a tool is frozen with all that it shows", () => {
 
 const NAME = "letters, digits, _ and -, at most 64";
 const BAD: readonly (readonly [string, object, string, string, string, string])[] = [
-  ["an empty name", { name: "" }, "invalid_definition", "tool.name", NAME, '""'],
+  ["an empty name", { name: "" }, "invalid_argument", "tool.name", NAME, '""'],
   [
     "a name with a space",
     { name: "web search" },
-    "invalid_definition",
+    "invalid_argument",
     "tool.name",
     NAME,
     '"web search"',
@@ -59,7 +59,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a name with a dot",
     { name: "web.search" },
-    "invalid_definition",
+    "invalid_argument",
     "tool.name",
     NAME,
     '"web.search"',
@@ -67,7 +67,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a name with a line break",
     { name: "search\n" },
-    "invalid_definition",
+    "invalid_argument",
     "tool.name",
     NAME,
     '"search\\n"',
@@ -75,16 +75,16 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a name of 65 letters",
     { name: "a".repeat(65) },
-    "invalid_definition",
+    "invalid_argument",
     "tool.name",
     NAME,
     `"${"a".repeat(65)}"`,
   ],
-  ["no name", { name: undefined }, "invalid_definition", "tool.name", NAME, "undefined"],
+  ["no name", { name: undefined }, "invalid_argument", "tool.name", NAME, "undefined"],
   [
     "an empty description",
     { description: " " },
-    "invalid_definition",
+    "invalid_argument",
     "search.description",
     "a non-empty string",
     '" "',
@@ -92,7 +92,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "no description",
     { description: undefined },
-    "invalid_definition",
+    "invalid_argument",
     "search.description",
     "a non-empty string",
     "undefined",
@@ -100,7 +100,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a plain object as schema",
     { inputSchema: { query: "string" } },
-    "invalid_definition",
+    "invalid_argument",
     "search.inputSchema",
     "a zod object schema",
     "an object",
@@ -108,7 +108,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "no schema",
     { inputSchema: undefined },
-    "invalid_definition",
+    "invalid_argument",
     "search.inputSchema",
     "a zod object schema",
     "undefined",
@@ -116,7 +116,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a schema of text",
     { inputSchema: z.string() },
-    "invalid_definition",
+    "invalid_argument",
     "search.inputSchema",
     "a zod object schema",
     '"string"',
@@ -124,7 +124,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a schema of a list",
     { inputSchema: z.array(z.string()) },
-    "invalid_definition",
+    "invalid_argument",
     "search.inputSchema",
     "a zod object schema",
     '"array"',
@@ -132,7 +132,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "no body",
     { execute: undefined },
-    "invalid_definition",
+    "invalid_argument",
     "search.execute",
     "a function",
     "undefined",
@@ -140,7 +140,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a body in words",
     { execute: "search" },
-    "invalid_definition",
+    "invalid_argument",
     "search.execute",
     "a function",
     '"search"',
@@ -148,7 +148,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   [
     "a misspelt field",
     { exectue: () => "" },
-    "invalid_option",
+    "invalid_argument",
     "tool.exectue",
     "one of name, description, inputSchema, coerceArguments, strictSchema, execute, needsApproval, sequential, retryAfterCrash, timeoutMs, maxRetries, maxResultCharacters, longResultPolicy, maxIdenticalCalls",
     '"exectue"',
@@ -175,7 +175,7 @@ test("a name may have 64 letters", () => {
 test("a type that JSON cannot express is refused with the reason", () => {
   const thrown = thrownBy(() => define({ inputSchema: z.object({ when: z.date() }) }));
   expect(thrown).toEqual({
-    code: "invalid_definition",
+    code: "invalid_argument",
     message:
       "Expected search.inputSchema.when to be a schema that JSON Schema can express, got another one: Date cannot be represented in JSON Schema. Use z.iso.datetime(): models write dates as text, and new Date(text) makes a Date of it.",
     data: { field: "search.inputSchema.when" },
@@ -186,7 +186,7 @@ test("no definition at all is refused", () => {
   for (const nothing of [null, undefined, 5, "search", []]) {
     const { code, data } = thrownBy(() => Reflect.apply(defineTool, undefined, [nothing]));
     expect([code, data["field"], data["expected"]]).toEqual([
-      "invalid_option",
+      "invalid_argument",
       "tool",
       "a plain object",
     ]);

@@ -168,7 +168,7 @@ for (const [what, make, reason] of UNUSABLE_ZOD) {
       Reflect.apply(compileInput, undefined, ["t.input", make(), LENIENT]),
     );
     const place = UNUSABLE_WHOLE.has(what) ? "t.input" : "t.input.a";
-    expect([code, data]).toEqual(["invalid_definition", { field: place }]);
+    expect([code, data]).toEqual(["invalid_argument", { field: place }]);
     expect(message).toContain(
       `Expected ${place} to be a schema that JSON Schema can express, got another one: ${reason}`,
     );
@@ -186,7 +186,7 @@ for (const [what, make, got] of [
       Reflect.apply(compileInput, undefined, ["t.input", make(), LENIENT]),
     );
     const start = `Expected t.input to be a zod object schema, got ${got}. Use z.object({ … })`;
-    expect([code, message.slice(0, start.length)]).toEqual(["invalid_definition", start]);
+    expect([code, message.slice(0, start.length)]).toEqual(["invalid_argument", start]);
   });
 }
 
@@ -219,7 +219,7 @@ for (const [what, schema, reason] of UNUSABLE_JSON) {
     const thrown = thrownBy(() =>
       compileJsonSchemaInput("t.input", copyObjectSchema("t.input", schema), true),
     );
-    expect([thrown.code, thrown.data["field"]]).toEqual(["invalid_definition", "t.input"]);
+    expect([thrown.code, thrown.data["field"]]).toEqual(["invalid_argument", "t.input"]);
     expect(thrown.message).toContain(
       `Expected t.input to be a JSON Schema that can be checked, got one that cannot: ${reason}`,
     );
@@ -248,7 +248,7 @@ for (const [what, schema, got] of [
   test(`${what} is not the JSON Schema of an object`, () => {
     const { code, message } = thrownBy(() => Reflect.apply(jsonSchema, undefined, [schema]));
     expect([code, message.split(". ")[0]]).toEqual([
-      "invalid_definition",
+      "invalid_argument",
       `Expected jsonSchema.schema to be a JSON Schema of an object, got ${got}`,
     ]);
   });
@@ -264,7 +264,7 @@ test("a schema with a circle or a field that throws is refused, not passed on", 
   };
   for (const schema of [circle, trap]) {
     const { code } = thrownBy(() => Reflect.apply(jsonSchema, undefined, [schema]));
-    expect(code).toBe("invalid_definition");
+    expect(code).toBe("invalid_argument");
   }
 });
 

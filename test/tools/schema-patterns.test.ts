@@ -155,7 +155,7 @@ proves(["D641"], "runs a pattern of the user's own schema as JavaScript does", (
     const own = jsonSchema(objectWith({ type: "string", pattern }));
     const error = thrownBy(() => compileInput("tool.input", own, { coerces: false }));
     expect([error.code, error.data["reason"]]).toEqual([
-      "invalid_definition",
+      "invalid_argument",
       expect.stringContaining("Invalid regular expression"),
     ]);
   }

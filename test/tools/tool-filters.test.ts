@@ -31,7 +31,7 @@ for (const [tools, stray] of [
   test(`a filter for ${tools.join(", ")} is refused where there is none`, () => {
     const { code, message } = thrownBy(() => role(tools));
     expect([code, message]).toEqual([
-      "invalid_definition",
+      "invalid_argument",
       `Expected lead.toolFilters[0].tools to be names of its tools (read), got "${stray}". Name them as the model calls them.`,
     ]);
   });

@@ -203,7 +203,7 @@ test.each(REFUSED)("%s is refused", (_what, options, message) => {
     thrown = error;
   }
   expect(thrown).toBeInstanceOf(EspalierError);
-  expect(thrown).toMatchObject({ code: "invalid_option", message });
+  expect(thrown).toMatchObject({ code: "invalid_argument", message });
 });
 
 function fits(data: string): boolean {

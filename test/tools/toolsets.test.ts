@@ -220,14 +220,14 @@ test("a name is checked like that of any tool", () => {
     thrownBy(() => Reflect.apply(renameTools, undefined, [[search], { search: 3 }])),
   ];
   expect(complaints.map(({ code, data }) => [code, data["field"], data["got"]])).toEqual([
-    ["invalid_definition", "prefixTools.tools[0].name", `"abcde${"x".repeat(60)}"`],
-    ["invalid_definition", "prefixTools.tools[0].name", '"a bsearch"'],
-    ["invalid_definition", "prefixTools.tools[0].name", '"docs.search"'],
-    ["invalid_definition", "prefixTools.prefix", '""'],
-    ["invalid_definition", "renameTools.names.search.name", '""'],
-    ["invalid_definition", "renameTools.names.search.name", '"find\\n"'],
-    ["invalid_definition", "renameTools.names.search.name", "undefined"],
-    ["invalid_definition", "renameTools.names.search.name", "3"],
+    ["invalid_argument", "prefixTools.tools[0].name", `"abcde${"x".repeat(60)}"`],
+    ["invalid_argument", "prefixTools.tools[0].name", '"a bsearch"'],
+    ["invalid_argument", "prefixTools.tools[0].name", '"docs.search"'],
+    ["invalid_argument", "prefixTools.prefix", '""'],
+    ["invalid_argument", "renameTools.names.search.name", '""'],
+    ["invalid_argument", "renameTools.names.search.name", '"find\\n"'],
+    ["invalid_argument", "renameTools.names.search.name", "undefined"],
+    ["invalid_argument", "renameTools.names.search.name", "3"],
   ]);
 });
 
@@ -240,15 +240,15 @@ test("a name that no tool has is said at once", () => {
     ].map(({ code, message }) => [code, message]),
   ).toEqual([
     [
-      "invalid_option",
+      "invalid_argument",
       'Expected renameTools.names.serch to be one of search, read, got "serch". Use search.',
     ],
     [
-      "invalid_option",
+      "invalid_argument",
       'Expected filterTools.kept[1] to be one of search, read, got "serch". Correct the name.',
     ],
     [
-      "invalid_option",
+      "invalid_argument",
       "Expected filterTools.kept[0] to be one of search, read, got 3. Correct the name.",
     ],
   ]);

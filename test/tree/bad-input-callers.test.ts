@@ -86,12 +86,12 @@ describe("errors of the caller name the place in the tree", () => {
       ),
     );
     expect([grant.code, grant.message]).toEqual([
-      "invalid_option",
+      "invalid_argument",
       'Expected resume options.grants[0].agentPath to be an agent of the run (root, root/child#1, root/child#1/leaf#1), got "root/child#2". See result.agents.',
     ]);
     const fork = thrownBy(() => s.fork(root.role, paused.pausedRun, { atStep: 1 }));
     expect([fork.code, fork.message]).toEqual([
-      "invalid_option",
+      "invalid_argument",
       "Expected fork options.atStep to be 0, or a step that root has completed (none), got 1. Leave it out for its last, or 0 to begin with its first input.",
     ]);
   });

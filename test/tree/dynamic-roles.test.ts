@@ -180,9 +180,9 @@ describe("the bounds of dynamic roles", () => {
       () => setUp([], { budget: { steps: -1 } }),
     ];
     expect(attempts.map((attempt) => thrownBy(attempt).code)).toEqual([
-      "invalid_definition",
+      "invalid_argument",
       "duplicate_tool",
-      "invalid_option",
+      "invalid_argument",
     ]);
   });
 });

@@ -198,13 +198,13 @@ describe("what events say", () => {
       const advice = "Use the version of espalier that wrote the event.";
       for (const type of ["none", "toString", "__proto__", "", undefined])
         expect(thrownBy(() => assertEvent({ ...value, type }))).toMatchObject({
-          code: "invalid_option",
+          code: "invalid_argument",
           message: `Expected event.type to be a type of event, got ${describeReceived(type)}. ${advice}`,
         });
       for (const other of [undefined, null, "run.started"])
-        expect(thrownBy(() => assertEvent(other)).code).toBe("invalid_option");
+        expect(thrownBy(() => assertEvent(other)).code).toBe("invalid_argument");
       expect(thrownBy(() => assertEvent({ ...first, seq: "1" }))).toEqual({
-        code: "invalid_option",
+        code: "invalid_argument",
         message: `Expected an event of type run.started, got another value at seq: Invalid input: expected number, received string. ${advice}`,
         data: {},
       });

@@ -32,7 +32,7 @@ describe("after a compaction", () => {
     const before = JSON.stringify(snapshot);
     const error = thrownBy(() => s.fork(lead.role, snapshot, { atStep: 1 }));
     expect([error.code, error.message, JSON.stringify(snapshot) === before]).toEqual([
-      "invalid_option",
+      "invalid_argument",
       "Expected fork options.atStep to be a step of lead whose history is complete, got 1. Choose a later step, or keep more messages (compaction.keepMessages).",
       true,
     ]);

@@ -285,7 +285,7 @@ describe("what cannot be forked", () => {
     const codes = [5, 99, -1, 1.5, Number.NaN].map(
       (atStep) => thrownBy(() => s.fork(lead.role, snapshot, { atStep })).code,
     );
-    expect(new Set(codes)).toEqual(new Set(["invalid_option"]));
+    expect(new Set(codes)).toEqual(new Set(["invalid_argument"]));
     const error = thrownBy(() => s.fork(lead.role, snapshot, { atStep: 9 }));
     expect(error.message).toBe(
       "Expected fork options.atStep to be 0, or a step that lead has completed (1 to 4), got 9. Leave it out for its last, or 0 to begin with its first input.",
@@ -297,7 +297,7 @@ describe("what cannot be forked", () => {
       thrownBy(() => s.orchestrator.fork(snapshot, { atStep: 1 })).code,
       s.sink.events.length,
     ]).toEqual([
-      "invalid_option",
+      "invalid_argument",
       "invalid_paused_run",
       "invalid_paused_run",
       "invalid_paused_run",
@@ -326,7 +326,7 @@ describe("what cannot be forked", () => {
     const { snapshot } = await rested(s, stopped);
     const error = thrownBy(() => s.fork(failing.role, snapshot, { atStep: 1 }));
     expect([error.code, error.message]).toEqual([
-      "invalid_option",
+      "invalid_argument",
       "Expected fork options.atStep to be 0, or a step that lead has completed (none), got 1. Leave it out for its last, or 0 to begin with its first input.",
     ]);
   });

@@ -228,67 +228,67 @@ describe("a grant that cannot be made", () => {
     const bad: readonly (readonly [given: readonly unknown[], why: readonly unknown[]])[] = [
       [
         [{}, { by: BY }],
-        ["invalid_option", "grant.budget"],
+        ["invalid_argument", "grant.budget"],
       ],
       [
         [{ steps: 0 }, { by: BY }],
-        ["invalid_option", "grant.budget"],
+        ["invalid_argument", "grant.budget"],
       ],
       [
         [{ steps: undefined }, { by: BY }],
-        ["invalid_option", "grant.budget"],
+        ["invalid_argument", "grant.budget"],
       ],
       [
         [{ steps: -0, totalTokens: 0 }, { by: BY }],
-        ["invalid_option", "grant.budget"],
+        ["invalid_argument", "grant.budget"],
       ],
       [
         [{ steps: -1 }, { by: BY }],
-        ["invalid_option", "grant.budget.steps"],
+        ["invalid_argument", "grant.budget.steps"],
       ],
       [
         [{ steps: 0.5 }, { by: BY }],
-        ["invalid_option", "grant.budget.steps"],
+        ["invalid_argument", "grant.budget.steps"],
       ],
       [
         [{ steps: NaN }, { by: BY }],
-        ["invalid_option", "grant.budget.steps"],
+        ["invalid_argument", "grant.budget.steps"],
       ],
       [
         [{ step: 1 }, { by: BY }],
-        ["invalid_option", "grant.budget.step"],
+        ["invalid_argument", "grant.budget.step"],
       ],
       [
         [null, { by: BY }],
-        ["invalid_option", "grant.budget"],
+        ["invalid_argument", "grant.budget"],
       ],
       [
         [{ toolCalls: 1 }, { by: BY }],
-        ["invalid_option", "grant.budget.toolCalls"],
+        ["invalid_argument", "grant.budget.toolCalls"],
       ],
       [
         [{ steps: 1, costUsd: 1 }, { by: BY }],
-        ["invalid_option", "grant.budget.costUsd"],
+        ["invalid_argument", "grant.budget.costUsd"],
       ],
       [
         [{ timeMs: 1 }, { by: BY }],
-        ["invalid_option", "grant.budget.timeMs"],
+        ["invalid_argument", "grant.budget.timeMs"],
       ],
       [
         [{ steps: 1 }, {}],
-        ["invalid_option", "grant.by"],
+        ["invalid_argument", "grant.by"],
       ],
       [
         [{ steps: 1 }, { by: " " }],
-        ["invalid_option", "grant.by"],
+        ["invalid_argument", "grant.by"],
       ],
       [
         [{ steps: 1 }, { by: 7 }],
-        ["invalid_option", "grant.by"],
+        ["invalid_argument", "grant.by"],
       ],
       [
         [{ steps: 1 }, { by: BY, agent: "solo" }],
-        ["invalid_option", "grant options.agent"],
+        ["invalid_argument", "grant options.agent"],
       ],
       [
         [{ steps: 1 }, { by: BY, agentPath: "solo/nobody#1" }],

@@ -41,13 +41,13 @@ describe("what cannot continue, or be granted", () => {
     });
     expect(Object.fromEntries(codes)).toEqual({
       "no grant": "invalid_paused_run",
-      "a grant of nothing": "invalid_option",
-      "of zero": "invalid_option",
-      "without a name": "invalid_option",
-      "to no agent": "invalid_option",
-      "of what is not limited": "invalid_option",
-      "to a child without limits": "invalid_option",
-      "less than nothing": "invalid_option",
+      "a grant of nothing": "invalid_argument",
+      "of zero": "invalid_argument",
+      "without a name": "invalid_argument",
+      "to no agent": "invalid_argument",
+      "of what is not limited": "invalid_argument",
+      "to a child without limits": "invalid_argument",
+      "less than nothing": "invalid_argument",
     });
     expect(thrownBy(() => s.grantOn(lead.role, snapshot, [])).message).toContain(
       "Raise the limit that stopped it: options.grants.",
@@ -113,6 +113,6 @@ describe("what cannot continue, or be granted", () => {
     expect(
       thrownBy(() => s.grantOn(lead.role, snapshot, [{ budget: { timeMs: 9_000 }, by: "Ann" }]))
         .code,
-    ).toBe("invalid_option");
+    ).toBe("invalid_argument");
   });
 });

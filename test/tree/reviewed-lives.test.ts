@@ -113,7 +113,7 @@ test("a fork of an answer needs a message", async () => {
   await s.outcome(run);
   const error = thrownBy(() => s.fork(lead.role, run.snapshot()));
   expect([error.code, error.message]).toEqual([
-    "invalid_option",
+    "invalid_argument",
     "Expected fork options.message to be set, since lead has answered by step 1, got undefined. Pass the next task.",
   ]);
 });

@@ -293,7 +293,7 @@ for (const [name, beginning] of Object.entries(BEGINNINGS)) {
           outcomes.add(outcome);
         }
         expect(nth).toBeGreaterThan(15);
-        expect([...outcomes]).toContain("invalid_definition");
+        expect([...outcomes]).toContain("invalid_argument");
       },
     );
   }

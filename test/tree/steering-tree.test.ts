@@ -233,6 +233,6 @@ describe("a message in a tree", () => {
       () => run.steer(" "),
     ].map((attempt) => thrownBy(attempt).code);
     await s.outcome(run);
-    expect(codes).toEqual(["unknown_agent", "invalid_definition"]);
+    expect(codes).toEqual(["unknown_agent", "invalid_argument"]);
   });
 });

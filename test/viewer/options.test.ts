@@ -41,11 +41,11 @@ proves(["V84"], "options that cannot be used", async () => {
   ];
   for (const [field, options] of wrong) {
     const error = await rejectionOf(startViewer({ port: 0, ...options }));
-    expect(error, field).toMatchObject({ code: "invalid_option", data: { field } });
+    expect(error, field).toMatchObject({ code: "invalid_argument", data: { field } });
   }
   for (const name of ["storeName", "by", "tokenFile", "pageFolder"])
     expect(await rejectionOf(startViewer({ port: 0, [name]: "" })), name).toMatchObject({
-      code: "invalid_definition",
+      code: "invalid_argument",
     });
   const view = await opened({});
   for (const prefix of ["espalier", "/espalier/", "/../x", "/a b"])
@@ -58,7 +58,7 @@ proves(["V84"], "a port that is taken, the next one from 4983 on, and the addres
   expect(hostname).toBe("127.0.0.1");
   expect(hash).toMatch(/^#token=[0-9a-f]{48}$/);
   expect(await rejectionOf(startViewer({ port: Number(port) }))).toMatchObject({
-    code: "invalid_option",
+    code: "invalid_argument",
     data: { field: "viewer options.port" },
   });
   const made = await startViewer();
@@ -103,7 +103,7 @@ proves(["V85"], "the token of a file outlives the server, and is for its user al
     startViewer({ port: 0, tokenFile: join(tokenFile, "below", "a-file") }),
   );
   expect(error).toMatchObject({
-    code: "invalid_option",
+    code: "invalid_argument",
     data: { field: "viewer options.tokenFile" },
   });
 });

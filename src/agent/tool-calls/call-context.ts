@@ -79,7 +79,7 @@ function reportProgress(call: CallInProgress, progress: ToolProgress): void {
   agent.recordWithinCall({ type: "tool.progressed", toolName, ...reported }, call.position);
 }
 
-/** Throws `invalid_option` for a value that is not a request. */
+/** Throws `invalid_argument` for a value that is not a request. */
 export function spawnRequest(field: string, request: unknown): SpawnRequest {
   const given = isRecord(request) && Array.isArray(request["task"]) ? request["task"] : undefined;
   const task = given && copyContent(`${field}.task`, given);
@@ -122,7 +122,7 @@ function askRequest(request: AskRequest): AskRequest {
 }
 
 /**
- * Asks the approver on behalf of a running tool. Rejects only with `invalid_option`, for an invalid
+ * Asks the approver on behalf of a running tool. Rejects only with `invalid_argument`, for an invalid
  * request.
  */
 async function askForTool(call: CallInProgress, given: AskRequest): Promise<AskOutcome> {

@@ -291,7 +291,7 @@ function bindSubagentService(call: CallInProgress): SubagentService {
 }
 
 /**
- * Returns the request with checked content. Throws `invalid_option` or `invalid_definition` if it
+ * Returns the request with checked content. Throws `invalid_argument` if it
  * is invalid.
  */
 function continueRequest(request: ContinueRequest): ContinueRequest {

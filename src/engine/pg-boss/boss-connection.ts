@@ -38,7 +38,7 @@ const MAX_CONNECTIONS = 5;
 const QUERY_TIMEOUT_MS = 30_000;
 
 /**
- * Creates and starts an instance, which creates its tables. Rejects with `invalid_option` if the
+ * Creates and starts an instance, which creates its tables. Rejects with `invalid_argument` if the
  * package is not installed, and with the errors of pg-boss.
  */
 export async function startBoss(connectionString: string, schema: string): Promise<OwnBoss> {

@@ -105,8 +105,8 @@ const OPTIONS = ["connectionString", "boss", "schema", "lostAfterMs", "pollInter
  * Needs the npm package `pg-boss`. Connects when it is first needed. A process that has
  * used the engine exits only after `close()`.
  *
- * @throws EspalierError `invalid_option` if an option is invalid.
- * @throws EspalierError `invalid_option` from every method if the package `pg-boss` is not
+ * @throws EspalierError `invalid_argument` if an option is invalid.
+ * @throws EspalierError `missing_package` from every method if the package `pg-boss` is not
  * installed.
  * @throws EspalierError `unknown_role` from `enqueue` if no worker ever had the role in this
  * version.
@@ -182,7 +182,7 @@ function useGivenBoss(boss: PgBossInstance, options: PgBossEngineOptions): BossS
 }
 
 /**
- * Throws `invalid_option` unless the value is a whole number of at least `least`. `standard` is the
+ * Throws `invalid_argument` unless the value is a whole number of at least `least`. `standard` is the
  * default, for the message.
  */
 function checkAtLeast(field: string, value: number, [least, standard]: [number, number]): void {

@@ -109,8 +109,8 @@ const CHECKS: FieldChecks = {
  * when that worker is lost. Needs the npm package `@restatedev/restate-sdk-clients`, and for
  * workers `@restatedev/restate-sdk`. Connects when it is first needed.
  *
- * @throws EspalierError `invalid_option` if an option is invalid.
- * @throws EspalierError `invalid_option` from `enqueue` or `serve` if a package is not installed.
+ * @throws EspalierError `invalid_argument` if an option is invalid.
+ * @throws EspalierError `missing_package` from `enqueue` or `serve` if a package is not installed.
  * @throws EspalierError `engine_failed` from `enqueue` or `serve` if Restate is unreachable or
  * rejects the request, or the port is in use.
  * @throws EspalierError `unknown_role` from `enqueue` if no worker ever had the role in this

@@ -196,5 +196,5 @@ function createListenError(host: string, port: number, cause: unknown): Espalier
 function createKeysError(cause: unknown): EspalierError {
   const message = `Expected options.identityKeys to be public keys of Restate's request identity, got: ${getErrorMessage(cause)}. Copy the key that Restate prints when it starts.`;
   const data = { field: "options.identityKeys" };
-  return new EspalierError({ code: "invalid_option", message, data, cause });
+  return new EspalierError({ code: "invalid_argument", message, data, cause });
 }

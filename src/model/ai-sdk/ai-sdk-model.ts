@@ -7,7 +7,7 @@ import type {
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 
-import { checkBoolean, checkText, misdefinition } from "../../kernel/check.ts";
+import { checkBoolean, checkText, mismatch } from "../../kernel/check.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { omitUndefined, isRecord } from "../../kernel/json.ts";
 import type { AttachmentKind } from "../../protocol/attachment.ts";
@@ -162,9 +162,9 @@ const LEAST_RESPONSES_TOKENS = 16;
  * Signed reasoning and other data that the provider needs back is stored in the reply and sent with
  * later requests.
  *
- * @throws EspalierError `invalid_definition` if `model` is not a language model of the AI SDK 7, if
+ * @throws EspalierError `invalid_argument` if `model` is not a language model of the AI SDK 7, if
  * `provider` or `replayKey` is empty, or if `limits` was not created by `modelLimits`.
- * @throws EspalierError `invalid_option` if another option is invalid.
+ * @throws EspalierError `invalid_argument` if another option is invalid.
  *
  * @example
  * ```ts
@@ -225,19 +225,19 @@ function checkSdkModel(model: unknown): void {
   if (typeof model === "string") {
     const advice =
       'An id alone needs a gateway. Create the model with its provider, for example anthropic("…").';
-    throw misdefinition("aiSdkModel.model", "a model of the AI SDK", model, advice);
+    throw mismatch("aiSdkModel.model", "a model of the AI SDK", model, advice);
   }
   const fields = isRecord(model) ? model : {};
   const version = fields["specificationVersion"];
   if (version !== "v4") {
     const expected = 'a model of the AI SDK with specificationVersion "v4"';
     const advice = "Update the provider to one for AI SDK 7.";
-    throw misdefinition("aiSdkModel.model", expected, version ?? model, advice);
+    throw mismatch("aiSdkModel.model", expected, version ?? model, advice);
   }
   if (typeof fields["doStream"] !== "function") {
     const advice =
       "Pass a language model: agents cannot use models of embeddings, images or speech.";
-    throw misdefinition("aiSdkModel.model", "a language model with doStream()", model, advice);
+    throw mismatch("aiSdkModel.model", "a language model with doStream()", model, advice);
   }
   checkText("aiSdkModel.model.provider", fields["provider"]);
   checkText("aiSdkModel.model.modelId", fields["modelId"]);

@@ -44,8 +44,8 @@ const IDS: ReadonlyMap<string, string> = new Map([
  * If a price depends on the time of day, the highest one applies all day. Unknown models, and
  * models that charge for more than text, have no price.
  *
- * @throws EspalierError `invalid_option` if the package is not installed, or if `asOf` is not a
- * date.
+ * @throws EspalierError `missing_package` if the package is not installed.
+ * @throws EspalierError `invalid_argument` if `asOf` is not a date.
  *
  * @example
  * ```ts

@@ -113,7 +113,7 @@ const OWN_FIELDS: readonly string[] = [
   "max_tokens",
 ];
 
-/** Throws `invalid_option` for an unknown interface. */
+/** Throws `invalid_argument` for an unknown interface. */
 export const checkApi = mustBe(
   '"responses" or "chat_completions"',
   isApi,

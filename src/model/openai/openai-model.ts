@@ -196,9 +196,9 @@ const LEAST_CAP = 16;
  * Creates a model of OpenAI, Azure OpenAI, or any server that speaks Responses or Chat Completions,
  * such as Ollama and vLLM. Creating it sends no request and reads no API key.
  *
- * @throws EspalierError `invalid_definition` if `modelId`, `provider` or `serviceTier` is empty or not
+ * @throws EspalierError `invalid_argument` if `modelId`, `provider` or `serviceTier` is empty or not
  * a string, or if `limits` was not created by `modelLimits`.
- * @throws EspalierError `invalid_option` if another option is invalid.
+ * @throws EspalierError `invalid_argument` if another option is invalid.
  *
  * @example
  * ```ts

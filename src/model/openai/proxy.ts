@@ -20,7 +20,7 @@ export function checkProxy(field: string, proxy: unknown): void {
  * Returns the proxy for the server at `url`. `option`: its address, `false` for none, or
  * `undefined` to read the environment.
  *
- * @throws EspalierError `invalid_option` for an invalid address, and if Node does not support
+ * @throws EspalierError `invalid_argument` for an invalid address, and if Node does not support
  * proxies.
  */
 export function resolveProxy(
@@ -49,7 +49,7 @@ export function resolveProxy(
   if (isAble) return proxy;
   const { version } = process;
   throw new EspalierError({
-    code: "invalid_option",
+    code: "invalid_argument",
     message: `Expected Node 24.5, or 22.21, or later to go through a proxy (${field}), got ${version}. Use a newer Node, set the option fetch to a fetch that uses the proxy, or set proxy: false to connect directly.`,
     data: { field, expected: "Node 24.5, or 22.21, or later", got: version },
   });

@@ -60,7 +60,7 @@ export class PausedRunSigner {
   }
 }
 
-/** Throws `invalid_option` for an invalid or too short key. */
+/** Throws `invalid_argument` for an invalid or too short key. */
 export function checkSigningKey(field: string, value: unknown): void {
   if (isOneKey(value)) return checkKeyLength(field, value);
   if (!Array.isArray(value)) throw createKeyTypeError(field, value);

@@ -156,7 +156,7 @@ export class RunRecord {
    * Rebuilds the model request of a step.
    *
    * @throws EspalierError `unknown_agent` if `advance` has not found the agent.
-   * @throws EspalierError `invalid_option` if the agent has no such step.
+   * @throws EspalierError `invalid_argument` if the agent has no such step.
    * @throws Everything that `advance` rejects with.
    *
    * @example

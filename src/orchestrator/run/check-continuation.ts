@@ -79,7 +79,7 @@ export interface AgentGrant extends BudgetGrant {
 /**
  * Returns the grants, each with its agent. `hasToEnd` means that the process crashed before the end
  * of the run was persisted, so the run continues even if its root has ended. Throws
- * `invalid_paused_run` for an ended run that no grant can continue. Throws `invalid_option` for a
+ * `invalid_paused_run` for an ended run that no grant can continue. Throws `invalid_argument` for a
  * grant to an unknown agent, or without a limit to raise.
  */
 export function resolveGrants(

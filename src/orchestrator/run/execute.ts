@@ -83,7 +83,7 @@ const LOOK_MS = 100;
 /** Interval at which the mailbox is polled if the request came from elsewhere. */
 const MAIL_MS = 200;
 
-/** Throws `invalid_option`. */
+/** Throws `invalid_argument`. */
 export function checkExecuteOptions(options: ExecuteOptions): void {
   const field = "execute options";
   checkKeys(field, options, FIELDS);

@@ -53,7 +53,7 @@ interface Cut {
 }
 
 /**
- * Returns the fork. Throws `invalid_option` for a step that the root has not completed, or whose
+ * Returns the fork. Throws `invalid_argument` for a step that the root has not completed, or whose
  * history was compacted. Step 0 is before the first: the root begins with its original input.
  */
 export function createFork(

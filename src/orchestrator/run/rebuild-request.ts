@@ -17,7 +17,7 @@ import { restorePausedRun } from "../durability/restored-run.ts";
  *
  * @throws EspalierError `unsupported_version` or `invalid_paused_run` if `stored` cannot be read.
  * @throws EspalierError `unknown_agent` if the run has no agent with this id.
- * @throws EspalierError `invalid_option` if the agent has no such step in its last execution.
+ * @throws EspalierError `invalid_argument` if the agent has no such step in its last execution.
  *
  * @example
  * ```ts
@@ -60,7 +60,7 @@ export function rebuildRequest(
  *
  * @throws EspalierError `unsupported_version` or `invalid_journal` if the journal cannot be read.
  * @throws EspalierError `unknown_agent` if the run has no agent with this id.
- * @throws EspalierError `invalid_option` for an argument, or if the agent has no such step in its
+ * @throws EspalierError `invalid_argument` for an argument, or if the agent has no such step in its
  * last execution.
  *
  * @example

@@ -92,7 +92,7 @@ export interface RemoteRun {
    * after a crash of this process. `signal` aborts the wait, not the run.
    *
    * @throws EspalierError the code with which workers rejected the run, such as
-   * `invalid_definition` or `price_unknown`.
+   * `invalid_argument` or `price_unknown`.
    * @throws EspalierError `unknown_run` if the store has no such run.
    * @throws EspalierError `store_failed` if the store fails.
    * @throws The reason of `signal` once it is aborted.
@@ -151,7 +151,7 @@ export interface RemoteRun {
    * Sends a command to the run: pause, resume, stop, steer or grant. Works like
    * `orchestrator.sendCommand`.
    *
-   * @throws EspalierError `invalid_option` or `invalid_definition` for the command.
+   * @throws EspalierError `invalid_argument` for the command.
    * @throws EspalierError `run_ended` if the run has ended.
    * @throws EspalierError `unknown_run` if the store has no such run.
    * @throws EspalierError `store_failed` if the store fails.
@@ -168,7 +168,7 @@ export interface RemoteRun {
    * is paused. `from` is the sequence number of the first event, by default 1. `signal` aborts the
    * iteration.
    *
-   * @throws EspalierError `invalid_option` if `from` is not a number from 1.
+   * @throws EspalierError `invalid_argument` if `from` is not a number from 1.
    * @throws EspalierError `unknown_run` if the store has no such run.
    * @throws EspalierError `store_failed` if the store fails.
    * @throws The reason of `signal` once it is aborted.
@@ -207,7 +207,7 @@ export class RunClient {
   /**
    * Creates a client. Connects to nothing yet.
    *
-   * @throws EspalierError `invalid_option` for an option.
+   * @throws EspalierError `invalid_argument` for an option.
    */
   constructor(options: RunClientOptions) {
     const field = "client options";
@@ -238,7 +238,7 @@ export class RunClient {
    * `runId`, `start` is idempotent: repeated calls return a handle of the same run. A run that all
    * workers rejected is tried again.
    *
-   * @throws EspalierError `invalid_option` or `invalid_definition` for an argument.
+   * @throws EspalierError `invalid_argument` for an argument.
    * @throws EspalierError `run_id_conflict` if `runId` belongs to a run with another role, task or
    * option.
    * @throws EspalierError `unknown_role` if no worker has ever served the role.
@@ -278,7 +278,7 @@ export class RunClient {
    * Returns a handle of a run that was started earlier, here or in another process. Reads nothing
    * yet: methods of the handle reject with `unknown_run` if the run does not exist.
    *
-   * @throws EspalierError `invalid_option` for a text that cannot be the id of a run.
+   * @throws EspalierError `invalid_argument` for a text that cannot be the id of a run.
    *
    * @example
    * ```ts

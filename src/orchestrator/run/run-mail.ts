@@ -5,7 +5,6 @@ import {
   checkAmount,
   checkKeys,
   checkText,
-  misdefinition,
   mismatch,
   NO_LIMIT_ADVICE,
 } from "../../kernel/check.ts";
@@ -204,12 +203,12 @@ const REQUEST_FIELDS = {
   grant: ["budget", "by", "agentPath"],
 } as const;
 
-/** Returns a validated copy of a command. Throws `invalid_option` or `invalid_definition`. */
+/** Returns a validated copy of a command. Throws `invalid_argument`. */
 export function copyRequest(request: RunCommand): RunMail {
   checkKeys("request", request, ["type", "message", "agentPath", "budget", "by"]);
   const { type } = request;
   if (!Object.hasOwn(REQUEST_FIELDS, type))
-    throw misdefinition("request.type", "pause, resume, stop, steer or grant", type, "Correct it.");
+    throw mismatch("request.type", "pause, resume, stop, steer or grant", type, "Correct it.");
   checkKeys("request", request, ["type", ...REQUEST_FIELDS[type]]);
   if ("agentPath" in request && request.agentPath !== undefined)
     checkText("request.agentPath", request.agentPath);
@@ -437,8 +436,7 @@ const FIELDS = [
 export const DEFAULT_ROLES_VERSION = "1";
 
 /**
- * Returns a validated copy. Throws `unsupported_version` for another version, and `invalid_option`
- * or `invalid_definition`, naming the field.
+ * Returns a validated copy. Throws `unsupported_version` for another version, and `invalid_argument`, naming the field.
  */
 export function copyOrder(request: RunRequest): CheckedOrder {
   checkOrderVersion(request);
@@ -480,7 +478,7 @@ function checkOrderVersion(value: unknown): void {
 }
 
 /**
- * Throws `invalid_option` for an invalid version of roles, which is part of the names of queues and
+ * Throws `invalid_argument` for an invalid version of roles, which is part of the names of queues and
  * services.
  */
 export function checkVersionName(field: string, version: unknown): void {

@@ -131,7 +131,7 @@ export interface Run<out Output = unknown> {
    * it begins with the first event; later, with the next one, unless `from` is set. Ends when the
    * run ends or pauses and this is persisted. A slow reader never slows the run.
    *
-   * @throws EspalierError `invalid_option` if an option is invalid.
+   * @throws EspalierError `invalid_argument` if an option is invalid.
    * @throws EspalierError `unknown_agent` if the run has no agent with this id.
    * @throws EspalierError `events_not_persisted` if `from` is in the past, and the run has no
    * store.
@@ -162,7 +162,7 @@ export interface Run<out Output = unknown> {
    * is left out. This catch-up does not count towards `maxBacklog`. Ends when the run ends or
    * pauses.
    *
-   * @throws EspalierError `invalid_option` if an option is invalid.
+   * @throws EspalierError `invalid_argument` if an option is invalid.
    * @throws EspalierError `unknown_agent` if the run has no agent with this id.
    * @throws EspalierError `backlog_overflow` from the iteration if this reader is too slow.
    * @throws Everything that `result` rejects with, from the iteration.
@@ -238,8 +238,8 @@ export interface Run<out Output = unknown> {
    * next model call; an agent that was about to finish continues. Resolves with the step that reads
    * the message, or with the status in which the agent ended or paused without reading it.
    *
-   * @throws EspalierError `invalid_definition` for an empty text.
-   * @throws EspalierError `invalid_option` for parts that cannot be sent.
+   * @throws EspalierError `invalid_argument` for an empty text.
+   * @throws EspalierError `invalid_argument` for parts that cannot be sent.
    * @throws EspalierError `unknown_agent` if the run has no agent with this id.
    *
    * @example
@@ -278,7 +278,7 @@ export interface Run<out Output = unknown> {
    * limits that the agent itself has can be raised. A `deadlineAtMs` never moves. Returns `false`
    * if the run had ended or was paused; nothing is granted then.
    *
-   * @throws EspalierError `invalid_option` if `budget` is empty, or the agent has no own limit of
+   * @throws EspalierError `invalid_argument` if `budget` is empty, or the agent has no own limit of
    * that kind.
    * @throws EspalierError `unknown_agent` if the run has no agent with this path.
    *
@@ -296,7 +296,7 @@ export interface Run<out Output = unknown> {
    * `execute` continued it here meanwhile.
    *
    * @throws EspalierError `invalid_state` if the run has no store.
-   * @throws EspalierError `invalid_option` for `graceMs`.
+   * @throws EspalierError `invalid_argument` for `graceMs`.
    *
    * @example
    * ```ts

@@ -3,7 +3,7 @@
 import {
   checkAmount,
   checkBoolean,
-  checkCallback,
+  checkFunction,
   checkCount,
   checkKeys,
   checkList,
@@ -165,7 +165,7 @@ const START_FIELDS = [
   "traceparent",
 ];
 
-/** Throws `invalid_option`. */
+/** Throws `invalid_argument`. */
 export function checkStartOptions(options: StartOptions): void {
   const field = "start options";
   checkKeys(field, options, START_FIELDS, OPTION_PLACES);
@@ -184,7 +184,7 @@ const LONGEST_RUN_ID = 512;
 const STEPS: readonly unknown[] = [".", ".."];
 
 /**
- * Narrows a text to the id of a run. Throws `invalid_option` for a text that no store or URL can
+ * Narrows a text to the id of a run. Throws `invalid_argument` for a text that no store or URL can
  * have as one.
  */
 export function checkRunId(field: string, runId: unknown): asserts runId is RunId {
@@ -202,7 +202,7 @@ export function checkRunId(field: string, runId: unknown): asserts runId is RunI
  * Converts a text to a `RunId`, for stores, and for `RunRecord` and `RunFold` of `espalier/view`.
  * Methods of the orchestrator accept the text itself.
  *
- * @throws EspalierError `invalid_option` if the text cannot be the id of a run.
+ * @throws EspalierError `invalid_argument` if the text cannot be the id of a run.
  *
  * @example
  * ```ts
@@ -214,7 +214,7 @@ export function toRunId(text: string): RunId {
   return text;
 }
 
-/** Throws `invalid_option` for an invalid `traceparent` of version 00. */
+/** Throws `invalid_argument` for an invalid `traceparent` of version 00. */
 export function checkTraceparent(field: string, value: unknown): void {
   if (typeof value === "string" && parseTraceparent(value) !== undefined) return;
   const expected =
@@ -229,18 +229,18 @@ interface AnyRunOptions {
   readonly signal?: unknown;
 }
 
-/** Throws `invalid_option`, or `invalid_definition` for an invalid role. */
+/** Throws `invalid_argument`. */
 export function checkRunOptions(field: string, options: AnyRunOptions): void {
   const { role, onStreamPart, signal } = options;
   if (role !== undefined) checkAgentRole(`${field}.role`, role);
-  if (onStreamPart !== undefined) checkCallback(`${field}.onStreamPart`, onStreamPart);
+  if (onStreamPart !== undefined) checkFunction(`${field}.onStreamPart`, onStreamPart);
   if (signal === undefined || (signal instanceof EventTarget && "aborted" in signal)) return;
   const isController = signal instanceof AbortController;
   const advice = isController ? "Pass its signal: controller.signal." : "Leave it out for none.";
   throw mismatch(`${field}.signal`, "an AbortSignal", signal, advice);
 }
 
-/** Returns a frozen copy. Throws `invalid_option`, naming the part that is not JSON. */
+/** Returns a frozen copy. Throws `invalid_argument`, naming the part that is not JSON. */
 export function freezeMetadata(metadata: unknown): JsonObject {
   const parsed = JsonObjectSchema().safeParse(copyMetadata(metadata));
   if (parsed.success) return deepFreeze(parsed.data);
@@ -262,7 +262,7 @@ function copyMetadata(metadata: unknown): unknown {
     const expected = "a JSON value";
     const advice = got === "a date" ? "Pass its text: date.toISOString()." : PLAIN_DATA;
     throw new EspalierError({
-      code: "invalid_option",
+      code: "invalid_argument",
       message: `Expected ${field} to be ${expected}, got ${got}. ${advice}`,
       data: { field, expected, got },
       cause,
@@ -437,22 +437,22 @@ const RESUME_FIELDS = ["answers", "role", "grants", "onStreamPart", "signal", "s
 const STORED_RESUME_FIELDS = [...RESUME_FIELDS, "takeOver"];
 const FORK_FIELDS = ["atStep", "message", "budget", "role", "onStreamPart", "signal", "context"];
 
-/** Throws `invalid_option`, or `invalid_definition` if the role is not one. */
+/** Throws `invalid_argument`. */
 export function checkResumeOptions(options: ResumeOptions): void {
   checkContinueOptions("resume options", options, RESUME_FIELDS);
 }
 
-/** Throws `invalid_option`, or `invalid_definition` if the role is not one. */
+/** Throws `invalid_argument`. */
 export function checkStoredResumeOptions(options: StoredResumeOptions): void {
   checkContinueOptions("resume options", options, STORED_RESUME_FIELDS);
   checkBoolean("resume options.takeOver", options.takeOver ?? false, "Leave it out for false.");
 }
 
-/** Throws `invalid_option`. */
+/** Throws `invalid_argument`. */
 export function checkResumeLostRunsOptions(options: ResumeLostRunsOptions): void {
   const field = "resumeLostRuns options";
   checkKeys(field, options, ["context"]);
-  if (options.context !== undefined) checkCallback(`${field}.context`, options.context);
+  if (options.context !== undefined) checkFunction(`${field}.context`, options.context);
 }
 
 function checkContinueOptions(
@@ -472,7 +472,7 @@ function checkContinueOptions(
   checkRunOptions(field, options);
 }
 
-/** Throws `invalid_option`, or `invalid_definition` if the role is invalid. */
+/** Throws `invalid_argument`. */
 export function checkForkOptions(options: ForkOptions): void {
   const field = "fork options";
   checkKeys(field, options, FORK_FIELDS);

@@ -4,7 +4,7 @@
 
 import { type AgentRole, resolveInstructions } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { misdefinition } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/check.ts";
 import { isRecord, type JsonObject } from "../../kernel/json.ts";
 import { type Budget, toLedgerLimits, tightenLimits } from "../../policies/budget.ts";
 import { parseId } from "../../protocol/ids.ts";
@@ -76,7 +76,7 @@ export function prepareStart(
 ): PreparedRun {
   const isHistory = Array.isArray(given) && given.some((item) => isRecord(item) && "role" in item);
   if (isHistory || isRecord(given))
-    throw misdefinition("task", "a string or an array of content parts", given, TASK_ADVICE);
+    throw mismatch("task", "a string or an array of content parts", given, TASK_ADVICE);
   const task = copyContent("task", given);
   const { budget = {}, deadlineAtMs, onStreamPart, context, runId: chosen, traceparent } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : freezeMetadata(options.metadata);

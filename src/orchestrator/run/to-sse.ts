@@ -29,7 +29,7 @@ const HEARTBEAT = ": still here\n\n";
  * that disconnects ends the iteration, not the run. Messages are collected from this call on, not
  * from the first read.
  *
- * @throws EspalierError `invalid_option` if an option is invalid, or `lastEventId` is not a number.
+ * @throws EspalierError `invalid_argument` if an option is invalid, or `lastEventId` is not a number.
  * @throws Everything that `run.events()` and `run.stream()` throw, and reject with in their
  * iterations.
  *

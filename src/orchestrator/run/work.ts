@@ -12,7 +12,7 @@ import type {
 import { runBounded } from "../../kernel/cancel.ts";
 import {
   checkAmount,
-  checkCallback,
+  checkFunction,
   checkCount,
   checkKeys,
   checkMethods,
@@ -151,13 +151,13 @@ const FIELDS = [
   "sweepIntervalMs",
 ];
 
-/** Throws `invalid_option`. */
+/** Throws `invalid_argument`. */
 function checkWorkOptions(options: WorkerOptions): void {
   const field = "startWorker options";
   checkKeys(field, options, FIELDS);
   const { rolesVersion, context, maxRuns, graceMs, takeOverAfterMs, sweepIntervalMs } = options;
   if (rolesVersion !== undefined) checkVersionName(`${field}.rolesVersion`, rolesVersion);
-  if (context !== undefined) checkCallback(`${field}.context`, context);
+  if (context !== undefined) checkFunction(`${field}.context`, context);
   if (maxRuns !== undefined) checkCount(`${field}.maxRuns`, maxRuns);
   if (maxRuns === 0)
     throw mismatch(`${field}.maxRuns`, "at least 1", 0, adviseDefault(DEFAULT_MAX_RUNS));

@@ -95,7 +95,7 @@ function selectRecords(
 
 /**
  * Returns the session without the messages of an execution, whose record stays. Throws
- * `invalid_option` for an unknown execution.
+ * `invalid_argument` for an unknown execution.
  */
 export function removeExecution(record: SessionRecord, executionId: string): SessionRecord {
   const execution = record.executions.find((candidate) => candidate.executionId === executionId);

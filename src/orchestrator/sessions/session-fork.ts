@@ -43,7 +43,7 @@ export interface ForkPoint {
 }
 
 /**
- * Returns the session up to this point, under new ids. Throws `invalid_option` if the execution or
+ * Returns the session up to this point, under new ids. Throws `invalid_argument` if the execution or
  * step does not exist or its messages are gone.
  */
 export function forkSession(

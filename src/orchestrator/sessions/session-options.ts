@@ -82,7 +82,7 @@ export interface SessionOptions {
 /** Session options with defaults. */
 export type SessionSettings = Omit<SessionRef, "sessionId" | "version">;
 
-/** Validates options and adds defaults. Throws `invalid_option`. */
+/** Validates options and adds defaults. Throws `invalid_argument`. */
 export function resolveSessionOptions(options: SessionOptions): SessionSettings {
   const field = "session options";
   checkKeys(field, options, ["retention", "failedExecutionPolicy", "showBoundaries", "store"]);
@@ -103,7 +103,7 @@ export function resolveSessionOptions(options: SessionOptions): SessionSettings 
   });
 }
 
-/** Throws `invalid_option`. */
+/** Throws `invalid_argument`. */
 export function checkSessionForkOptions(options: SessionForkOptions): void {
   const field = "fork options";
   checkKeys(field, options, ["sessionId", "executionId", "atStep"]);
@@ -117,7 +117,7 @@ export function checkSessionForkOptions(options: SessionForkOptions): void {
 /** Maximum length of an id in code units, which every store accepts. */
 const LONGEST_ID = 512;
 
-/** Throws `invalid_option`. */
+/** Throws `invalid_argument`. */
 export function readSessionId(field: string, id: unknown): SessionId {
   const isText = typeof id === "string" && id.trim() !== "" && id.length <= LONGEST_ID;
   if (isText && id.isWellFormed() && !id.includes("\0")) return SessionIdSchema().parse(id);

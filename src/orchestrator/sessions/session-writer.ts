@@ -281,7 +281,7 @@ export class SessionWriter implements Session {
   }
 }
 
-/** Returns the writer behind a handle. Throws `invalid_option` for any other value. */
+/** Returns the writer behind a handle. Throws `invalid_argument` for any other value. */
 export function getSessionWriter(field: string, session: unknown): SessionWriter {
   if (session instanceof SessionWriter) return session;
   const advice =

@@ -62,7 +62,7 @@ export interface Session {
    * the store at once, has the same options, and its messages have ids of their own. This session
    * does not change.
    *
-   * @throws EspalierError `invalid_option` if the execution or step does not exist or its messages
+   * @throws EspalierError `invalid_argument` if the execution or step does not exist or its messages
    * are gone.
    * @throws EspalierError `session_conflict` if `sessionId` is taken.
    * @throws EspalierError `store_failed` if the store fails.
@@ -112,7 +112,7 @@ export interface Session {
    * Appends the messages of a run that could not be saved, after everything that is in the store by
    * now. Does nothing if the session has them already.
    *
-   * @throws EspalierError `invalid_option` for a result of another session or of a run that has not
+   * @throws EspalierError `invalid_argument` for a result of another session or of a run that has not
    * ended.
    * @throws EspalierError `invalid_state` while a run or another call uses the session.
    * @throws EspalierError `session_conflict` if other writers keep winning.
@@ -130,7 +130,7 @@ export interface Session {
    * Removes the messages of an execution. Its record stays in `executions`, with `isRemoved:
    * true`.
    *
-   * @throws EspalierError `invalid_option` for an unknown execution.
+   * @throws EspalierError `invalid_argument` for an unknown execution.
    * @throws EspalierError `invalid_state` while a run or another call uses the session.
    * @throws EspalierError `session_conflict` if another writer has changed the session.
    * @throws EspalierError `store_failed` if the store fails.

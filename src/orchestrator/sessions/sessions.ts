@@ -16,7 +16,7 @@ type SessionMeans = Omit<SessionPlace, "store"> & {
 };
 
 /**
- * Returns the session of this id, from its store or new. Rejects with `invalid_option`, or like
+ * Returns the session of this id, from its store or new. Rejects with `invalid_argument`, or like
  * `openSession`.
  */
 export async function openSessionHandle(
@@ -39,7 +39,7 @@ export async function openSessionHandle(
 }
 
 /**
- * Returns the session of a new run. Throws `invalid_option`, `invalid_state` or `session_conflict`.
+ * Returns the session of a new run. Throws `invalid_argument`, `invalid_state` or `session_conflict`.
  */
 export function startRunSession(session: Session): RunSession {
   const writer = getSessionWriter("start options.session", session);
@@ -60,7 +60,7 @@ export interface SessionRun {
 }
 
 /**
- * Returns the session of a run that continues. Throws `invalid_option`, `invalid_state` or
+ * Returns the session of a run that continues. Throws `invalid_argument`, `invalid_state` or
  * `session_conflict`.
  */
 export function resumeRunSession(

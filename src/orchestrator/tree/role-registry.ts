@@ -1,7 +1,7 @@
 // Roles of a run: all roles that are reachable from the root, each name once, each reference
 // resolved.
 
-import { misdefinition } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/check.ts";
 import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import {
@@ -50,7 +50,7 @@ export class RoleRegistry {
 
   /**
    * Collects the roles. `isReplacing` means that the root replaces other roles with the same name,
-   * by default `false`. Throws `duplicate_role`, `unknown_subagent` or `invalid_definition` if the
+   * by default `false`. Throws `duplicate_role`, `unknown_subagent` or `invalid_argument` if the
    * roles do not fit together.
    */
   constructor(
@@ -181,7 +181,7 @@ export class RoleRegistry {
       const name = readRoleName(subagent);
       const known = this.#roles.get(name);
       if (known === undefined) throw this.#createUnknownError(field, name);
-      if (names.has(name)) throw misdefinition(field, "listed once", name, "Remove the duplicate.");
+      if (names.has(name)) throw mismatch(field, "listed once", name, "Remove the duplicate.");
       names.add(name);
       checkDescription(role.name, known);
     }

@@ -129,7 +129,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
    * Raises limits of an agent's account. Returns a function that records the grant. `field` names
    * the grant in errors.
    *
-   * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
+   * @throws EspalierError `invalid_argument` for an axis on which the account has no limit.
    */
   grantBudget(node: AgentRuntime, grant: BudgetGrant, field?: string): () => void {
     const { agentId, agentPath: accountPath } = node.identity;

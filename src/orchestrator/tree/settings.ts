@@ -2,7 +2,7 @@
 
 import {
   checkAmount,
-  checkCallback,
+  checkFunction,
   checkCount,
   checkFields,
   checkKeys,
@@ -370,7 +370,7 @@ export function getRoleRegistry(settings: Settings, root: AgentRole): RoleRegist
   return registry;
 }
 
-/** Returns where runs are persisted. Throws `invalid_option` without a store. */
+/** Returns where runs are persisted. Throws `invalid_argument` without a store. */
 export function requireStorage({ storage }: Settings): RunStorage {
   if (storage !== undefined) return storage;
   throw mismatch("options.store", "a store", undefined, "Pass one to the orchestrator.");
@@ -383,7 +383,7 @@ export function requireStorage({ storage }: Settings): RunStorage {
 const BEGUN_PER_TURN = 64;
 
 /**
- * Validates options and adds defaults. Throws `invalid_option`, with the option, the expected and
+ * Validates options and adds defaults. Throws `invalid_argument`, with the option, the expected and
  * the actual value.
  */
 export function createSettings<Roles extends AgentRole<unknown, never>>(
@@ -454,7 +454,7 @@ const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   staleAfterMs: isAmount(DEFAULTS.staleAfterMs),
   maxCrashes: (field, value) => checkCount(field, value, adviseDefault(DEFAULTS.maxCrashes)),
   sinks: isListOf(hasMethods("emit")),
-  onStreamPart: checkCallback,
+  onStreamPart: checkFunction,
   tracing: hasMethods("traceEvent", "runInSpan", "getIds"),
   clock: hasMethods("nowMs", "monotonicMs", "setTimer"),
   ids: hasMethods("next"),
@@ -489,7 +489,7 @@ export const OPTION_PLACES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Throws `invalid_option`, with the option, the expected and the actual value. `limits` and
+ * Throws `invalid_argument`, with the option, the expected and the actual value. `limits` and
  * `concurrency` are checked where their defaults are added.
  */
 function checkOrchestratorOptions(options: OrchestratorOptions): void {

@@ -45,7 +45,7 @@ export interface PoolOptions {
   readonly timeoutMs: number;
 }
 
-/** Creates a pool, without connecting. Throws `invalid_option` if the package is not installed. */
+/** Creates a pool, without connecting. Throws `invalid_argument` if the package is not installed. */
 export async function openPool(options: PoolOptions): Promise<OwnPool> {
   const { Pool } = await import("pg").catch((cause: unknown) => {
     throw createLoadError("pg", "PostgreSQL cannot be reached", cause);

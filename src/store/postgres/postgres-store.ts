@@ -92,8 +92,8 @@ const OPTIONS = [
  * Creates a store in a PostgreSQL database, for processes on several machines. Needs the npm
  * package `pg`. Connects when it is first needed. Time stamps are those of the database.
  *
- * @throws EspalierError `invalid_option` if an option is invalid.
- * @throws EspalierError `invalid_option` from every method if the package `pg` is not installed.
+ * @throws EspalierError `invalid_argument` if an option is invalid.
+ * @throws EspalierError `missing_package` from every method if the package `pg` is not installed.
  * @throws EspalierError `unsupported_version` from every method if the tables have another format.
  * @throws EspalierError `store_failed` from every method if the database fails.
  *

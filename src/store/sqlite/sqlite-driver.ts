@@ -40,7 +40,7 @@ export type SqliteAccess = "write" | "read" | "still";
 export type OpenSqlite = (path: string, access: SqliteAccess) => Promise<SqliteDatabase>;
 
 /**
- * Returns a function that opens files with a driver. It throws `invalid_option` if the driver is
+ * Returns a function that opens files with a driver. It throws `missing_package` if the driver is
  * not installed.
  */
 export function getOpener(driver: SqliteDriver): OpenSqlite {
@@ -129,7 +129,7 @@ async function loadDriver<T>(driver: SqliteDriver, load: () => Promise<T>): Prom
   } catch (cause) {
     if (!(cause instanceof Error && "code" in cause && MISSING.includes(cause.code))) throw cause;
     throw new EspalierError({
-      code: "invalid_option",
+      code: "missing_package",
       message: `Cannot open the store: the driver ${JSON.stringify(driver)} is not installed. ${REMEDIES[driver]}`,
       data: { field: "driver", got: driver, reason: "not_installed" },
       cause,

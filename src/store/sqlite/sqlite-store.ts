@@ -74,8 +74,8 @@ const OPTIONS = ["driver", "durability", "access", "busyTimeoutMs", "clock", "is
  * Creates a store in one SQLite file. `:memory:` keeps it in memory. The file is opened or created
  * on first use. Several processes of one machine can use the same file.
  *
- * @throws EspalierError `invalid_option` if an argument is invalid.
- * @throws EspalierError `invalid_option` from every method if the driver is not installed.
+ * @throws EspalierError `invalid_argument` if an argument is invalid.
+ * @throws EspalierError `missing_package` from every method if the driver is not installed.
  * @throws EspalierError `unsupported_version` from every method if the tables in the file have
  * another format.
  * @throws EspalierError `store_failed` from every method if the file cannot be read or written.

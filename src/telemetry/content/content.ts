@@ -279,7 +279,7 @@ export interface ContentSettings {
  * Returns the settings, or `undefined` for no content. If `choice` is `undefined`, the environment
  * variables decide.
  *
- * @throws EspalierError `invalid_option` for an invalid choice.
+ * @throws EspalierError `invalid_argument` for an invalid choice.
  */
 export function resolveContentSettings(
   choice: boolean | { readonly redact?: RedactContent } | undefined,

@@ -163,7 +163,7 @@ export class ExportQueue {
   /**
    * Creates a queue with its batch processor.
    *
-   * @throws EspalierError `invalid_option` if an option is invalid.
+   * @throws EspalierError `invalid_argument` if an option is invalid.
    */
   constructor(options: ExportQueueOptions) {
     checkQueueOptions(options);

@@ -69,7 +69,7 @@ export class RunMetrics {
   readonly #instruments: MeteredInstruments;
   readonly #runs = new Map<RunId, MeasuredRun>();
 
-  /** @throws EspalierError `invalid_option` if an option is invalid. */
+  /** @throws EspalierError `invalid_argument` if an option is invalid. */
   constructor(options: MetricsOptions = {}) {
     checkMetricsOptions(options);
     this.#instruments = new MeteredInstruments(options);
@@ -497,7 +497,7 @@ export interface MetricsOptions {
 
 const METHODS = ["createCounter", "createUpDownCounter", "createHistogram"];
 
-/** Throws `invalid_option` if an option is invalid. */
+/** Throws `invalid_argument` if an option is invalid. */
 function checkMetricsOptions({ meter, legacyMetrics }: MetricsOptions): void {
   if (meter !== undefined) checkMethods("openTelemetry.meter", meter, METHODS);
   const advice = "Leave it out for the newest names only.";

@@ -22,7 +22,7 @@ export type Recording = string;
  * @throws EspalierError `unknown_run` if the store has no run with this id.
  * @throws EspalierError `store_failed` if the store cannot be read.
  * @throws EspalierError `invalid_journal` or `unsupported_version` if the journal cannot be read.
- * @throws EspalierError `invalid_option` if `store` or `runId` is invalid.
+ * @throws EspalierError `invalid_argument` if `store` or `runId` is invalid.
  *
  * @example
  * ```ts

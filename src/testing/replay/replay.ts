@@ -78,7 +78,7 @@ type ReplayedSegment = ReplayResult["segments"][number];
  * agent, the step and the field, with the recorded and the new value.
  * @throws EspalierError `invalid_journal`, `invalid_paused_run`, `invalid_answer` or
  * `unsupported_version` if the recording is invalid.
- * @throws EspalierError `invalid_option` if an option is invalid, and the errors of
+ * @throws EspalierError `invalid_argument` if an option is invalid, and the errors of
  * `Orchestrator.start` and `resume` for roles.
  *
  * @example

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 
-import { misdefinition } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/check.ts";
 import {
   copyJson,
   deepFreeze,
@@ -80,7 +80,7 @@ export const jsonSchemaInputs = new WeakMap<
 
 /**
  * Returns the compiled input of a tool. `field` names the input in errors. Throws
- * `invalid_definition` if the schema cannot be used.
+ * `invalid_argument` if the schema cannot be used.
  */
 export function compileInput<Input extends ToolInput>(
   field: string,
@@ -100,14 +100,14 @@ export function compileInput(
 
 const SCHEMA_ADVICE = "Use z.object({ … }), or jsonSchema({ … }) for a schema from elsewhere.";
 
-/** Throws `invalid_definition` if the value is not a schema. */
+/** Throws `invalid_argument` if the value is not a schema. */
 export function checkToolInput(field: string, value: unknown): asserts value is ToolInput {
   if (value instanceof z.ZodType || (isRecord(value) && jsonSchemaInputs.has(value))) return;
   throw createZodSchemaError(field, value, SCHEMA_ADVICE);
 }
 
 /**
- * Returns the compiled input of a zod schema. Throws `invalid_definition` if no JSON value fits the
+ * Returns the compiled input of a zod schema. Throws `invalid_argument` if no JSON value fits the
  * schema.
  */
 export function compileZodInput<Schema extends z.ZodType>(
@@ -125,14 +125,14 @@ export function compileZodInput(
 }
 
 /**
- * Returns the JSON Schema of an object, for the model. Throws `invalid_definition` if the schema
+ * Returns the JSON Schema of an object, for the model. Throws `invalid_argument` if the schema
  * cannot be expressed.
  */
 function convertZodSchema(field: string, input: z.ZodType): JsonObject {
   const object = resolveTopReference(toJsonSchema(field, input));
   if (object["type"] !== "object") {
     const got = object["type"] ?? input._zod.def.type;
-    throw misdefinition(field, "a zod object schema", got, "Use z.object({ … }).");
+    throw mismatch(field, "a zod object schema", got, "Use z.object({ … }).");
   }
   const { $schema: _dialect, ...rest } = object;
   return deepFreeze(rest);

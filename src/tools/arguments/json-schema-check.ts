@@ -24,7 +24,7 @@ export function createUnusableError(
   cause?: unknown,
 ): EspalierError {
   return new EspalierError({
-    code: "invalid_definition",
+    code: "invalid_argument",
     message: `Expected ${field} to be a JSON Schema that can be checked, got one that cannot: ${collapseLines(reason)}. ${advice}`,
     data: { field, reason: collapseLines(reason) },
     cause,
@@ -54,7 +54,7 @@ interface CheckSource {
 
 /**
  * Returns the validation of a schema. It spends units of `work`, which the caller starts.
- * `runsPatterns`: false for a schema from a server. Throws `invalid_definition` if the schema is
+ * `runsPatterns`: false for a schema from a server. Throws `invalid_argument` if the schema is
  * not a JSON Schema, or refers to another document.
  */
 export function createJsonSchemaExaminer(

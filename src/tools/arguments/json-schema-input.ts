@@ -1,6 +1,6 @@
 // A JSON Schema as the input of a tool from elsewhere, validated by Ajv (json-schema-check.ts).
 
-import { misdefinition } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/check.ts";
 import { getErrorMessage } from "../../kernel/error.ts";
 import {
   copyJson,
@@ -23,14 +23,14 @@ const MOST_LEVELS = 100;
 const MOST_CHARACTERS = 200_000;
 
 /**
- * Returns a frozen copy of the JSON Schema of an object. Throws `invalid_definition` for another
+ * Returns a frozen copy of the JSON Schema of an object. Throws `invalid_argument` for another
  * value.
  */
 export function copyObjectSchema(field: string, schema: unknown): JsonObject {
   const expected = "a JSON Schema of an object";
   const copy = copyPlainSchema(field, schema, expected);
   if (copy["type"] === "object") return copy;
-  throw misdefinition(field, expected, copy["type"] ?? schema, 'Its type must be "object".');
+  throw mismatch(field, expected, copy["type"] ?? schema, 'Its type must be "object".');
 }
 
 /** Returns a frozen copy of any JSON Schema. */
@@ -45,8 +45,7 @@ function copyPlainSchema(field: string, schema: unknown, expected = "a JSON Sche
   if (text !== undefined && text.length > MOST_CHARACTERS)
     throw createUnusableError(field, `it is longer than ${MOST_CHARACTERS} characters`, advice);
   const copy = parseJson(text ?? "null");
-  if (!isJsonObject(copy))
-    throw misdefinition(field, expected, schema, 'Use { type: "object", … }.');
+  if (!isJsonObject(copy)) throw mismatch(field, expected, schema, 'Use { type: "object", … }.');
   const reason = findJsonProblem(copy, MOST_LEVELS);
   if (reason !== undefined) throw createUnusableError(field, reason, advice);
   return deepFreeze(copy);
@@ -86,7 +85,7 @@ export function compileJsonSchemaInput(
 /**
  * Returns a function that lists the problems of a value by a server's JSON Schema, without coercion
  * and without running patterns. The function never throws. `field` is the user's name for the
- * schema. Throws `invalid_definition` if the schema is unusable.
+ * schema. Throws `invalid_argument` if the schema is unusable.
  */
 export function createServerSchemaCheck(
   field: string,

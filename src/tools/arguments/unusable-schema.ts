@@ -2,15 +2,15 @@
 
 import { z } from "zod";
 
-import { misdefinition } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/check.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 
 /** Returns the error for a value that is not a zod schema, or one of an unsupported zod. */
 export function createZodSchemaError(field: string, value: unknown, advice: string): EspalierError {
-  if (!isZodLike(value)) return misdefinition(field, "a zod object schema", value, advice);
+  if (!isZodLike(value)) return mismatch(field, "a zod object schema", value, advice);
   if ("_zod" in value)
-    return misdefinition(
+    return mismatch(
       field,
       "a zod object schema of zod 4, from the same copy of zod that espalier uses",
       value,
@@ -22,7 +22,7 @@ export function createZodSchemaError(field: string, value: unknown, advice: stri
 function createEarlyZodError(field: string, got: string): EspalierError {
   const expected = "a zod object schema of zod 4";
   return new EspalierError({
-    code: "invalid_definition",
+    code: "invalid_argument",
     message: `Expected ${field} to be ${expected}, got ${got}. Install zod 4 (npm install zod@4), and import z from "zod".`,
     data: { field, expected, got },
   });
@@ -71,7 +71,7 @@ export function createUnusableSchemaError(
   const part = found ?? new UnusablePart([], getErrorMessage(cause), "unknown");
   const place = `${field}${formatSchemaPath(part.path)}`;
   return new EspalierError({
-    code: "invalid_definition",
+    code: "invalid_argument",
     message: `Expected ${place} to be a schema that JSON Schema can express, got another one: ${part.message}. ${PLAIN_TYPES[part.type] ?? "Use plain types."}`,
     data: { field: place },
     cause,

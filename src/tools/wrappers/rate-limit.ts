@@ -4,7 +4,7 @@
 //   the start that took it.
 // - FIFO: no call starts while an earlier one waits. A call that leaves the queue takes no place.
 
-import { checkAtLeastOne, checkKeys, misdefinition } from "../../kernel/check.ts";
+import { checkAtLeastOne, checkKeys, mismatch } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { TurnQueue } from "../../kernel/turn-queue.ts";
 import { checkSpan } from "../tool-settings.ts";
@@ -48,8 +48,8 @@ const windowsByLimit = new WeakMap<object, WeakMap<object, RateWindow>>();
 /**
  * Creates one rate limit for several tools. Their calls count together.
  *
- * @throws EspalierError `invalid_definition` if `exceededPolicy` is unknown.
- * @throws EspalierError `invalid_option` if a field is unknown, or a number is out of range.
+ * @throws EspalierError `invalid_argument` if `exceededPolicy` is unknown.
+ * @throws EspalierError `invalid_argument` if a field is unknown, or a number is out of range.
  *
  * @example
  * ```ts
@@ -69,12 +69,7 @@ function resolveRateLimit(field: string, input: RateLimit | RateLimitOptions): R
   checkAtLeastOne(`${field}.maxCalls`, maxCalls, "To forbid a tool, use a guard.");
   checkSpan(`${field}.windowMs`, windowMs);
   if (exceededPolicy !== "wait" && exceededPolicy !== "refuse")
-    throw misdefinition(
-      `${field}.exceededPolicy`,
-      '"wait" or "refuse"',
-      exceededPolicy,
-      "Choose one.",
-    );
+    throw mismatch(`${field}.exceededPolicy`, '"wait" or "refuse"', exceededPolicy, "Choose one.");
   const limit = Object.freeze({ kind: "rate_limit", maxCalls, windowMs, exceededPolicy } as const);
   windowsByLimit.set(limit, new WeakMap());
   return limit;
@@ -91,9 +86,9 @@ function isRateLimit(value: RateLimit | RateLimitOptions): value is RateLimit {
  * Around `withRetries` it counts calls, inside it attempts. Inside `withTimeout`, the waiting time
  * counts toward the timeout. A waiting call occupies a slot of `concurrency.toolCalls`.
  *
- * @throws EspalierError `invalid_definition` if the tool has no `execute` of its own, or
+ * @throws EspalierError `invalid_argument` if the tool has no `execute` of its own, or
  * `exceededPolicy` is unknown.
- * @throws EspalierError `invalid_option` if a field is unknown, or a number is out of range.
+ * @throws EspalierError `invalid_argument` if a field is unknown, or a number is out of range.
  *
  * @example
  * ```ts

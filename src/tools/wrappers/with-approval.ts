@@ -10,9 +10,9 @@ import { checkWrappable, replaceUse } from "./wrapped-tool.ts";
  *
  * If the tool's own `needsApproval` throws, the call is denied.
  *
- * @throws EspalierError `invalid_definition` if the tool has no `execute` of its own, or the reason
+ * @throws EspalierError `invalid_argument` if the tool has no `execute` of its own, or the reason
  * is not a text.
- * @throws EspalierError `invalid_option` if an option is unknown.
+ * @throws EspalierError `invalid_argument` if an option is unknown.
  *
  * @example
  * ```ts

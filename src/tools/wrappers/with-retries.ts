@@ -31,9 +31,9 @@ const FIELDS = ["maxAttempts", "initialDelayMs", "maxDelayMs", "shouldRetry"];
  * `fatal` or `abortive`. Subagents that an attempt queued with `queueSubtask` are started only if
  * that attempt is the last.
  *
- * @throws EspalierError `invalid_definition` if the tool has no `execute` of its own, or
+ * @throws EspalierError `invalid_argument` if the tool has no `execute` of its own, or
  * `shouldRetry` is not a function.
- * @throws EspalierError `invalid_option` if an option is unknown or out of range.
+ * @throws EspalierError `invalid_argument` if an option is unknown or out of range.
  *
  * @example
  * ```ts

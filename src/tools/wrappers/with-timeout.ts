@@ -18,8 +18,8 @@ import {
  * Around `withRetries` the timeout limits all attempts together, inside it each attempt. A tool
  * that ignores its signal keeps running in the background.
  *
- * @throws EspalierError `invalid_definition` if the tool has no `execute` of its own.
- * @throws EspalierError `invalid_option` if an option is unknown, or `timeoutMs` is not a finite
+ * @throws EspalierError `invalid_argument` if the tool has no `execute` of its own.
+ * @throws EspalierError `invalid_argument` if an option is unknown, or `timeoutMs` is not a finite
  * number above 0.
  *
  * @example

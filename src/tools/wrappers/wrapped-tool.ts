@@ -7,7 +7,7 @@ import { ToolError } from "../tool-error.ts";
 import { QUESTION_ENDED, type AskRequest, type ToolContext } from "../tool-context.ts";
 import type { Bound, FunctionTool, FunctionUse } from "../tool.ts";
 
-/** Throws `invalid_definition` unless `tool` can be wrapped. */
+/** Throws `invalid_argument` unless `tool` can be wrapped. */
 export function checkWrappable(wrapper: string, tool: unknown): void {
   const advice = "Wrap a tool that has its own execute function.";
   checkTool(`${wrapper}.tool`, tool, ["function"], advice);

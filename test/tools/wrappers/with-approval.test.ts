@@ -171,33 +171,33 @@ test("what cannot be wrapped, and what is no reason, is said at once", () => {
     [tool, null],
   ].map((given) => thrownBy(() => wrap(...given)));
   expect(complaints.map(({ code, message }) => [code, message])).toEqual([
-    ["invalid_definition", "Expected withApproval.tool to be a tool, got a promise. Await it."],
+    ["invalid_argument", "Expected withApproval.tool to be a tool, got a promise. Await it."],
     [
-      "invalid_definition",
+      "invalid_argument",
       "Expected withApproval.tool to be a tool, got an object. Create it with defineTool({ … }).",
     ],
     [
-      "invalid_definition",
+      "invalid_argument",
       "Expected withApproval.tool to be a tool, got undefined. Create it with defineTool({ … }).",
     ],
     [
-      "invalid_definition",
+      "invalid_argument",
       'Expected withApproval.reason to be a non-empty string, got "". Pass some text.',
     ],
     [
-      "invalid_definition",
+      "invalid_argument",
       "Expected withApproval.reason to be a non-empty string, got 3. Pass some text.",
     ],
     [
-      "invalid_option",
+      "invalid_argument",
       'Expected withApproval.reasons to be one of reason, got "reasons". Use reason.',
     ],
     [
-      "invalid_option",
+      "invalid_argument",
       'Expected withApproval to be a plain object, got "Money.". Its fields are reason.',
     ],
     [
-      "invalid_option",
+      "invalid_argument",
       "Expected withApproval to be a plain object, got null. Its fields are reason.",
     ],
   ]);

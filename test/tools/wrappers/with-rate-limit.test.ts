@@ -405,16 +405,16 @@ test("what cannot be wrapped, and what is no limit, is said at once", () => {
     [tool, { ...shared }],
   ].map((given) => thrownBy(() => wrap(...given)));
   expect(complaints.map(({ code, data }) => [code, data["field"], data["got"]])).toEqual([
-    ["invalid_definition", "withRateLimit.tool", "a promise"],
-    ["invalid_option", "withRateLimit", "undefined"],
-    ["invalid_option", "withRateLimit.maxCalls", "0"],
-    ["invalid_option", "withRateLimit.maxCalls", "1.5"],
-    ["invalid_option", "withRateLimit.maxCalls", "Infinity"],
-    ["invalid_option", "withRateLimit.windowMs", "undefined"],
-    ["invalid_option", "withRateLimit.windowMs", "0"],
-    ["invalid_definition", "withRateLimit.exceededPolicy", '"drop"'],
-    ["invalid_option", "withRateLimit.group", '"group"'],
-    ["invalid_option", "withRateLimit.kind", '"kind"'],
+    ["invalid_argument", "withRateLimit.tool", "a promise"],
+    ["invalid_argument", "withRateLimit", "undefined"],
+    ["invalid_argument", "withRateLimit.maxCalls", "0"],
+    ["invalid_argument", "withRateLimit.maxCalls", "1.5"],
+    ["invalid_argument", "withRateLimit.maxCalls", "Infinity"],
+    ["invalid_argument", "withRateLimit.windowMs", "undefined"],
+    ["invalid_argument", "withRateLimit.windowMs", "0"],
+    ["invalid_argument", "withRateLimit.exceededPolicy", '"drop"'],
+    ["invalid_argument", "withRateLimit.group", '"group"'],
+    ["invalid_argument", "withRateLimit.kind", '"kind"'],
   ]);
   expect(thrownBy(() => rateLimit({ maxCalls: 0, windowMs: 1 })).data["field"]).toBe(
     "rateLimit.maxCalls",

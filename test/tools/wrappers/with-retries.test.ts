@@ -354,13 +354,13 @@ test("what cannot be wrapped, and options that make no sense, are said at once",
     [tool, { retries: 3 }],
   ].map((given) => thrownBy(() => wrap(...given)));
   expect(complaints.map(({ code, data }) => [code, data["field"], data["got"]])).toEqual([
-    ["invalid_definition", "withRetries.tool", "an array"],
-    ["invalid_option", "withRetries.maxAttempts", "0"],
-    ["invalid_option", "withRetries.maxAttempts", "1.5"],
-    ["invalid_option", "withRetries.maxAttempts", '"3"'],
-    ["invalid_option", "withRetries.initialDelayMs", "-1"],
-    ["invalid_option", "withRetries.maxDelayMs", "Infinity"],
-    ["invalid_definition", "withRetries.shouldRetry", "true"],
-    ["invalid_option", "withRetries.retries", '"retries"'],
+    ["invalid_argument", "withRetries.tool", "an array"],
+    ["invalid_argument", "withRetries.maxAttempts", "0"],
+    ["invalid_argument", "withRetries.maxAttempts", "1.5"],
+    ["invalid_argument", "withRetries.maxAttempts", '"3"'],
+    ["invalid_argument", "withRetries.initialDelayMs", "-1"],
+    ["invalid_argument", "withRetries.maxDelayMs", "Infinity"],
+    ["invalid_argument", "withRetries.shouldRetry", "true"],
+    ["invalid_argument", "withRetries.retries", '"retries"'],
   ]);
 });
