@@ -188,7 +188,7 @@ interface ShownStepParts {
   /** `undefined` if the request is not shown. */
   readonly request: Awaited<ReturnType<RunRecord["request"]>> | undefined;
   /** Returns the path of an ancestor by its id. */
-  readonly pathOf: (agentId: string) => string;
+  readonly findPath: (agentId: string) => string;
 }
 
 export function formatStepReport(parts: ShownStepParts): string {
@@ -197,7 +197,7 @@ export function formatStepReport(parts: ShownStepParts): string {
   const place = `${agentPath} · execution ${execution} · step ${step.number} of ${of}`;
   return [
     [place, [model, ...describeStepFigures(step)].join(" · ")],
-    request === undefined ? [] : ["Asked:", ...formatRequestLines(request, parts.pathOf)],
+    request === undefined ? [] : ["Asked:", ...formatRequestLines(request, parts.findPath)],
     describeFailedAttempts(attempts.model),
     describeStepReply(step),
     describeCalls(step, attempts),
@@ -225,12 +225,12 @@ function describeStepFigures(step: KeptStep): readonly string[] {
 
 function formatRequestLines(
   { request, inheritedFrom }: NonNullable<ShownStepParts["request"]>,
-  pathOf: ShownStepParts["pathOf"],
+  findPath: ShownStepParts["findPath"],
 ): readonly string[] {
   const messages = request.messages.flatMap((message, index) => {
     const from = inheritedFrom[index] ?? null;
     const origin = "origin" in message ? ` (${message.origin})` : "";
-    const heir = from === null ? "" : `, from ${pathOf(from)}`;
+    const heir = from === null ? "" : `, from ${findPath(from)}`;
     return [`  ${message.role}${origin}${heir}`, ...indentLines(formatRequestMessage(message))];
   });
   const tools = request.tools.map(({ name }) => name);

@@ -90,25 +90,25 @@ class Asking {
     if (reason.length > LONGEST_IN_PROMPT)
       printNotice(this.#place.shell, stripControlCharacters(reason));
     else prompts.log.message(stripControlCharacters(reason), { output: this.#place.shell.stderr });
-    return kind === "approval" ? await this.#approval() : await this.#result();
+    return kind === "approval" ? await this.#askForApproval() : await this.#askForResult();
   }
 
-  async #approval(): Promise<Answer | undefined> {
+  async #askForApproval(): Promise<Answer | undefined> {
     const question = this.#question;
     const isEditable = formatJsonLine(question.arguments).length <= LONGEST_IN_PROMPT;
     const choices = APPROVALS.filter(({ value }) => isEditable || value !== "edit");
-    const choice = await this.#chosen(`May ${shortenToolName(question)} run?`, choices);
+    const choice = await this.#choose(`May ${shortenToolName(question)} run?`, choices);
     if (choice === "approve") return approve(question);
-    if (choice === "edit") return await this.#edited();
+    if (choice === "edit") return await this.#askForArguments();
     if (choice !== "deny") return undefined;
-    const why = await this.#written("Reason for the denial (the model reads it):");
+    const why = await this.#readText("Reason for the denial (the model reads it):");
     return why === undefined ? undefined : deny(question, why);
   }
 
-  async #edited(): Promise<Answer | undefined> {
+  async #askForArguments(): Promise<Answer | undefined> {
     const { arguments: shown, writtenArguments = shown } = this.#question;
     const before = formatJsonLine(writtenArguments);
-    const text = await this.#written("Arguments as JSON", before, (given) =>
+    const text = await this.#readText("Arguments as JSON", before, (given) =>
       parseJsonObject(given) === undefined
         ? 'Write a JSON object, for example {"path": "a.txt"}.'
         : undefined,
@@ -116,22 +116,22 @@ class Asking {
     const input = text === undefined ? undefined : parseJsonObject(text);
     if (input === undefined) return undefined;
     this.#show(`${this.#question.toolName}, edited`, input);
-    const choice = await this.#chosen("Run it with these arguments?", CONFIRMATIONS);
+    const choice = await this.#choose("Run it with these arguments?", CONFIRMATIONS);
     return choice === "approve" ? approve(this.#question, { arguments: input }) : undefined;
   }
 
-  async #result(): Promise<Answer | undefined> {
+  async #askForResult(): Promise<Answer | undefined> {
     const question = this.#question;
-    const choice = await this.#chosen(
+    const choice = await this.#choose(
       `What is the outcome of ${shortenToolName(question)}?`,
       RESULTS,
     );
     if (choice === "result") {
-      const text = await this.#written("Result (JSON or text):");
+      const text = await this.#readText("Result (JSON or text):");
       return text === undefined ? undefined : provideResult(question, parseJsonOrText(text));
     }
     if (choice !== "failure") return undefined;
-    const why = await this.#written("Failure message (the model reads it):");
+    const why = await this.#readText("Failure message (the model reads it):");
     return why === undefined ? undefined : provideError(question, why);
   }
 
@@ -143,24 +143,24 @@ class Asking {
     else prompts.note(text, heading, { output: shell.stderr });
   }
 
-  async #chosen<Value extends string>(
+  async #choose<Value extends string>(
     message: string,
     choices: readonly Choice<Value>[],
   ): Promise<Value | undefined> {
     const options: { value: string; label: string }[] = choices.map((choice) => ({ ...choice }));
-    const value = await this.#prompted((common) =>
+    const value = await this.#prompt((common) =>
       prompts.select<string>({ message, options, ...common }),
     );
     return choices.find((choice) => choice.value === value)?.value;
   }
 
-  async #written(
+  async #readText(
     message: string,
     initialValue = "",
     problemWith: (text: string) => string | undefined = requireText,
   ): Promise<string | undefined> {
     const validate = (text: string | undefined): string | undefined => problemWith(text ?? "");
-    return await this.#prompted((common) =>
+    return await this.#prompt((common) =>
       prompts.text({ message, initialValue, validate, ...common }),
     );
   }
@@ -169,7 +169,7 @@ class Asking {
    * Returns the value of a prompt, or `undefined` if the prompt was withdrawn or left by Ctrl-C.
    * Ctrl-C interrupts the run.
    */
-  async #prompted(
+  async #prompt(
     open: (common: prompts.CommonOptions) => Promise<string | symbol>,
   ): Promise<string | undefined> {
     const { stdin, stderr } = this.#place.shell;

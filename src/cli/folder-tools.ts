@@ -63,7 +63,7 @@ function createListTool(folder: ConfinedFolder): FunctionTool {
     inputSchema: z.object({ path }),
     execute: async (input, { signal }) => {
       signal.throwIfAborted();
-      const place = await folder.place(input.path);
+      const place = await folder.resolve(input.path);
       return await readFolderListing(folder, place);
     },
   });
@@ -73,7 +73,7 @@ async function readFolderListing(folder: ConfinedFolder, place: FolderPlace) {
   const listing = await folder.list(place);
   const folders = listing.folders.slice(0, MAX_ENTRIES);
   const files = listing.files.slice(0, MAX_ENTRIES - folders.length);
-  const sized = files.length === 0 ? [] : await folder.sizes(place, files);
+  const sized = files.length === 0 ? [] : await folder.measureSizes(place, files);
   const links = listing.links.slice(0, MAX_ENTRIES - folders.length - files.length);
   const { hidden } = listing;
   const all = listing.folders.length + listing.files.length + listing.links.length;
@@ -107,7 +107,7 @@ function createReadTool(folder: ConfinedFolder): FunctionTool {
  * returns only that line, because an error would count against the agent.
  */
 async function readText(folder: ConfinedFolder, path: string, maxBytes: number): Promise<string> {
-  const place = await folder.place(path);
+  const place = await folder.resolve(path);
   const { bytes, size } = await folder.read(place, maxBytes);
   const text = decodeText(bytes, size > bytes.length);
   if (text === undefined) return `${place.path} (${size} bytes, not text, not shown)`;
@@ -135,7 +135,7 @@ async function searchFiles(
   const matches: Awaited<ReturnType<typeof searchFile>>["matches"] = [];
   let filesSearched = 0;
   let isComplete = true;
-  const start = await folder.place(input.path);
+  const start = await folder.resolve(input.path);
   for await (const path of walkFiles(folder, start.path, signal)) {
     if (filesSearched >= MAX_SEARCHED_FILES || matches.length >= MAX_MATCHES) {
       isComplete = false;
@@ -167,7 +167,7 @@ async function* walkFiles(
   signal.throwIfAborted();
   let listing: FolderListing;
   try {
-    listing = await folder.list(await folder.place(path));
+    listing = await folder.list(await folder.resolve(path));
   } catch {
     yield path;
     return;
@@ -187,7 +187,7 @@ async function* walkFiles(
 async function searchFile(folder: ConfinedFolder, path: string, needle: string) {
   let excerpt: Excerpt;
   try {
-    excerpt = await folder.read(await folder.place(path), MAX_SEARCHED_BYTES);
+    excerpt = await folder.read(await folder.resolve(path), MAX_SEARCHED_BYTES);
   } catch {
     return { matches: [], isComplete: false };
   }
@@ -253,7 +253,7 @@ export class ConfinedFolder {
   }
 
   /** Resolves a path. Throws if it is not allowed, or does not exist. */
-  place(path: string): Promise<FolderPlace> {
+  resolve(path: string): Promise<FolderPlace> {
     return resolvePlace(this.#root, path);
   }
 
@@ -263,7 +263,7 @@ export class ConfinedFolder {
   }
 
   /** Returns the sizes of some files in a folder, which may have too many to measure all. */
-  sizes(place: FolderPlace, names: readonly string[]): Promise<readonly SizedFile[]> {
+  measureSizes(place: FolderPlace, names: readonly string[]): Promise<readonly SizedFile[]> {
     return this.#read(place, "listed", async (folder) => {
       const sizes = await Promise.all(names.map((name) => measureFile(folder, name)));
       return sizes.flat();
@@ -356,12 +356,12 @@ async function follow(absolutePath: string, path: string): Promise<string> {
 async function readListing(folder: string): Promise<FolderListing> {
   const entries = await readdir(folder, { withFileTypes: true });
   const visible = entries.filter((entry) => !isHidden(entry.name));
-  const namesOf = (isWanted: (entry: Dirent) => boolean): readonly string[] =>
+  const listNames = (isWanted: (entry: Dirent) => boolean): readonly string[] =>
     visible.flatMap((entry) => (isWanted(entry) ? [entry.name] : [])).toSorted();
   return {
-    folders: namesOf((entry) => entry.isDirectory()),
-    files: namesOf((entry) => entry.isFile()),
-    links: namesOf((entry) => entry.isSymbolicLink()),
+    folders: listNames((entry) => entry.isDirectory()),
+    files: listNames((entry) => entry.isFile()),
+    links: listNames((entry) => entry.isSymbolicLink()),
     hidden: entries.length - visible.length,
   };
 }

@@ -71,25 +71,25 @@ export class RunFollower {
    */
   async follow(run: Run, { viewing, tracing }: FollowedBy = {}): Promise<number> {
     await viewing?.show(run.runId);
-    const exitCode = await this.#untilRest(run);
+    const exitCode = await this.#waitForResult(run);
     if (tracing !== undefined) printNotice(this.#shell, describeDelivery(await tracing.shutdown()));
     if (viewing !== undefined && isWatched(this.#shell)) {
       printNotice(this.#shell, `The viewer stays open at ${viewing.address}. Ctrl-C ends it.`);
-      await this.#untilLeft();
+      await this.#waitForSignal();
     }
     return exitCode;
   }
 
-  async #untilRest(run: Run): Promise<number> {
+  async #waitForResult(run: Run): Promise<number> {
     this.#run = run;
     // Until the process ends, so that Ctrl-C also works after the run has settled.
     this.#shell.onSignal("SIGINT", () => this.interrupt());
     this.#shell.onSignal("SIGTERM", () => this.#terminate(TERMINATED.SIGTERM));
     this.#shell.onSignal("SIGHUP", () => this.#terminate(TERMINATED.SIGHUP));
-    this.#shell.stdout.on("error", () => this.#stopSaying());
+    this.#shell.stdout.on("error", () => this.#handleLostReader());
     try {
       const result = await run.result;
-      this.#tell(result);
+      this.#printResult(result);
       return this.#exitCode ?? EXIT_CODES[result.status];
     } finally {
       this.#run = undefined;
@@ -98,7 +98,7 @@ export class RunFollower {
   }
 
   /** Resolves at the next signal, which then has no other effect. */
-  #untilLeft(): Promise<void> {
+  #waitForSignal(): Promise<void> {
     return new Promise((resolve) => {
       this.#onLeft = resolve;
     });
@@ -112,30 +112,30 @@ export class RunFollower {
     }
     if (this.#isEnding || this.#run === undefined) this.#leave(EXIT_CODES.cancelled);
     this.#isEnding = true;
-    this.#notice("Cancelling the run. Press Ctrl-C again to exit immediately.");
+    this.#printNotice("Cancelling the run. Press Ctrl-C again to exit immediately.");
     void this.#run.cancel("Ctrl-C was pressed.").catch(() => {});
   }
 
   #terminate(exitCode: number): void {
     if (this.#isEnding || this.#run === undefined) this.#leave(exitCode);
     this.#exitCode = exitCode;
-    this.#bringToRest(this.#run, "Received a termination signal");
+    this.#pauseOrCancel(this.#run, "Received a termination signal");
   }
 
   /** Pauses a run whose events have no reader any more, so that it can be resumed. */
-  #stopSaying(): void {
+  #handleLostReader(): void {
     this.#isUnread = true;
     if (this.#isEnding || this.#run === undefined) return;
-    this.#bringToRest(this.#run, "The reader of its events has gone");
+    this.#pauseOrCancel(this.#run, "The reader of its events has gone");
   }
 
-  #bringToRest(run: Run, why: string): void {
+  #pauseOrCancel(run: Run, why: string): void {
     this.#isEnding = true;
     if (this.#options.isKept) {
-      this.#notice(`${why}: the run pauses before its next step, and can be resumed.`);
+      this.#printNotice(`${why}: the run pauses before its next step, and can be resumed.`);
       run.requestPause();
     } else {
-      this.#notice(`${why}: the run is cancelled, because it is not stored.`);
+      this.#printNotice(`${why}: the run is cancelled, because it is not stored.`);
       void run.cancel(`${why}.`).catch(() => {});
     }
   }
@@ -145,7 +145,7 @@ export class RunFollower {
     return this.#shell.leave(exitCode);
   }
 
-  #notice(text: string): void {
+  #printNotice(text: string): void {
     if (this.view === undefined) printNotice(this.#shell, text);
     else this.view.print(`${text}\n`);
   }
@@ -157,7 +157,7 @@ export class RunFollower {
       printLine(this.#shell, formatJsonLine(event));
   }
 
-  #tell(result: RunResult): void {
+  #printResult(result: RunResult): void {
     const { output, isQuiet, isKept, command, report } = this.#options;
     this.view?.stop();
     if (output === "json") printLine(this.#shell, formatJsonLine(summarizeResult(result)));

@@ -71,18 +71,20 @@ function findUserFrame({ stack = "" }: Error): string | undefined {
 async function watchExit(file: string, shell: Shell): Promise<() => void> {
   // Loaded early, because `process.exit` leaves no time.
   const { printError: tellError } = await import("./tell-error.ts");
-  const tell = (why: string): number =>
+  const printProblem = (why: string): number =>
     tellError(shell, new UsageError(why), process.argv.slice(2));
   const onExit = (exitCode: number): void => {
     const at = findUserFrame(new Error("Only for its stack."));
     if (at === undefined) return;
-    process.exitCode = tell(
+    process.exitCode = printProblem(
       `${at} called process.exit(${exitCode}) while ${file} was loaded. Throw an error instead.`,
     );
   };
   const onIdle = (): void => {
     shell.leave(
-      tell(`${file} awaits a promise that never settles. Correct the await at its top level.`),
+      printProblem(
+        `${file} awaits a promise that never settles. Correct the await at its top level.`,
+      ),
     );
   };
   process.on("exit", onExit).on("beforeExit", onIdle);

@@ -172,7 +172,7 @@ function createServerTransport(
   { env, stderr, isVerbose }: Shell,
 ): McpTransport {
   const { command, args = [], url, headers = {} } = entry;
-  const filled = (text: string): string =>
+  const expandVariables = (text: string): string =>
     text.replaceAll(/\$\{(?<variable>\w+)\}/g, (_whole, variable: string) => {
       const value = env[variable];
       if (value !== undefined) return value;
@@ -180,19 +180,20 @@ function createServerTransport(
         `${file}: The server ${name} needs the environment variable ${variable}, which is not set. Set it.`,
       );
     });
-  const all = (given: Readonly<Record<string, string>>): Record<string, string> =>
-    Object.fromEntries(Object.entries(given).map(([key, text]) => [key, filled(text)]));
-  if (url !== undefined) return { type: "http", url: filled(url), headers: all(headers) };
+  const expandAll = (given: Readonly<Record<string, string>>): Record<string, string> =>
+    Object.fromEntries(Object.entries(given).map(([key, text]) => [key, expandVariables(text)]));
+  if (url !== undefined)
+    return { type: "http", url: expandVariables(url), headers: expandAll(headers) };
   if (command === undefined)
     throw new UsageError(
       `${file}: Expected the server ${name} to have a command or a url, got neither. Set one of them.`,
     );
   return {
     type: "stdio",
-    command: filled(command),
-    args: args.map(filled),
-    env: all(entry.env ?? {}),
-    cwd: resolve(dirname(file), filled(entry.cwd ?? ".")),
+    command: expandVariables(command),
+    args: args.map(expandVariables),
+    env: expandAll(entry.env ?? {}),
+    cwd: resolve(dirname(file), expandVariables(entry.cwd ?? ".")),
     ...(isVerbose ? { onStderr: (text: string) => void stderr.write(text) } : {}),
   };
 }

@@ -191,13 +191,13 @@ async function findModels(texts: readonly FoundRole[], search: RoleSearch) {
   const { model, shell, project } = search;
   const { createNamedModel: modelByName } = await import("./model-by-name.ts");
   const ownModels = new Map(Object.entries(project.config.models ?? {}));
-  const found = async (name: string): Promise<Model> =>
+  const findModel = async (name: string): Promise<Model> =>
     ownModels.get(name) ?? (await modelByName(name));
   const names = new Set(texts.flatMap((text) => text.model ?? []));
   const outcomes = new Map(
     await Promise.all(
       [...names].map(async (name) => {
-        const [settled] = await Promise.allSettled([found(name)]);
+        const [settled] = await Promise.allSettled([findModel(name)]);
         return [name, settled] as const;
       }),
     ),
@@ -219,7 +219,7 @@ async function findModels(texts: readonly FoundRole[], search: RoleSearch) {
       if (outcome?.status === "fulfilled") return outcome.value;
       throw outcome?.reason;
     },
-    default: usual === undefined ? {} : { defaultModel: await found(usual) },
+    default: usual === undefined ? {} : { defaultModel: await findModel(usual) },
   };
 }
 

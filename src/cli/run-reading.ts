@@ -55,13 +55,13 @@ export class RunReading {
       this.fold.apply(event, line);
       emit(event);
     });
-    this.questions = await this.#unanswered();
+    this.questions = await this.#findUnanswered();
     const { runId, status } = this.stored;
     const posts = status === "paused" ? await this.#store.readMail(runId) : [];
     this.refusal = findRefusal(posts, this.record.handledMail);
   }
 
-  async #unanswered(): Promise<readonly QuestionRow[]> {
+  async #findUnanswered(): Promise<readonly QuestionRow[]> {
     const { questions } = this.fold.snapshot();
     if (questions.length === 0) return questions;
     const { runId } = this.stored;
@@ -78,7 +78,7 @@ export class RunReading {
   }
 
   /** Returns the facts of the run above its tree. The start of the run must have been read. */
-  head(nowMs: number): RunHead {
+  getHead(nowMs: number): RunHead {
     const facts = updateAnsweredFacts(this.fold.snapshot().run, this.questions.length === 0);
     return createRunHead(
       this.stored,
@@ -88,7 +88,7 @@ export class RunReading {
   }
 
   /** Returns the facts of the store, without reading the journal. */
-  listing(nowMs: number): RunListing {
+  getListing(nowMs: number): RunListing {
     return createRunListing(this.stored, undefined, observeFromHere(nowMs));
   }
 }

@@ -94,7 +94,7 @@ async function startProjectViewer(
   try {
     return await startViewer({ ...options, tokenFile: prepareTokenFile(project, has("newToken")) });
   } catch (cause) {
-    if (!isOfTokenFile(cause)) throw cause;
+    if (!isTokenFileError(cause)) throw cause;
     printNotice(
       shell,
       `Open pages will not survive a restart of the viewer, because its token is not stored: ${cause.message}`,
@@ -112,7 +112,7 @@ function prepareTokenFile({ folder }: Project, isNew: boolean): string {
 }
 
 /** Returns true for an error of the token file, from the file system or from the viewer. */
-function isOfTokenFile(cause: unknown): cause is Error {
+function isTokenFileError(cause: unknown): cause is Error {
   if (EspalierError.is(cause)) return cause.data["field"] === "viewer options.tokenFile";
   return cause instanceof Error && "syscall" in cause;
 }

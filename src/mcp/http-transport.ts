@@ -70,9 +70,9 @@ export class HttpTransport extends StreamableHTTPClientTransport {
     const provider: unknown = Reflect.get(this, "_authProvider");
     const stepUp: unknown = Reflect.get(this, "_stepUpAuthorize");
     if (isAuthProvider(provider) && typeof stepUp === "function") {
-      Reflect.set(this, "_authProvider", requests.share(provider));
+      Reflect.set(this, "_authProvider", requests.serialize(provider));
       Reflect.set(this, "_stepUpAuthorize", (...given: unknown[]) =>
-        requests.inTurn(async () => {
+        requests.runInTurn(async () => {
           const outcome: unknown = await Reflect.apply(stepUp, this, given);
           return outcome;
         }),
@@ -88,8 +88,8 @@ export class HttpTransport extends StreamableHTTPClientTransport {
   override async send(message: JSONRPCMessage, options: TransportSendOptions = {}): Promise<void> {
     if (isJSONRPCRequest(message)) return await this.#request(message, options);
     const send = (): Promise<void> => super.send(message, omitUndefined(options));
-    if (!isJSONRPCNotification(message)) return await this.#requests.answering(send);
-    const sent = this.#requests.sending(send);
+    if (!isJSONRPCNotification(message)) return await this.#requests.sendAnswer(send);
+    const sent = this.#requests.sendMessage(send);
     const { method, params } = message;
     const id = isRecord(params) ? params["requestId"] : undefined;
     if (
@@ -116,7 +116,7 @@ export class HttpTransport extends StreamableHTTPClientTransport {
     const controller = new AbortController();
     this.#streams.set(message.id, controller);
     try {
-      await this.#requests.sending(
+      await this.#requests.sendMessage(
         () =>
           super.send(message, {
             ...omitUndefined(options),
@@ -216,7 +216,7 @@ class AuthorizedRequests {
   };
 
   /** Returns the provider with authorizations that run one at a time. */
-  share(provider: AuthProvider): AuthProvider {
+  serialize(provider: AuthProvider): AuthProvider {
     const authorize = async (context: RefusedContext): Promise<void> => {
       const sent = this.#sendings.getStore()?.token;
       const token = await provider.token();
@@ -227,12 +227,12 @@ class AuthorizedRequests {
     };
     return {
       token: () => provider.token(),
-      onUnauthorized: (context) => this.inTurn(() => authorize(context)),
+      onUnauthorized: (context) => this.runInTurn(() => authorize(context)),
     };
   }
 
   /** Runs an authorization after the earlier ones have ended. */
-  async inTurn<T>(authorize: () => Promise<T>): Promise<T> {
+  async runInTurn<T>(authorize: () => Promise<T>): Promise<T> {
     return await this.#turns.add(AsyncLocalStorage.bind(authorize));
   }
 
@@ -241,7 +241,7 @@ class AuthorizedRequests {
    * server or the provider refuses, and `too_large` if an answer exceeds the limit. Calls
    * `onExcess` if a streamed answer exceeds it.
    */
-  async sending<T>(send: () => Promise<T>, onExcess?: OnExcess): Promise<T> {
+  async sendMessage<T>(send: () => Promise<T>, onExcess?: OnExcess): Promise<T> {
     const sending: Sending = { size: { bytes: 0 }, onExcess };
     try {
       const sent = await this.#sendings.run(sending, send);
@@ -257,8 +257,8 @@ class AuthorizedRequests {
   }
 
   /** Sends an answer to a request of the server. Streams are not read while many answers wait. */
-  async answering(send: () => Promise<void>): Promise<void> {
-    await this.#answers.add(() => this.sending(send));
+  async sendAnswer(send: () => Promise<void>): Promise<void> {
+    await this.#answers.add(() => this.sendMessage(send));
   }
 
   /** Aborted when the connection is closed. */
@@ -293,10 +293,10 @@ class AuthorizedRequests {
   }
 
   async #send(url: string | URL, init: RequestInit): Promise<Response> {
-    return this.#bound(await (this.#options.fetch ?? fetch)(url, init), init);
+    return this.#boundBody(await (this.#options.fetch ?? fetch)(url, init), init);
   }
 
-  #bound(response: Response, init: RequestInit): Response {
+  #boundBody(response: Response, init: RequestInit): Response {
     const sending = this.#sendings.getStore() ?? { size: { bytes: 0 } };
     const isStanding = response.ok && this.#isStandingStream(init);
     const { maxResponseBytes: maxBytes, name } = this.#settings;

@@ -62,7 +62,7 @@ export class McpConnection {
   static async open(settings: McpSettings): Promise<McpConnection> {
     const connection = new McpConnection(settings);
     try {
-      await connection.#session(connection.#closing, 1);
+      await connection.#getSession(connection.#closing, 1);
     } catch (cause) {
       throw redactFault(cause, settings.transport);
     }
@@ -80,7 +80,7 @@ export class McpConnection {
 
   /** Lists the tools. Reconnects if necessary. Throws a fault. */
   async list(): Promise<McpListing> {
-    return await this.#withSession(this.#closing, async (session) => ({
+    return await this.#runInSession(this.#closing, async (session) => ({
       ...(await session.listTools(this.#closing)),
       instructions: session.instructions,
     }));
@@ -95,7 +95,7 @@ export class McpConnection {
     const { controller } = linked;
     const unlinkClosing = this.#closing.onAbort(() => controller.abort());
     try {
-      return await this.#withSession(controller.signal, (session) =>
+      return await this.#runInSession(controller.signal, (session) =>
         session.callTool(call, controller.signal),
       );
     } finally {
@@ -120,7 +120,7 @@ export class McpConnection {
     await Promise.all([...this.#sessions].map((session) => session.close()));
   }
 
-  async #withSession<T>(signal: AnySignal, work: (session: McpSession) => Promise<T>): Promise<T> {
+  async #runInSession<T>(signal: AnySignal, work: (session: McpSession) => Promise<T>): Promise<T> {
     try {
       return await this.#tryTwice(signal, work);
     } catch (cause) {
@@ -130,7 +130,7 @@ export class McpConnection {
 
   async #tryTwice<T>(signal: AnySignal, work: (session: McpSession) => Promise<T>): Promise<T> {
     for (let isLast = false; ; isLast = true) {
-      const session = await this.#session(signal, this.#settings.maxAttempts);
+      const session = await this.#getSession(signal, this.#settings.maxAttempts);
       try {
         return await work(session);
       } catch (cause) {
@@ -144,7 +144,7 @@ export class McpConnection {
   }
 
   /** Returns the current session, or opens one. Waits at most until `signal` is aborted. */
-  async #session(signal: AnySignal, attempts: number): Promise<McpSession> {
+  async #getSession(signal: AnySignal, attempts: number): Promise<McpSession> {
     if (this.#closing.aborted) throw createClosedFault();
     if (this.#current !== undefined) return this.#current;
     this.#opening ??= this.#open(attempts).finally(() => {
@@ -257,7 +257,7 @@ class McpSession {
       return session;
     } catch (cause) {
       if (session.#transport instanceof StdioTransport) session.#transport.terminate();
-      await session.#shut();
+      await session.#closeClient();
       throw cause;
     }
   }
@@ -275,7 +275,7 @@ class McpSession {
     });
     if (settings.elicitation)
       this.#client.setRequestHandler("elicitation/create", ({ params }, { mcpReq }) =>
-        answerElicitation(settings.name, params, this.#elicitedCaller(), mcpReq.signal),
+        answerElicitation(settings.name, params, this.#findElicitedCaller(), mcpReq.signal),
       );
     this.#client.fallbackRequestHandler = refuseRequest;
     const onMessage = this.#transport.onmessage;
@@ -339,7 +339,7 @@ class McpSession {
     // A server without the capability has no tools, and must not be asked.
     if (this.#client.getServerCapabilities()?.tools === undefined)
       return { tools: [], unreadable: [] };
-    return await this.#inTime("list its tools", signal, (signal) =>
+    return await this.#runInTime("list its tools", signal, (signal) =>
       listTools(this.#client, { signal, timeout: NO_TIMEOUT_MS }, this.#settings),
     );
   }
@@ -365,11 +365,11 @@ class McpSession {
       );
     } catch (cause) {
       if (signal.aborted) throw new McpFault("cancelled", "it was cancelled", cause);
-      throw this.#faultOf(cause);
+      throw this.#toFault(cause);
     } finally {
       unlink();
       this.#calls.delete(progressToken);
-      if (this.#isRetired && this.#calls.size === 0) void this.#shut();
+      if (this.#isRetired && this.#calls.size === 0) void this.#closeClient();
     }
   }
 
@@ -380,20 +380,20 @@ class McpSession {
       const bounds = { signal: new CancelSignal(), clock: this.#settings.clock, graceMs: 0 };
       await runTimed(() => transport.terminateSession(), { ...bounds, timeoutMs: GOODBYE_MS });
     }
-    await this.#shut();
+    await this.#closeClient();
   }
 
   /** Closes a replaced session as soon as its open calls have ended. */
   retire(): void {
     this.#isRetired = true;
-    if (this.#calls.size === 0) void this.#shut();
+    if (this.#calls.size === 0) void this.#closeClient();
   }
 
   /**
    * Returns the call that receives a request for data. `undefined` without such a call, or after
    * too many requests.
    */
-  #elicitedCaller(): ElicitingCaller | undefined {
+  #findElicitedCaller(): ElicitingCaller | undefined {
     // Without a stream per call, any open call may receive it if all belong to the same run: a run
     // never answers for another run.
     const [first, ...others] = [...this.#calls.values()].map((call) => call.caller);
@@ -412,7 +412,7 @@ class McpSession {
 
   async #connect(signal: AnySignal): Promise<void> {
     try {
-      await this.#inTime("answer", signal, (signal) =>
+      await this.#runInTime("answer", signal, (signal) =>
         this.#client.connect(this.#transport, { signal, timeout: NO_TIMEOUT_MS }),
       );
     } catch (cause) {
@@ -432,14 +432,14 @@ class McpSession {
    * Returns the fault of a failed call. Over stdio, an answer that exceeds the limit ends the
    * connection and all open calls.
    */
-  #faultOf(thrown: unknown): McpFault {
+  #toFault(thrown: unknown): McpFault {
     const transport = this.#transport;
     const excess = transport instanceof StdioTransport ? transport.excess : undefined;
     return excess ?? toFault(thrown, this.#sessionId !== undefined);
   }
 
   /** Closes the client and the transport. Never rejects. */
-  async #shut(): Promise<void> {
+  async #closeClient(): Promise<void> {
     this.#isClosed = true;
     try {
       await this.#client.close();
@@ -457,7 +457,7 @@ class McpSession {
    * Runs `work` within `connectTimeoutMs`. Throws a fault `closed` if `signal` is aborted,
    * `unreachable` after the time limit.
    */
-  async #inTime<T>(
+  async #runInTime<T>(
     what: string,
     signal: AnySignal,
     work: (signal: AbortSignal) => Promise<T>,
@@ -470,7 +470,7 @@ class McpSession {
       case "returned":
         return outcome.value;
       case "threw":
-        throw this.#faultOf(outcome.error);
+        throw this.#toFault(outcome.error);
       case "timed_out":
         throw new McpFault("unreachable", `it did not ${what} within ${timeoutMs} ms`);
     }

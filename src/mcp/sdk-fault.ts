@@ -103,16 +103,16 @@ export function readChallenge(
   if (status !== UNAUTHORIZED && (status !== FORBIDDEN || header === null)) return undefined;
   const said = extractWWWAuthenticateParams(response);
   const secrets = findHeaderSecrets(sentHeaders);
-  const bounded = (text = ""): string | undefined =>
+  const boundText = (text = ""): string | undefined =>
     text === "" ? undefined : redactSecrets(redactValues(text, secrets)).slice(0, MOST_CHARACTERS);
   return {
     status,
     ...omitUndefined({
-      scheme: bounded(header?.trim().split(/[\s,]/)[0]),
-      scope: bounded(said.scope),
-      error: bounded(said.error),
-      description: bounded(said.errorDescription),
-      resourceMetadataUrl: bounded(said.resourceMetadataUrl?.href),
+      scheme: boundText(header?.trim().split(/[\s,]/)[0]),
+      scope: boundText(said.scope),
+      error: boundText(said.error),
+      description: boundText(said.errorDescription),
+      resourceMetadataUrl: boundText(said.resourceMetadataUrl?.href),
     }),
   };
 }

@@ -46,7 +46,7 @@ export function parseRoleFile(file: RoleFile, settings: RoleFileSettings): RoleI
     const model = omitUndefined({ model: settings.defaultModel });
     const whole = mergeDefinition({ ...model, ...said, name, instructions: text.body }, extension);
     if (isPossibleDefinition(whole))
-      return { role: defineAgent(whole), nameLine: text.lineOf(".name") };
+      return { role: defineAgent(whole), nameLine: text.findLine(".name") };
     const advice = "Add a line such as model: fast.";
     throw mismatch(`${owner}.model`, "the name of a model", undefined, advice);
   } catch (cause) {
@@ -171,7 +171,7 @@ function addFileLocation(cause: unknown, { text, owner, extension, errorAt }: Or
   const { field } = cause.data;
   const path = typeof field === "string" ? readFieldPath(field, owner) : "";
   if (isFromCode(path, text.values, extension)) return cause;
-  return errorAt(text.lineOf(path), cause.message, cause);
+  return errorAt(text.findLine(path), cause.message, cause);
 }
 
 /**

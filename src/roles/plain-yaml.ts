@@ -41,7 +41,7 @@ export function parsePlainYaml(source: string, errorAt: FileErrorAt): PlainYaml 
     throw errorAt(1, message);
   }
   const counter = new LineCounter();
-  const lineAt = (offset: number): number => Math.max(counter.linePos(offset).line, 1) + 1;
+  const findLine = (offset: number): number => Math.max(counter.linePos(offset).line, 1) + 1;
   checkLevels(source, (line, message) => errorAt(line + 1, message));
   const document = parseDocument(source, {
     version: "1.2",
@@ -50,15 +50,15 @@ export function parsePlainYaml(source: string, errorAt: FileErrorAt): PlainYaml 
     stringKeys: true,
   });
   const [fault] = document.errors;
-  if (fault !== undefined) throw errorAt(lineAt(fault.pos[0]), describeYamlFault(fault));
+  if (fault !== undefined) throw errorAt(findLine(fault.pos[0]), describeYamlFault(fault));
   if (document.directives.docStart === true) throw errorAt(2, FAULT_TEXTS.MULTIPLE_DOCS);
   const { contents } = document;
   const lines = new Map<string, number>();
   if (contents === null) return { values: {}, lines };
-  const line = lineAt(contents.range[0]);
-  checkYamlNode(contents, { path: "", line }, { lines, lineAt, errorAt });
+  const line = findLine(contents.range[0]);
+  checkYamlNode(contents, { path: "", line }, { lines, lineAt: findLine, errorAt });
   const [warning] = document.warnings;
-  if (warning !== undefined) throw errorAt(lineAt(warning.pos[0]), describeYamlFault(warning));
+  if (warning !== undefined) throw errorAt(findLine(warning.pos[0]), describeYamlFault(warning));
   const values: unknown = document.toJS();
   if (isMap(contents) && isRecord(values)) return { values, lines };
   const got = isSeq(contents) ? "a list" : describeReceived(values);
@@ -123,19 +123,20 @@ function checkYamlNode(
   reading: LineContext,
 ): void {
   const { lines, lineAt, errorAt } = reading;
-  const lineOf = ({ range }: ParsedNode): number => (range === undefined ? line : lineAt(range[0]));
+  const findNodeLine = ({ range }: ParsedNode): number =>
+    range === undefined ? line : lineAt(range[0]);
   checkPlain(node, line, errorAt);
   if (path !== "") lines.set(path, line);
   if (isMap(node)) {
     for (const { key, value } of node.items) {
-      const at = lineOf(key);
+      const at = findNodeLine(key);
       checkPlain(key, at, errorAt);
       const name = String(isScalar(key) ? key.value : key);
       checkYamlNode(value, { path: `${path}.${name}`, line: at }, reading);
     }
   } else if (isSeq(node)) {
     for (const [index, item] of node.items.entries())
-      checkYamlNode(item, { path: `${path}[${index}]`, line: lineOf(item) }, reading);
+      checkYamlNode(item, { path: `${path}[${index}]`, line: findNodeLine(item) }, reading);
   } else if (!isScalar(node) || node.value === null) {
     const field = path === "" ? "the front matter" : path.replace(/^\./, "");
     const message = `Expected ${field} to have a value, got none. Give it one, or leave it out.`;

@@ -13,7 +13,7 @@ export interface RoleText {
    * Returns the line of a field such as `.budget.steps`. If it is absent, returns the line of the
    * nearest enclosing field, or 1.
    */
-  lineOf(path: string): number;
+  findLine(path: string): number;
 }
 
 const FENCE = /^---[ \t]*$/;
@@ -46,7 +46,7 @@ export function parseRoleText(text: string, errorAt: FileErrorAt): RoleText {
   return {
     values: new Map(Object.entries(values)),
     body,
-    lineOf: (path) => lines.get(findLongestPart(path, lines.keys()) ?? "") ?? 1,
+    findLine: (path) => lines.get(findLongestPart(path, lines.keys()) ?? "") ?? 1,
   };
 }
 

@@ -63,7 +63,7 @@ export class LiveView implements EventSink {
 
   print(text: string): void {
     if (this.#isStopped) return;
-    const rows = this.#text.take(text, this.#columns());
+    const rows = this.#text.take(text, this.#getColumns());
     if (this.#runs.size > 0) this.#printed += rows;
     else this.#staying.add(rows + this.#text.end());
   }
@@ -80,7 +80,7 @@ export class LiveView implements EventSink {
     this.#isStopped = true;
     this.#printed += this.#text.end();
     if (this.#runs.size > 0) this.#draw();
-    this.#rest();
+    this.#release();
   }
 
   /** Starts to show a run at its start or resume. */
@@ -113,15 +113,15 @@ export class LiveView implements EventSink {
     const isLast = this.#runs.size === 0;
     const printed = this.#printed + (isLast ? this.#text.end() : "");
     this.#printed = "";
-    const frame = this.#lastFrame === "keep" ? this.#render(shown, this.#rows()) : [];
+    const frame = this.#lastFrame === "keep" ? this.#render(shown, this.#getRows()) : [];
     const staying = printed + frame.map((line) => `${line}\n`).join("");
     if (staying !== "") this.#staying.add(staying);
     else this.#area.erase();
-    if (isLast) this.#rest();
+    if (isLast) this.#release();
   }
 
   /** Stops the timer and releases the terminal. */
-  #rest(): void {
+  #release(): void {
     this.#runs.clear();
     this.#stopTimer?.();
     this.#stopTimer = undefined;
@@ -131,7 +131,7 @@ export class LiveView implements EventSink {
 
   #draw(): void {
     const rest = this.#text.rest === "" ? [] : [this.#text.rest];
-    const rows = Math.max(1, Math.floor((this.#rows() - rest.length) / this.#runs.size));
+    const rows = Math.max(1, Math.floor((this.#getRows() - rest.length) / this.#runs.size));
     const trees = [...this.#runs.values()].flatMap((shown) => this.#render(shown, rows));
     this.#area.draw([...rest, ...trees], this.#printed);
     this.#printed = "";
@@ -139,20 +139,20 @@ export class LiveView implements EventSink {
 
   #render({ fold, aheadMs }: Shown, height: number): readonly string[] {
     const nowMs = aheadMs + this.#clock.monotonicMs();
-    return renderRun(fold, { width: this.#columns(), height, nowMs, hasColor: true });
+    return renderRun(fold, { width: this.#getColumns(), height, nowMs, hasColor: true });
   }
 
   /** Returns the usable width. Many terminals lose the last character of a full line. */
-  #columns(): number {
+  #getColumns(): number {
     return Math.max(1, (this.#stream.columns || USUAL_COLUMNS) - 1);
   }
 
-  #rows(): number {
+  #getRows(): number {
     return Math.max(1, (this.#stream.rows || USUAL_ROWS) - 1);
   }
 
   readonly #onBroken = (): void => {
     this.#isStopped = true;
-    this.#rest();
+    this.#release();
   };
 }

@@ -233,7 +233,7 @@ function summarizeRefusals(refusalsByCode: RunResult["refusalsByCode"]): string 
 export function rebuildTree(result: RunResult): ShownAgent | undefined {
   const byParent = Map.groupBy(result.agents, (agent) => agent.parentAgentId);
   const openSteps = collectOpenSteps(result);
-  const below = (parentId: AgentId | null): readonly ShownAgent[] =>
+  const buildChildren = (parentId: AgentId | null): readonly ShownAgent[] =>
     (byParent.get(parentId) ?? []).map((agent) => {
       const { usage, status, reason, durationMs } = agent;
       return {
@@ -249,10 +249,10 @@ export function rebuildTree(result: RunResult): ShownAgent | undefined {
         own: usage.own,
         subtree: usage.total,
         refusalCount: countRefusedSpawns(agent),
-        children: below(agent.agentId),
+        children: buildChildren(agent.agentId),
       };
     });
-  return below(null)[0];
+  return buildChildren(null)[0];
 }
 
 /** Returns the numbers of open steps of paused agents. A result contains only completed steps. */

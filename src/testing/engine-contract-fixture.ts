@@ -123,7 +123,7 @@ const LOOK_MS = 20;
 
 export class EngineFixture {
   readonly store: Store;
-  readonly agents = new PlannedAgents(() => this.#changed());
+  readonly agents = new PlannedAgents(() => this.#notify());
   /** Runs that an engine executed on a worker while that worker was executing them. */
   readonly ledTwice: RunId[] = [];
   readonly #place: EngineSetup;
@@ -138,14 +138,14 @@ export class EngineFixture {
     this.withinMs = place.timeoutMs ?? DEFAULT_WITHIN_MS;
   }
 
-  engine(deployment?: string): Engine {
+  createEngine(deployment?: string): Engine {
     const engine = this.#place.createEngine(deployment);
     this.#engines.push(engine);
     return engine;
   }
 
   /** Creates a client, as in a separate process or in the process of a worker. */
-  client({ engine = this.engine(), rolesVersion }: ClientOptions = {}): RunClient {
+  createClient({ engine = this.createEngine(), rolesVersion }: ClientOptions = {}): RunClient {
     const { store } = this;
     return new RunClient({
       store,
@@ -156,30 +156,30 @@ export class EngineFixture {
   }
 
   /** Creates a worker, as in a separate process. */
-  async worker(options: FixtureWorkerOptions = {}): Promise<FixtureWorker> {
+  async startWorker(options: FixtureWorkerOptions = {}): Promise<FixtureWorker> {
     const { name = "worker", role = "lead", isPriced = true, ...others } = options;
     const { answerTimeoutMs, before, after, ...work } = others;
-    const roles = [this.agents.role(role, name, isPriced)];
+    const roles = [this.agents.createRole(role, name, isPriced)];
     const { store } = this;
     const orchestrator = new Orchestrator({ roles, store, ...omitUndefined({ answerTimeoutMs }) });
-    const engine = this.engine(`${role} ${work.rolesVersion ?? "1"}`);
+    const engine = this.createEngine(`${role} ${work.rolesVersion ?? "1"}`);
     const leadings: Leading[] = [];
     const watched: Engine = {
       enqueue: (ticket, atMs) => engine.enqueue(ticket, atMs),
       serve: (executor) =>
-        engine.serve(this.#watched(executor, leadings, omitUndefined({ before, after }))),
+        engine.serve(this.#watchExecutor(executor, leadings, omitUndefined({ before, after }))),
       ...omitUndefined({ sweepIntervalMs: engine.sweepIntervalMs, exclusive: engine.exclusive }),
     };
     const serving = orchestrator.startWorker(watched, work);
-    const worker = await this.within("a worker that serves", serving);
+    const worker = await this.waitFor("a worker that serves", serving);
     const close = (graceMs?: number): Promise<void> =>
-      this.within("a worker that closes", worker.close(omitUndefined({ graceMs })));
+      this.waitFor("a worker that closes", worker.close(omitUndefined({ graceMs })));
     const made = { engine, leadings, close };
     this.#workers.push(made);
     return made;
   }
 
-  #watched(
+  #watchExecutor(
     executor: RunExecutor,
     leadings: Leading[],
     { before, after }: Pick<FixtureWorkerOptions, "before" | "after">,
@@ -189,8 +189,8 @@ export class EngineFixture {
       const hasOwner = leadings.some((one) => one.runId === runId && one.settled === undefined);
       if (hasOwner) this.ledTwice.push(runId);
       leadings.push(leading);
-      this.#changed();
-      releaseSignal.addEventListener("abort", () => this.#changed(), { once: true });
+      this.#notify();
+      releaseSignal.addEventListener("abort", () => this.#notify(), { once: true });
       let settled: ExecutorResult | undefined;
       try {
         await before?.(leading);
@@ -199,14 +199,14 @@ export class EngineFixture {
         return settled;
       } finally {
         leading.settled = settled ?? "rejected";
-        this.#changed();
+        this.#notify();
       }
     };
     const { roles, version, maxRuns } = executor;
     return { roles, version, maxRuns, execute: settle };
   }
 
-  newRunId(): RunId {
+  createRunId(): RunId {
     return RunIdSchema().parse(randomIds.next("run"));
   }
 
@@ -214,7 +214,7 @@ export class EngineFixture {
    * Starts a run. An engine may reject with `unknown_role`; the run then stays enqueued for a later
    * worker.
    */
-  async order(
+  async startRun(
     client: RunClient,
     task: string,
     {
@@ -222,20 +222,20 @@ export class EngineFixture {
       ...options
     }: Parameters<RunClient["start"]>[2] & { readonly role?: string } = {},
   ): Promise<RemoteRun> {
-    const { runId = this.newRunId() } = options;
+    const { runId = this.createRunId() } = options;
     const starting = client.start(role, task, { ...options, runId }).catch((cause: unknown) => {
       if (!EspalierError.is(cause) || cause.code !== "unknown_role") throw cause;
       return client.attach(runId);
     });
-    return await this.within("an order that is taken", starting);
+    return await this.waitFor("an order that is taken", starting);
   }
 
   /**
    * Returns how a run settles: `completed`, `cancelled`, or `paused a b` with the calls of its
    * questions.
    */
-  async rest(run: RemoteRun): Promise<string> {
-    const { status, questions, errors } = await this.within("a run that rests", run.getResult());
+  async waitForRest(run: RemoteRun): Promise<string> {
+    const { status, questions, errors } = await this.waitFor("a run that rests", run.getResult());
     const said = [
       ...questions.map(({ callId }) => callId),
       ...errors.map(({ message }) => message),
@@ -244,8 +244,8 @@ export class EngineFixture {
   }
 
   /** Fails unless the work rejects with this code. */
-  async rejects(work: Promise<unknown>, code: ErrorCode): Promise<void> {
-    const outcome = await this.within(
+  async expectRejection(work: Promise<unknown>, code: ErrorCode): Promise<void> {
+    const outcome = await this.waitFor(
       `${code}, or another outcome`,
       work.then(
         (value) => JSON.stringify(value),
@@ -256,28 +256,28 @@ export class EngineFixture {
   }
 
   /** Waits until the condition holds. It is checked after each recorded change. */
-  async until(what: string, holds: () => boolean): Promise<void> {
+  async waitUntil(what: string, holds: () => boolean): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const look = (): void => (holds() ? resolve() : undefined);
     this.#looks.add(look);
     look();
     try {
-      await this.within(what, promise);
+      await this.waitFor(what, promise);
     } finally {
       this.#looks.delete(look);
     }
   }
 
-  #changed(): void {
+  #notify(): void {
     for (const look of this.#looks) look();
   }
 
   /** Returns the result of the work. Fails if it hangs. */
-  async within<T>(what: string, work: Promise<T>): Promise<T> {
+  async waitFor<T>(what: string, work: Promise<T>): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>();
     const message = `Expected ${what}, got none within ${this.withinMs} ms.`;
-    const hangs = (): void => reject(new AssertionError({ message }));
-    const stop = systemClock.setTimer(this.withinMs, hangs);
+    const fail = (): void => reject(new AssertionError({ message }));
+    const stop = systemClock.setTimer(this.withinMs, fail);
     try {
       return await Promise.race([work, promise]);
     } finally {
@@ -291,7 +291,7 @@ export class EngineFixture {
     const closing = this.#workers.map((worker) => worker.close(0));
     const closed = await Promise.allSettled(closing);
     for (const engine of this.#engines)
-      await this.within("an engine that closes", engine.close?.() ?? Promise.resolve());
+      await this.waitFor("an engine that closes", engine.close?.() ?? Promise.resolve());
     await this.#place.close();
     for (const one of closed) if (one.status === "rejected") throw one.reason;
   }
@@ -314,30 +314,30 @@ class PlannedAgents {
     this.#changed = changed;
   }
 
-  role(name: string, worker: string, isPriced: boolean): AgentRole {
+  createRole(name: string, worker: string, isPriced: boolean): AgentRole {
     const model = new ScriptedModel(replyTo, isPriced ? { price: PRICE } : {});
     return defineAgent({
       name,
       instructions: "Do as the task says.",
       model,
-      tools: [this.#tool("note", worker, false), this.#tool("sign", worker, true)],
+      tools: [this.#createTool("note", worker, false), this.#createTool("sign", worker, true)],
     });
   }
 
-  #tool(name: string, worker: string, needsApproval: boolean) {
+  #createTool(name: string, worker: string, needsApproval: boolean) {
     return defineTool({
       name,
       description: "Has an effect.",
       inputSchema: z.object({ text: z.string() }),
       needsApproval,
       execute: async ({ text }, { signal }) => {
-        await this.#effect(text, worker, signal);
+        await this.#runEffect(text, worker, signal);
         return "done";
       },
     });
   }
 
-  async #effect(text: string, worker: string, signal: AbortSignal): Promise<void> {
+  async #runEffect(text: string, worker: string, signal: AbortSignal): Promise<void> {
     this.begun.push(text);
     this.#underWay += 1;
     this.mostAtOnce = Math.max(this.mostAtOnce, this.#underWay);
@@ -362,12 +362,12 @@ class PlannedAgents {
     for (const text of texts) this.#gates.set(text, Promise.withResolvers());
   }
 
-  letGo(...texts: readonly string[]): void {
+  release(...texts: readonly string[]): void {
     for (const text of texts) this.#gates.get(text)?.resolve();
   }
 
   endAll(): void {
-    this.letGo(...this.#gates.keys());
+    this.release(...this.#gates.keys());
   }
 }
 

@@ -8,40 +8,40 @@ export const leadingChecks: readonly EngineCheck[] = [
   createEngineCheck(
     "a run that is ordered anywhere is led, and its result is read anywhere",
     async (fixture) => {
-      const [one, other] = [fixture.client(), fixture.client()];
-      const early = await fixture.order(one, "note early");
-      const { engine } = await fixture.worker();
-      const late = await fixture.order(other, "note late");
-      const own = await fixture.order(fixture.client({ engine }), "note own");
+      const [one, other] = [fixture.createClient(), fixture.createClient()];
+      const early = await fixture.startRun(one, "note early");
+      const { engine } = await fixture.startWorker();
+      const late = await fixture.startRun(other, "note late");
+      const own = await fixture.startRun(fixture.createClient({ engine }), "note own");
       for (const client of [one, other])
         for (const { runId } of [early, late, own])
-          deepStrictEqual(await fixture.rest(client.attach(runId)), "completed");
+          deepStrictEqual(await fixture.waitForRest(client.attach(runId)), "completed");
       deepStrictEqual(fixture.agents.effects.toSorted(), [
         "early by worker",
         "late by worker",
         "own by worker",
       ]);
-      await fixture.rejects(one.attach(fixture.newRunId()).getResult(), "unknown_run");
+      await fixture.expectRejection(one.attach(fixture.createRunId()).getResult(), "unknown_run");
     },
   ),
 
   createEngineCheck("one order, given by many and often, is one run", async (fixture) => {
-    const clients = [fixture.client(), fixture.client(), fixture.client()];
-    await fixture.worker();
-    const runId = fixture.newRunId();
+    const clients = [fixture.createClient(), fixture.createClient(), fixture.createClient()];
+    await fixture.startWorker();
+    const runId = fixture.createRunId();
     const order = "note a\nnote b, note c";
     const orders = Array.from({ length: 10 }, () =>
-      clients.map((client) => fixture.order(client, order, { runId })),
+      clients.map((client) => fixture.startRun(client, order, { runId })),
     );
     const runs = await Promise.all(orders.flat());
-    const results = await Promise.all(runs.map((run) => fixture.rest(run)));
+    const results = await Promise.all(runs.map((run) => fixture.waitForRest(run)));
     deepStrictEqual(new Set(results.map(String)), new Set(["completed"]));
-    const again = await fixture.order(fixture.client(), order, { runId });
-    deepStrictEqual(await fixture.rest(again), "completed");
+    const again = await fixture.startRun(fixture.createClient(), order, { runId });
+    deepStrictEqual(await fixture.waitForRest(again), "completed");
     const effects = ["a by worker", "b by worker", "c by worker"];
     deepStrictEqual(fixture.agents.effects.toSorted(), effects);
-    await fixture.rejects(
-      fixture.order(fixture.client(), "note other", { runId }),
+    await fixture.expectRejection(
+      fixture.startRun(fixture.createClient(), "note other", { runId }),
       "run_id_conflict",
     );
   }),
@@ -49,33 +49,33 @@ export const leadingChecks: readonly EngineCheck[] = [
   createEngineCheck(
     "a worker leaves runs of other roles and versions to those that have them",
     async (fixture) => {
-      const client = fixture.client();
-      const [untold] = [await fixture.order(client, "note untold")];
-      const known = await fixture.worker({ name: "first" });
-      deepStrictEqual(await fixture.rest(untold), "completed");
+      const client = fixture.createClient();
+      const [untold] = [await fixture.startRun(client, "note untold")];
+      const known = await fixture.startWorker({ name: "first" });
+      deepStrictEqual(await fixture.waitForRest(untold), "completed");
       await known.close();
-      const newer = await fixture.worker({ name: "newer", rolesVersion: "2" });
-      const writer = await fixture.worker({ name: "writer", role: "writer" });
-      const run = await fixture.order(client, "note mine");
+      const newer = await fixture.startWorker({ name: "newer", rolesVersion: "2" });
+      const writer = await fixture.startWorker({ name: "writer", role: "writer" });
+      const run = await fixture.startRun(client, "note mine");
       // Later runs have been executed, but this one was left alone.
       const after = [
-        fixture.client({ engine: newer.engine, rolesVersion: "2" }),
-        fixture.client({ rolesVersion: "2" }),
+        fixture.createClient({ engine: newer.engine, rolesVersion: "2" }),
+        fixture.createClient({ rolesVersion: "2" }),
       ];
       for (const [index, later] of after.entries())
         deepStrictEqual(
-          await fixture.rest(await fixture.order(later, `note newer${index}`)),
+          await fixture.waitForRest(await fixture.startRun(later, `note newer${index}`)),
           "completed",
         );
-      const written = await fixture.order(client, "note written", { role: "writer" });
-      deepStrictEqual(await fixture.rest(written), "completed");
+      const written = await fixture.startRun(client, "note written", { role: "writer" });
+      deepStrictEqual(await fixture.waitForRest(written), "completed");
       for (const { leadings } of [newer, writer])
         ok(
           leadings.every(({ runId }) => runId !== run.runId),
           "It was led by a worker without it.",
         );
-      await fixture.worker({ name: "right" });
-      deepStrictEqual(await fixture.rest(run), "completed");
+      await fixture.startWorker({ name: "right" });
+      deepStrictEqual(await fixture.waitForRest(run), "completed");
       ok(fixture.agents.effects.includes("mine by right"));
     },
   ),
@@ -83,15 +83,15 @@ export const leadingChecks: readonly EngineCheck[] = [
   createEngineCheck("what could not be led is led again, until it can be", async (fixture) => {
     const codes = ["store_failed", "run_active", "run_fenced", "run_released"] as const;
     let count = 0;
-    await fixture.worker({
+    await fixture.startWorker({
       before: async () => {
         const code = codes[count];
         count += 1;
         if (code !== undefined) throw new EspalierError({ code, message: "It is not to be." });
       },
     });
-    const run = await fixture.order(fixture.client(), "note a");
-    deepStrictEqual(await fixture.rest(run), "completed");
+    const run = await fixture.startRun(fixture.createClient(), "note a");
+    deepStrictEqual(await fixture.waitForRest(run), "completed");
     deepStrictEqual(fixture.agents.effects, ["a by worker"]);
     ok(count > codes.length);
   }),
@@ -101,27 +101,33 @@ export const leadingChecks: readonly EngineCheck[] = [
     async (fixture) => {
       const texts = ["a", "b", "c", "d", "e", "f"];
       fixture.agents.hold(...texts);
-      await fixture.worker({ maxRuns: 2 });
-      const client = fixture.client();
-      const runs = await Promise.all(texts.map((text) => fixture.order(client, `note ${text}`)));
+      await fixture.startWorker({ maxRuns: 2 });
+      const client = fixture.createClient();
+      const runs = await Promise.all(texts.map((text) => fixture.startRun(client, `note ${text}`)));
       const { begun } = fixture.agents;
       for (let count = 2; count <= 6; count += 1) {
-        await fixture.until(`run ${count} that is led`, () => begun.length >= count);
-        fixture.agents.letGo(begun[count - 2] ?? "");
+        await fixture.waitUntil(`run ${count} that is led`, () => begun.length >= count);
+        fixture.agents.release(begun[count - 2] ?? "");
       }
-      fixture.agents.letGo(...texts);
-      for (const run of runs) deepStrictEqual(await fixture.rest(run), "completed");
+      fixture.agents.release(...texts);
+      for (const run of runs) deepStrictEqual(await fixture.waitForRest(run), "completed");
       deepStrictEqual([fixture.agents.mostAtOnce, begun.toSorted()], [2, texts]);
     },
   ),
 
   createEngineCheck("several workers lead many runs, and each of them once", async (fixture) => {
-    const workers = [await fixture.worker({ name: "one" }), await fixture.worker({ name: "two" })];
-    const clients = [fixture.client(), ...workers.map(({ engine }) => fixture.client({ engine }))];
+    const workers = [
+      await fixture.startWorker({ name: "one" }),
+      await fixture.startWorker({ name: "two" }),
+    ];
+    const clients = [
+      fixture.createClient(),
+      ...workers.map(({ engine }) => fixture.createClient({ engine })),
+    ];
     const runs = Array.from({ length: 20 }, async (_, index) => {
-      const client = clients[index % clients.length] ?? fixture.client();
-      const run = await fixture.order(client, `note a${index}\nnote b${index}`);
-      return await fixture.rest(run);
+      const client = clients[index % clients.length] ?? fixture.createClient();
+      const run = await fixture.startRun(client, `note a${index}\nnote b${index}`);
+      return await fixture.waitForRest(run);
     });
     for (const result of await Promise.all(runs)) deepStrictEqual(result, "completed");
     const effects = fixture.agents.effects.map((effect) => effect.split(" ")[0]);
@@ -131,19 +137,19 @@ export const leadingChecks: readonly EngineCheck[] = [
   createEngineCheck(
     "what cannot be led is tried once, and goes on when a repaired worker is asked",
     async (fixture) => {
-      const client = fixture.client();
-      const broken = await fixture.worker({ name: "broken", isPriced: false });
-      const order = { runId: fixture.newRunId(), budget: { costUsd: 1 } };
-      const run = await fixture.order(client, "note a", order);
-      await fixture.rejects(run.getResult(), "price_unknown");
-      const sound = await fixture.order(client, "note b");
-      deepStrictEqual(await fixture.rest(sound), "completed");
+      const client = fixture.createClient();
+      const broken = await fixture.startWorker({ name: "broken", isPriced: false });
+      const order = { runId: fixture.createRunId(), budget: { costUsd: 1 } };
+      const run = await fixture.startRun(client, "note a", order);
+      await fixture.expectRejection(run.getResult(), "price_unknown");
+      const sound = await fixture.startRun(client, "note b");
+      deepStrictEqual(await fixture.waitForRest(sound), "completed");
       const posts = await fixture.store.readMail(run.runId);
       deepStrictEqual(posts.length, 2, "The order, and why it was refused once.");
       await broken.close();
-      await fixture.worker({ name: "repaired" });
-      await fixture.within("a request that is taken", run.sendCommand({ type: "resume" }));
-      deepStrictEqual(await fixture.rest(run), "completed");
+      await fixture.startWorker({ name: "repaired" });
+      await fixture.waitFor("a request that is taken", run.sendCommand({ type: "resume" }));
+      deepStrictEqual(await fixture.waitForRest(run), "completed");
       ok(fixture.agents.effects.includes("a by repaired"));
     },
   ),
@@ -151,8 +157,8 @@ export const leadingChecks: readonly EngineCheck[] = [
   createEngineCheck(
     "an order of a later release is refused, and harms no other",
     async (fixture) => {
-      const { engine } = await fixture.worker();
-      const runId = fixture.newRunId();
+      const { engine } = await fixture.startWorker();
+      const runId = fixture.createRunId();
       const owner = { token: "later", hostname: "elsewhere", processId: 1 };
       const ownership = await fixture.store.create(runId, "", owner);
       const order = { version: 2 ** 20, runId, role: "lead", task: "note a", rolesVersion: "1" };
@@ -162,9 +168,12 @@ export const leadingChecks: readonly EngineCheck[] = [
       });
       await fixture.store.release(ownership, "open");
       await engine.enqueue({ runId, role: "lead", version: "1" });
-      await fixture.rejects(fixture.client().attach(runId).getResult(), "unsupported_version");
-      const run = await fixture.order(fixture.client(), "note b");
-      deepStrictEqual(await fixture.rest(run), "completed");
+      await fixture.expectRejection(
+        fixture.createClient().attach(runId).getResult(),
+        "unsupported_version",
+      );
+      const run = await fixture.startRun(fixture.createClient(), "note b");
+      deepStrictEqual(await fixture.waitForRest(run), "completed");
       deepStrictEqual(fixture.agents.effects, ["b by worker"]);
     },
   ),

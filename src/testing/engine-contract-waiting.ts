@@ -12,44 +12,45 @@ import {
 /** Promises of an engine about runs that wait, are cancelled, or are released. */
 export const waitingChecks: readonly EngineCheck[] = [
   createEngineCheck("a run that waits goes on when any process answers", async (fixture) => {
-    await fixture.worker();
-    const run = await fixture.order(fixture.client(), "note a\nsign b\nnote c");
-    deepStrictEqual(await fixture.rest(run), "paused b");
-    await answer(fixture, fixture.client(), run.runId, "b");
-    deepStrictEqual(await fixture.rest(run), "completed");
+    await fixture.startWorker();
+    const run = await fixture.startRun(fixture.createClient(), "note a\nsign b\nnote c");
+    deepStrictEqual(await fixture.waitForRest(run), "paused b");
+    await answer(fixture, fixture.createClient(), run.runId, "b");
+    deepStrictEqual(await fixture.waitForRest(run), "completed");
     deepStrictEqual(fixture.agents.effects, ["a by worker", "b by worker", "c by worker"]);
   }),
 
   createEngineCheck("a run that waits goes on in a worker that came since", async (fixture) => {
-    const client = fixture.client();
-    const first = await fixture.worker({ name: "first" });
+    const client = fixture.createClient();
+    const first = await fixture.startWorker({ name: "first" });
     const runs = [
-      await fixture.order(client, "note a\nsign b\nnote c"),
-      await fixture.order(client, "sign d"),
+      await fixture.startRun(client, "note a\nsign b\nnote c"),
+      await fixture.startRun(client, "sign d"),
     ];
-    for (const run of runs) deepStrictEqual((await fixture.rest(run)).split(" ")[0], "paused");
+    for (const run of runs)
+      deepStrictEqual((await fixture.waitForRest(run)).split(" ")[0], "paused");
     await first.close();
     // Answers a question while no worker is running.
     await answer(fixture, client, runs[0]?.runId, "b");
-    await fixture.worker({ name: "second" });
-    await answer(fixture, fixture.client(), runs[1]?.runId, "d");
-    for (const run of runs) deepStrictEqual(await fixture.rest(run), "completed");
+    await fixture.startWorker({ name: "second" });
+    await answer(fixture, fixture.createClient(), runs[1]?.runId, "d");
+    for (const run of runs) deepStrictEqual(await fixture.waitForRest(run), "completed");
     const effects = ["a by first", "b by second", "c by second", "d by second"];
     deepStrictEqual(fixture.agents.effects.toSorted(), effects);
   }),
 
   createEngineCheck("answers may come one by one", async (fixture) => {
-    await fixture.worker();
-    const [one, other] = [fixture.client(), fixture.client()];
-    const { runId } = await fixture.order(one, "sign a, sign b, note c");
-    deepStrictEqual(await fixture.rest(one.attach(runId)), "paused a b");
+    await fixture.startWorker();
+    const [one, other] = [fixture.createClient(), fixture.createClient()];
+    const { runId } = await fixture.startRun(one, "sign a, sign b, note c");
+    deepStrictEqual(await fixture.waitForRest(one.attach(runId)), "paused a b");
     deepStrictEqual(await answer(fixture, one, runId, "a"), ["b"]);
-    await fixture.until("the effect that was approved", () =>
+    await fixture.waitUntil("the effect that was approved", () =>
       fixture.agents.effects.includes("a by worker"),
     );
-    deepStrictEqual(await fixture.rest(other.attach(runId)), "paused b");
+    deepStrictEqual(await fixture.waitForRest(other.attach(runId)), "paused b");
     deepStrictEqual(await answer(fixture, other, runId, "b"), []);
-    deepStrictEqual(await fixture.rest(one.attach(runId)), "completed");
+    deepStrictEqual(await fixture.waitForRest(one.attach(runId)), "completed");
     const effects = ["a by worker", "b by worker", "c by worker"];
     deepStrictEqual(fixture.agents.effects.toSorted(), effects);
   }),
@@ -57,33 +58,33 @@ export const waitingChecks: readonly EngineCheck[] = [
   createEngineCheck("what comes while a run comes to rest is not lost", async (fixture) => {
     const rested = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<void>();
-    await fixture.worker({
+    await fixture.startWorker({
       after: async () => {
         rested.resolve();
         await answered.promise;
       },
     });
-    const client = fixture.client();
-    const run = await fixture.order(client, "sign a");
-    await fixture.within("a run that rests", rested.promise);
+    const client = fixture.createClient();
+    const run = await fixture.startRun(client, "sign a");
+    await fixture.waitFor("a run that rests", rested.promise);
     try {
       await answer(fixture, client, run.runId, "a");
     } finally {
       answered.resolve();
     }
-    deepStrictEqual(await fixture.rest(run), "completed");
+    deepStrictEqual(await fixture.waitForRest(run), "completed");
   }),
 
   createEngineCheck(
     "a run whose question has a deadline goes on then by itself",
     async (fixture) => {
       // Long enough for repeated executions by an engine that does not wait.
-      const { leadings } = await fixture.worker({ answerTimeoutMs: 1_500 });
-      const run = await fixture.order(fixture.client(), "sign a\nnote b");
-      await fixture.until("what comes after the deadline", () =>
+      const { leadings } = await fixture.startWorker({ answerTimeoutMs: 1_500 });
+      const run = await fixture.startRun(fixture.createClient(), "sign a\nnote b");
+      await fixture.waitUntil("what comes after the deadline", () =>
         fixture.agents.effects.includes("b by worker"),
       );
-      deepStrictEqual(await fixture.rest(run), "completed");
+      deepStrictEqual(await fixture.waitForRest(run), "completed");
       deepStrictEqual(fixture.agents.effects, ["b by worker"]);
       // Once for the start and once for the deadline; each may be delivered twice.
       ok(leadings.length <= 4, `It was led ${leadings.length} times.`);
@@ -93,25 +94,25 @@ export const waitingChecks: readonly EngineCheck[] = [
   createEngineCheck(
     "a run is cancelled while it is led, while it waits, and before it begins",
     async (fixture) => {
-      const client = fixture.client();
+      const client = fixture.createClient();
       fixture.agents.hold("a");
-      const first = await fixture.worker({ name: "first" });
-      const led = await fixture.order(client, "note a");
-      const waiting = await fixture.order(client, "sign b");
-      deepStrictEqual(await fixture.rest(waiting), "paused b");
-      await fixture.until("a run that is led", () => fixture.agents.begun.includes("a"));
+      const first = await fixture.startWorker({ name: "first" });
+      const led = await fixture.startRun(client, "note a");
+      const waiting = await fixture.startRun(client, "sign b");
+      deepStrictEqual(await fixture.waitForRest(waiting), "paused b");
+      await fixture.waitUntil("a run that is led", () => fixture.agents.begun.includes("a"));
       for (const { runId } of [led, waiting]) {
-        const other = fixture.client().attach(runId);
-        await fixture.within("a request that is taken", other.cancel());
-        deepStrictEqual(await fixture.rest(other), "cancelled");
+        const other = fixture.createClient().attach(runId);
+        await fixture.waitFor("a request that is taken", other.cancel());
+        deepStrictEqual(await fixture.waitForRest(other), "cancelled");
       }
       await first.close();
-      const unbegun = await fixture.order(client, "note c");
-      await fixture.within("a request that is taken", unbegun.cancel());
-      await fixture.worker({ name: "second" });
-      deepStrictEqual(await fixture.rest(unbegun), "cancelled");
+      const unbegun = await fixture.startRun(client, "note c");
+      await fixture.waitFor("a request that is taken", unbegun.cancel());
+      await fixture.startWorker({ name: "second" });
+      deepStrictEqual(await fixture.waitForRest(unbegun), "cancelled");
       deepStrictEqual(fixture.agents.effects, []);
-      await fixture.rejects(unbegun.cancel(), "run_ended");
+      await fixture.expectRejection(unbegun.cancel(), "run_ended");
     },
   ),
 
@@ -119,30 +120,30 @@ export const waitingChecks: readonly EngineCheck[] = [
     "a worker that closes hands its runs over, and what returned is not repeated",
     async (fixture) => {
       const { agents } = fixture;
-      const client = fixture.client();
+      const client = fixture.createClient();
       agents.hold("b", "e");
-      const first = await fixture.worker({ name: "first", graceMs: fixture.withinMs });
-      const kept = await fixture.order(client, "note a\nnote b\nnote c");
-      await fixture.until("an effect under way", () => agents.begun.includes("b"));
+      const first = await fixture.startWorker({ name: "first", graceMs: fixture.withinMs });
+      const kept = await fixture.startRun(client, "note a\nnote b\nnote c");
+      await fixture.waitUntil("an effect under way", () => agents.begun.includes("b"));
       const closed = first.close();
       closed.catch(() => undefined); // Awaited later. Earlier failures are reported first.
-      await fixture.until("a run that is to be left", () => isLeft(first.leadings));
-      agents.letGo("b");
+      await fixture.waitUntil("a run that is to be left", () => isLeft(first.leadings));
+      agents.release("b");
       await closed;
       ok(
         first.leadings.every(({ settled }) => settled !== undefined),
         "It was closed too early.",
       );
-      const second = await fixture.worker({ name: "second", graceMs: 0 });
-      deepStrictEqual(await fixture.rest(kept), "completed");
+      const second = await fixture.startWorker({ name: "second", graceMs: 0 });
+      deepStrictEqual(await fixture.waitForRest(kept), "completed");
       deepStrictEqual(agents.effects, ["a by first", "b by first", "c by second"]);
-      const cut = await fixture.order(client, "note d\nnote e");
-      await fixture.until("an effect under way", () => agents.begun.includes("e"));
+      const cut = await fixture.startRun(client, "note d\nnote e");
+      await fixture.waitUntil("an effect under way", () => agents.begun.includes("e"));
       // This worker has already polled the store, so the engine has to notify it.
-      await fixture.worker({ name: "third" });
+      await fixture.startWorker({ name: "third" });
       await second.close();
-      agents.letGo("e");
-      deepStrictEqual(await fixture.rest(cut), "completed");
+      agents.release("e");
+      deepStrictEqual(await fixture.waitForRest(cut), "completed");
       deepStrictEqual(agents.effects.slice(3), ["d by second", "e by third"]);
     },
   ),
@@ -150,19 +151,20 @@ export const waitingChecks: readonly EngineCheck[] = [
   createEngineCheck(
     "a worker that is closed takes nothing more, and leaves nothing behind",
     async (fixture) => {
-      const client = fixture.client();
-      const gone = await fixture.worker({ name: "gone" });
-      const waiting = await fixture.order(client, "sign a");
-      deepStrictEqual(await fixture.rest(waiting), "paused a");
+      const client = fixture.createClient();
+      const gone = await fixture.startWorker({ name: "gone" });
+      const waiting = await fixture.startRun(client, "sign a");
+      deepStrictEqual(await fixture.waitForRest(waiting), "paused a");
       await Promise.all([gone.close(), gone.close()]);
-      await fixture.within("an engine that closes", gone.engine.close?.() ?? Promise.resolve());
+      await fixture.waitFor("an engine that closes", gone.engine.close?.() ?? Promise.resolve());
       const { length } = gone.leadings;
       const runs = await Promise.all(
-        ["b", "c"].map((text) => fixture.order(client, `note ${text}`)),
+        ["b", "c"].map((text) => fixture.startRun(client, `note ${text}`)),
       );
-      await fixture.worker({ name: "staying" });
+      await fixture.startWorker({ name: "staying" });
       await answer(fixture, client, waiting.runId, "a");
-      for (const run of [...runs, waiting]) deepStrictEqual(await fixture.rest(run), "completed");
+      for (const run of [...runs, waiting])
+        deepStrictEqual(await fixture.waitForRest(run), "completed");
       deepStrictEqual(gone.leadings.length, length);
       const effects = ["a by staying", "b by staying", "c by staying"];
       deepStrictEqual(fixture.agents.effects.toSorted(), effects);
@@ -182,8 +184,8 @@ async function answer(
   callId: string,
 ): Promise<readonly string[]> {
   const run = client.attach(runId ?? "");
-  const questions = await fixture.within("questions", run.getQuestions());
+  const questions = await fixture.waitFor("questions", run.getQuestions());
   const answers = questions.flatMap((one) => (one.callId === callId ? [approve(one)] : []));
-  const open = await fixture.within("an answer that is taken", run.answer(answers));
+  const open = await fixture.waitFor("an answer that is taken", run.answer(answers));
   return open.map((question) => question.callId);
 }

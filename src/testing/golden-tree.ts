@@ -42,19 +42,19 @@ function draw(tree: Drawing, event: EspalierEvent): void {
   const step = tree.open.get(`${event.executionId} ${event.stepId}`);
   switch (event.type) {
     case "agent.started":
-      tree.agents.set(event.agentId, branch(event.agentPath, findSpawningCall(tree, event)));
+      tree.agents.set(event.agentId, addBranch(event.agentPath, findSpawningCall(tree, event)));
       break;
     case "step.started":
       tree.open.set(
         buildStepKey(event),
-        branch(`step ${event.number}`, tree.agents.get(event.agentId)),
+        addBranch(`step ${event.number}`, tree.agents.get(event.agentId)),
       );
       break;
     case "tool.started":
-      tree.open.set(buildStepKey(event), branch(event.toolName, step));
+      tree.open.set(buildStepKey(event), addBranch(event.toolName, step));
       break;
     case "tool.rejected":
-      branch(`${event.toolName} ${event.outcome} (${event.errorCode})`, step);
+      addBranch(`${event.toolName} ${event.outcome} (${event.errorCode})`, step);
       break;
     case "tool.ended":
       describe(
@@ -81,7 +81,7 @@ function draw(tree: Drawing, event: EspalierEvent): void {
       break;
   }
 
-  function branch(label: string, above: LabeledBranch | undefined): LabeledBranch {
+  function addBranch(label: string, above: LabeledBranch | undefined): LabeledBranch {
     const grown: LabeledBranch = { label, below: [] };
     (above?.below ?? tree.roots).push(grown);
     return grown;

@@ -87,7 +87,7 @@ export class ManualClock implements Clock {
     checkAmount("byMs", byMs, "Time cannot go back. Use setWallClock to change the shown time.");
     const untilMs = toMicroseconds(this.#monotonicMs + byMs);
     for (;;) {
-      const due = this.#firstUntil(untilMs);
+      const due = this.#findFirstUntil(untilMs);
       if (due === undefined) break;
       this.#timers.delete(due);
       this.#monotonicMs = Math.max(this.#monotonicMs, due.dueMs);
@@ -105,7 +105,7 @@ export class ManualClock implements Clock {
    * Returns the first timer that is due by then. Of timers due at the same time, it returns the one
    * that was set first.
    */
-  #firstUntil(untilMs: number): Timer | undefined {
+  #findFirstUntil(untilMs: number): Timer | undefined {
     let first: Timer | undefined;
     for (const timer of this.#timers)
       if (timer.dueMs <= untilMs && (first === undefined || timer.dueMs < first.dueMs))

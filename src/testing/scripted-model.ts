@@ -348,7 +348,7 @@ export class ScriptedModel implements Model {
         reply.ignoresSignal === true ? undefined : options.signal,
       );
     if (reply.error !== undefined) throw this.#toFailure(reply.error);
-    const answer = this.#modelReply(reply);
+    const answer = this.#createReply(reply);
     if (!this.#allowUnknownTools) this.#checkTools(answer.message, request, index + 1);
     if (options.onDelta !== undefined)
       for (const delta of splitIntoDeltas(answer.message)) options.onDelta(delta);
@@ -397,7 +397,7 @@ export class ScriptedModel implements Model {
     );
   }
 
-  #modelReply(reply: ScriptedReply): ModelReply {
+  #createReply(reply: ScriptedReply): ModelReply {
     const calls = (reply.calls ?? []).map((call): ReplyPiece => {
       this.#callCount += 1;
       const callId = CallIdSchema().parse(call.callId ?? `call_${this.#callCount}`);

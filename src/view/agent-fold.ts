@@ -215,7 +215,7 @@ export class AgentFold {
    * as unspent. Only limited axes are present.
    */
   get remaining(): Record<string, number> {
-    return this.#use.left();
+    return this.#use.computeLeft();
   }
 
   /**
@@ -223,7 +223,7 @@ export class AgentFold {
    * present.
    */
   get used(): Readonly<Record<string, number>> {
-    return this.#use.within(this.budget);
+    return this.#use.computeUsed(this.budget);
   }
 
   /**
@@ -287,7 +287,7 @@ export class AgentFold {
       case "budget.queued":
         this.#modelCalls.awaitBudget(
           event,
-          this.#stepOf(event),
+          this.#findStepNumber(event),
           findAccountHolder(this, event.accountPath)?.index,
         );
         break;
@@ -295,7 +295,7 @@ export class AgentFold {
         this.#modelCalls.endBudgetWait(event);
         break;
       case "budget.reserved":
-        this.#modelCalls.reserve(event, this.#stepOf(event));
+        this.#modelCalls.reserve(event, this.#findStepNumber(event));
         break;
       case "budget.denied":
       case "budget.released":
@@ -317,7 +317,7 @@ export class AgentFold {
       case "model.failed":
         this.#modelCalls.close(event);
         if (event.error.code !== "cancelled")
-          this.#stepAt(this.step, event.atMs).attempts.push(createAttempt(event));
+          this.#getStep(this.step, event.atMs).attempts.push(createAttempt(event));
         break;
       default:
         this.#takeCall(event);
@@ -372,7 +372,7 @@ export class AgentFold {
     this.end = undefined;
     if (this.#park !== -1) this.spans.close(this.#park, atMs, "ok");
     this.#park = -1;
-    this.#do("preparing", atMs);
+    this.#setActivity("preparing", atMs);
   }
 
   /** Ends or pauses the agent, and everything in flight. Questions of a paused agent stay open. */
@@ -391,7 +391,7 @@ export class AgentFold {
       this.#dropAsks(atMs);
       this.#calls.clear();
     }
-    this.#do(this.end.status, atMs);
+    this.#setActivity(this.end.status, atMs);
   }
 
   /** Marks the agent as paused, since its process died at `atMs`. Called by `RunFold`. */
@@ -399,12 +399,12 @@ export class AgentFold {
     this.#cut(atMs);
     this.#dropAsks(atMs);
     if (this.#park === -1) this.#park = this.spans.open("park", atMs, this.step);
-    this.#do("paused", atMs);
+    this.#setActivity("paused", atMs);
   }
 
   /** Ends everything in flight except questions. */
   #cut(atMs: number): void {
-    for (const call of this.#calls.values()) this.#rest(call, atMs, "cut");
+    for (const call of this.#calls.values()) this.#closeCallSpan(call, atMs, "cut");
     this.#modelCalls.cut(atMs);
   }
 
@@ -413,7 +413,7 @@ export class AgentFold {
     this.#asks.clear();
   }
 
-  #do(activity: ActivityName, atMs: number): void {
+  #setActivity(activity: ActivityName, atMs: number): void {
     if (activity === this.activity) return;
     this.activity = activity;
     this.sinceMs = atMs;
@@ -423,7 +423,7 @@ export class AgentFold {
    * Returns the step of a starting model call. A call outside an open step belongs to the next
    * step.
    */
-  #stepOf({ callId, stepId }: EspalierEvent): number {
+  #findStepNumber({ callId, stepId }: EspalierEvent): number {
     const isOfOpenStep = stepId !== null && stepId === this.#stepId;
     return callId === null && !isOfOpenStep ? this.step + 1 : this.step;
   }
@@ -440,14 +440,14 @@ export class AgentFold {
     const { number, atMs } = event;
     this.#stepId = null;
     this.step = number;
-    endStep(this.#stepAt(number, atMs), event);
+    endStep(this.#getStep(number, atMs), event);
     this.#calls.clear();
   }
 
   #retry(event: EspalierEvent<"model.retried">): void {
     const { error, nextModel } = event;
     const attempt = nextModel === undefined ? event.attempt + 1 : event.attempt;
-    this.#stepAt(this.step, event.atMs).attempts.push(createAttempt(event));
+    this.#getStep(this.step, event.atMs).attempts.push(createAttempt(event));
     this.retry = { attempt, errorCode: error.code };
     this.#modelCalls.retry(event);
     this.#updateActivity(event.atMs);
@@ -469,7 +469,7 @@ export class AgentFold {
 
   #pauseCall({ callId, atMs }: EspalierEvent<"tool.paused">): void {
     const call = callId === null ? undefined : this.#calls.get(callId);
-    if (call !== undefined) this.#rest(call, atMs, "cut");
+    if (call !== undefined) this.#closeCallSpan(call, atMs, "cut");
     this.#updateActivity(atMs);
   }
 
@@ -487,7 +487,7 @@ export class AgentFold {
     }
     if (!isEnd && !this.#callSpans.has(call))
       this.spans.add("tool", { beganAtMs: atMs, atMs, end: "rejected" }, this.step);
-    this.#rest(call, atMs, SPAN_END_OF[outcome]);
+    this.#closeCallSpan(call, atMs, SPAN_END_OF[outcome]);
     endCall(call, event);
     this.#calls.delete(callId);
     this.#updateActivity(atMs);
@@ -520,15 +520,15 @@ export class AgentFold {
   #updateActivity(atMs: number): void {
     if (this.end !== undefined) return;
     const { state } = this.#modelCalls;
-    if (this.#openTools > 0) this.#do("calling", atMs);
-    else if (state !== undefined) this.#do(state, atMs);
-    else if (this.#asks.size > 0) this.#do("asking", atMs);
-    else if (this.#openDelegations > 0) this.#do("delegating", atMs);
-    else this.#do("preparing", atMs);
+    if (this.#openTools > 0) this.#setActivity("calling", atMs);
+    else if (state !== undefined) this.#setActivity(state, atMs);
+    else if (this.#asks.size > 0) this.#setActivity("asking", atMs);
+    else if (this.#openDelegations > 0) this.#setActivity("delegating", atMs);
+    else this.#setActivity("preparing", atMs);
   }
 
   /** Closes the span of a call. */
-  #rest(call: CallFold, atMs: number, end: SpanEnding): void {
+  #closeCallSpan(call: CallFold, atMs: number, end: SpanEnding): void {
     const span = this.#callSpans.get(call);
     if (span === undefined) return;
     this.spans.close(span, atMs, end);
@@ -542,12 +542,12 @@ export class AgentFold {
     startedAtMs: number,
   ): CallFold {
     // A fold that began in the middle of a step has no `step.started`.
-    const call = addCall(this.#stepAt(this.step, startedAtMs), { ...named, startedAtMs });
+    const call = addCall(this.#getStep(this.step, startedAtMs), { ...named, startedAtMs });
     this.#calls.set(call.callId, call);
     return call;
   }
 
-  #stepAt(number: number, atMs: number): StepFold {
+  #getStep(number: number, atMs: number): StepFold {
     const last = this.steps.at(-1);
     const isIt = last?.number === number && last.execution === this.executionCount;
     return isIt ? last : this.#addStep(number, atMs);

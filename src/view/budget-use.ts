@@ -41,9 +41,9 @@ export class BudgetUse {
   }
 
   /** Returns the unspent budget by axis. Only limited axes are present. */
-  left(): Record<string, number> {
+  computeLeft(): Record<string, number> {
     const left: UsedAmounts = {};
-    const above = this.#above?.left() ?? {};
+    const above = this.#above?.computeLeft() ?? {};
     for (const [axis, amount] of Object.entries(this.#left)) {
       const since = addAmounts(axis, this.#tree[axis] ?? 0, -(this.#before[axis] ?? 0));
       const own = addAmounts(axis, amount, -since);
@@ -82,8 +82,8 @@ export class BudgetUse {
    * Returns the agent's own usage on the limited axes. Elapsed time counts for the agent and its
    * subagents alike.
    */
-  within(budget: AxisAmounts): AxisAmounts {
-    const left = this.left();
+  computeUsed(budget: AxisAmounts): AxisAmounts {
+    const left = this.computeLeft();
     const used: UsedAmounts = {};
     for (const [axis, limit] of Object.entries(budget))
       used[axis] =

@@ -248,7 +248,7 @@ export class RunFold {
     // `run.resumed` contains the duration of the pause.
     if (this.isIdle && event.type !== "run.resumed") this.idleMs += event.atMs - this.lastAtMs;
     const agent = event.type.startsWith("run.") ? undefined : this.#byId.get(event.agentId);
-    if (agent === undefined) this.#ofRun(event);
+    if (agent === undefined) this.#applyToRun(event);
     else {
       const { isWorking, isSettled: isAtRest, toolErrorCount, end: rest, activity } = agent;
       const unpricedCalls = event.type === "agent.ended" ? agent.own.unpricedCalls : 0;
@@ -263,7 +263,7 @@ export class RunFold {
       // Costs before the first folded event become known at the end of the agent.
       if (event.type === "agent.ended" && agent.own.unpricedCalls > unpricedCalls)
         this.unpricedModels.add(agent.model);
-      this.#ofTree(agent, event);
+      this.#applyToTree(agent, event);
     }
     this.lastAtMs = event.atMs;
   }
@@ -282,10 +282,10 @@ export class RunFold {
     const { record, agents, refusals } = this;
     return {
       record,
-      run: this.#facts(),
+      run: this.#buildFacts(),
       agents: agents.map(createAgentRow),
       spans: agents.map(({ spans }) => [...spans.numbers]),
-      questions: this.#questionRows(),
+      questions: this.#buildQuestionRows(),
       causes: this.causes(),
       refusals: [...refusals],
     };
@@ -308,14 +308,14 @@ export class RunFold {
     const refusals = this.refusals.slice(known);
     return {
       record: this.record,
-      run: this.#facts(),
+      run: this.#buildFacts(),
       agents: touched.map((agent) => [agent.index, createAgentRow(agent)]),
       spans: touched.flatMap((agent) => {
         const from = agent.spans.newSince(record);
         const numbers = agent.spans.numbers.slice(from);
         return numbers.length === 0 ? [] : [[agent.index, from, numbers]];
       }),
-      ...(this.questionsRecord > record ? { questions: this.#questionRows() } : {}),
+      ...(this.questionsRecord > record ? { questions: this.#buildQuestionRows() } : {}),
       ...(this.causesRecord > record ? { causes: this.causes() } : {}),
       ...(refusals.length === 0 ? {} : { refusals }),
     };
@@ -339,7 +339,7 @@ export class RunFold {
   }
 
   /** Applies events of the run as a whole, and the first event of an agent. */
-  #ofRun(event: EspalierEvent): void {
+  #applyToRun(event: EspalierEvent): void {
     switch (event.type) {
       case "run.started":
         this.#open(event, event.budget);
@@ -362,7 +362,7 @@ export class RunFold {
   }
 
   /** Applies the effects of an agent's event on other agents and on the run. */
-  #ofTree(agent: AgentFold, event: EspalierEvent): void {
+  #applyToTree(agent: AgentFold, event: EspalierEvent): void {
     switch (event.type) {
       case "agent.resumed":
         if (agent.parent === undefined) this.#learnBudget(event);
@@ -511,7 +511,7 @@ export class RunFold {
       at.touch(this.record);
   }
 
-  #facts(): RunOverview {
+  #buildFacts(): RunOverview {
     const { lastAtMs, end, root } = this;
     const isOver = end !== undefined && end.status !== "paused";
     const open = this.#questions.size > 0 ? "input_required" : (end?.status ?? "working");
@@ -535,7 +535,7 @@ export class RunFold {
     };
   }
 
-  #questionRows(): readonly QuestionRow[] {
+  #buildQuestionRows(): readonly QuestionRow[] {
     return this.questions.map((question) => {
       const { role = "", task = "" } = this.#byId.get(question.agentId) ?? {};
       return { ...question, runId: this.runId, role, task };

@@ -55,7 +55,7 @@ export class SpanList {
    */
   open(kind: SpanKind, atMs: number, step: number, account = -1): number {
     const place = this.numbers.length;
-    this.numbers.push(SPAN_KINDS.indexOf(kind), this.#sinceZero(atMs), -1, OPEN, step, account);
+    this.numbers.push(SPAN_KINDS.indexOf(kind), this.#toRelative(atMs), -1, OPEN, step, account);
     this.#records.push(this.record);
     this.#lastRecord = this.record;
     return place;
@@ -64,7 +64,7 @@ export class SpanList {
   /** Ends a span, or replaces its end. Called by `AgentFold`. */
   close(place: number, atMs: number, end: SpanEnding): void {
     const begin = this.numbers[place + BEGIN] ?? 0;
-    this.numbers[place + END] = Math.max(begin, this.#sinceZero(atMs));
+    this.numbers[place + END] = Math.max(begin, this.#toRelative(atMs));
     this.numbers[place + ENDED] = SPAN_ENDS.indexOf(end);
     this.#records[place / SPAN_WIDTH] = this.record;
     this.#lastRecord = this.record;
@@ -93,7 +93,7 @@ export class SpanList {
 
   /** Returns true if a span ended after this time; false if the span is open. */
   endsAfter(place: number, atMs: number): boolean {
-    return (this.numbers[place + END] ?? -1) > this.#sinceZero(atMs);
+    return (this.numbers[place + END] ?? -1) > this.#toRelative(atMs);
   }
 
   /**
@@ -105,7 +105,7 @@ export class SpanList {
     return this.#records.findIndex((touched) => touched > record) * SPAN_WIDTH;
   }
 
-  #sinceZero(atMs: number): number {
+  #toRelative(atMs: number): number {
     return Math.round(atMs - this.#zeroMs);
   }
 }

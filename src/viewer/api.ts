@@ -59,8 +59,8 @@ export class Api {
       const [first, runId, ...rest] = path;
       const answer =
         first === "runs" && runId !== undefined
-          ? await this.#ofRun(parseRunId(runId), rest, call)
-          : await this.#ofAll(path, call);
+          ? await this.#answerAboutRun(parseRunId(runId), rest, call)
+          : await this.#answerAboutAll(path, call);
       if (answer !== undefined) await sendJson(request, response, isPost ? 202 : 200, answer);
     } catch (cause) {
       throw EspalierError.is(cause) ? createProblemReply(cause, this.#parts.content) : cause;
@@ -72,27 +72,27 @@ export class Api {
     for (const feed of this.#feeds) feed.end();
   }
 
-  async #ofAll([first, ...rest]: readonly string[], call: Call): Promise<unknown> {
+  async #answerAboutAll([first, ...rest]: readonly string[], call: Call): Promise<unknown> {
     if (call.request.method !== "GET" || rest.length > 0) throw createNotFoundError();
     const { meta, list } = this.#parts;
     switch (first) {
       case "meta":
         return meta();
       case "runs":
-        return await list.rows({
+        return await list.listRows({
           status: call.query.get("status") ?? undefined,
           q: call.query.get("q") ?? undefined,
           before: parseOptionalRunId(call.query.get("before")),
           limit: readQueryNumber(call.query, "limit"),
         });
       case "questions":
-        return await list.questions();
+        return await list.listQuestions();
       default:
         throw createNotFoundError();
     }
   }
 
-  async #ofRun(runId: RunId, path: readonly string[], call: Call): Promise<unknown> {
+  async #answerAboutRun(runId: RunId, path: readonly string[], call: Call): Promise<unknown> {
     const { runs, clock, actions } = this.#parts;
     const [first, agentId, ...rest] = path;
     if (call.request.method === "POST") {
@@ -101,16 +101,16 @@ export class Api {
     }
     if (first === undefined) return buildRunSnapshot(await runs.look(runId), clock.nowMs());
     if (first === "agents" && agentId !== undefined)
-      return await this.#ofAgent(runId, [agentId, ...rest], call.query);
+      return await this.#answerAboutAgent(runId, [agentId, ...rest], call.query);
     if (agentId !== undefined) throw createNotFoundError();
     if (first === "interrupted") return { calls: openToolCalls((await runs.look(runId)).fold) };
-    if (first === "feed") return await this.#feed(runId, call);
+    if (first === "feed") return await this.#sendFeed(runId, call);
     if (first === "log")
       return await readLogPage(await runs.look(runId), parseLogQuery(call.query));
     throw createNotFoundError();
   }
 
-  async #ofAgent(
+  async #answerAboutAgent(
     runId: RunId,
     [agentId = "", ...rest]: readonly string[],
     query: URLSearchParams,
@@ -135,7 +135,7 @@ export class Api {
   }
 
   /** Sends the changes of a run until the reader disconnects. */
-  async #feed(runId: RunId, { request, response, query }: Call): Promise<undefined> {
+  async #sendFeed(runId: RunId, { request, response, query }: Call): Promise<undefined> {
     const { runs, clock } = this.#parts;
     const last = request.headers["last-event-id"]?.toString();
     const after =

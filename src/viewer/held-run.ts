@@ -160,7 +160,7 @@ export class HeldRun {
   async #readOn(): Promise<void> {
     const { content } = this.#means;
     try {
-      await this.recorded.advance((event, line) => this.fold.apply(content.event(event), line));
+      await this.recorded.advance((event, line) => this.fold.apply(content.showEvent(event), line));
     } catch (cause) {
       if (EspalierError.is(cause) && FOR_GOOD.has(cause.code)) this.#failure = cause;
       throw cause;
@@ -180,13 +180,13 @@ export class HeldRun {
       const problem = this.recorded.rejectedAnswers.get(one.number);
       if (!handled.has(one.number)) answered.add(questionId);
       else if (problem !== undefined)
-        vain.set(questionId, { number: one.number, problem: content.text(problem) });
+        vain.set(questionId, { number: one.number, problem: content.showText(problem) });
     }
     const refusal = status === "paused" ? findRefusal(posts, this.recorded.handledMail) : undefined;
     return {
       answered,
       vain,
-      ...(refusal && { refusal: { ...refusal, message: content.text(refusal.message) } }),
+      ...(refusal && { refusal: { ...refusal, message: content.showText(refusal.message) } }),
     };
   }
 }

@@ -42,10 +42,10 @@ export class Listener {
    * with `invalid_argument` if no port can be opened.
    */
   async listen(port: number | undefined): Promise<void> {
-    if (port !== undefined) return await this.#listenAt(port);
+    if (port !== undefined) return await this.#tryPort(port);
     for (let tried = 0; ; tried += 1) {
       try {
-        return await this.#listenAt(FIRST_PORT + tried);
+        return await this.#tryPort(FIRST_PORT + tried);
       } catch (cause) {
         if (tried + 1 === PORTS_TRIED || !isInUse(cause)) throw cause;
       }
@@ -63,16 +63,16 @@ export class Listener {
     return this.#host.includes(":") ? `[${this.#host}]` : this.#host;
   }
 
-  async #listenAt(port: number): Promise<void> {
+  async #tryPort(port: number): Promise<void> {
     const server = this.#server.listen({ host: this.#host, port });
     await once(server, "listening").catch((cause: unknown) => {
-      throw this.#cannotListen(port, cause);
+      throw this.#createListenError(port, cause);
     });
     const address = server.address();
     this.#port = typeof address === "object" && address !== null ? address.port : port;
   }
 
-  #cannotListen(port: number, cause: unknown): EspalierError {
+  #createListenError(port: number, cause: unknown): EspalierError {
     const advice = isInUse(cause)
       ? "Choose another port, or 0 for any."
       : "See the cause of this error.";

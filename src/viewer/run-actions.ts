@@ -111,12 +111,12 @@ export class RunActions {
         "content_redacted",
         "Cannot approve with edited arguments: this viewer redacts arguments, so the edit may be based on redacted text. Approve or deny the call, or edit it with: espalier approve --arguments",
       );
-    const here = this.#means.attached.leading(runId);
+    const here = this.#means.attached.findOwner(runId);
     const open: readonly Question[] = await (here === undefined
       ? postAnswers(this.#means, runId, answers)
       : here.answer(runId, answers));
     const isWaiting = open.length > 0 && here === undefined;
-    const shown = open.map((question) => this.#means.content.question(question));
+    const shown = open.map((question) => this.#means.content.showQuestion(question));
     return {
       hasOwner: isWaiting ? await this.#hasOwner(runId) : await this.#continueRun(runId),
       openQuestions: shown,
@@ -130,7 +130,7 @@ export class RunActions {
       key,
     }: Extract<ActionRequest, { readonly type: "cancel" }>,
   ): Promise<ActionResult> {
-    const here = this.#means.attached.leading(runId);
+    const here = this.#means.attached.findOwner(runId);
     if (here !== undefined) {
       here.cancel(runId, { message }).catch(() => undefined); // The journal shows the outcome.
       return { hasOwner: true };
@@ -143,7 +143,7 @@ export class RunActions {
     runId: RunId,
     { key }: Extract<ActionRequest, { readonly type: "pause" }>,
   ): Promise<ActionResult> {
-    const here = this.#means.attached.leading(runId)?.findActiveRun(runId);
+    const here = this.#means.attached.findOwner(runId)?.findActiveRun(runId);
     if (here !== undefined) {
       here.requestPause();
       return { hasOwner: true };
@@ -185,7 +185,7 @@ export class RunActions {
 
   async #hasOwner(runId: RunId): Promise<boolean> {
     const { store, clock, attached } = this.#means;
-    if (attached.leading(runId) !== undefined) return true;
+    if (attached.findOwner(runId) !== undefined) return true;
     const found = await store.find(runId);
     if (found === undefined) throw createUnknownRunError(runId);
     return hasOwner(found, clock.nowMs());
@@ -234,7 +234,7 @@ export class AttachedOrchestrators {
   }
 
   /** Returns the orchestrator that owns the run. */
-  leading(runId: RunId): ActingOrchestrator | undefined {
+  findOwner(runId: RunId): ActingOrchestrator | undefined {
     return this.#attached.find(
       ({ orchestrator }) => orchestrator.findActiveRun(runId) !== undefined,
     )?.orchestrator;

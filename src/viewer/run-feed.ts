@@ -57,7 +57,7 @@ export class RunFeed {
       "x-accel-buffering": "no",
     });
     this.#response.flushHeaders();
-    this.#beatLater();
+    this.#scheduleBeat();
     this.#stopWatching = this.#run.watch(() => this.#report());
     this.#report();
     await gone;
@@ -83,7 +83,7 @@ export class RunFeed {
     const [leader, mail] = [buildOwnerKey(this.#run, nowMs), buildMailboxKey(this.#run)];
     const isMailNew = mail !== this.#mail;
     if (record > this.#known || leader !== this.#leader || isMailNew) {
-      if (this.#response.writableLength > MOST_WAITING_BYTES) return this.#lag();
+      if (this.#response.writableLength > MOST_WAITING_BYTES) return this.#endLagging();
       const patch = buildRunPatch(this.#run, { since: this.#known, isMailNew }, nowMs);
       this.#known = record;
       this.#leader = leader;
@@ -95,7 +95,7 @@ export class RunFeed {
     if (isOver) this.#endWith({ type: "end" });
   }
 
-  #lag(): void {
+  #endLagging(): void {
     const destroy = (): void => void this.#response.destroy();
     const stopTimer = this.#clock.setTimer(LAST_WORDS_MS, destroy);
     this.#response.once("close", stopTimer);
@@ -109,14 +109,14 @@ export class RunFeed {
 
   #write(entry: FeedEntry): void {
     this.#response.write(`id: ${this.#known}\ndata: ${JSON.stringify(entry)}\n\n`);
-    this.#beatLater();
+    this.#scheduleBeat();
   }
 
-  #beatLater(): void {
+  #scheduleBeat(): void {
     this.#stopTimer();
     this.#stopTimer = this.#clock.setTimer(HEARTBEAT_MS, () => {
       this.#response.write(": still here\n\n");
-      this.#beatLater();
+      this.#scheduleBeat();
     });
   }
 }

@@ -56,12 +56,12 @@ export class RunList {
   }
 
   /** Returns all open and paused runs, then `limit` ended runs, newest first. */
-  async rows(query: RunQuery): Promise<RunPage> {
+  async listRows(query: RunQuery): Promise<RunPage> {
     const { before } = query;
     const limit = Math.min(query.limit ?? DEFAULT_LIMIT, MOST_ROWS);
-    const { runs: first, ...cut } = before === undefined ? await this.#unended() : { runs: [] };
-    const rows = await this.#matching(first, query);
-    const ended = await this.#ended(query, limit);
+    const { runs: first, ...cut } = before === undefined ? await this.#listUnended() : { runs: [] };
+    const rows = await this.#filterMatching(first, query);
+    const ended = await this.#listEnded(query, limit);
     const forgotten = this.#forgotten();
     return {
       runs: [...rows, ...ended.rows],
@@ -71,12 +71,12 @@ export class RunList {
   }
 
   /** Returns the open questions of all runs, oldest first. */
-  async questions(): Promise<Inbox> {
-    const { runs, ...cut } = await this.#unended();
+  async listQuestions(): Promise<Inbox> {
+    const { runs, ...cut } = await this.#listUnended();
     await this.#learn(runs);
     const nowMs = this.#means.clock.nowMs();
     const asked = runs.flatMap((stored) => {
-      const row = this.#row(stored, nowMs);
+      const row = this.#buildRow(stored, nowMs);
       const { status, questions = [], title: runTitle } = row;
       return status === "input_required" ? questions.map((one) => ({ ...one, runTitle })) : [];
     });
@@ -89,7 +89,7 @@ export class RunList {
     this.#wanted.clear();
   }
 
-  async #unended() {
+  async #listUnended() {
     const { store } = this.#means;
     const lists = [
       await store.list({ status: "open", limit: MOST_UNENDED + 1 }),
@@ -102,7 +102,7 @@ export class RunList {
     return { runs, ...omitUndefined({ isCut }) };
   }
 
-  async #ended(
+  async #listEnded(
     query: RunQuery,
     limit: number,
   ): Promise<{ readonly rows: readonly RunRow[]; readonly next: RunId | undefined }> {
@@ -113,7 +113,7 @@ export class RunList {
       const found = await this.#means.store.list(filter);
       const wanted =
         query.status === undefined && query.q === undefined ? found.slice(0, limit) : found;
-      const matching = await this.#matching(wanted, query);
+      const matching = await this.#filterMatching(wanted, query);
       rows.push(...matching.slice(0, limit - rows.length));
       const isMore = found.length === MOST_ROWS || matching.length < found.length;
       before = rows.length === limit ? rows.at(-1)?.runId : found.at(-1)?.runId;
@@ -123,7 +123,10 @@ export class RunList {
     return { rows, next: before };
   }
 
-  async #matching(runs: readonly StoredRun[], { status, q }: RunQuery): Promise<readonly RunRow[]> {
+  async #filterMatching(
+    runs: readonly StoredRun[],
+    { status, q }: RunQuery,
+  ): Promise<readonly RunRow[]> {
     const { content, clock } = this.#means;
     const words = q?.toLowerCase() ?? "";
     // If titles are shown as the store has them, runs that do not match need not be read.
@@ -134,11 +137,11 @@ export class RunList {
     const statuses = status?.split(",");
     const nowMs = clock.nowMs();
     return named
-      .map((stored) => this.#row(stored, nowMs))
+      .map((stored) => this.#buildRow(stored, nowMs))
       .filter((row) => isTitled(row) && (statuses === undefined || statuses.includes(row.status)));
   }
 
-  #row(stored: StoredRun, nowMs: number): RunRow {
+  #buildRow(stored: StoredRun, nowMs: number): RunRow {
     const { content } = this.#means;
     return buildRunRow(stored, this.#learnt.get(stored.runId), { content, nowMs });
   }

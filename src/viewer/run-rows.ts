@@ -148,7 +148,8 @@ export async function readLogPage(
   for await (const { event, line } of recorded.eventsAfter(query.after)) {
     const next = entries.at(-1)?.record ?? query.after;
     if (entries.length >= limit && line > next) return { entries, next };
-    if (isWanted(event, query)) entries.push({ record: line, event: { ...content.event(event) } });
+    if (isWanted(event, query))
+      entries.push({ record: line, event: { ...content.showEvent(event) } });
   }
   return { entries };
 }

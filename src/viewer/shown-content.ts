@@ -62,7 +62,7 @@ export class ShownContent {
   }
 
   /** Returns a text as it may be shown. Empty if content is hidden. */
-  text(text: string): string {
+  showText(text: string): string {
     if (!this.isShown) return "";
     const redact = this.#redact;
     return redact === undefined ? text : redactOrWithhold(redact, text);
@@ -72,17 +72,17 @@ export class ShownContent {
    * Returns a value with its texts, numbers and member names as they may be shown. `undefined` if
    * content is hidden.
    */
-  value(value: JsonValue | undefined): JsonValue | undefined {
+  showValue(value: JsonValue | undefined): JsonValue | undefined {
     if (this.isWhole || value === undefined) return value;
     if (!this.isShown) return undefined;
-    return this.#json(value);
+    return this.#showJson(value);
   }
 
   /** Returns an event as it may be shown. */
-  event(event: EspalierEvent): EspalierEvent {
+  showEvent(event: EspalierEvent): EspalierEvent {
     if (this.isWhole) return event;
     const { type } = event;
-    const shown = this.#object({ ...event, ...this.#madeUpNames(event) });
+    const shown = this.#showObject({ ...event, ...this.#hideInventedNames(event) });
     // `by` is one of a few fixed words here; in a grant, `by` is text of the caller.
     const by = type === "question.answered" ? { by: event.by, answer: event.answer } : {};
     const kept = parseKnownEvent({ ...shown, ...by });
@@ -91,27 +91,27 @@ export class ShownContent {
   }
 
   /** Returns a question as it may be shown. */
-  question(question: Question): Question {
-    return this.isWhole ? question : QuestionSchema().parse(this.#object({ ...question }));
+  showQuestion(question: Question): Question {
+    return this.isWhole ? question : QuestionSchema().parse(this.#showObject({ ...question }));
   }
 
-  #object(parts: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  #showObject(parts: Readonly<Record<string, unknown>>): Record<string, unknown> {
     const shown: Record<string, unknown> = {};
-    for (const [key, part] of Object.entries(parts)) shown[key] = this.#part(key, part);
+    for (const [key, part] of Object.entries(parts)) shown[key] = this.#showPart(key, part);
     return shown;
   }
 
   /** Returns the names in an event that a model may have invented. */
-  #madeUpNames(event: EspalierEvent): object {
+  #hideInventedNames(event: EspalierEvent): object {
     switch (event.type) {
       case "subagent.refused":
-        return event.isKnownRole === true ? {} : { role: this.text(event.role) };
+        return event.isKnownRole === true ? {} : { role: this.showText(event.role) };
       case "tool.rejected": {
         const { spawn, description, toolName } = event;
         const isMadeUp = spawn !== undefined && spawn.isKnownRole !== true;
         return {
-          ...(isMadeUp ? { spawn: { ...spawn, role: this.text(spawn.role) } } : {}),
-          ...(description === "" ? { toolName: this.text(toolName) } : {}),
+          ...(isMadeUp ? { spawn: { ...spawn, role: this.showText(spawn.role) } } : {}),
+          ...(description === "" ? { toolName: this.showText(toolName) } : {}),
         };
       }
       default:
@@ -119,40 +119,44 @@ export class ShownContent {
     }
   }
 
-  #part(key: string, part: unknown): unknown {
+  #showPart(key: string, part: unknown): unknown {
     if (CONTENT.has(key))
-      return this.isShown && isJson(part) ? this.#json(part) : createEmptyContent(key, part);
-    if (typeof part === "string") return NAMES.has(key) ? part : this.text(part);
-    if (Array.isArray(part)) return part.map((one) => this.#part(key, one));
-    return isRecord(part) ? this.#object(part) : part;
+      return this.isShown && isJson(part) ? this.#showJson(part) : createEmptyContent(key, part);
+    if (typeof part === "string") return NAMES.has(key) ? part : this.showText(part);
+    if (Array.isArray(part)) return part.map((one) => this.#showPart(key, one));
+    return isRecord(part) ? this.#showObject(part) : part;
   }
 
-  #json(value: JsonValue): JsonValue {
-    if (typeof value === "string") return this.text(value);
-    if (typeof value === "number") return this.#number(value);
-    if (isList(value)) return value.map((one) => this.#json(one));
+  #showJson(value: JsonValue): JsonValue {
+    if (typeof value === "string") return this.showText(value);
+    if (typeof value === "number") return this.#showNumber(value);
+    if (isList(value)) return value.map((one) => this.#showJson(one));
     if (typeof value !== "object" || value === null) return value;
-    return this.#members(Object.entries(value).map(([key, part]) => [key, this.#json(part)]));
+    return this.#showMembers(
+      Object.entries(value).map(([key, part]) => [key, this.#showJson(part)]),
+    );
   }
 
   /** Returns a number, or the text that a redaction makes of its digits. */
-  #number(value: number): number | string {
+  #showNumber(value: number): number | string {
     const digits = String(value);
-    const shown = this.text(digits);
+    const shown = this.showText(digits);
     return shown === digits ? value : shown;
   }
 
   /** Returns an object of members with their shown names. Equal names get a number. */
-  #members<Part>(members: readonly (readonly [name: string, part: Part])[]): Record<string, Part> {
+  #showMembers<Part>(
+    members: readonly (readonly [name: string, part: Part])[],
+  ): Record<string, Part> {
     const named = new Map<string, Part>();
     const counts = new Map<string, number>();
     for (const [name, part] of members) {
-      const shown = this.text(name);
+      const shown = this.showText(name);
       let nth = counts.get(shown) ?? 1;
-      const nthName = (): string => (nth === 1 ? shown : `${shown} ${nth}`);
-      while (named.has(nthName())) nth += 1;
+      const formatName = (): string => (nth === 1 ? shown : `${shown} ${nth}`);
+      while (named.has(formatName())) nth += 1;
       counts.set(shown, nth + 1);
-      named.set(nthName(), part);
+      named.set(formatName(), part);
     }
     return Object.fromEntries(named);
   }

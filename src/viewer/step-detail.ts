@@ -39,7 +39,7 @@ export async function readAgentDetail(
   const text = steps?.at(-1)?.io.text;
   return {
     ...detail,
-    ...omitUndefined({ text: text && content.text(text), output: content.value(output) }),
+    ...omitUndefined({ text: text && content.showText(text), output: content.showValue(output) }),
   };
 }
 
@@ -69,8 +69,8 @@ export async function readStepDetail(run: HeldRun, place: StepPlace): Promise<St
       "The agent has no step of this number. Check the number.",
     );
   const ref = { agentId: agent.agentId, stepNumber: number, execution };
-  const pathOf = (agentId: AgentId): string => fold.find(agentId)?.agentPath ?? agentId;
-  const request = await readStepRequest(run.recorded, ref, { content, pathOf });
+  const findPath = (agentId: AgentId): string => fold.find(agentId)?.agentPath ?? agentId;
+  const request = await readStepRequest(run.recorded, ref, { content, findPath });
   const { timing, text, refusal, finishReason } = step;
   // `shown` is redundant: the request has all messages.
   const { shown: _shown, ...context } = step.context;
@@ -79,9 +79,14 @@ export async function readStepDetail(run: HeldRun, place: StepPlace): Promise<St
     agentId: agent.agentId,
     stepCount: inExecution.length,
     context,
-    text: content.text(text),
+    text: content.showText(text),
     callDetails: buildCallDetails(step, row.calls, content),
-    ...omitUndefined({ timing, request, refusal: refusal && content.text(refusal), finishReason }),
+    ...omitUndefined({
+      timing,
+      request,
+      refusal: refusal && content.showText(refusal),
+      finishReason,
+    }),
   };
 }
 
@@ -111,8 +116,8 @@ async function readStepRequest(
   ref: { readonly agentId: AgentId; readonly stepNumber: number; readonly execution: number },
   {
     content,
-    pathOf,
-  }: { readonly content: ShownContent; readonly pathOf: (agentId: AgentId) => string },
+    findPath,
+  }: { readonly content: ShownContent; readonly findPath: (agentId: AgentId) => string },
 ): Promise<StepDetail["request"]> {
   const asked = await record.request(ref).catch(ignoreUnpersisted);
   if (asked === undefined) return undefined;
@@ -128,7 +133,7 @@ async function readStepRequest(
       const from = asked.inheritedFrom[index] ?? undefined;
       return {
         message: showMessage(message, toolNames, content),
-        ...omitUndefined({ from: from && pathOf(from) }),
+        ...omitUndefined({ from: from && findPath(from) }),
       };
     }),
     sameAsBefore: countSameMessages(before?.request.messages ?? [], messages),
@@ -159,7 +164,7 @@ function buildCallDetails(
     const done = executions.find((one) => one.call.callId === callId);
     return {
       ...row,
-      argumentsText: content.text(argumentsText),
+      argumentsText: content.showText(argumentsText),
       ...(done === undefined ? {} : describeCallEnd(done, content)),
     };
   });
@@ -167,7 +172,7 @@ function buildCallDetails(
 
 function describeCallEnd(done: ToolExecution, content: ShownContent): Partial<CallDetail> {
   const { type, text, fullText, errorCode } = done;
-  const result = content.text(text);
+  const result = content.showText(text);
   const isFailed = type !== "succeeded";
   return {
     outcome: type,
@@ -181,7 +186,7 @@ function describeCallEnd(done: ToolExecution, content: ShownContent): Partial<Ca
  * Returns a tool name as it may be shown. The name of an unknown tool may be any text of a model.
  */
 function showToolName(toolName: string, known: readonly string[], content: ShownContent): string {
-  return known.includes(toolName) ? toolName : content.text(toolName);
+  return known.includes(toolName) ? toolName : content.showText(toolName);
 }
 
 /**
@@ -192,7 +197,7 @@ function showMessage(
   toolNames: readonly string[],
   content: ShownContent,
 ): Message {
-  const text = content.text(message.text);
+  const text = content.showText(message.text);
   switch (message.role) {
     case "system":
       return { ...message, text };
@@ -218,11 +223,13 @@ function showMessage(
         toolCalls: toolCalls.map(({ callId, toolName, argumentsText }) => ({
           callId,
           toolName: showToolName(toolName, toolNames, content),
-          argumentsText: content.text(argumentsText),
+          argumentsText: content.showText(argumentsText),
         })),
-        ...omitUndefined({ refusal: refusal && content.text(refusal) }),
+        ...omitUndefined({ refusal: refusal && content.showText(refusal) }),
         parts: parts.flatMap((part) =>
-          part.type === "reasoning" ? [{ type: "reasoning", text: content.text(part.text) }] : [],
+          part.type === "reasoning"
+            ? [{ type: "reasoning", text: content.showText(part.text) }]
+            : [],
         ),
       };
     }
@@ -233,15 +240,15 @@ type ContentParts = NonNullable<Extract<Message, { readonly role: "tool" }>["con
 
 function showParts(parts: ContentParts, content: ShownContent): ContentParts {
   return parts.map((part) => {
-    if (part.type === "text") return { ...part, text: content.text(part.text) };
+    if (part.type === "text") return { ...part, text: content.showText(part.text) };
     const { type, mediaType, name, uri, text } = part;
     return {
       type,
       mediaType,
       ...omitUndefined({
-        name: name && content.text(name),
-        uri: uri && content.text(uri),
-        text: text && content.text(text),
+        name: name && content.showText(name),
+        uri: uri && content.showText(uri),
+        text: text && content.showText(text),
       }),
     };
   });

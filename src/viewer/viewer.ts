@@ -203,7 +203,7 @@ class RunViewer implements Viewer {
       runs: this.#held,
       list: this.#list,
       actions: new RunActions({ ...means, attached, allowed: actions, by }),
-      meta: () => this.#meta(),
+      meta: () => this.#buildMeta(),
     });
     this.#page = new Page(options.pageFolder ?? fileURLToPath(PAGE), getViewerCommand(options));
   }
@@ -213,8 +213,8 @@ class RunViewer implements Viewer {
   }
 
   async listen(port: number | undefined): Promise<void> {
-    const gate = this.#gateFor((host) => listener.isOurs(host));
-    const listener = new Listener(this.#listenerFor(gate, ""), this.#options.host);
+    const gate = this.#createGate((host) => listener.isOurs(host));
+    const listener = new Listener(this.#createListener(gate, ""), this.#options.host);
     await listener.listen(port);
     this.#listener = listener;
   }
@@ -227,7 +227,7 @@ class RunViewer implements Viewer {
 
   handler(prefix = ""): RequestListener {
     checkPrefix(prefix);
-    return this.#listenerFor(this.#gateFor(isThisMachine), prefix);
+    return this.#createListener(this.#createGate(isThisMachine), prefix);
   }
 
   async close(): Promise<void> {
@@ -240,7 +240,7 @@ class RunViewer implements Viewer {
     await this.close();
   }
 
-  #gateFor(isOurs: GateOptions["isOurs"]): Gate {
+  #createGate(isOurs: GateOptions["isOurs"]): Gate {
     const { authorize } = this.#options;
     return new Gate({
       token: this.token,
@@ -250,7 +250,7 @@ class RunViewer implements Viewer {
     });
   }
 
-  #listenerFor(gate: Gate, prefix: string): RequestListener {
+  #createListener(gate: Gate, prefix: string): RequestListener {
     return (request, response) => {
       this.#answer({ gate, prefix }, request, response).catch((cause: unknown) => {
         const failed = {
@@ -290,7 +290,7 @@ class RunViewer implements Viewer {
     return storeName;
   }
 
-  #meta(): ViewerMeta {
+  #buildMeta(): ViewerMeta {
     const { content = true, actions = ACTIONS, jaegerUrl, clock = systemClock } = this.#options;
     return {
       version: OWN_PACKAGE.version,

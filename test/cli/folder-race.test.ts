@@ -70,10 +70,12 @@ proves(["D423"], "reads nothing of a place that has become a link, nor sizes in 
   using parent = temporaryFolder(FILES);
   for (const hasHandles of [process.platform === "linux", false]) {
     const folder = new ConfinedFolder(parent.at("root"), hasHandles);
-    const place = await folder.place("docs/deep");
+    const place = await folder.resolve("docs/deep");
     renameSync(parent.at("root/docs/deep"), parent.at("aside"));
     symlinkSync(parent.at("outside/deep"), parent.at("root/docs/deep"));
-    await expect(folder.sizes(place, ["file.txt"])).rejects.toThrow("another process moved it");
+    await expect(folder.measureSizes(place, ["file.txt"])).rejects.toThrow(
+      "another process moved it",
+    );
     unlinkSync(parent.at("root/docs/deep"));
     renameSync(parent.at("aside"), parent.at("root/docs/deep"));
   }
@@ -84,7 +86,7 @@ proves(["D423"], "refuses a pipe without opening it, with and without handles", 
   execFileSync(MAKE_PIPE, [parent.at("root/docs/pipe")]);
   for (const hasHandles of [process.platform === "linux", false]) {
     const folder = new ConfinedFolder(parent.at("root"), hasHandles);
-    const place = await folder.place("docs/pipe");
+    const place = await folder.resolve("docs/pipe");
     await expect(folder.read(place, 100)).rejects.toThrow("is not a regular file");
   }
 });
@@ -107,14 +109,14 @@ proves(["D423"], "finds nothing outside while folders are swapped", async () => 
 });
 
 async function text(folder: ConfinedFolder): Promise<string> {
-  const place = await folder.place("docs/deep/file.txt");
+  const place = await folder.resolve("docs/deep/file.txt");
   return Buffer.from((await folder.read(place, 100)).bytes).toString();
 }
 
 async function names(folder: ConfinedFolder): Promise<string> {
-  const place = await folder.place("docs/deep");
+  const place = await folder.resolve("docs/deep");
   const { files } = await folder.list(place);
-  const sized = await folder.sizes(place, files);
+  const sized = await folder.measureSizes(place, files);
   return sized.map(({ name, bytes }) => `${name} ${bytes}`).join(", ");
 }
 

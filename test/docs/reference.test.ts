@@ -212,11 +212,13 @@ function variablesRead(): ReadonlySet<string> {
   for (const file of globSync("src/**/*.ts")) {
     const source = readFileSync(file, "utf8").replaceAll(/^\s*(\/\/|\*|\/\*).*$/gm, "");
     if (!/\benv\b|\benvironment\b|VariableReader/i.test(source)) continue;
-    for (const [, end = ""] of source.matchAll(/\.(?:ofOtlp|file)\("(\w+)"/g))
+    for (const [, end = ""] of source.matchAll(/\.(?:readOtlp|readPemFile)\("(\w+)"/g))
       for (const start of ["OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_TRACES_"])
         found.add(start + end);
     for (const word of membersRead(source)) found.add(word);
-    const words = source.matchAll(/(?<!(?:ofOtlp|file)\()"([A-Z][A-Z\d]*(?:_[A-Z\d]+)+)"/g);
+    const words = source.matchAll(
+      /(?<!(?:readOtlp|readPemFile)\()"([A-Z][A-Z\d]*(?:_[A-Z\d]+)+)"/g,
+    );
     const asked = source.matchAll(/isSet\("(\w+)"\)/g);
     for (const [, word = ""] of [...words, ...asked]) if (!NO_VARIABLES.test(word)) found.add(word);
   }

@@ -100,7 +100,7 @@ proves(["D521"], "cuts a message after it has lost its secret, also at the cut",
 proves(["D521"], "shows only name and code of the error where content is off", async () => {
   const { events } = await toldOf(new TypeError("disk is on fire"));
   const off = new ShownContent(false);
-  const fold = folded(events.map((event) => off.event(event)));
+  const fold = folded(events.map((event) => off.showEvent(event)));
   const [agent] = fold.agents;
   const call = agent && createAgentDetail(agent, []).steps[0]?.calls[0];
   expect(call).toMatchObject({ errorCode: "tool_error", errorName: "TypeError" });

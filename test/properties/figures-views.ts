@@ -351,7 +351,7 @@ async function checkStored(
     spans,
   });
   expect(strip(fold.snapshot()), "the fold of the journal").toEqual(strip(live.snapshot()));
-  const head = reading.head(nowMs);
+  const head = reading.getHead(nowMs);
   const [root] = all;
   if (root === undefined) throw new Error("There is a root.");
   const spent = `${formatQuantity(root.tree.totalTokens, "token")} · cost ${formatCost(root.tree)}`;
@@ -360,7 +360,7 @@ async function checkStored(
     { width: 400, hasColor: false },
   );
   expect(text, "the head of show").toContain(spent);
-  const list = formatRunList([{ ...reading.listing(nowMs), ...fold.snapshot().run, ...head }], {
+  const list = formatRunList([{ ...reading.getListing(nowMs), ...fold.snapshot().run, ...head }], {
     nowMs,
     width: 400,
     hasColor: false,

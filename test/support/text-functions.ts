@@ -68,7 +68,7 @@ export const RUN_FUNCTIONS: Readonly<Record<string, (run: TextRun) => unknown>> 
         step,
         request: undefined,
         attempts: { model: undefined, byCall: new Map() },
-        pathOf: String,
+        findPath: String,
       }),
     ),
   "lines of events": ({ events }) => events.map(formatEventLine),

@@ -113,8 +113,8 @@ describe("meters", () => {
         throw new Error("broken");
       },
     };
-    metrics.opened(scope);
-    metrics.opened(scope);
+    metrics.openSpan(scope);
+    metrics.openSpan(scope);
     await flushEventLoop();
     expect(takeWarnings()).toEqual([
       "EspalierWarning: Metrics have gaps, because measuring failed: broken",

@@ -194,15 +194,15 @@ function readManifest(folder: string): Manifest | undefined {
   }
   if (typeof whole !== "object" || whole === null)
     throw new UsageError(`Expected ${file} to contain an object. Fix the file.`);
-  const part = (name: string): object => {
+  const getObject = (name: string): object => {
     const value: unknown = Reflect.get(Object(whole), name);
     return typeof value === "object" && value !== null ? value : {};
   };
   const own: unknown = Reflect.get(whole, "name");
-  const names = ["dependencies", "devDependencies"].flatMap((name) => Object.keys(part(name)));
+  const names = ["dependencies", "devDependencies"].flatMap((name) => Object.keys(getObject(name)));
   const dependencies = typeof own === "string" ? [...names, own] : names;
   const isModule = Reflect.get(whole, "type") === "module";
-  return { file, text, whole, isModule, scripts: part("scripts"), dependencies };
+  return { file, text, whole, isModule, scripts: getObject("scripts"), dependencies };
 }
 
 /** Returns the install command for the present lock file. */

@@ -102,7 +102,7 @@ function listNewestRuns(store: Store, limit: number, statuses: readonly string[]
         if (!isOfOneRun(cause)) throw cause;
         problems.push(describeUnreadableRun(run.stored, cause));
       }
-      row ??= run.listing(nowMs);
+      row ??= run.getListing(nowMs);
       if (statuses?.includes(row.status) !== false) rows.push(row);
     }
     known = readings;
@@ -112,9 +112,10 @@ function listNewestRuns(store: Store, limit: number, statuses: readonly string[]
 
 async function readRow(run: RunReading, nowMs: number): Promise<RunRow> {
   await run.advance();
-  if (run.fold.startedAtMs !== undefined) return { ...run.head(nowMs), questions: run.questions };
+  if (run.fold.startedAtMs !== undefined)
+    return { ...run.getHead(nowMs), questions: run.questions };
   const { refusal } = run;
-  return { ...run.listing(nowMs), ...(refusal && { reason: refusal }) };
+  return { ...run.getListing(nowMs), ...(refusal && { reason: refusal }) };
 }
 
 const LOOK_MS = 500;

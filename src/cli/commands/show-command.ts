@@ -67,7 +67,7 @@ function showRun(
 ): void {
   const { fold, questions } = run;
   const nowMs = getTimeMs();
-  const parts = { fold, head: run.head(nowMs), questions, nowMs };
+  const parts = { fold, head: run.getHead(nowMs), questions, nowMs };
   if (has("json")) {
     const { causes, refusals } = fold.snapshot();
     const agents = fold.agents.map((agent) => createAgentDetail(agent, fold.refusals));
@@ -109,11 +109,12 @@ async function showStep(
   const request = has("request") ? await record.request(ref) : undefined;
   const parts = { agentPath, execution, of: steps.length, step, request };
   const row = agent.steps.find((one) => one.number === number && one.execution === execution);
-  const pathOf = (id: string): string =>
+  const findPath = (id: string): string =>
     fold.agents.find((one) => one.agentId === id)?.agentPath ?? id;
   if (has("json"))
     printLine(shell, formatJsonLine({ ...parts, attempts: row?.attempts, calls: row?.calls }));
-  else printLine(shell, formatStepReport({ ...parts, attempts: collectStepAttempts(row), pathOf }));
+  else
+    printLine(shell, formatStepReport({ ...parts, attempts: collectStepAttempts(row), findPath }));
 }
 
 function collectStepAttempts(row: StepFold | undefined): StepAttempts {

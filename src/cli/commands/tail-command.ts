@@ -38,7 +38,7 @@ export const body: CommandBody = async (call) => {
     await run.advance((event) => follower.take(event));
     follower.catchUp();
     if (isAtRest(run)) break;
-    const listing = run.listing(getTimeMs());
+    const listing = run.getListing(getTimeMs());
     const alone = describeUnownedRun(listing, call.command);
     // Reports once that the run does not continue by itself.
     if (alone !== undefined && listing.status !== said) printNotice(shell, alone);

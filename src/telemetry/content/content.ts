@@ -286,14 +286,18 @@ export function resolveContentSettings(
   env: Environment = process.env,
 ): ContentSettings | undefined {
   // An SDK with a lower limit would cut off the mark.
-  const limit = new VariableReader(env).attributeLength() ?? Infinity;
+  const limit = new VariableReader(env).readAttributeLength() ?? Infinity;
   const maxCharacters = Math.max(LEAST_CHARACTERS, Math.min(MAX_ATTRIBUTE_CHARACTERS, limit));
   const whole = { redact: undefined, maxCharacters };
   if (choice === undefined) {
     const reader = new VariableReader(env);
     const noEvents = "Events of espalier contain no content in any case. Correct it.";
-    const emits = reader.word(EMIT_EVENT, EMIT_WORDS, noEvents);
-    const captured = reader.word(CAPTURE, CAPTURE_WORDS, "Traces contain no content. Correct it.");
+    const emits = reader.readWord(EMIT_EVENT, EMIT_WORDS, noEvents);
+    const captured = reader.readWord(
+      CAPTURE,
+      CAPTURE_WORDS,
+      "Traces contain no content. Correct it.",
+    );
     for (const warning of reader.warnings) offenders.warn(warning, warning);
     if (captured === "EVENT_ONLY" && emits !== "false") offenders.warn(captured, EVENTS_ONLY);
     return ON_SPANS.has(captured) ? whole : undefined;

@@ -202,8 +202,8 @@ export class ExportQueue {
     if ((span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0) return;
     const isFull = this.#pendingSpans >= this.#settings.maxQueueSize;
     this.#endedSpans += 1;
-    if (this.#isClosed) this.#loseSpans([span], AFTER_SHUTDOWN);
-    else if (isFull) this.#loseSpans([span], QUEUE_FULL);
+    if (this.#isClosed) this.#countLostSpans([span], AFTER_SHUTDOWN);
+    else if (isFull) this.#countLostSpans([span], QUEUE_FULL);
     else this.#processor.onEnd(span);
   }
 
@@ -219,7 +219,7 @@ export class ExportQueue {
     this.#isClosed = true;
     await runQuietly(() => this.#processor.shutdown());
     await this.#sending;
-    if (this.#pendingSpans > 0) this.#lose(this.#pendingSpans, NEVER_EXPORTED);
+    if (this.#pendingSpans > 0) this.#countLoss(this.#pendingSpans, NEVER_EXPORTED);
     await runQuietly(() => this.#options.exporter.shutdown());
   }
 
@@ -263,7 +263,7 @@ export class ExportQueue {
       this.#failuresInARow = 0;
       this.#deliveredSpans += length - lostSpans;
       const reason = `the endpoint refused them${wrapInBrackets(error?.message ?? "")}`;
-      if (lostSpans > 0) this.#lose(lostSpans, { reason, advice: CHECK_ENDPOINT });
+      if (lostSpans > 0) this.#countLoss(lostSpans, { reason, advice: CHECK_ENDPOINT });
       batch.done();
     }
     this.#sending = undefined;
@@ -293,7 +293,7 @@ export class ExportQueue {
   /** Counts a failed batch, and fails the waiting batches if the endpoint is gone. */
   #fail({ spans, done }: SpanBatch, loss: Loss): void {
     this.#failuresInARow += 1;
-    this.#loseSpans(spans, loss);
+    this.#countLostSpans(spans, loss);
     done();
     if (loss.isFinal !== true && this.#failuresInARow < MAX_FAILURES_IN_A_ROW) return;
     // The waiting batches were never sent, so their spans are not unconfirmed.
@@ -305,13 +305,13 @@ export class ExportQueue {
   /**
    * Counts lost spans. If a lost span reported earlier losses, the next run reports these again.
    */
-  #loseSpans(spans: readonly FinishedSpan[], loss: Loss): void {
+  #countLostSpans(spans: readonly FinishedSpan[], loss: Loss): void {
     for (const { attributes } of spans)
       this.#unreportedSpans += Number(attributes[ESPALIER.droppedSpans] ?? 0);
-    this.#lose(spans.length, loss);
+    this.#countLoss(spans.length, loss);
   }
 
-  #lose(spans: number, loss: Loss): void {
+  #countLoss(spans: number, loss: Loss): void {
     const isUnconfirmed = loss.isUnconfirmed === true;
     if (isUnconfirmed) this.#unconfirmedSpans += spans;
     else {

@@ -16,9 +16,10 @@ export type TracingVariables = Readonly<ReturnType<typeof readTracingVariables>>
 export function readTracingVariables(environment: Environment) {
   const reader = new VariableReader(environment);
   const boolean = ["true", "false"];
-  const isDisabled = reader.word("OTEL_SDK_DISABLED", boolean, "Nothing is disabled.") === "true";
+  const isDisabled =
+    reader.readWord("OTEL_SDK_DISABLED", boolean, "Nothing is disabled.") === "true";
   const exportName = "OTEL_TRACES_EXPORTER";
-  const exporters = (reader.text(exportName) ?? "").toLowerCase().split(",");
+  const exporters = (reader.readText(exportName) ?? "").toLowerCase().split(",");
   const words = exporters.map((word) => word.trim());
   const unknown = words.find((word) => word !== "otlp" && word !== "none" && word !== "");
   if (unknown !== undefined) {
@@ -26,30 +27,32 @@ export function readTracingVariables(environment: Environment) {
       "Spans are exported by OTLP. Pass another exporter to setUpNodeTracing as `exporter`.";
     reader.warn(exportName, "otlp or none", unknown, advice);
   }
-  const own = reader.url("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
-  const shared = own === undefined ? reader.url("OTEL_EXPORTER_OTLP_ENDPOINT") : undefined;
+  const own = reader.readUrl("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+  const shared = own === undefined ? reader.readUrl("OTEL_EXPORTER_OTLP_ENDPOINT") : undefined;
   return {
     isDisabled,
     isExportOff: words.includes("none"),
     /** URL with its path. */
     tracesUrl:
       own === undefined ? shared && `${shared.replace(/\/$/, "")}/v1/traces` : new URL(own).href,
-    protocol: reader.ofOtlp("PROTOCOL", (name) => reader.word(name, PROTOCOLS, AS_JSON)),
-    hasCompression: reader.ofOtlp("COMPRESSION", (name) => reader.text(name)) !== undefined,
+    protocol: reader.readOtlp("PROTOCOL", (name) => reader.readWord(name, PROTOCOLS, AS_JSON)),
+    hasCompression: reader.readOtlp("COMPRESSION", (name) => reader.readText(name)) !== undefined,
     /** PEM files. The exporter also reads them, but only for its own connections. */
     certificates: {
-      ca: reader.file("CERTIFICATE"),
-      cert: reader.file("CLIENT_CERTIFICATE"),
-      key: reader.file("CLIENT_KEY"),
+      ca: reader.readPemFile("CERTIFICATE"),
+      cert: reader.readPemFile("CLIENT_CERTIFICATE"),
+      key: reader.readPemFile("CLIENT_KEY"),
     },
     /** Time limit of an OTLP request. */
-    exportTimeoutMs: reader.ofOtlp("TIMEOUT", (name) => reader.wholeNumber(name, 1, LONGEST_MS)),
+    exportTimeoutMs: reader.readOtlp("TIMEOUT", (name) =>
+      reader.readWholeNumber(name, 1, LONGEST_MS),
+    ),
     /** Time limit of an export with its retries, for other exporters. */
-    batchTimeoutMs: reader.wholeNumber("OTEL_BSP_EXPORT_TIMEOUT", 1, LONGEST_MS),
-    maxQueueSize: reader.wholeNumber("OTEL_BSP_MAX_QUEUE_SIZE", 1),
-    batchSize: reader.wholeNumber("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 1),
-    delayMs: reader.wholeNumber("OTEL_BSP_SCHEDULE_DELAY", 0, LONGEST_MS),
-    maxAttributeLength: reader.attributeLength(),
+    batchTimeoutMs: reader.readWholeNumber("OTEL_BSP_EXPORT_TIMEOUT", 1, LONGEST_MS),
+    maxQueueSize: reader.readWholeNumber("OTEL_BSP_MAX_QUEUE_SIZE", 1),
+    batchSize: reader.readWholeNumber("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 1),
+    delayMs: reader.readWholeNumber("OTEL_BSP_SCHEDULE_DELAY", 0, LONGEST_MS),
+    maxAttributeLength: reader.readAttributeLength(),
     /** Messages about invalid variables. */
     warnings: reader.warnings,
   };
@@ -87,24 +90,24 @@ export class VariableReader {
   }
 
   /** Returns the trimmed value. `undefined` if it is empty or unset. */
-  text(name: string): string | undefined {
+  readText(name: string): string | undefined {
     return this.#environment[name]?.trim() || undefined;
   }
 
-  word<const Word extends string>(
+  readWord<const Word extends string>(
     name: string,
     words: readonly Word[],
     advice = DEFAULT_USED,
   ): Word | undefined {
-    const text = this.text(name);
+    const text = this.readText(name);
     if (text === undefined) return undefined;
     const word = words.find((known) => known.toLowerCase() === text.toLowerCase());
     if (word === undefined) this.warn(name, `one of ${words.join(", ")}`, text, advice);
     return word;
   }
 
-  wholeNumber(name: string, minimum: number, maximum?: number): number | undefined {
-    const text = this.text(name);
+  readWholeNumber(name: string, minimum: number, maximum?: number): number | undefined {
+    const text = this.readText(name);
     if (text === undefined) return undefined;
     const value = Number(text);
     const isWithin = value >= minimum && value <= (maximum ?? value);
@@ -115,23 +118,23 @@ export class VariableReader {
   }
 
   /** Reads a variable of the exporter. The one for traces takes precedence over the general one. */
-  ofOtlp<Value>(what: string, read: (name: string) => Value | undefined): Value | undefined {
+  readOtlp<Value>(what: string, read: (name: string) => Value | undefined): Value | undefined {
     return read(`OTEL_EXPORTER_OTLP_TRACES_${what}`) ?? read(`OTEL_EXPORTER_OTLP_${what}`);
   }
 
   /** Returns the limit for the length of attributes. */
-  attributeLength(): number | undefined {
+  readAttributeLength(): number | undefined {
     return (
-      this.wholeNumber("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", 0) ??
-      this.wholeNumber("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", 0)
+      this.readWholeNumber("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", 0) ??
+      this.readWholeNumber("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", 0)
     );
   }
 
   /**
    * Returns the content of a PEM file, or `undefined` if it is unreadable, which the SDK reports.
    */
-  file(what: string): Buffer | undefined {
-    const path = this.ofOtlp(what, (name) => this.text(name));
+  readPemFile(what: string): Buffer | undefined {
+    const path = this.readOtlp(what, (name) => this.readText(name));
     try {
       return path === undefined ? undefined : readFileSync(path);
     } catch {
@@ -139,8 +142,8 @@ export class VariableReader {
     }
   }
 
-  url(name: string): string | undefined {
-    const text = this.text(name);
+  readUrl(name: string): string | undefined {
+    const text = this.readText(name);
     if (text === undefined || isHttpUrl(text)) return text;
     const expected = "a URL that begins with http:// or https://";
     this.warn(name, expected, redactAddress(text));

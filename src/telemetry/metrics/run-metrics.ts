@@ -76,20 +76,20 @@ export class RunMetrics {
   }
 
   /** Records the start of a span. */
-  opened(span: MeasuredSpan): void {
-    this.#attempt(() => this.#open(span));
+  openSpan(span: MeasuredSpan): void {
+    this.#runSafely(() => this.#open(span));
   }
 
   /** Records an event within a span. */
-  noted({ role }: MeasuredSpan, body: SpanNote, { scope }: SpanMoment): void {
+  recordEvent({ role }: MeasuredSpan, body: SpanNote, { scope }: SpanMoment): void {
     const run = this.#runs.get(scope.runId);
-    if (run !== undefined) this.#attempt(() => recordSpanNote(run, role, body, scope.agentId));
+    if (run !== undefined) this.#runSafely(() => recordSpanNote(run, role, body, scope.agentId));
   }
 
   /** Records the end of a span, by its own event or by the end of its parent. */
-  closed(span: MeasuredSpan, end: SpanClosing | Abandonment, { atMs }: SpanMoment): void {
+  closeSpan(span: MeasuredSpan, end: SpanClosing | Abandonment, { atMs }: SpanMoment): void {
     const run = this.#runs.get(span.moment.scope.runId);
-    if (run !== undefined) this.#attempt(() => this.#close(run, span, end, atMs));
+    if (run !== undefined) this.#runSafely(() => this.#close(run, span, end, atMs));
   }
 
   /** Number of runs that are measured. */
@@ -145,7 +145,7 @@ export class RunMetrics {
     if (typeof end !== "string" && end.type === "agent.ended") agent?.measureBudget(end);
   }
 
-  #attempt(work: () => void): void {
+  #runSafely(work: () => void): void {
     try {
       work();
     } catch (cause) {
@@ -185,7 +185,7 @@ function recordSpanNote(run: MeasuredRun, role: string, body: SpanNote, agentId:
       if (body.question.kind === "approval") agent?.ask(body.question);
       return;
     case "question.answered":
-      agent?.hearAnswer(body.questionId);
+      agent?.settleQuestion(body.questionId);
       // Only approvals are measured.
       if (body.answer !== "approved" && body.answer !== "denied") return;
       run.instruments.measure("approvalWait", Math.max(0, body.waitedMs) / 1_000, {
@@ -312,7 +312,7 @@ class AgentTally {
   }
 
   /** Records an answer. A question from before a pause was never added here. */
-  hearAnswer(questionId: QuestionId): void {
+  settleQuestion(questionId: QuestionId): void {
     const dimensions = this.#pending.get(questionId);
     if (dimensions === undefined) return;
     this.#pending.delete(questionId);
@@ -321,7 +321,7 @@ class AgentTally {
 
   /** Ends the counting in this process and balances the gauges. */
   leave(): void {
-    for (const questionId of this.#pending.keys()) this.hearAnswer(questionId);
+    for (const questionId of this.#pending.keys()) this.settleQuestion(questionId);
     this.#instruments.measure("activeAgents", -1, this.caller);
     this.#instruments.measure("agentInferenceCalls", this.#modelCalls, this.caller);
     this.#instruments.measure("agentToolCalls", this.#toolCalls, this.caller);
@@ -387,7 +387,7 @@ class Instruments {
    * Adds to a counter, or records in a histogram. Ignores legacy metrics unless they are enabled.
    */
   measure(metric: Metric, value: number, dimensions: Dimensions = {}): void {
-    const measure = this.#measureOf(metric);
+    const measure = this.#getMeasure(metric);
     if (measure === undefined || !Number.isFinite(value)) return;
     const attributes: Record<string, string> = {};
     for (const name of METRICS[metric].attributes) {
@@ -399,15 +399,15 @@ class Instruments {
       if (values.size < MOST_VALUES && value.length <= LONGEST_VALUE) values.add(value);
       attributes[name] = values.has(value) ? value : OTHER;
     }
-    this.#attempt(() => measure(value, attributes));
+    this.#runSafely(() => measure(value, attributes));
   }
 
-  #measureOf(metric: Metric): TakeValue | undefined {
+  #getMeasure(metric: Metric): TakeValue | undefined {
     const definition: MetricDefinition = METRICS[metric];
     if (definition.isLegacy === true && !this.#hasLegacy) return undefined;
     if (!this.#measures.has(metric)) {
       this.#measures.set(metric, undefined);
-      this.#attempt(() => this.#measures.set(metric, this.#makeMeasure(definition)));
+      this.#runSafely(() => this.#measures.set(metric, this.#makeMeasure(definition)));
     }
     return this.#measures.get(metric);
   }
@@ -426,7 +426,7 @@ class Instruments {
     return (value, attributes) => counter.add(value, attributes);
   }
 
-  #attempt(work: () => void): void {
+  #runSafely(work: () => void): void {
     try {
       work();
     } catch (cause) {

@@ -35,8 +35,8 @@ export function deriveTraceId(seed: string): string {
  */
 export function deriveNextTraceId(traceId: string, seed: string): string {
   const change = sliceWord(computeDigest(`["after","${traceId}",${seed}]`), 0);
-  const changed = (at: number): string => combineWords(sliceWord(traceId, at), change);
-  return [changed(0), changed(1), sliceWord(traceId, 2), sliceWord(traceId, 3)].join("");
+  const changeWord = (at: number): string => combineWords(sliceWord(traceId, at), change);
+  return [changeWord(0), changeWord(1), sliceWord(traceId, 2), sliceWord(traceId, 3)].join("");
 }
 
 function computeDigest(text: string): string {

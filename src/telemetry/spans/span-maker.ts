@@ -221,12 +221,12 @@ export function toRemoteSpan(
   return { traceId, spanId, traceFlags, isRemote: true };
 }
 
-// HeldEnds: delays the end of a span until its event is persisted. An ended span may be exported at
-// once. If its end event is lost, the next process regards the span as open and ends it itself, so
-// none is exported twice. Owns the deferred ends of persisted runs. Spans of other runs end at
-// once.
+// DeferredSpanEnds: delays the end of a span until its event is persisted. An ended span may be
+// exported at once. If its end event is lost, the next process regards the span as open and ends it
+// itself, so none is exported twice. Owns the deferred ends of persisted runs. Spans of other runs
+// end at once.
 
-export class HeldEnds {
+export class DeferredSpanEnds {
   /** Deferred ends by run, each with the number of its event. */
   readonly #runs = new Map<RunId, { readonly seq: number; readonly end: () => void }[]>();
 
@@ -241,7 +241,7 @@ export class HeldEnds {
    * Runs the ends of events up to `seq`, which are persisted. From the first call, ends of the run
    * are deferred. Returns the number of remaining ends.
    */
-  kept(runId: RunId, seq: number): number {
+  endPersisted(runId: RunId, seq: number): number {
     const held = this.#runs.get(runId) ?? [];
     const later = held.findIndex((one) => one.seq > seq);
     const due = held.splice(0, later === -1 ? held.length : later);
@@ -365,10 +365,10 @@ export interface SideSpan {
 export class SpanMaker {
   readonly #tracer: Tracer;
   readonly #mintHex: MintHex;
-  readonly #ends: HeldEnds;
+  readonly #ends: DeferredSpanEnds;
 
   /** `mintHex` creates ids for spans without ids. */
-  constructor(tracer: Tracer, mintHex: MintHex, ends: HeldEnds) {
+  constructor(tracer: Tracer, mintHex: MintHex, ends: DeferredSpanEnds) {
     this.#tracer = tracer;
     this.#mintHex = mintHex;
     this.#ends = ends;
@@ -385,7 +385,7 @@ export class SpanMaker {
       opening: body,
       moment,
       startedAtUs: moment.atUs,
-      ids: this.#idsOf(span, plan),
+      ids: this.#readSpanIds(span, plan),
       below,
       name,
       shownName: name,
@@ -425,7 +425,7 @@ export class SpanMaker {
   }
 
   // Without an SDK, a span has the ids of its parent or none. Then it gets its own span id.
-  #idsOf(span: Span, plan: SpanPlan): TraceIds {
+  #readSpanIds(span: Span, plan: SpanPlan): TraceIds {
     const { above, run } = plan;
     if (span.isRecording()) return readIds(span);
     if (run.unseen !== undefined) return mintTraceIds(this.#mintHex, above);
@@ -438,30 +438,30 @@ export class SpanMaker {
   /**
    * Starts the root span of a further trace of a run. `sinceUs` is the start of its first child.
    */
-  part(run: OpenSpan, ids: ChosenIds, sinceUs: number): Onward {
+  startPart(run: OpenSpan, ids: ChosenIds, sinceUs: number): Onward {
     const part = run.run.parts.length + 2;
     const name = `${run.name}, part ${part}`;
-    const made = this.#onward({ ...run, name }, ids, sinceUs, leaveSpan(run.run));
+    const made = this.#startOnward({ ...run, name }, ids, sinceUs, leaveSpan(run.run));
     made.span.setAttribute(ESPALIER.tracePart, part);
     setAttribute(made.span, ESPALIER.continuesFromTraceId, run.ids.traceId);
     return made;
   }
 
   /** Starts the span that continues an agent in a further trace, and links both. */
-  onward(agent: OpenSpan, part: Onward, sinceUs: number): Onward {
+  continueAgent(agent: OpenSpan, part: Onward, sinceUs: number): Onward {
     const { span, trace: size } = part;
     const { traceId } = span.spanContext();
     const ids = { spanId: deriveOnwardId(traceId, agent.moment), traceId };
     const before = agent.onward.at(-1)?.span ?? agent.span;
     const back = createContinuesReference(before.spanContext());
-    const made = this.#onward(agent, ids, sinceUs, nestContext(agent.run, part));
+    const made = this.#startOnward(agent, ids, sinceUs, nestContext(agent.run, part));
     made.span.setAttributes(back.attributes).addLink(back.link);
     addContinuationLink(before, made.span.spanContext());
     size.spans += 1;
     return { ...made, trace: size };
   }
 
-  #onward(open: OpenSpan, ids: ChosenIds, sinceUs: number, around: Context): Onward {
+  #startOnward(open: OpenSpan, ids: ChosenIds, sinceUs: number, around: Context): Onward {
     const { name, moment, opening, run } = open;
     const { bounded: attributes } = shortenAttributes(
       describeStart(opening, moment.scope).attributes,
@@ -473,7 +473,7 @@ export class SpanMaker {
   }
 
   /** Records an ended span below another one. */
-  beside(open: OpenSpan, below: OpenSpan["below"], side: SideSpan, moment: SpanMoment): void {
+  recordBeside(open: OpenSpan, below: OpenSpan["below"], side: SideSpan, moment: SpanMoment): void {
     const around = nestContext(open.run, below);
     if (this.#record(open, around, side, moment)) open.trace.spans += 1;
   }
@@ -482,7 +482,7 @@ export class SpanMaker {
    * Records an ended span in a separate trace, with a link to its origin. Used if it is longer than
    * the trace of its origin.
    */
-  apart(open: OpenSpan, side: SideSpan, moment: SpanMoment): void {
+  recordApart(open: OpenSpan, side: SideSpan, moment: SpanMoment): void {
     this.#record(open, leaveSpan(open.run), side, moment);
   }
 

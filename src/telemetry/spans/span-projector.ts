@@ -45,7 +45,7 @@ import { writeContent, type ContentSettings } from "../content/content.ts";
 import { buildSpanSeed, deriveNextTraceId } from "./derived-ids.ts";
 import { LINK } from "../gen-ai-attributes.ts";
 import {
-  HeldEnds,
+  DeferredSpanEnds,
   nestContext,
   wrapKnownSpan,
   createRunFacts,
@@ -122,7 +122,7 @@ interface ProjectorOptions {
 
 export class SpanProjector implements Tracing {
   readonly #maker: SpanMaker;
-  readonly #ends = new HeldEnds();
+  readonly #ends = new DeferredSpanEnds();
   readonly #mintHex: MintHex;
   readonly #maxSpansPerTrace: number;
   readonly #hasBaggage: boolean;
@@ -152,19 +152,19 @@ export class SpanProjector implements Tracing {
         const { contents, scope } = moment;
         if (content !== undefined && contents !== undefined && open.span.isRecording())
           for (const made of contents()) writeContent(content, { ...open, scope }, made);
-        metrics?.opened(open);
+        metrics?.openSpan(open);
         return open;
       },
       note: (open, body, moment) => {
-        metrics?.noted(open, body, moment);
+        metrics?.recordEvent(open, body, moment);
         const isSilent =
           SILENT.has(body.type) ||
           (body.type === "budget.reserved" && !isLongWait(body.waitedMs)) ||
           (body.type === "budget.settled" && body.lostCall === undefined);
-        if (!isSilent && open.span.isRecording()) this.#note(open, body, moment);
+        if (!isSilent && open.span.isRecording()) this.#recordNote(open, body, moment);
       },
       close: (open, body, moment) => {
-        metrics?.closed(open, body, moment);
+        metrics?.closeSpan(open, body, moment);
         if ("queuedMs" in body) {
           // Further attempts of a model call wait within its span.
           const { opening } = open;
@@ -174,12 +174,12 @@ export class SpanProjector implements Tracing {
           const { below, startedAtUs: untilUs, span } = open;
           const bounds = { sinceUs: below?.startedAtUs ?? untilUs, untilUs };
           const wait = span.isRecording() ? findWaitBefore(opening, queuedMs, bounds) : undefined;
-          if (wait !== undefined) this.#maker.beside(open, below, wait, moment);
+          if (wait !== undefined) this.#maker.recordBeside(open, below, wait, moment);
         }
         recordSpanEnd(open, body, moment);
       },
       abandon: (open, moment, why) => {
-        metrics?.closed(open, why, moment);
+        metrics?.closeSpan(open, why, moment);
         recordSpanEnd(open, why, moment);
       },
       end: (open, moment) => {
@@ -229,11 +229,11 @@ export class SpanProjector implements Tracing {
     for (const open of ended) this.#ends.end(moment, () => endSpan(open, computeLostEnd(atUs)));
     if (run === undefined) return;
     this.#spans.takeUp(first.scope.runId, run, atUs);
-    this.#metrics?.opened(run);
+    this.#metrics?.openSpan(run);
   }
 
   onPersisted(runId: RunId, seq: number): void {
-    const waiting = this.#ends.kept(runId, seq);
+    const waiting = this.#ends.endPersisted(runId, seq);
     const isOver = seq > 0 && waiting === 0 && !this.#spans.has(runId);
     if (isOver) this.#ends.forget(runId, { hasEnded: true });
   }
@@ -353,22 +353,22 @@ export class SpanProjector implements Tracing {
     const place = agent.onward.at(-1) ?? agent;
     if (!isFull(place.trace, this.#maxSpansPerTrace)) return;
     const more = computeMaxSpans(agent.calls, this.#maxSpansPerTrace);
-    const part = this.#partFor(agent, moment, more);
+    const part = this.#findPart(agent, moment, more);
     if (part === undefined) return;
     expectNoMore(agent);
-    agent.onward.push(this.#maker.onward(agent, part, moment.atUs));
+    agent.onward.push(this.#maker.continueAgent(agent, part, moment.atUs));
     expectMoreSpans(part.trace, agent, more);
   }
 
   /** Returns the further trace with room for `more` spans. `undefined` if a sampler drops it. */
-  #partFor({ run }: OpenSpan, moment: SpanMoment, more: number): Onward | undefined {
+  #findPart({ run }: OpenSpan, moment: SpanMoment, more: number): Onward | undefined {
     const last = run.parts.at(-1);
     if (last !== undefined && hasRoom(last.trace, more, this.#maxSpansPerTrace)) return last;
     const { root } = run;
     if (run.isWhole || root === undefined) return undefined;
     const traceId = deriveNextTraceId(root.ids.traceId, buildSpanSeed(moment, "part"));
     const ids = { traceId, spanId: derivePartId(traceId) };
-    const part = this.#maker.part(root, ids, moment.atUs);
+    const part = this.#maker.startPart(root, ids, moment.atUs);
     run.isWhole = !isSampled(part.span.spanContext());
     if (run.isWhole) return undefined;
     run.parts.push(part);
@@ -381,7 +381,7 @@ export class SpanProjector implements Tracing {
    */
   #openElsewhere(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
     const more = computeMaxSpans(0, this.#maxSpansPerTrace);
-    const part = this.#partFor(parent, moment, more);
+    const part = this.#findPart(parent, moment, more);
     if (part === undefined) return this.#openAgent(body, moment, parent);
     const back = createContinuesReference(parent.span.spanContext());
     const plan = { ...planInnerSpan(parent, part, moment), links: [back.link] };
@@ -392,7 +392,7 @@ export class SpanProjector implements Tracing {
     return open;
   }
 
-  #note(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
+  #recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
     recordNote(open, body, moment);
     // Links an agent to the sender of a steering message. Reports of background subagents are
     // linked elsewhere.
@@ -404,9 +404,9 @@ export class SpanProjector implements Tracing {
     }
     const side = toSideSpan(body, moment, open.startedAtUs);
     if (side === undefined) return;
-    this.#maker.beside(open, open, side, moment);
+    this.#maker.recordBeside(open, open, side, moment);
     const wait = findWaitAcrossPause(body, moment, open);
-    if (wait !== undefined) this.#maker.apart(open, wait, moment);
+    if (wait !== undefined) this.#maker.recordApart(open, wait, moment);
   }
 }
 

@@ -219,7 +219,7 @@ class LostSpanRecorder {
       lost.parent !== undefined && isTraceStart(lost) && !this.#onward.has(buildCallKey(lost));
     const back =
       hasBack && lost.parent ? createContinuesReference(toRemoteSpan(lost.parent)) : undefined;
-    const open = this.#begin(lost, back, this.#below(lost));
+    const open = this.#begin(lost, back, this.#findPlace(lost));
     const isOwn = hasId(open.span, ids.spanId);
     // A span that starts its own trace is never ended and therefore invisible. A second span is
     // recorded below its intended id.
@@ -237,7 +237,7 @@ class LostSpanRecorder {
           isSpanContextValid(own) && !hasId(span, ids.spanId) ? ids.spanId : undefined,
         ...back?.attributes,
       });
-    const above = this.#above(lost);
+    const above = this.#findParent(lost);
     const isAgent = lost.body.type === "agent.started" || lost.body.type === "agent.resumed";
     if (above !== undefined && isTraceStart(lost) && isAgent) addContinuationLink(above.span, own);
     if (isOwn) this.#recordOnward(recorded, lost);
@@ -257,8 +257,8 @@ class LostSpanRecorder {
       if (parent !== undefined && part === undefined) continue;
       const onward =
         part === undefined
-          ? this.#maker.part(recorded, { traceId, spanId: derivePartId(traceId) }, sinceUs)
-          : this.#maker.onward(recorded, part, sinceUs);
+          ? this.#maker.startPart(recorded, { traceId, spanId: derivePartId(traceId) }, sinceUs)
+          : this.#maker.continueAgent(recorded, part, sinceUs);
       if (parent !== undefined) onward.span.setAttribute(ESPALIER.replayed, true);
       recorded.onward.push(onward);
       this.#onward.set(part === undefined ? traceId : `${ids.spanId} ${traceId}`, onward);
@@ -269,18 +269,18 @@ class LostSpanRecorder {
     const { body, ids, parent } = lost;
     const { seq, atMs, atUs, scope } = lost;
     const moment = { seq, atMs, atUs, scope };
-    const role = this.#above(lost)?.role ?? "";
+    const role = this.#findParent(lost)?.role ?? "";
     const links = back === undefined ? findOriginLinks(body) : [back.link];
     const onward = parent === undefined ? this.#run.parts : [];
     const place = { run: this.#run, trace: this.#trace, onward };
     return { ...this.#maker.begin(body, moment, { below, role, ids, links, ...place }), ids };
   }
 
-  #above({ parent }: LostSpan): OpenSpan | undefined {
+  #findParent({ parent }: LostSpan): OpenSpan | undefined {
     return parent === undefined ? undefined : this.#recorded.get(parent.spanId);
   }
 
-  #below(lost: LostSpan): OpenSpan["below"] {
+  #findPlace(lost: LostSpan): OpenSpan["below"] {
     const { ids, parent } = lost;
     if (parent === undefined) {
       const { traceId, parentSpanId: spanId } = ids;
@@ -288,7 +288,7 @@ class LostSpanRecorder {
     }
     if (isTraceStart(lost))
       return this.#onward.get(buildCallKey(lost)) ?? this.#onward.get(ids.traceId);
-    return this.#above(lost) ?? wrapKnownSpan(toRemoteSpan(parent));
+    return this.#findParent(lost) ?? wrapKnownSpan(toRemoteSpan(parent));
   }
 }
 

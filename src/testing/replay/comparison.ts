@@ -66,7 +66,7 @@ export class ActionReader {
     const [what, agentId, given] = extractRecordFacts(record);
     const facts = dropTimes(given);
     if (facts === undefined) return undefined;
-    let { agentPath, stepNumber } = this.positionOf(agentId);
+    let { agentPath, stepNumber } = this.getPosition(agentId);
     if (record.type === "agent") agentPath = record.agent.agentPath;
     if (record.type === "execution") stepNumber = 0;
     if (record.type === "event" && what === "step.started")
@@ -78,7 +78,7 @@ export class ActionReader {
     return { agentId, key: `${queue} ${count}`, agentPath, stepNumber, what, facts };
   }
 
-  positionOf(agentId: string): AgentPosition {
+  getPosition(agentId: string): AgentPosition {
     return this.#positions.get(agentId) ?? { agentPath: agentId, stepNumber: 0 };
   }
 }
@@ -212,8 +212,9 @@ export function createDivergenceError(
   segment: number,
   texts: ReadonlyMap<unknown, string>,
 ): EspalierError {
-  const textOf = (value: unknown): string => JSON.stringify(texts.get(value) ?? value) ?? "nothing";
-  const [was, is] = [textOf(expected), textOf(got)];
+  const formatValue = (value: unknown): string =>
+    JSON.stringify(texts.get(value) ?? value) ?? "nothing";
+  const [was, is] = [formatValue(expected), formatValue(got)];
   let same = 0;
   while (same < was.length && was[same] === is[same]) same += 1;
   const from = same > MOST_CHARACTERS / 2 ? same - LEAD_IN : 0;

@@ -51,29 +51,31 @@ export class OutcomeFeed {
 
   release(record: RecordOf<"effect">): void {
     takeFirst(this.#left, (one) => one === record);
-    takeFirst(this.#waiters, isOf(record))?.go(record.outcome);
+    takeFirst(this.#waiters, matchesEffect(record))?.go(record.outcome);
   }
 
   isAwaited(id: EffectId): boolean {
-    return this.#waiters.some(isOf(id));
+    return this.#waiters.some(matchesEffect(id));
   }
 
   /**
    * Resolves with the recorded outcome in its turn, or with `undefined` once the replay is over.
    */
-  outcome(id: EffectId): Promise<unknown> {
+  waitForOutcome(id: EffectId): Promise<unknown> {
     if (this.#isOver) return Promise.resolve(undefined);
     return new Promise<unknown>((go) => this.#waiters.push({ ...id, go }));
   }
 
   /** Returns the number of recorded outcomes of an effect, minus the number of waiting agents. */
-  spare(id: EffectId): number {
-    return this.#left.filter(isOf(id)).length - this.#waiters.filter(isOf(id)).length;
+  countSpare(id: EffectId): number {
+    return (
+      this.#left.filter(matchesEffect(id)).length - this.#waiters.filter(matchesEffect(id)).length
+    );
   }
 
   /** Returns the name of an effect that an agent waits for and that was not recorded. */
-  unrecorded(agentId: string): string | undefined {
-    return this.#waiters.find((one) => one.agentId === agentId && this.spare(one) < 0)?.name;
+  findUnrecorded(agentId: string): string | undefined {
+    return this.#waiters.find((one) => one.agentId === agentId && this.countSpare(one) < 0)?.name;
   }
 
   close(): void {
@@ -82,7 +84,7 @@ export class OutcomeFeed {
   }
 }
 
-function isOf({ agentId, name }: EffectId): (one: EffectId) => boolean {
+function matchesEffect({ agentId, name }: EffectId): (one: EffectId) => boolean {
   return (one) => one.agentId === agentId && one.name === name;
 }
 
@@ -97,7 +99,7 @@ export class ReplayEffects extends PersistedEffects {
 
   override async infer(position: EffectPosition): Promise<InferOutcome> {
     const name = formatModelEffectName(position);
-    const outcome = this.outcome(name) ?? (await this.#next(name));
+    const outcome = this.outcome(name) ?? (await this.#waitForNext(name));
     if (outcome === undefined) return { type: "cancelled", usage: NO_USAGE };
     return readInferOutcome(outcome);
   }
@@ -109,25 +111,26 @@ export class ReplayEffects extends PersistedEffects {
     const { bound, deferral } = call;
     const isWork = /^(?:function|external|delegation)$/u.test(bound.type);
     if (!isWork && deferral === undefined) {
-      void this.#next(name);
+      void this.#waitForNext(name);
       return await callTool(call);
     }
     const permit = permitEffectName(call);
     const { agentId } = this.agent.identity;
-    const permitted = this.#feed.spare({ agentId, name: permit }) > 0 && this.#next(permit);
+    const permitted =
+      this.#feed.countSpare({ agentId, name: permit }) > 0 && this.#waitForNext(permit);
     const key = formatCallPosition({ agentId, ...call.position });
     const open = bound.type === "delegation" ? this.#openQuestion(key, permit) : undefined;
     if (!isWork || (bound.type === "delegation" && open === undefined)) {
       if (permitted !== false) this.#permits.set(permit, await permitted);
       const end = await callTool(call);
-      await this.#next(name);
+      await this.#waitForNext(name);
       return end;
     }
     this.#feed.onCall(key);
     // The call took these outcomes from the interrupted effects.
     if (!this.hadBegun(name)) this.outcome(permit);
     if (open?.refusal?.code !== "blocked" || bound.type !== "delegation")
-      return await this.#recorded(name, call);
+      return await this.#replayOutcome(name, call);
     // The approver is not asked again, but the refusal is recorded and counted again.
     const { code, message: text } = open.refusal;
     const { onEnd } = call;
@@ -135,19 +138,19 @@ export class ReplayEffects extends PersistedEffects {
     call.onEnd = () => undefined;
     await callTool(call);
     call.onEnd = onEnd;
-    return await this.#recorded(name, call);
+    return await this.#replayOutcome(name, call);
   }
 
-  async #recorded(name: string, call: CallInProgress): Promise<CallEnd> {
-    const outcome = await this.#next(name);
+  async #replayOutcome(name: string, call: CallInProgress): Promise<CallEnd> {
+    const outcome = await this.#waitForNext(name);
     if (outcome !== undefined) return restoreCallEnd(outcome, call);
     const nowMs = this.agent.run.clock.nowMs();
     const times = { startedAtMs: nowMs, endedAtMs: nowMs };
     return toExecutedCall(call, times, CANCELLED);
   }
 
-  #next(name: string): Promise<unknown> {
-    return this.#feed.outcome({ agentId: this.agent.identity.agentId, name });
+  #waitForNext(name: string): Promise<unknown> {
+    return this.#feed.waitForOutcome({ agentId: this.agent.identity.agentId, name });
   }
 
   /**

@@ -161,7 +161,7 @@ class Replayer {
     const { agentPath, role: expected } = root;
     const got = run.role.name;
     if (got !== expected)
-      throw this.#error({ agentPath, stepNumber: 0, field: "role", expected, got });
+      throw this.#createError({ agentPath, stepNumber: 0, field: "role", expected, got });
     const types = new Set(segment.records.map((one) => one.type === "event" && one.event.type));
     this.end = types.has("run.ended") ? "ended" : types.has("run.paused") ? "paused" : "broken";
     this.#script = buildScript(segment.records, beginning);
@@ -171,7 +171,7 @@ class Replayer {
     clock.advance(beginning.atMs);
     this.#feed = new OutcomeFeed(segment, (call) => {
       this.#reached.add(call);
-      this.#giveDue();
+      this.#issueDue();
     });
     const isLast = records.at(-1) === segment.records.at(-1);
     // Agents that continue in the next segment have not ended in this one, so their cancellation is
@@ -182,25 +182,25 @@ class Replayer {
     }));
     const settings = createSettings({
       ...means,
-      sinks: [...sinks, { emit: () => this.#giveDue() }],
+      sinks: [...sinks, { emit: () => this.#issueDue() }],
       limits,
       clock,
       ids: collectIds(records, positions),
       store: memoryStore({ clock }), // Sessions of the user are not written.
     });
-    const led = beginning.create(settings, run, this.#journal());
+    const led = beginning.create(settings, run, this.#createJournal());
     this.#run = new RunHandle(led, () => undefined);
     this.#run.start();
     this.#runtime = led.run;
     for (const entry of this.#script) if (entry.after) this.#commands.add(entry);
-    this.#giveDue();
+    this.#issueDue();
     void this.#run.settled.then((result) => (this.#result = result)).catch(() => undefined);
   }
 
   /** Returns a journal that passes its records to the comparison and stores nothing. */
-  #journal(): RunJournal {
+  #createJournal(): RunJournal {
     const writer = {
-      append: (record: JournalRecord) => this.#take(record),
+      append: (record: JournalRecord) => this.#compare(record),
       noteProgress: () => undefined,
       broken: new Promise<never>(() => undefined),
       claimed: () => undefined,
@@ -228,13 +228,13 @@ class Replayer {
       for (const entry of this.#script) await this.#follow(entry);
       if (this.end === "broken") {
         for (let turns = 0; turns < 3; turns += 1) await waitForTurnEnd();
-        return this.#result ?? (await this.#leave("The recording ends here."));
+        return this.#result ?? (await this.#cancel("The recording ends here."));
       }
-      await this.#until(() => this.#result !== undefined);
+      await this.#waitUntil(() => this.#result !== undefined);
       if (this.#result !== undefined && this.#compared.first === undefined) return this.#result;
-      throw this.#missing("result", "the end of the run");
+      throw this.#createMissingError("result", "the end of the run");
     } catch (cause) {
-      await this.#leave("The replay diverged.");
+      await this.#cancel("The replay diverged.");
       throw cause;
     }
   }
@@ -247,8 +247,8 @@ class Replayer {
     const { record, action, atMs, isLate, after } = entry;
     if (record.type === "effect") {
       const { agentId, name } = record;
-      if (!(await this.#until(() => this.#feed.isAwaited(record))))
-        throw this.#missing("effect", name, agentId);
+      if (!(await this.#waitUntil(() => this.#feed.isAwaited(record))))
+        throw this.#createMissingError("effect", name, agentId);
       const deadlineAtMs = this.#runtime.tree.find(agentId)?.account.deadlineAtMs() ?? Infinity;
       // The agent acts slightly before the next event. Its deadline may pass only if that was
       // recorded.
@@ -258,8 +258,12 @@ class Replayer {
       if (!this.#commands.has(entry) || (await this.#wasRaised(record))) return;
       await waitForTurnEnd();
       await waitForTurnEnd();
-      if (!this.#give(entry))
-        throw this.#missing(record.type, record, "agentId" in record ? record.agentId : undefined);
+      if (!this.#issue(entry))
+        throw this.#createMissingError(
+          record.type,
+          record,
+          "agentId" in record ? record.agentId : undefined,
+        );
     } else if (isBooking(record)) {
       await waitForTurnEnd();
       await waitForTurnEnd();
@@ -267,9 +271,12 @@ class Replayer {
       replayInFlight(this.#runtime.ledger, record.done);
     } else {
       this.#moveTo(atMs);
-      if (action === undefined || (await this.#until(() => !this.#compared.left.has(action.key))))
+      if (
+        action === undefined ||
+        (await this.#waitUntil(() => !this.#compared.left.has(action.key)))
+      )
         return;
-      throw this.#missing(action.what, action.facts, action.agentId);
+      throw this.#createMissingError(action.what, action.facts, action.agentId);
     }
     await waitForTurnEnd();
   }
@@ -278,7 +285,7 @@ class Replayer {
   async #wasRaised(record: JournalRecord): Promise<boolean> {
     if (record.type !== "signal") return false;
     const isIt = (one: unknown): boolean => sameJson(one, record);
-    await this.#until(() => this.#feed.running === 0 || this.#raised.some(isIt));
+    await this.#waitUntil(() => this.#feed.running === 0 || this.#raised.some(isIt));
     return takeFirst(this.#raised, isIt) !== undefined;
   }
 
@@ -287,14 +294,14 @@ class Replayer {
   }
 
   /** Compares a record of the replay, in the form in which it would be read. */
-  #take(written: JournalRecord): void {
+  #compare(written: JournalRecord): void {
     const record = parseRecord(JSON.parse(JSON.stringify(written)));
     if (record.type === "signal") this.#raised.push(record);
     this.#noteText(record);
     const key = this.#compared.take(record);
     if (key === undefined) return;
     this.#reached.add(key);
-    if (record.type !== "event") this.#giveDue(); // Other sinks receive an event first.
+    if (record.type !== "event") this.#issueDue(); // Other sinks receive an event first.
   }
 
   #noteText(record: JournalRecord): void {
@@ -302,13 +309,13 @@ class Replayer {
   }
 
   /** Issues the commands that followed an action which the replay has reached. */
-  #giveDue(): void {
+  #issueDue(): void {
     for (const entry of this.#commands)
-      if (entry.after?.some((key) => this.#reached.has(key))) this.#give(entry);
+      if (entry.after?.some((key) => this.#reached.has(key))) this.#issue(entry);
   }
 
   /** Issues a recorded command. Returns false if it is impossible in this replay. */
-  #give(entry: ScriptEntry): boolean {
+  #issue(entry: ScriptEntry): boolean {
     this.#commands.delete(entry);
     const { record } = entry;
     const run = this.#run;
@@ -335,10 +342,10 @@ class Replayer {
   }
 
   /** Waits for a condition. Returns false if it is not met in time. */
-  async #until(isSo: () => boolean): Promise<boolean> {
+  async #waitUntil(isSo: () => boolean): Promise<boolean> {
     const sinceMs = systemClock.monotonicMs();
     for (let turns = 0; ; turns += 1) {
-      if (this.#compared.found !== undefined) throw this.#error(this.#compared.found);
+      if (this.#compared.found !== undefined) throw this.#createError(this.#compared.found);
       if (isSo()) return true;
       const isPatient = this.#feed.running > 0 && systemClock.monotonicMs() - sinceMs < PATIENCE_MS;
       if (turns >= MOST_TURNS && !isPatient) return false;
@@ -350,19 +357,21 @@ class Replayer {
    * Returns the error for the first difference so far, or else for the effect that an agent waits
    * for instead.
    */
-  #missing(what: string, expected: unknown, agentId = this.#rootId): EspalierError {
-    const { agentPath, stepNumber } = this.#compared.positionOf(agentId);
-    const got = this.#feed.unrecorded(agentId);
+  #createMissingError(what: string, expected: unknown, agentId = this.#rootId): EspalierError {
+    const { agentPath, stepNumber } = this.#compared.getPosition(agentId);
+    const got = this.#feed.findUnrecorded(agentId);
     const field = got === undefined ? what : "effect";
-    return this.#error(this.#compared.first ?? { agentPath, stepNumber, field, expected, got });
+    return this.#createError(
+      this.#compared.first ?? { agentPath, stepNumber, field, expected, got },
+    );
   }
 
-  #error(found: Divergence): EspalierError {
+  #createError(found: Divergence): EspalierError {
     return createDivergenceError(found, this.#number, this.#texts);
   }
 
   /** Cancels the run and waits for its end. */
-  async #leave(message: string): Promise<RunResult> {
+  async #cancel(message: string): Promise<RunResult> {
     this.#isLeft = true;
     const ending = this.#run.cancel(message);
     ending.catch(() => undefined);
