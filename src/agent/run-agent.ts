@@ -36,8 +36,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
   let state: AgentState = from;
   try {
     state = beginExecution(agent, from);
-    // From here on the beginning is recorded.
-    from = undefined;
+    from = undefined; // The beginning is recorded.
     while (isActive((state = handleStopsAndPause(agent, state)))) {
       let call: PreparedCall | undefined;
       if (!hasReply(state) && !isRequestTooLong(state)) {
@@ -68,8 +67,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
       }
     }
   } catch (cause) {
-    // If the beginning was not recorded yet, record it first: a failed execution has a beginning
-    // too (L2).
+    // A failed execution has a beginning too: record it if it is missing (L2).
     state = fail(agent, from === undefined ? state : beginExecution(agent, from), cause);
   }
   const settled = await settle(agent, state);

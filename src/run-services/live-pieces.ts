@@ -84,7 +84,7 @@ export class LivePieces {
    * first.
    */
   arrived(source: StreamPartSource, message: AssistantMessage): void {
-    const came = buildReply(message);
+    const came = asReply(message);
     if (!isAppendOnlyReply(this.#getReply(source), came)) this.reset(source, "replaced");
     for (const body of listPieces(came, this.#getReply(source))) this.take(source, body);
   }
@@ -177,7 +177,7 @@ function openReply(source: StreamPartSource): OpenReply {
 }
 
 /** Returns the streamed content of a complete reply. */
-export function buildReply(message: AssistantMessage): SaidReply {
+export function asReply(message: AssistantMessage): SaidReply {
   const { text, refusal = "", toolCalls } = message;
   const reasoning = getReplyPieces(message)
     .map((piece) => (piece.type === "reasoning" ? piece.text : ""))

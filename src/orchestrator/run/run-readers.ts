@@ -18,7 +18,7 @@ import {
   createResultBody,
   type StreamPart,
 } from "../../protocol/stream-part.ts";
-import { JOINED, listPieces, type LivePieces, buildReply } from "../../run-services/live-pieces.ts";
+import { JOINED, listPieces, type LivePieces, asReply } from "../../run-services/live-pieces.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { readJournalLine } from "../durability/fold-journal.ts";
 import { parseRecord } from "../durability/journal-record.ts";
@@ -508,5 +508,5 @@ function listRecordedPieces({ io, tools }: StepRecord): readonly StreamPartBody[
 function listReplyPieces(reply: StepReply): readonly StreamPartBody[] {
   if (isUseless(reply)) return [];
   const { message, finishReason } = reply;
-  return [...listPieces(buildReply(message)), { type: "end", finishReason }];
+  return [...listPieces(asReply(message)), { type: "end", finishReason }];
 }
