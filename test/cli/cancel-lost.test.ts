@@ -4,26 +4,69 @@
 import { spawnSync } from "node:child_process";
 import { hostname } from "node:os";
 
-import { says } from "espalier/testing";
+import { says, ScriptedModel } from "espalier/testing";
+import type { Run, RunId } from "espalier";
 import { expect } from "vitest";
 
 import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
-import { agent, keptRuns } from "./kept-runs.ts";
+import { agent, keptRuns, type KeptRuns } from "./kept-runs.ts";
 import { performed, withVariable } from "./performed.ts";
 
-proves(["D498"], "cancels a run whose process has died, with the roles at hand", async () => {
-  withVariable("OPENAI_API_KEY", "unused");
-  await using kept = keptRuns();
-  using folder = temporaryFolder({ "lead.md": "---\nmodel: some-model\n---\nWork.\n" });
-  const run = kept.orchestrator.start(agent("lead", [says("Done.")]), "Wait.");
+/** A paused run whose owner, as the store has it, is a process that is gone. */
+async function createLostRun(kept: KeptRuns, run: Run): Promise<RunId> {
   run.requestPause();
   const { runId } = await run.result;
   const { pid: processId } = spawnSync(process.execPath, ["--version"]);
   const owner = { token: "dead", hostname: hostname(), processId };
   await kept.store.claim(runId, { owner, staleAfterMs: 30_000 });
+  return runId;
+}
+
+proves(["D498"], "cancels a run whose process has died, with the roles at hand", async () => {
+  withVariable("OPENAI_API_KEY", "unused");
+  await using kept = keptRuns();
+  using folder = temporaryFolder({ "lead.md": "---\nmodel: some-model\n---\nWork.\n" });
+  const lead = agent("lead", [says("Done.")]);
+  const runId = await createLostRun(kept, kept.orchestrator.start(lead, "Wait."));
   const { code, stderr } = await performed(["cancel", runId, "--store", kept.path], {
     cwd: folder.path,
   });
   expect([code, stderr]).toEqual([0, `Cancelled ${runId}.\n`]);
+});
+
+proves(["D498"], "cancels a run whose process has died, without its roles", async () => {
+  await using kept = keptRuns();
+  using folder = temporaryFolder({});
+  const lead = agent("lead", [says("Done.")]);
+  const runId = await createLostRun(kept, kept.orchestrator.start(lead, "Wait."));
+  const at = { cwd: folder.path };
+  const args = ["cancel", runId, "--reason", "Enough.", "--store", kept.path];
+  expect(await performed(args, at)).toEqual({
+    code: 0,
+    stdout: "",
+    stderr: `Cancelled ${runId}.\n`,
+  });
+  const { stdout } = await performed(["show", runId, "--store", kept.path], at);
+  expect(stdout.split("\n").slice(0, 3)).toEqual([
+    `${runId} ⊘ cancelled: cancelled`,
+    "lead: Wait.",
+    "Enough.",
+  ]);
+});
+
+proves(["D498"], "records the cancellation of a run that only its roles can end", async () => {
+  await using kept = keptRuns();
+  using folder = temporaryFolder({});
+  const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 1 };
+  const lead = agent("lead", [], { model: new ScriptedModel([says("Done.")], { price }) });
+  const budget = { costUsd: 1 };
+  const runId = await createLostRun(kept, kept.orchestrator.start(lead, "Wait.", { budget }));
+  const { code, stderr } = await performed(["cancel", runId, "--store", kept.path], {
+    cwd: folder.path,
+  });
+  expect([code, stderr]).toEqual([
+    0,
+    `Recorded the cancellation of ${runId}. It takes effect when the run is resumed with its roles: espalier --store ${kept.path} resume ${runId}\n`,
+  ]);
 });

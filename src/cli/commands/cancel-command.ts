@@ -1,11 +1,18 @@
 // `espalier cancel <run>`: requests a cancellation from the owner process. A run without an owner
-// is executed here to its end, which needs its roles.
+// is executed here to its end, with its roles or with stand-ins.
 
-import { EspalierError, Orchestrator, type AgentRole, type RunId } from "espalier";
+import {
+  defineAgent,
+  EspalierError,
+  lookUpModelPrice,
+  Orchestrator,
+  type AgentRole,
+  type RunId,
+} from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
 
 import { type CommandBody, type CommandCall, resolveReadableFolder } from "../command-call.ts";
-import { resolveRunName, readRootRole } from "../run-reading.ts";
+import { resolveRunName, readRootRole, RunReading } from "../run-reading.ts";
 import { selectOrchestratorOptions } from "../run-settings.ts";
 import { openProjectStore, type Project } from "../project.ts";
 import { loadNamedRole } from "../roles-at-hand.ts";
@@ -25,25 +32,52 @@ export const body: CommandBody = async (call) => {
       data: { runId },
     });
   const message = text("reason") ?? "Cancelled by espalier cancel.";
-  const cancelWith = async (roles: readonly AgentRole[]): Promise<Orchestrator> => {
-    const orchestrator = new Orchestrator({
-      ...selectOrchestratorOptions(project.config),
-      store,
-      roles,
-    });
-    await orchestrator.cancel(runId, { message });
-    return orchestrator;
-  };
-  const orchestrator = await (run.owner === null
-    ? cancelWith(await findRoles(call, project, run))
-    : // A live owner needs no roles here. The recorded owner may also have crashed.
-      cancelWith([]).catch(async (cause: unknown) => {
-        if (!EspalierError.is(cause) || cause.code !== "invalid_paused_run") throw cause;
-        return await cancelWith(await findRoles(call, project, run));
-      }));
-  printNotice(shell, await describeCancelOutcome(orchestrator, store, runId));
+  const sources = [
+    // A live owner needs no roles here. The recorded owner may also have crashed.
+    ...(run.owner === null ? [] : [async () => []]),
+    async () => await findRoles(call, project, run),
+    async () => await createStandIns(store, run),
+  ];
+  for (const findSource of sources) {
+    const roles = await findSource();
+    try {
+      const options = selectOrchestratorOptions(project.config);
+      const orchestrator = new Orchestrator({ ...options, store, roles });
+      await orchestrator.cancel(runId, { message });
+      printNotice(shell, await describeCancelOutcome(orchestrator, store, runId));
+      return 0;
+    } catch (cause) {
+      if (!EspalierError.is(cause) || !OF_ROLES.has(cause.code)) throw cause;
+    }
+  }
+  printNotice(
+    shell,
+    `Recorded the cancellation of ${runId}. It takes effect when the run is resumed with its roles: ${call.command} resume ${runId}`,
+  );
   return 0;
 };
+
+/** Codes of a run that cannot continue with the given roles. The cancellation is in its mailbox. */
+const OF_ROLES: ReadonlySet<string> = new Set([
+  "invalid_paused_run",
+  "output_mismatch",
+  "price_unknown",
+]);
+
+/** Returns roles with the names that the run has. To be cancelled it calls no model, tool or hook. */
+async function createStandIns(store: Store, run: StoredRun): Promise<readonly AgentRole[]> {
+  const reading = new RunReading(store, run);
+  await reading.advance();
+  const agents = new Map(reading.fold.agents.map((agent) => [agent.role, agent]));
+  return [...agents].map(([name, { provider, model: id }]) => {
+    const price = lookUpModelPrice(provider, id);
+    const generate = async (): Promise<never> => {
+      throw new Error("A cancelled run calls no model.");
+    };
+    const model = { provider, id, generate, ...(price === undefined ? {} : { price }) };
+    return defineAgent({ name, description: name, instructions: name, model });
+  });
+}
 
 /**
  * Reports whether the run has ended. The owner may not have cancelled it yet, or the run may have
