@@ -384,7 +384,8 @@ class Instruments {
   }
 
   /**
-   * Adds to a counter, or records in a histogram. Ignores legacy metrics unless they are enabled.
+   * Adds to a counter, or records in a histogram. Ignores metrics with old names unless they are
+   * enabled.
    */
   measure(metric: Metric, value: number, dimensions: Dimensions = {}): void {
     const measure = this.#getMeasure(metric);
