@@ -12,7 +12,7 @@ import {
   adviseDefault,
   mismatch,
 } from "../kernel/check.ts";
-import { MOST_TOKENS } from "../model/count-tokens.ts";
+import { MAX_TOKENS } from "../model/count-tokens.ts";
 import { checkModel } from "../model/check-model.ts";
 import type { Model } from "../model/model.ts";
 import {
@@ -787,9 +787,9 @@ function checkMaxOutputTokens(name: string, tokens: number, { id, minOutputToken
     const expected = `at least ${minOutputTokens}`;
     throw mismatch(`${name}.maxOutputTokens`, expected, tokens, `${id} accepts no lower cap.`);
   }
-  if (tokens > MOST_TOKENS) {
+  if (tokens > MAX_TOKENS) {
     const advice = "Each call reserves this many tokens of the budget.";
-    throw mismatch(`${name}.maxOutputTokens`, `at most ${MOST_TOKENS}`, tokens, advice);
+    throw mismatch(`${name}.maxOutputTokens`, `at most ${MAX_TOKENS}`, tokens, advice);
   }
 }
 

@@ -227,9 +227,9 @@ function createFailedAttempt(
 }
 
 const FIRST_DELAY_MS = 500;
-const LONGEST_DELAY_MS = 8_000;
+const MAX_DELAY_MS = 8_000;
 /** Maximum random increase of a requested delay, as a share. */
-const LATER = 0.1;
+const JITTER_SHARE = 0.1;
 
 /** Returns the number of the user's function if it is from 0 to 1, and otherwise 0.5. */
 export function clampRandom(random: () => number): number {
@@ -248,8 +248,8 @@ export function computeRetryDelay(
   chance: number,
 ): number {
   const { retryAfterMs } = error;
-  if (retryAfterMs !== undefined) return Math.round(retryAfterMs * (1 + LATER * chance));
-  const delayMs = Math.min(FIRST_DELAY_MS * 2 ** (failedAttempts - 1), LONGEST_DELAY_MS);
+  if (retryAfterMs !== undefined) return Math.round(retryAfterMs * (1 + JITTER_SHARE * chance));
+  const delayMs = Math.min(FIRST_DELAY_MS * 2 ** (failedAttempts - 1), MAX_DELAY_MS);
   return Math.round((delayMs / 2) * (1 + chance));
 }
 

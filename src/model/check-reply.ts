@@ -16,9 +16,9 @@ import { getErrorMessage } from "../kernel/error.ts";
 import { copyForeignJson } from "../kernel/json-copy.ts";
 import { readFields } from "./wire-json.ts";
 import { lazySchema, z } from "../protocol/lazy-schema.ts";
-import { estimateTokens, isTokenCount, MOST_TOKENS } from "./count-tokens.ts";
+import { estimateTokens, isTokenCount, MAX_TOKENS } from "./count-tokens.ts";
 import { ModelError } from "./model-error.ts";
-import { MOST_DATA_BYTES } from "./reply-limits.ts";
+import { MAX_DATA_BYTES } from "./reply-limits.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 import { describeReceived } from "../kernel/check.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
@@ -119,15 +119,15 @@ function clipText(text: string, most: number): string {
 
 /** Returns true for an absent usage, and for the zeros of servers that do not count. */
 function isAllZero(usage: unknown): boolean {
-  return usage === undefined || (isRecord(usage) && isNothing({ ...NO_FIGURES, ...usage }));
+  return usage === undefined || (isRecord(usage) && isNothing({ ...ZERO_USAGE, ...usage }));
 }
 
-const NO_FIGURES = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningTokens: 0 };
+const ZERO_USAGE = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningTokens: 0 };
 
 // Validates a reply whose message has parts: copies and measures the parts, which must match the
 // message. Reports an invalid reply.
 
-const MOST_DATA_LEVELS = 200;
+const MAX_DATA_LEVELS = 200;
 
 /**
  * Parts of later versions occur in stored messages, but never in replies. The loop sets
@@ -155,11 +155,11 @@ function copyParts(parts: unknown, context: z.RefinementCtx): unknown {
       const copy = copyForeignJson(part);
       const data = isRecord(copy) ? copy["data"] : undefined;
       if (data === undefined) return copy;
-      const reason = findJsonProblem(data, MOST_DATA_LEVELS);
+      const reason = findJsonProblem(data, MAX_DATA_LEVELS);
       if (reason !== undefined) throw new TypeError(`of its data ${reason}`);
       bytes += Buffer.byteLength(JSON.stringify(data));
-      if (bytes <= MOST_DATA_BYTES) return copy;
-      throw new RangeError(`with it the data is over ${MOST_DATA_BYTES} bytes`);
+      if (bytes <= MAX_DATA_BYTES) return copy;
+      throw new RangeError(`with it the data is over ${MAX_DATA_BYTES} bytes`);
     } catch (cause) {
       const message = `Expected plain JSON, but ${getErrorMessage(cause)}`;
       context.addIssue({ code: "custom", path: [index], message });
@@ -236,15 +236,15 @@ export interface CallSize {
  * Factor of the counted input plus the cap beyond which different tokenizers cannot explain a
  * figure.
  */
-const MOST_TIMES_COUNTED = 10;
+const MAX_COUNT_RATIO = 10;
 /** Most input if the provider ran its own tools: several windows of the largest models. */
-const MOST_SERVER_INPUT = 10_000_000;
+const MAX_SERVER_INPUT = 10_000_000;
 /** 4 KiB, which a client may have read whatever the cap is. */
 const LOSS_ALLOWANCE_TOKENS = 1_366;
 
 /** Returns the most tokens that a provider can have counted for a call of this size. */
 function computeMaxTokens({ inputTokens, maxOutputTokens }: CallSize): number {
-  return Math.min(MOST_TIMES_COUNTED * (inputTokens + maxOutputTokens), MOST_TOKENS);
+  return Math.min(MAX_COUNT_RATIO * (inputTokens + maxOutputTokens), MAX_TOKENS);
 }
 
 /**
@@ -263,7 +263,7 @@ function validateUsage(model: Model, reported: unknown, size: CallSize): TokenUs
 function isPossible(usage: TokenUsage, size: CallSize): boolean {
   const { inputTokens, outputTokens, hasServerTools } = usage;
   const most = computeMaxTokens(size);
-  if (hasServerTools === true) return inputTokens <= MOST_SERVER_INPUT && outputTokens <= most;
+  if (hasServerTools === true) return inputTokens <= MAX_SERVER_INPUT && outputTokens <= most;
   return inputTokens + outputTokens <= most;
 }
 

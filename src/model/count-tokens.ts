@@ -17,11 +17,11 @@ const TOKENS_PER_MESSAGE = 6;
 /**
  * More tokens than any request or reply has. Larger figures are rejected, so that sums stay exact.
  */
-export const MOST_TOKENS = 1_000_000_000;
+export const MAX_TOKENS = 1_000_000_000;
 
 /** Returns true for a number of tokens that a request or a reply can have. */
 export function isTokenCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= MOST_TOKENS;
+  return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= MAX_TOKENS;
 }
 
 const countedMessages = new WeakMap<Message, number>();
@@ -95,7 +95,7 @@ function estimateWholeMessage(message: Message): number {
 }
 
 /** Encrypted reasoning is base64: four characters encode three bytes. */
-const READ_OF_DATA = 3 / 4;
+const DECODED_SHARE = 3 / 4;
 
 /** Returns the content of a message beside its text and its calls. */
 export function readMessageExtras(message: Message): {
@@ -113,7 +113,7 @@ export function readMessageExtras(message: Message): {
   for (const part of parts) {
     if (part.type === "reasoning") reasoning += part.text;
     if (part.data !== undefined)
-      dataBytes += Buffer.byteLength(JSON.stringify(part.data)) * READ_OF_DATA;
+      dataBytes += Buffer.byteLength(JSON.stringify(part.data)) * DECODED_SHARE;
   }
   return { reasoning, dataBytes, attachedTokens: 0 };
 }
@@ -154,8 +154,8 @@ export function measurePrefix(
 
 const IMAGE_TOKENS = 1_600;
 const PIXELS_PER_TOKEN = 750;
-const LEAST_IMAGE_TOKENS = 85;
-const MOST_IMAGE_TOKENS = 4_800;
+const MIN_IMAGE_TOKENS = 85;
+const MAX_IMAGE_TOKENS = 4_800;
 const FILE_TOKENS = 2_000;
 const FILE_BYTES_PER_TOKEN = 20;
 const AUDIO_BYTES_PER_TOKEN = 500;
@@ -170,7 +170,7 @@ function estimateContentTokens(content: readonly ContentPart[]): number {
       const header = Buffer.from(data.slice(0, HEADER_CHARACTERS), "base64");
       const pixels = readPngPixels(header) ?? readJpegPixels(header);
       const counted = pixels === undefined ? IMAGE_TOKENS : Math.ceil(pixels / PIXELS_PER_TOKEN);
-      tokens += Math.min(Math.max(counted, LEAST_IMAGE_TOKENS), MOST_IMAGE_TOKENS);
+      tokens += Math.min(Math.max(counted, MIN_IMAGE_TOKENS), MAX_IMAGE_TOKENS);
     } else if (type === "file") tokens += FILE_TOKENS + Math.ceil(bytes / FILE_BYTES_PER_TOKEN);
     // The length of a sound that the provider fetches is unknown.
     else tokens += bytes === 0 ? FILE_TOKENS : Math.ceil(bytes / AUDIO_BYTES_PER_TOKEN);
@@ -182,14 +182,14 @@ function estimateContentTokens(content: readonly ContentPart[]): number {
 const HEADER_CHARACTERS = 4 * 32_768;
 
 const PNG_SIGNATURE = 0x89_50_4e_47;
-const PNG_WIDTH_AT = 16;
-const PNG_HEIGHT_AT = 20;
+const PNG_WIDTH_OFFSET = 16;
+const PNG_HEIGHT_OFFSET = 20;
 const PNG_HEADER_BYTES = 24;
 
 function readPngPixels(header: Buffer): number | undefined {
   if (header.length < PNG_HEADER_BYTES || header.readUInt32BE(0) !== PNG_SIGNATURE)
     return undefined;
-  return header.readUInt32BE(PNG_WIDTH_AT) * header.readUInt32BE(PNG_HEIGHT_AT);
+  return header.readUInt32BE(PNG_WIDTH_OFFSET) * header.readUInt32BE(PNG_HEIGHT_OFFSET);
 }
 
 const JPEG_SIGNATURE = 0xff_d8;
@@ -197,7 +197,7 @@ const MARKER = 0xff;
 /** The segments with the size of the image are C0 to CF, except three. */
 const FIRST_FRAME = 0xc0;
 const LAST_FRAME = 0xcf;
-const NO_FRAMES: readonly number[] = [0xc4, 0xc8, 0xcc];
+const OTHER_SEGMENTS: readonly number[] = [0xc4, 0xc8, 0xcc];
 const SEGMENT_HEAD_BYTES = 9;
 
 function readJpegPixels(header: Buffer): number | undefined {
@@ -205,7 +205,7 @@ function readJpegPixels(header: Buffer): number | undefined {
   let at = 2;
   while (at + SEGMENT_HEAD_BYTES <= header.length && header[at] === MARKER) {
     const kind = header.readUInt8(at + 1);
-    if (kind >= FIRST_FRAME && kind <= LAST_FRAME && !NO_FRAMES.includes(kind))
+    if (kind >= FIRST_FRAME && kind <= LAST_FRAME && !OTHER_SEGMENTS.includes(kind))
       return header.readUInt16BE(at + 5) * header.readUInt16BE(at + 7);
     at += 2 + header.readUInt16BE(at + 2);
   }

@@ -8,9 +8,9 @@ import type { ReportedInput } from "./token-usage.ts";
 import { readFields, readList, type Fields } from "./wire-json.ts";
 import { hasSecret, redactCutValues, type KnownSecret } from "../kernel/redact-values.ts";
 
-const LONGEST_QUOTE = 500;
+const MAX_QUOTE_LENGTH = 500;
 /** Groq's code for a malformed call by the model. The next attempt may succeed. */
-const MODELS_FAULT = "tool_use_failed";
+const MALFORMED_CALL = "tool_use_failed";
 
 /** Progress of a call at its failure. */
 export interface CallProgress {
@@ -60,7 +60,7 @@ export class AdapterFailures {
   }
 
   failure({ code, got, advice = this.#advice[code], ...details }: Failure): ModelError {
-    const quote = got.length > LONGEST_QUOTE ? `${got.slice(0, LONGEST_QUOTE)}…` : got;
+    const quote = got.length > MAX_QUOTE_LENGTH ? `${got.slice(0, MAX_QUOTE_LENGTH)}…` : got;
     const end = /[.!?…]$/.test(quote) ? "" : ".";
     const message = `Expected a reply from the model, got ${quote}${end} ${advice}`;
     return createModelError({ code, message, ...details });
@@ -191,7 +191,7 @@ export function addLostInput(error: ModelError, lostInput: ReportedInput | undef
 export function classifyRefusal(status: number, word: unknown, message: string): ModelErrorCode {
   // An exhausted quota has status 429 too, but waiting does not help.
   if (word === "insufficient_quota") return "model_invalid_request";
-  if (word === MODELS_FAULT) return "model_unavailable";
+  if (word === MALFORMED_CALL) return "model_unavailable";
   if (classifyProviderCode(word) === "model_context_overflow") return "model_context_overflow";
   const code = classifyStatus(status);
   const isOverflow = code === "model_invalid_request" && findLimitKind(message) === "length";
@@ -218,8 +218,8 @@ export function classifyReport(
 
 /** Returns the kind of limit that a message mentions: on the length of a request, or on a rate. */
 function findLimitKind(message: string): "length" | "rate" | undefined {
-  const isLong = TOO_LONG.test(message);
-  if (RATE.test(message) || (isLong && LATER.test(message))) return "rate";
+  const isLong = LENGTH_PATTERN.test(message);
+  if (RATE_PATTERN.test(message) || (isLong && TEMPORARY_PATTERN.test(message))) return "rate";
   return isLong ? "length" : undefined;
 }
 
@@ -248,19 +248,19 @@ const CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
   ["request_too_large", "model_context_overflow"],
   ["too_many_prompt_tokens", "model_context_overflow"],
   ["exceed_context_size_error", "model_context_overflow"],
-  [MODELS_FAULT, "model_unavailable"],
+  [MALFORMED_CALL, "model_unavailable"],
   ["insufficient_quota", "model_invalid_request"],
 ]);
 /** Codes of the Responses API for an invalid request: its prompt, its images, or its topic. */
-const REFUSAL = /^invalid_|image|_policy(_violation)?$/;
+const INVALID_REQUEST_CODE = /^invalid_|image|_policy(_violation)?$/;
 
 function classifyProviderCode(word: unknown): ModelErrorCode | undefined {
-  const isRefusal = typeof word === "string" && REFUSAL.test(word);
+  const isRefusal = typeof word === "string" && INVALID_REQUEST_CODE.test(word);
   return CODES.get(word) ?? (isRefusal ? "model_invalid_request" : undefined);
 }
 
 /** Messages of servers that have no code for a request that is too long. */
-const TOO_LONG = new RegExp(
+const LENGTH_PATTERN = new RegExp(
   [
     "(prompt|input|conversation|messages|context)[ _]((text|tokens|length)[ _])?((is|are)[ _])?too[ _]long",
     "context ?(length|window|size|limit)",
@@ -285,12 +285,12 @@ const TOO_LONG = new RegExp(
 );
 
 /** Messages about a rate, which contain similar words, for example "too many tokens per minute". */
-const RATE =
+const RATE_PATTERN =
   /\bper[ -](second|min|minute|hour|day)\b|perminute|\brate[ _-]?limit|too many requests|thrott/i;
 /**
  * Words for a temporary limit. A message with such words is not about the length of the request.
  */
-const LATER = /\bwait\b|\b(try again|retry) (later|in|after)\b|\bquota/i;
+const TEMPORARY_PATTERN = /\bwait\b|\b(try again|retry) (later|in|after)\b|\bquota/i;
 
 /**
  * Returns the delay that the server requests. A date is relative to the server's own date, so that
@@ -317,19 +317,19 @@ export function findStatedDelay(report: unknown, message: string): number | unde
     const stated = typeof retryDelay === "string" ? parseDuration(retryDelay) : undefined;
     if (stated !== undefined) return stated;
   }
-  for (const { 0: words, index } of message.matchAll(DELAY)) {
+  for (const { 0: words, index } of message.matchAll(DELAY_PATTERN)) {
     const from = index + words.length;
-    const stated = parseDuration(message.slice(from, from + LONGEST_DURATION));
+    const stated = parseDuration(message.slice(from, from + MAX_DURATION_LENGTH));
     if (stated !== undefined) return stated;
   }
   return undefined;
 }
 
 /** The words before a delay. */
-const DELAY =
+const DELAY_PATTERN =
   /\b(?:(?:try again|retry|retrying)[ -](?:in|after)|wait(?: for)?|resets? in)[: ]\s*(?:(?:about|approximately|around|at least) )?/gi;
 /** Characters of a duration in words. */
-const LONGEST_DURATION = 60;
+const MAX_DURATION_LENGTH = 60;
 
 const UNITS_MS: readonly (readonly [RegExp, number])[] = [
   [/^(ms|milliseconds?)$/i, 1],
@@ -384,10 +384,10 @@ export function redactModelError(error: ModelError, secrets: readonly KnownSecre
 // Follows redirects within one origin, so that neither the key nor the prompt reaches another
 // server.
 
-const MOST_REDIRECTS = 5;
+const MAX_REDIRECTS = 5;
 /** Redirects that keep the method and the body. */
-const FOLLOWED: ReadonlySet<number> = new Set([307, 308]);
-const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, ...FOLLOWED]);
+const FOLLOWED_STATUSES: ReadonlySet<number> = new Set([307, 308]);
+const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, ...FOLLOWED_STATUSES]);
 
 /** A response that names another address. */
 interface Redirect {
@@ -401,7 +401,7 @@ interface Redirect {
 
 /** True for the status of a redirect. */
 export function isRedirect(status: number): boolean {
-  return REDIRECTS.has(status);
+  return REDIRECT_STATUSES.has(status);
 }
 
 /**
@@ -417,7 +417,7 @@ export function followRedirect(
 ): URL {
   const { origin } = new URL(from);
   const to = URL.canParse(location, from) ? new URL(location, from) : undefined;
-  if (to?.origin === origin && FOLLOWED.has(status) && count < MOST_REDIRECTS) return to;
+  if (to?.origin === origin && FOLLOWED_STATUSES.has(status) && count < MAX_REDIRECTS) return to;
   const target = to?.origin ?? "no address";
   throw failures.failure({
     code: "model_invalid_request",

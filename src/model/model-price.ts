@@ -64,11 +64,11 @@ type ModelRates = Omit<PriceTier, "aboveInputTokens">;
 /**
  * A dollar per token. No model costs more, and costs of calls in whole micro-dollars stay exact.
  */
-const MOST_USD_PER_MILLION = 1_000_000;
+const MAX_USD_PER_MILLION = 1_000_000;
 
 const checkRate = mustBe(
-  `a number from 0 to ${MOST_USD_PER_MILLION}`,
-  (value) => typeof value === "number" && value >= 0 && value <= MOST_USD_PER_MILLION,
+  `a number from 0 to ${MAX_USD_PER_MILLION}`,
+  (value) => typeof value === "number" && value >= 0 && value <= MAX_USD_PER_MILLION,
   "Set US dollars per million tokens, or leave an unknown price out.",
 );
 
@@ -188,7 +188,7 @@ export function computeMicroUsd(price: ModelPrice, ...requests: readonly TokenUs
 }
 
 /** Margin for a count of input tokens that is too low. The real request may reach a higher tier. */
-const PERCENT_HELD = 110;
+const LEASE_PERCENT = 110;
 
 /**
  * Returns the highest rates that can apply to a request with this count of input tokens. All of its
@@ -198,7 +198,7 @@ export function computeHighestRates(
   price: ModelPrice,
   countedTokens: number,
 ): Pick<ModelRates, "inputUsdPerMillion" | "outputUsdPerMillion"> {
-  const rates = selectRates(price, (countedTokens * PERCENT_HELD) / 100);
+  const rates = selectRates(price, (countedTokens * LEASE_PERCENT) / 100);
   const { inputUsdPerMillion: fresh, outputUsdPerMillion } = rates;
   const { cachedInputUsdPerMillion = fresh, cacheWriteUsdPerMillion = fresh } = rates;
   const inputUsdPerMillion = Math.max(fresh, cachedInputUsdPerMillion, cacheWriteUsdPerMillion);

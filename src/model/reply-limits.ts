@@ -31,7 +31,7 @@ const BESIDE_ALLOWANCE_BYTES = 4 * KIB;
 const BESIDE_BYTES_PER_TOKEN = 16;
 const BODY_BYTES = 16 * MIB;
 /** JSON that escapes all but ASCII takes up to three times the bytes of UTF-8. */
-const MOST_ESCAPED = 3;
+const MAX_ESCAPE_RATIO = 3;
 /** Size of a server's additions to an event. */
 const LINE_ALLOWANCE_BYTES = MIB;
 /** A stream contains some 300 bytes around each token. */
@@ -41,7 +41,7 @@ const STREAM_BYTES = 256 * MIB;
 /**
  * Most provider data in one message. The data represents content of the reply, but needs a limit.
  */
-export const MOST_DATA_BYTES = MIB;
+export const MAX_DATA_BYTES = MIB;
 
 /** Bytes that an item or a call counts for, in addition to its id, name and text. */
 export const OPENED_BYTES = 16;
@@ -57,7 +57,7 @@ export function computeReplyLimits(maxOutputTokens: number): ReplyLimits {
     cutBytes: MAX_OVERSHOOT * BYTES_PER_TOKEN * maxOutputTokens,
     besideBytes,
     bodyBytes: BODY_BYTES,
-    lineBytes: Math.min(MOST_ESCAPED * besideBytes + LINE_ALLOWANCE_BYTES, BODY_BYTES),
+    lineBytes: Math.min(MAX_ESCAPE_RATIO * besideBytes + LINE_ALLOWANCE_BYTES, BODY_BYTES),
     streamBytes: Math.min(BODY_BYTES + STREAM_BYTES_PER_TOKEN * maxOutputTokens, STREAM_BYTES),
   };
 }

@@ -35,7 +35,7 @@ export interface RetryPolicy {
 }
 
 export const DEFAULT_MAX_ATTEMPTS = 3;
-export const DEFAULT_LONGEST_WAIT_MS = 60_000;
+export const DEFAULT_MAX_DELAY_MS = 60_000;
 export const DEFAULT_RANDOM = Math.random;
 
 const CHECKS: OptionChecks<RetryPolicy> = {

@@ -18,7 +18,7 @@ import type { Model, ModelReply, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";
 import type { ReportedInput } from "./token-usage.ts";
 import {
-  DEFAULT_LONGEST_WAIT_MS,
+  DEFAULT_MAX_DELAY_MS,
   DEFAULT_MAX_ATTEMPTS,
   DEFAULT_RANDOM,
   type RetryPolicy,
@@ -115,7 +115,7 @@ export async function generateWithRetries(
   options: RetryOptions,
 ): Promise<GenerateOutcome> {
   const { signal, clock, policy, noStartSignal = signal } = options;
-  const { maxDelayMs = DEFAULT_LONGEST_WAIT_MS } = policy;
+  const { maxDelayMs = DEFAULT_MAX_DELAY_MS } = policy;
   // Only a fallback has keys of several models.
   const fallback = "replayKeys" in model ? asFallback(model) : undefined;
   const ask = model.limits === undefined ? askModel : askWithinLimits;
@@ -148,7 +148,7 @@ export async function generateWithRetries(
 async function askInOrder(call: RetriedCall, fallback: Fallback): Promise<AttemptEnd> {
   const { options } = call;
   const { signal, clock, policy } = options;
-  const { maxDelayMs = DEFAULT_LONGEST_WAIT_MS } = policy;
+  const { maxDelayMs = DEFAULT_MAX_DELAY_MS } = policy;
   const models = fallback.orderModels(call.request, clock);
   let hopeful: ModelError | undefined;
   for (const [index, model] of models.entries()) {

@@ -10,9 +10,9 @@ import {
   type JsonValue,
 } from "../kernel/json.ts";
 
-const MOST_KEYS = 5_000;
-const MOST_LEVELS = 10;
-const MOST_ENUM_VALUES = 1_000;
+const MAX_KEYS = 5_000;
+const MAX_LEVELS = 10;
+const MAX_ENUM_VALUES = 1_000;
 
 /**
  * Returns the strict form of the JSON Schema of an object, as providers need it to enforce a
@@ -53,7 +53,7 @@ class NotStrict extends Error {
 /**
  * Keywords with the same meaning in a strict schema. `pattern` and `format` are checked by value.
  */
-const KEPT_WORDS: readonly string[] = [
+const KEPT_KEYWORDS: readonly string[] = [
   "type",
   "description",
   "enum",
@@ -80,7 +80,7 @@ const KEPT_FORMATS: readonly unknown[] = [
 /** Lookaround and backreferences, which providers do not support in patterns. */
 const UNUSUAL_PATTERN = /\(\?[^:]|\\[1-9]|\\k/;
 const DEFINITIONS: readonly string[] = ["$defs", "definitions"];
-const NOTHING = { type: "null" };
+const NULL_SCHEMA = { type: "null" };
 
 interface SchemaPlace {
   readonly path: string;
@@ -111,7 +111,7 @@ class StrictWriter {
 
   #convert(schema: JsonValue | undefined, place: SchemaPlace): JsonObject {
     const { path } = place;
-    if (place.level > MOST_LEVELS) throw new NotStrict(path, `deeper than ${MOST_LEVELS} levels`);
+    if (place.level > MAX_LEVELS) throw new NotStrict(path, `deeper than ${MAX_LEVELS} levels`);
     if (!isObject(schema)) throw new NotStrict(path, "anything");
     // These may be omitted only where any value is allowed.
     if ("not" in schema) throw new NotStrict(path, "a negation (not)");
@@ -155,7 +155,7 @@ class StrictWriter {
     const required = filterTexts(schema["required"]);
     const entries = Object.entries(properties);
     this.#keys += entries.length;
-    if (this.#keys > MOST_KEYS) throw new NotStrict(path, `more than ${MOST_KEYS} keys`);
+    if (this.#keys > MAX_KEYS) throw new NotStrict(path, `more than ${MAX_KEYS} keys`);
     const missing = required.find((key) => !Object.hasOwn(properties, key));
     if (missing !== undefined) throw new NotStrict(`${path}.${missing}`, "anything");
     const written = entries.map(([key, property]): [string, JsonValue] => {
@@ -164,7 +164,7 @@ class StrictWriter {
         level: place.level + 1,
       });
       const mayBeLeftOut = !required.includes(key) && !isNullAllowed(strict);
-      return [key, mayBeLeftOut ? { anyOf: [strict, NOTHING] } : strict];
+      return [key, mayBeLeftOut ? { anyOf: [strict, NULL_SCHEMA] } : strict];
     });
     return {
       ...this.#convertKeywords(schema, path),
@@ -179,15 +179,15 @@ class StrictWriter {
     for (const [word, value] of Object.entries(schema)) {
       const isPattern = word === "pattern" && typeof value === "string";
       const isCopied =
-        KEPT_WORDS.includes(word) ||
+        KEPT_KEYWORDS.includes(word) ||
         (word === "format" && KEPT_FORMATS.includes(value)) ||
         (isPattern && !UNUSUAL_PATTERN.test(value));
       if (isCopied) written[word] = value;
       if (word === "const") written["enum"] = [value];
     }
     this.#enumValues += toList(written["enum"]).length;
-    if (this.#enumValues > MOST_ENUM_VALUES)
-      throw new NotStrict(path, `more than ${MOST_ENUM_VALUES} enum values`);
+    if (this.#enumValues > MAX_ENUM_VALUES)
+      throw new NotStrict(path, `more than ${MAX_ENUM_VALUES} enum values`);
     return written;
   }
 }

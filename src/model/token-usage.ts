@@ -49,9 +49,9 @@ export type ReportedInput = Pick<
 >;
 
 /** Limit of a plausible cost. Booked micro-dollars must stay safe integers. */
-const MOST_COST_USD = 1_000_000;
+const MAX_COST_USD = 1_000_000;
 
 /** Returns true for a plausible cost of one call, in US dollars. */
 export function isCost(value: unknown): value is number {
-  return typeof value === "number" && value >= 0 && value <= MOST_COST_USD;
+  return typeof value === "number" && value >= 0 && value <= MAX_COST_USD;
 }

@@ -48,7 +48,7 @@ const CHAT: CallIdForm = /^[^]{1,40}$/;
 const CLAUDE: CallIdForm = /^[\w-]{1,64}$/;
 const MISTRAL: CallIdForm = /^[A-Za-z0-9]{9}$/;
 
-const AT_HOSTS: readonly (readonly [host: RegExp, form: CallIdForm])[] = [
+const FORMS_BY_HOST: readonly (readonly [host: RegExp, form: CallIdForm])[] = [
   [/(^|\.)openai(\.azure)?\.com$/, CHAT],
   [/(^|\.)anthropic\.com$/, CLAUDE],
   [/(^|\.)mistral\.ai$/, MISTRAL],
@@ -56,14 +56,14 @@ const AT_HOSTS: readonly (readonly [host: RegExp, form: CallIdForm])[] = [
 
 /** Returns the form for Chat Completions at a host, or `undefined` if no rules are known. */
 export function findHostIdForm(hostname: string): CallIdForm | undefined {
-  return AT_HOSTS.find(([host]) => host.test(hostname))?.[1];
+  return FORMS_BY_HOST.find(([host]) => host.test(hostname))?.[1];
 }
 
 /** Providers of Claude, by their names in the AI SDK. */
 export const CLAUDE_PROVIDER = /\banthropic\b|^amazon-bedrock|^bedrock\b/;
 
 /** Forms by the AI SDK's provider name. */
-const OF_PROVIDERS: readonly (readonly [provider: RegExp, form: CallIdForm])[] = [
+const FORMS_BY_PROVIDER: readonly (readonly [provider: RegExp, form: CallIdForm])[] = [
   [CLAUDE_PROVIDER, CLAUDE],
   [/^mistral\b/, MISTRAL],
   [/^(openai|azure)\b.*\.responses$/, RESPONSES_CALL_ID],
@@ -72,15 +72,15 @@ const OF_PROVIDERS: readonly (readonly [provider: RegExp, form: CallIdForm])[] =
 
 /** Returns the form for a provider of the AI SDK, or `undefined` if no rules are known. */
 export function findProviderIdForm(provider: string): CallIdForm | undefined {
-  return OF_PROVIDERS.find(([pattern]) => pattern.test(provider))?.[1];
+  return FORMS_BY_PROVIDER.find(([pattern]) => pattern.test(provider))?.[1];
 }
 
 /** Letters and digits of this number are valid in every form. */
-const LENGTH_FOR_ALL = 9;
+const MIN_ID_LENGTH = 9;
 
 /** Returns the id if it has the form, or else an id that is valid in every form. */
 export function adaptCallId(callId: string, form: CallIdForm | undefined): string {
-  return form === undefined || form.test(callId) ? callId : sha256(callId).slice(0, LENGTH_FOR_ALL);
+  return form === undefined || form.test(callId) ? callId : sha256(callId).slice(0, MIN_ID_LENGTH);
 }
 
 // The key by which a provider finds the cached beginning of a request.

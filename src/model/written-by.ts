@@ -87,13 +87,13 @@ export function filterForRecipient(
   return filterUnreadableParts(messages, [replayKey], inputModalities, replayKey);
 }
 
-const NOTHING: readonly AttachmentKind[] = [];
+const NO_MODALITIES: readonly AttachmentKind[] = [];
 
 /** `unsigned`: the assumed writer of parts without a signature. */
 function filterUnreadableParts(
   messages: readonly Message[],
   replayKeys: readonly string[],
-  inputModalities = NOTHING,
+  inputModalities = NO_MODALITIES,
   unsigned = "",
 ): readonly Message[] {
   let isCarrier = false;

@@ -48,12 +48,12 @@ function adviseOnNonTool(field: string, value: unknown): string {
   if (isPromiseLike(value)) return "Await it.";
   if (isRoleLike(value)) return "Put roles into subagents.";
   const isInList = field.endsWith("]");
-  if (isToolset(value)) return isInList ? "Spread its tools: ...server.tools." : ONE_OF_THEM;
-  if (Array.isArray(value)) return isInList ? "Spread it: ...tools." : ONE_OF_THEM;
+  if (isToolset(value)) return isInList ? "Spread its tools: ...server.tools." : TOOLSET_ADVICE;
+  if (Array.isArray(value)) return isInList ? "Spread it: ...tools." : TOOLSET_ADVICE;
   return "Create it with defineTool({ … }).";
 }
 
-const ONE_OF_THEM = "Apply it to each of its tools.";
+const TOOLSET_ADVICE = "Apply it to each of its tools.";
 
 /** Tool names that every provider accepts. */
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;

@@ -17,7 +17,7 @@ export function redactSecrets(text: string): string {
     (rest, pattern) => rest.replace(pattern, `://${REDACTED}@`),
     text,
   );
-  const shaped = SHAPES.reduce((rest, pattern) => rest.replace(pattern, REDACTED), placed);
+  const shaped = SECRET_PATTERNS.reduce((rest, pattern) => rest.replace(pattern, REDACTED), placed);
   return redactNamed(shaped.replace(BEARER, redactToken).replace(BASIC, redactPassword));
 }
 
@@ -30,7 +30,7 @@ const PASSWORDS_IN_URLS: readonly RegExp[] = [
 ];
 
 /** Secrets with a recognisable form. */
-const SHAPES: readonly RegExp[] = [
+const SECRET_PATTERNS: readonly RegExp[] = [
   // A whole private key, or a truncated one.
   /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?:[^-]|-(?!----)){0,32768}-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\[nr]){1,20}[\w+/=]{16,32768}){1,1000})/g,
   // JSON web tokens. Encrypted ones may have an empty part.
@@ -63,7 +63,7 @@ function redactPassword(found: string, scheme: string, encoded: string): string 
 }
 
 /** A name whose value is a secret, with the separator. Any prefix of the name matches. */
-const NAME =
+const SECRET_NAME =
   /(?<name>(?:api[ _-]?|access[_-]?|account[_-]?|secret[_-]?|private[_-]?)key|secret(?:[_-]?value)?|token|password|passwd|passphrase|pwd|[_-]pass|(?<=[?&-])sig(?:nature)?|authorization)\\{0,3}["']?(?<before>[ \t]{0,4})(?:=(?![=>~])|:=|:(?!:|\/\/)|%3D)(?<after>[ \t]{0,4})/gi;
 
 /** A name, and the text that follows it. */
@@ -84,13 +84,13 @@ interface SecretPlace {
 function redactNamed(text: string): string {
   const pieces: string[] = [];
   let copiedTo = 0;
-  for (const { 0: found, index, groups } of text.matchAll(NAME)) {
+  for (const { 0: found, index, groups } of text.matchAll(SECRET_NAME)) {
     if (index < copiedTo) continue;
     const name = groups?.["name"] ?? "";
     const from = index + found.length;
     if (
       name.toLowerCase() === "token" &&
-      NO_SECRET_TOKEN.test(text.slice(Math.max(0, index - 14), index))
+      HARMLESS_TOKEN.test(text.slice(Math.max(0, index - 14), index))
     )
       continue;
     const isTight = groups?.["before"] === "" && groups["after"] === "" && !found.endsWith(":");
@@ -103,7 +103,7 @@ function redactNamed(text: string): string {
 }
 
 /** Tokens of a text or of a list's pages. */
-const NO_SECRET_TOKEN =
+const HARMLESS_TOKEN =
   /(?:unexpected |illegal |page|next|continuation|max|min|bos|eos|pad|sep|cls|unk|mask|stop)[_-]?$/i;
 
 function findSecret(named: NamedSecret): SecretPlace | undefined {
@@ -138,7 +138,7 @@ function findClosingQuote(rest: string, opening: string): number {
  * Only the beginning of a value decides whether it is a secret. Reading each whole value would be
  * unbounded work.
  */
-const MOST_CHARACTERS = 512;
+const MAX_CHARACTERS = 512;
 
 /** Returns the position of the credentials after their scheme, which stays. */
 function findCredentials(
@@ -147,7 +147,7 @@ function findCredentials(
   end: number | undefined,
 ): SecretPlace | undefined {
   const value = named.rest.slice(start, end);
-  const [, scheme = "", token = ""] = CREDENTIALS.exec(value.slice(0, MOST_CHARACTERS)) ?? [];
+  const [, scheme = "", token = ""] = CREDENTIALS.exec(value.slice(0, MAX_CHARACTERS)) ?? [];
   if (token === "" || isHarmless("authorization", token)) return undefined;
   if (scheme === "" && !isLikelySecret("authorization", token)) return undefined;
   const [whole = ""] = CREDENTIALS.exec(value) ?? [];
@@ -159,7 +159,7 @@ const CREDENTIALS =
   /^((?:bearer|basic|token|apikey|bot|dpop|negotiate) {1,4})?([^\s"'`,;<>()[\]{}\\]*)/i;
 
 function findBareSecret({ name, isTight, rest }: NamedSecret): SecretPlace | undefined {
-  const value = readBareValue(isTight ? rest : rest.slice(0, MOST_CHARACTERS));
+  const value = readBareValue(isTight ? rest : rest.slice(0, MAX_CHARACTERS));
   if (value === "" || isHarmless(name, value)) return undefined;
   const isSecret = isTight || isLikelySecret(name, value);
   return isSecret ? { start: 0, end: readBareValue(rest).length } : undefined;
@@ -175,12 +175,12 @@ function readBareValue(rest: string): string {
 }
 
 /** Words and placeholders in the place of a secret. */
-const NO_SECRET =
+const PLACEHOLDER =
   /^(?:\[redacted\]|[*.…•]{1,64}|x{3,64}|<[^>]{0,64}>|\$(?:[A-Z_][A-Z0-9_]{0,64})?|\$?\{{1,2}[^}]{0,64}\}{1,2}|%\w{1,64}%|process\.env\.\w{1,64}|null|nil|none|undefined|true|false|yes|no|string|number|boolean|object|required|optional|missing|invalid|expired|empty|unknown|token|auth|authentication|scheme|header|credentials)$/i;
 
 /** Returns true if the value is harmless, whatever its name. */
 function isHarmless(name: string, value: string): boolean {
-  if (NO_SECRET.test(value)) return true;
+  if (PLACEHOLDER.test(value)) return true;
   switch (name.toLowerCase()) {
     case "token":
       return /^\d{1,5}$/.test(value); // The token of a parser, or a count.

@@ -54,9 +54,9 @@ export function getErrorName(error: Error): string {
 }
 
 /** Deeper values are useless, or are nested endlessly by getters. */
-const MOST_LEVELS = 500;
+const MAX_LEVELS = 500;
 /** More parts are useless to a model. Also bounds the work if one part occurs in many places. */
-const MOST_PARTS = 1_000_000;
+const MAX_PARTS = 1_000_000;
 
 /** The error of a value that cannot be expressed. Rethrown unchanged by the levels above. */
 class InexpressibleValue extends TypeError {}
@@ -90,9 +90,9 @@ class ResultReader {
     if (typeof value !== "object") return undefined;
     if (this.#around.has(value))
       throw this.#createError("a value that does not contain itself", "a circular reference");
-    if (this.#around.size >= MOST_LEVELS) {
+    if (this.#around.size >= MAX_LEVELS) {
       const got = "more levels, or an endlessly nested value";
-      throw this.#createError(`a value of at most ${MOST_LEVELS} levels`, got, "Return less.");
+      throw this.#createError(`a value of at most ${MAX_LEVELS} levels`, got, "Return less.");
     }
     this.#around.add(value);
     try {
@@ -175,8 +175,8 @@ class ResultReader {
 
   #count(parts: number): void {
     this.#parts += parts;
-    if (this.#parts <= MOST_PARTS) return;
-    throw this.#createError(`a value of at most ${MOST_PARTS} parts`, "more", "Return less.");
+    if (this.#parts <= MAX_PARTS) return;
+    throw this.#createError(`a value of at most ${MAX_PARTS} parts`, "more", "Return less.");
   }
 
   #createError(
@@ -253,13 +253,13 @@ function getClassName(value: object): string {
 }
 
 /** Longer paths do not help. */
-const MOST_PLACE_CHARACTERS = 60;
+const MAX_PLACE_CHARACTERS = 60;
 
 /** Formats a path like code: `.items[3]["a b"]`. */
 function formatPlace(path: readonly (string | number)[]): string {
   let place = "";
   for (const step of path) {
-    if (place.length > MOST_PLACE_CHARACTERS) return `${place}…`;
+    if (place.length > MAX_PLACE_CHARACTERS) return `${place}…`;
     place += formatStep(step);
   }
   return place;
@@ -267,7 +267,7 @@ function formatPlace(path: readonly (string | number)[]): string {
 
 function formatStep(step: string | number): string {
   if (typeof step === "number") return `[${step}]`;
-  const key = step.slice(0, MOST_PLACE_CHARACTERS);
+  const key = step.slice(0, MAX_PLACE_CHARACTERS);
   return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }
 

@@ -7,11 +7,11 @@ import { shortenText, type ShortenedText } from "./shorten-text.ts";
 type Report = Readonly<Record<string, unknown>>;
 
 /** The name and the outcome of the subagent, which are never omitted. */
-const IDS: ReadonlySet<string> = new Set(["subagent", "outcome", "status"]);
-const CODES: ReadonlySet<string> = new Set([...IDS, "reason", "error"]);
-const COUNTS: ReadonlySet<string> = new Set(["steps", "totalTokens"]);
+const ID_FIELDS: ReadonlySet<string> = new Set(["subagent", "outcome", "status"]);
+const CODE_FIELDS: ReadonlySet<string> = new Set([...ID_FIELDS, "reason", "error"]);
+const COUNT_FIELDS: ReadonlySet<string> = new Set(["steps", "totalTokens"]);
 /** Fields that may be truncated. */
-const WORDS: ReadonlySet<string> = new Set(["text", "output", "explanation"]);
+const TEXT_FIELDS: ReadonlySet<string> = new Set(["text", "output", "explanation"]);
 
 /**
  * Filters of fields, from all to the minimum. Each is tried if the result of the previous one is
@@ -19,9 +19,9 @@ const WORDS: ReadonlySet<string> = new Set(["text", "output", "explanation"]);
  */
 const DETAILS: readonly ((field: string) => boolean)[] = [
   () => true,
-  (field) => !COUNTS.has(field),
-  (field) => CODES.has(field),
-  (field) => IDS.has(field),
+  (field) => !COUNT_FIELDS.has(field),
+  (field) => CODE_FIELDS.has(field),
+  (field) => ID_FIELDS.has(field),
 ];
 
 /**
@@ -55,7 +55,7 @@ function parseReports(text: string): readonly Report[] | undefined {
 }
 
 /** Names and outcomes are shorter. A longer value is not a report's. */
-const LONGEST_ID = 200;
+const MAX_ID_LENGTH = 200;
 
 function isSubagentReport(value: unknown): value is Report {
   if (!isRecord(value)) return false;
@@ -65,7 +65,7 @@ function isSubagentReport(value: unknown): value is Report {
 }
 
 function isShortId(value: unknown): boolean {
-  return typeof value === "string" && value.length <= LONGEST_ID;
+  return typeof value === "string" && value.length <= MAX_ID_LENGTH;
 }
 
 function fitReports(reports: readonly Report[], maxCharacters: number): string {
@@ -95,7 +95,7 @@ type Rows = readonly (readonly (readonly [name: string, value: unknown])[])[];
 function writeRows(rows: Rows, maxCharacters: number, write: typeof stringifyCanonical): string {
   const lines = rows.map((row) => {
     const fields = row.map(([name, value]) => {
-      if (!WORDS.has(name)) return [name, value] as const;
+      if (!TEXT_FIELDS.has(name)) return [name, value] as const;
       const json = write(value);
       const words = typeof value === "string" ? value : json;
       const { text } = shortenText(words, maxCharacters);

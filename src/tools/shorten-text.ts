@@ -39,12 +39,12 @@ export function cutText(text: string, maxCharacters: number): string {
 }
 
 /** A longer character may be split between two code points. */
-const LONGEST_CHARACTER = 64;
+const MAX_CHARACTER_UNITS = 64;
 
 /** Returns the last position up to `end` at which the text may be cut. */
 function findCutIndex(text: string, end: number): number {
-  const start = alignToCodePoint(text, Math.max(0, end - LONGEST_CHARACTER));
-  const around = text.slice(start, alignToCodePoint(text, end + LONGEST_CHARACTER));
+  const start = alignToCodePoint(text, Math.max(0, end - MAX_CHARACTER_UNITS));
+  const around = text.slice(start, alignToCodePoint(text, end + MAX_CHARACTER_UNITS));
   const split = new Intl.Segmenter("en", { granularity: "grapheme" })
     .segment(around)
     .containing(end - start);

@@ -178,13 +178,13 @@ function recreateToolResult(result: object): ToolResult {
 }
 
 /** More levels than `copyPlainResult` accepts. */
-const ALL_LEVELS = 1_000;
+const UNLIMITED_LEVELS = 1_000;
 
 function checkStructuredResult(structured: unknown): JsonValue | undefined {
   const field = "toolResult.structured";
   try {
     const plain = copyPlainResult(field, structured);
-    const reason = plain === undefined ? undefined : findJsonProblem(plain, ALL_LEVELS);
+    const reason = plain === undefined ? undefined : findJsonProblem(plain, UNLIMITED_LEVELS);
     if (reason !== undefined)
       throw new TypeError(
         `Expected ${field} to be plain JSON data, but ${reason}. Remove that value.`,

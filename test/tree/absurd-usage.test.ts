@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 
 import { NO_AMOUNTS, toSpendAmounts } from "../../src/policies/budget.ts";
 import { checkLoss } from "../../src/model/check-reply.ts";
-import { MOST_TOKENS } from "../../src/model/count-tokens.ts";
+import { MAX_TOKENS } from "../../src/model/count-tokens.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { computeReplyLimits, estimateReceivedTokens } from "../../src/model/reply-limits.ts";
 import type { TokenUsage } from "../../src/model/token-usage.ts";
@@ -131,7 +131,7 @@ describe("a usage that cannot be true", () => {
 
   test("all that our own client can have lost is believed, whatever the cap", () => {
     const model = new ScriptedModel([]);
-    for (const maxOutputTokens of [1, 100, 10_000, MOST_TOKENS / 10]) {
+    for (const maxOutputTokens of [1, 100, 10_000, MAX_TOKENS / 10]) {
       const lost = estimateReceivedTokens(Infinity, computeReplyLimits(maxOutputTokens));
       expect(checkLoss(model, lost, { inputTokens: 0, maxOutputTokens }, 0)).toBe(lost);
     }

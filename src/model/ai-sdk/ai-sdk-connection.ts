@@ -159,8 +159,8 @@ async function readParts(
   }
 }
 
-const LONGEST_DRAIN_MS = 1_000;
-const MOST_DRAINED_PARTS = 100;
+const MAX_DRAIN_MS = 1_000;
+const MAX_DRAINED_PARTS = 100;
 
 /**
  * Reads the rest of a stream, so that its connection serves the next request. A connection whose
@@ -170,9 +170,9 @@ async function drainParts(
   reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
   clock: Clock,
 ): Promise<void> {
-  const stopTimer = clock.setTimer(LONGEST_DRAIN_MS, () => cancelParts(reader));
+  const stopTimer = clock.setTimer(MAX_DRAIN_MS, () => cancelParts(reader));
   try {
-    for (let parts = 0; parts < MOST_DRAINED_PARTS; parts += 1) {
+    for (let parts = 0; parts < MAX_DRAINED_PARTS; parts += 1) {
       if ((await reader.read()).done) return;
     }
     cancelParts(reader);

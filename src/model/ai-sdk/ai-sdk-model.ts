@@ -121,7 +121,7 @@ export interface AiSdkOptions {
   readonly limits?: ModelLimits;
 }
 
-const LEVELS: readonly unknown[] = [
+const REASONING_LEVELS: readonly unknown[] = [
   "provider-default",
   "none",
   "minimal",
@@ -133,8 +133,8 @@ const LEVELS: readonly unknown[] = [
 ] satisfies AiSdkOptions["reasoning"][];
 const CHECKS: OptionChecks<AiSdkOptions> = {
   reasoning: mustBe(
-    `one of ${LEVELS.join(", ")}`,
-    (value) => LEVELS.includes(value),
+    `one of ${REASONING_LEVELS.join(", ")}`,
+    (value) => REASONING_LEVELS.includes(value),
     "Leave it out for the provider's default.",
   ),
   providerOptions: mustBe(
@@ -153,7 +153,7 @@ const CHECKS: OptionChecks<AiSdkOptions> = {
 };
 const DEFAULT_TIMEOUT_MS = 600_000;
 /** Smallest cap that the Responses API accepts. */
-const LEAST_RESPONSES_TOKENS = 16;
+const MIN_RESPONSES_TOKENS = 16;
 
 /**
  * Creates a model from a language model of the AI SDK 7, of any provider. Each attempt is one call
@@ -209,17 +209,17 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
     replayKey,
     ...(inputModalities.length === 0 ? {} : { inputModalities }),
     supportsStructuredOutputs: options.supportsStructuredOutputs ?? isStructured,
-    supportsToolChoice: FORCING.test(model.provider),
+    supportsToolChoice: TOOL_CHOICE_PROVIDERS.test(model.provider),
     apiType,
     ...omitUndefined({ limits }),
-    ...(apiType === "responses" ? { minOutputTokens: LEAST_RESPONSES_TOKENS } : {}),
+    ...(apiType === "responses" ? { minOutputTokens: MIN_RESPONSES_TOKENS } : {}),
     ...(price === undefined ? {} : { price: price === "unknown" ? price : copyPrice(price) }),
     generate: async (request, generation) => await connection.generate(request, generation),
   } satisfies Model);
 }
 
 /** Providers that are known to obey a choice of tools. */
-const FORCING = /^(openai|azure|anthropic|google)\b/;
+const TOOL_CHOICE_PROVIDERS = /^(openai|azure|anthropic|google)\b/;
 
 function checkSdkModel(model: unknown): void {
   if (typeof model === "string") {

@@ -92,7 +92,7 @@ function buildOllamaOptions(
 }
 
 /** Values of `gen_ai.provider.name` by the AI SDK's provider name. The first match wins. */
-const NAMES = [
+const PROVIDER_NAMES = [
   [/^google\.generative-ai\b/, "gcp.gemini"],
   [/^google\.vertex\b/, "gcp.vertex_ai"],
   [/^amazon-bedrock/, "aws.bedrock"],
@@ -106,7 +106,7 @@ const NAMES = [
  * own name, for example `anthropic` for `anthropic.messages`.
  */
 export function findProviderName(provider: string): string {
-  const [, name] = NAMES.find(([pattern]) => pattern.test(provider)) ?? [];
+  const [, name] = PROVIDER_NAMES.find(([pattern]) => pattern.test(provider)) ?? [];
   return name ?? readFirstWord(provider);
 }
 
@@ -117,7 +117,7 @@ export function readFirstWord(provider: string): string {
 }
 
 /** Input modalities by the AI SDK's provider name. The first match wins, the rest is unknown. */
-const TAKEN = [
+const INPUT_MODALITIES = [
   [/^(vertex\.)?anthropic\b/, ["image", "file"]],
   [/^google\b/, ["image", "audio", "file"]],
   [/^(openai|azure)\b/, ["image", "file"]],
@@ -125,17 +125,18 @@ const TAKEN = [
 
 /** Returns the default of `inputModalities`. */
 export function findTaken(provider: string): readonly AttachmentKind[] {
-  const [, kinds = []] = TAKEN.find(([pattern]) => pattern.test(provider)) ?? [];
+  const [, kinds = []] = INPUT_MODALITIES.find(([pattern]) => pattern.test(provider)) ?? [];
   return kinds;
 }
 
 /**
  * Providers that pass on attachments in tool results. Others write them as JSON, base64 included.
  */
-const SEES_RESULTS = /^((vertex\.)?anthropic|google|openrouter)\b|^(openai|azure)\b.*\.responses$/;
+const RESULT_ATTACHMENT_PROVIDERS =
+  /^((vertex\.)?anthropic|google|openrouter)\b|^(openai|azure)\b.*\.responses$/;
 
 export function supportsResultAttachments(provider: string): boolean {
-  return SEES_RESULTS.test(provider);
+  return RESULT_ATTACHMENT_PROVIDERS.test(provider);
 }
 
 /** Returns true if the models of a provider accept texts of white space only. */

@@ -151,10 +151,10 @@ export type UncappedOptions = Omit<
 };
 
 /** Smallest reasoning budget that Anthropic accepts. */
-const LEAST_BUDGET_TOKENS = 1_024;
-const LEAST_ANSWER_TOKENS = 1_024;
+const MIN_BUDGET_TOKENS = 1_024;
+const MIN_ANSWER_TOKENS = 1_024;
 /** Share of the cap for reasoning, if the provider's own budget was too large. */
-const SHARE_OF_REASONING = 1 / 2;
+const REASONING_SHARE = 1 / 2;
 
 export class OutputCap {
   /** Levels of reasoning for which the provider added its own budget. */
@@ -170,16 +170,16 @@ export class OutputCap {
     /** True if the request sets a reasoning budget, so that an excess has another cause. */
     readonly isBudgeted: boolean;
   } {
-    const learnt = this.#budgeted.has(uncapped.reasoning) ? cap * SHARE_OF_REASONING : undefined;
+    const learnt = this.#budgeted.has(uncapped.reasoning) ? cap * REASONING_SHARE : undefined;
     const { type, budgetTokens: own } = readFields(
       uncapped.providerOptions?.["anthropic"]?.["thinking"],
     );
-    const budget = typeof own === "number" ? own : LEAST_BUDGET_TOKENS;
+    const budget = typeof own === "number" ? own : MIN_BUDGET_TOKENS;
     const requested = type === "enabled" ? budget : learnt;
     if (requested === undefined)
       return { options: { ...uncapped, maxOutputTokens: cap }, warnings: [], isBudgeted: false };
-    const budgetTokens = Math.min(Math.floor(requested), cap - LEAST_ANSWER_TOKENS);
-    const hasRoom = budgetTokens >= LEAST_BUDGET_TOKENS;
+    const budgetTokens = Math.min(Math.floor(requested), cap - MIN_ANSWER_TOKENS);
+    const hasRoom = budgetTokens >= MIN_BUDGET_TOKENS;
     const thinking = hasRoom ? { type: "enabled", budgetTokens } : { type: "disabled" };
     const { providerOptions = {} } = uncapped;
     const anthropic = { ...providerOptions["anthropic"], thinking };
@@ -231,7 +231,7 @@ type AssistantPart = Extract<LanguageModelV4Message, { role: "assistant" }>["con
 /**
  * Kinds of opaque parts that a prompt may contain. Others, such as sources, stay in the history.
  */
-const SENT_BACK: ReadonlySet<unknown> = new Set<AssistantPart["type"]>([
+const PROMPT_KINDS: ReadonlySet<unknown> = new Set<AssistantPart["type"]>([
   "tool-call",
   "tool-result",
   "custom",
@@ -354,7 +354,7 @@ function toAssistantParts(piece: ReplyPiece, reader: PromptReader): readonly Ass
  * Returns true if a prompt may contain the part. Opaque parts are stored in the form of a prompt.
  */
 function isSentBack(part: { readonly type: string }): part is AssistantPart {
-  return SENT_BACK.has(part.type);
+  return PROMPT_KINDS.has(part.type);
 }
 
 /** Narrows the data of a piece, which toProviderData of received-pieces.ts has created. */

@@ -106,7 +106,7 @@ export class RawEvents {
   finish(hasCalls: boolean): Finish | undefined {
     const raw = this.#end;
     if (raw === undefined) return undefined;
-    const reason = UNIFIED.find(([, words]) => words.test(raw))?.[0] ?? "other";
+    const reason = UNIFIED_REASONS.find(([, words]) => words.test(raw))?.[0] ?? "other";
     const unified = reason === "stop" && hasCalls ? "tool-calls" : reason;
     return { type: "finish", finishReason: { unified, raw }, usage: toSdkUsage(this.#usage) };
   }
@@ -136,7 +136,7 @@ export function findLostTokens(
   return omitUndefined({ lostInput: input, lostOutputTokens: usage?.outputTokens });
 }
 
-const UNIFIED: readonly (readonly [Unified, RegExp])[] = [
+const UNIFIED_REASONS: readonly (readonly [Unified, RegExp])[] = [
   ["stop", /^(stop|end_turn|stop_sequence|pause_turn|completed)$/i],
   ["tool-calls", /^(tool_use|tool_calls|function_call)$/],
   ["length", /^(max_tokens|length|max_output_tokens|model_context_window_exceeded)$/i],
@@ -232,8 +232,9 @@ export function toFinishReason(
   { unified, raw = "" }: LanguageModelV4FinishReason,
   isEmpty: boolean,
 ): FinishReason {
-  if (PAUSED.has(raw)) return "paused";
-  if (isEmpty && unified === "other" && raw !== "" && !RETRYABLE.test(raw)) return "content_filter";
+  if (PAUSE_REASONS.has(raw)) return "paused";
+  if (isEmpty && unified === "other" && raw !== "" && !RETRYABLE_REASONS.test(raw))
+    return "content_filter";
   return REASONS.get(unified) ?? "unknown";
 }
 
@@ -247,9 +248,9 @@ export function findBlockWarnings(
     : [];
 }
 
-const PAUSED: ReadonlySet<string> = new Set(["pause_turn", "compaction"]);
+const PAUSE_REASONS: ReadonlySet<string> = new Set(["pause_turn", "compaction"]);
 /** Reasons for a normal end, a mistake of the model or a failure of the server. */
-const RETRYABLE =
+const RETRYABLE_REASONS =
   /^(eos|end|stop)|error|fail|malformed|unexpected|too_many|missing|abort|cancel|interrupt|timeout|overload|resource|^other$|^unknown$/i;
 
 const REASONS: ReadonlyMap<unknown, FinishReason> = new Map([

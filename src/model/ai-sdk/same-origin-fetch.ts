@@ -190,7 +190,8 @@ class BodyRewriter {
     this.#events.push(piece, (data) => void events.push(this.#encodeEvent(data)));
     this.#silentBytes =
       events.length > 0 ? this.#events.heldBytes : this.#silentBytes + piece.length;
-    if (this.#silentBytes > MAX_EVENT_BYTES) throw this.#cancelWith(failures.excess(TOO_LONG, 0));
+    if (this.#silentBytes > MAX_EVENT_BYTES)
+      throw this.#cancelWith(failures.excess(EXCESS_DESCRIPTION, 0));
     return events;
   }
 
@@ -228,7 +229,7 @@ class BodyRewriter {
   }
 }
 
-const TOO_LONG = `more than ${MAX_EVENT_BYTES} bytes without an event`;
+const EXCESS_DESCRIPTION = `more than ${MAX_EVENT_BYTES} bytes without an event`;
 
 function createEncodingError(encoding: string): Error {
   const got = `a body in the encoding ${encoding}, which the request did not accept`;

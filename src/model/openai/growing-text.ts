@@ -44,10 +44,10 @@ const PROBE = "probe";
 /** Used for a chunk whose text equals the first probe. */
 const OTHER_PROBE = "other";
 /** Maximum attempts to find a frame in a stream, whose chunks may all be different. */
-const MOST_PROBES = 8;
+const MAX_PROBES = 8;
 /** Text without escapes in JSON. */
 // oxlint-disable-next-line no-control-regex
-const PLAIN = /^[^"\\\u0000-\u001f]*$/;
+const UNESCAPED_TEXT = /^[^"\\\u0000-\u001f]*$/;
 
 export class TextDeltaFastPath {
   readonly #parseText: (chunk: string) => string | undefined;
@@ -71,12 +71,12 @@ export class TextDeltaFastPath {
     // `startsWith` and `endsWith` take three times as long for slices of longer texts.
     if (chunk.slice(0, from) !== this.#before || chunk.slice(to) !== this.#after) return undefined;
     const text = chunk.slice(from, to);
-    return PLAIN.test(text) ? text : undefined;
+    return UNESCAPED_TEXT.test(text) ? text : undefined;
   }
 
   /** Uses the chunk as the frame, if a probe in place of its text would be found. */
   learn(chunk: string, text: string): void {
-    const at = this.#probes === MOST_PROBES ? -1 : chunk.lastIndexOf(`"${text}"`);
+    const at = this.#probes === MAX_PROBES ? -1 : chunk.lastIndexOf(`"${text}"`);
     if (at < 0) return;
     this.#probes += 1;
     const before = chunk.slice(0, at + 1);

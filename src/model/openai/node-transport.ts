@@ -73,7 +73,7 @@ const STALE_MS = 1_000;
 /** Node reports only an end if a server changes the protocol. */
 const NO_HEAD = "The server closed the connection without a response, or changed its protocol.";
 /** Error codes of closed connections. */
-const BROKEN: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE"]);
+const CLOSED_CODES: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE"]);
 
 const transports = new Map<string, NodeTransport>();
 
@@ -207,7 +207,7 @@ export class NodeTransport {
 }
 
 function isReset(thrown: unknown): boolean {
-  return isRecord(thrown) && BROKEN.has(thrown["code"]);
+  return isRecord(thrown) && CLOSED_CODES.has(thrown["code"]);
 }
 
 /** Converts a response of Node without creating `Response` and `Headers`, which no caller uses. */
@@ -245,9 +245,9 @@ const PIECE_BYTES = 64 * 1024;
  * Maximum overhead of a valid encoding. A larger body without output is never ended by the limit on
  * output alone.
  */
-const MOST_EXTRA_BYTES = 1024 * 1024;
+const MAX_OVERHEAD_BYTES = 1024 * 1024;
 /** Error code of zlib for a truncated body. */
-const CUT = "Z_BUF_ERROR";
+const TRUNCATED_CODE = "Z_BUF_ERROR";
 
 /**
  * Thrown if a body does not match its encoding, or has an unrequested encoding. A retry would not
@@ -283,7 +283,7 @@ async function* decodePieces(
   async function* countInput(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     for await (const piece of pieces) {
       inputBytes += piece.length;
-      if (inputBytes - outputBytes > MOST_EXTRA_BYTES) throw createDecodingError("it has no end");
+      if (inputBytes - outputBytes > MAX_OVERHEAD_BYTES) throw createDecodingError("it has no end");
       yield piece;
     }
   }
@@ -295,7 +295,7 @@ async function* decodePieces(
     }
   } catch (thrown) {
     // An error of zlib, other than for a truncated body.
-    const isWrong = isRecord(thrown) && "errno" in thrown && thrown["code"] !== CUT;
+    const isWrong = isRecord(thrown) && "errno" in thrown && thrown["code"] !== TRUNCATED_CODE;
     throw decoder.errored === thrown && isWrong
       ? createDecodingError(getErrorMessage(thrown))
       : thrown;
@@ -359,11 +359,11 @@ export async function readOpening({ pieces }: WireResponse): Promise<string> {
 
 /**
  * Maximum of a piece, and of a turn of the event loop. A short piece counts for
- * `LEAST_PIECE_BYTES`.
+ * `MIN_PIECE_BYTES`.
  */
 const MAX_PIECE_BYTES = 64 * 1024;
 const BYTES_AT_ONCE = 256 * 1024;
-const LEAST_PIECE_BYTES = 512;
+const MIN_PIECE_BYTES = 512;
 const END = Object.freeze({ value: undefined, done: true });
 
 export class StreamPieces implements AsyncIterableIterator<Uint8Array, undefined> {
@@ -396,7 +396,7 @@ export class StreamPieces implements AsyncIterableIterator<Uint8Array, undefined
       const available = Math.min(this.#stream.readableLength, MAX_PIECE_BYTES);
       const piece: unknown = available === 0 ? this.#stream.read() : this.#stream.read(available);
       if (piece instanceof Uint8Array) {
-        this.#bytesOfTurn += Math.max(piece.length, LEAST_PIECE_BYTES);
+        this.#bytesOfTurn += Math.max(piece.length, MIN_PIECE_BYTES);
         return { value: piece, done: false };
       }
       if (this.#stream.readableEnded) return END;

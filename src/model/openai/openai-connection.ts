@@ -209,7 +209,7 @@ const NO_KEY = "none";
  * Time for a server to end a stream after the last event. The connection of an ended stream serves
  * the next request.
  */
-const LONGEST_END_MS = 1_000;
+const MAX_END_MS = 1_000;
 const NEVER_MS = 2 ** 31 - 1;
 const NO_WARNINGS: readonly string[] = Object.freeze([]);
 const UTF8 = new TextDecoder();
@@ -268,9 +268,7 @@ export class OpenAiConnection {
     try {
       for (;;) {
         const stream = onDelta && this.#api.stream(limits, onDelta);
-        const answer = new AnswerReader(this.#api, limits, stream, () =>
-          scheduleStop(LONGEST_END_MS),
-        );
+        const answer = new AnswerReader(this.#api, limits, stream, () => scheduleStop(MAX_END_MS));
         const body = write();
         let reply: ModelReply | FieldFallback;
         try {

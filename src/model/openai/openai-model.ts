@@ -190,7 +190,7 @@ const OPENAI_HOSTS = /(^|\.)openai(\.azure)?\.com$/;
 /** Hosts of OpenAI and its regions. */
 const RESPONSES_HOSTS = /(^|\.)api\.openai\.com$/;
 /** Lowest output cap that Responses accepts. */
-const LEAST_CAP = 16;
+const MIN_CAP = 16;
 
 /**
  * Creates a model of OpenAI, Azure OpenAI, or any server that speaks Responses or Chat Completions,
@@ -259,7 +259,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
       // A deployment cannot decrypt the reasoning of another.
       replayKey: () => getAddress().replayKey,
       inputModalities: () => chooseAccepted(options, getAddress().isAtOpenAi),
-      minOutputTokens: () => (getApi() === "responses" ? LEAST_CAP : 1),
+      minOutputTokens: () => (getApi() === "responses" ? MIN_CAP : 1),
       supportsStructuredOutputs: () =>
         options.supportsStructuredOutputs ?? (getAddress().isAtOpenAi && getApi() === "responses"),
       // Other servers may accept the field and ignore it.
@@ -343,14 +343,14 @@ function readSettings(modelId: string, options: OpenAiOptions): ConnectionSettin
   };
 }
 
-const AT_OPENAI: readonly AttachmentKind[] = Object.freeze(["image", "file"]);
-const TEXT_ALONE: readonly AttachmentKind[] = Object.freeze([]);
+const OPENAI_MODALITIES: readonly AttachmentKind[] = Object.freeze(["image", "file"]);
+const NO_MODALITIES: readonly AttachmentKind[] = Object.freeze([]);
 
 function chooseAccepted(
   { inputModalities }: OpenAiOptions,
   isAtOpenAi: boolean,
 ): readonly AttachmentKind[] {
-  return inputModalities ?? (isAtOpenAi ? AT_OPENAI : TEXT_ALONE);
+  return inputModalities ?? (isAtOpenAi ? OPENAI_MODALITIES : NO_MODALITIES);
 }
 
 function readBaseUrl(options: OpenAiOptions): string | undefined {

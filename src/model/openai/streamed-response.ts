@@ -13,7 +13,7 @@ import type { ModelDelta } from "../../protocol/stream-part.ts";
 import type { ModelReply, ModelRequest } from "../model.ts";
 import {
   CUT_WARNING,
-  MOST_DATA_BYTES,
+  MAX_DATA_BYTES,
   OPENED_BYTES,
   ReplyCut,
   countBytes,
@@ -253,8 +253,8 @@ export class StreamedResponse implements ReplyStream {
     }
     this.#dataBytes += read.dataBytes - (slot.done?.dataBytes ?? 0);
     slot.done = read;
-    if (this.#dataBytes <= MOST_DATA_BYTES) return;
-    const got = `a reply with more than ${MOST_DATA_BYTES} bytes of data`;
+    if (this.#dataBytes <= MAX_DATA_BYTES) return;
+    const got = `a reply with more than ${MAX_DATA_BYTES} bytes of data`;
     throw failures.excess(got, this.#arrivedTokens);
   }
 

@@ -35,7 +35,7 @@ export function createUnusableError(
 type Examine = (value: JsonValue) => Issues;
 
 /** The id of the schema within its Ajv instance. */
-const WHOLE = "input:";
+const SCHEMA_ID = "input:";
 
 /** The price of reading an error, and of a character of its path. */
 const UNITS_PER_ERROR = 200;
@@ -133,8 +133,8 @@ function compile({ schema, Rules, runsPatterns, work }: CheckSource, allErrors: 
   countRules(ajv, { work, allErrors, tracksEvaluated });
   formats.default(ajv);
   ajv.addFormat("url", isUrl);
-  ajv.addSchema(schema, WHOLE);
-  const validate = ajv.compile<JsonValue>({ $ref: WHOLE });
+  ajv.addSchema(schema, SCHEMA_ID);
+  const validate = ajv.compile<JsonValue>({ $ref: SCHEMA_ID });
   return (value) => (validate(value) ? [] : (validate.errors ?? []));
 }
 
@@ -150,7 +150,7 @@ function describeSchemaCause(cause: unknown): string {
   if (cause instanceof TooMuchWork) return "checking any value takes too much work";
   const message = getErrorMessage(cause);
   if (message.startsWith("Maximum call stack")) return "it refers to itself without end";
-  return message.replaceAll(` from id ${WHOLE}`, "").replaceAll(WHOLE, "");
+  return message.replaceAll(` from id ${SCHEMA_ID}`, "").replaceAll(SCHEMA_ID, "");
 }
 
 /**

@@ -19,8 +19,8 @@ import { jsonSchemaInputs, type JsonSchemaInput } from "./input-schema.ts";
 import { createJsonSchemaExaminer, createUnusableError } from "./json-schema-check.ts";
 
 /** Deeper or longer schemas are refused, since every model request contains them. */
-const MOST_LEVELS = 100;
-const MOST_CHARACTERS = 200_000;
+const MAX_LEVELS = 100;
+const MAX_CHARACTERS = 200_000;
 
 /**
  * Returns a frozen copy of the JSON Schema of an object. Throws `invalid_argument` for another
@@ -42,11 +42,11 @@ function copyPlainSchema(field: string, schema: unknown, expected = "a JSON Sche
     throw createUnusableError(field, getErrorMessage(cause), "Pass it as plain JSON.", cause);
   }
   const advice = "Use a smaller schema.";
-  if (text !== undefined && text.length > MOST_CHARACTERS)
-    throw createUnusableError(field, `it is longer than ${MOST_CHARACTERS} characters`, advice);
+  if (text !== undefined && text.length > MAX_CHARACTERS)
+    throw createUnusableError(field, `it is longer than ${MAX_CHARACTERS} characters`, advice);
   const copy = parseJson(text ?? "null");
   if (!isJsonObject(copy)) throw mismatch(field, expected, schema, 'Use { type: "object", … }.');
-  const reason = findJsonProblem(copy, MOST_LEVELS);
+  const reason = findJsonProblem(copy, MAX_LEVELS);
   if (reason !== undefined) throw createUnusableError(field, reason, advice);
   return deepFreeze(copy);
 }
