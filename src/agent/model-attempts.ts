@@ -17,7 +17,7 @@ import type { AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import type { Release } from "../kernel/semaphore.ts";
-import type { PlannedAsk } from "../model/ask-model.ts";
+import type { PlannedRequest } from "../model/ask-model.ts";
 import { getFallbackModels } from "../model/fallback.ts";
 import type { CacheKey, Model, ModelReply, ModelRequest } from "../model/model.ts";
 import {
@@ -141,14 +141,14 @@ class Attempts implements RetryOptions {
   }
 
   /** Begins an attempt once it has its slot. The slot is held until the outcome is recorded. */
-  enter(asking: PlannedAsk): boolean | Promise<boolean> {
+  enter(asking: PlannedRequest): boolean | Promise<boolean> {
     const entered = this.#agent.run.limiter.model(asking.noStartSignal);
     return entered instanceof Promise
       ? entered.then((release) => this.#begin(release, asking))
       : this.#begin(entered, asking);
   }
 
-  #begin(release: Release | undefined, asking: PlannedAsk): boolean | Promise<boolean> {
+  #begin(release: Release | undefined, asking: PlannedRequest): boolean | Promise<boolean> {
     this.#releaseSlot = release;
     if (!this.#mayBegin(asking)) return false;
     if (this.clock.nowMs() > asking.sinceMs) this.#countWait(asking.sinceMs);
@@ -169,7 +169,7 @@ class Attempts implements RetryOptions {
   }
 
   /** Returns false and releases the slot if the signal was aborted after the slot was acquired. */
-  #mayBegin({ noStartSignal }: PlannedAsk): boolean {
+  #mayBegin({ noStartSignal }: PlannedRequest): boolean {
     if (noStartSignal.aborted) this.leaveSlot();
     return this.#releaseSlot !== undefined;
   }

@@ -17,7 +17,7 @@ import { ModelError } from "./model-error.ts";
 import type { ReportedInput } from "./token-usage.ts";
 
 /** A model that is about to be called. */
-export interface PlannedAsk {
+export interface PlannedRequest {
   /** Prevents the call once it is aborted. */
   readonly noStartSignal: AnySignal;
   /** The time since which it has waited for its limits. */
@@ -27,7 +27,7 @@ export interface PlannedAsk {
 }
 
 /** Options shared by all requests of a call. */
-export interface AskOptions {
+export interface ModelCallOptions {
   readonly signal: AnySignal;
   readonly clock: Clock;
   /** The counted tokens of the request. */
@@ -38,7 +38,7 @@ export interface AskOptions {
    * Called before each model call. The model is not called if it returns false. By default the
    * model is called unless `noStartSignal` was aborted.
    */
-  enter?(asking: PlannedAsk): boolean | Promise<boolean>;
+  enter?(asking: PlannedRequest): boolean | Promise<boolean>;
   /** The place of the requests in a run. Undefined: they belong to no run. */
   readonly place?: { readonly scope: EventScope; readonly recorder: Pick<Tracing, "runInSpan"> };
   /** How long a model may continue after the signal is aborted. Undefined: until it ends. */
@@ -46,7 +46,7 @@ export interface AskOptions {
 }
 
 /** Terms of a request to a model that may have limits. */
-interface AskTerms extends PlannedAsk {
+interface RequestTerms extends PlannedRequest {
   /**
    * The longest pause of the limits that the request waits for, or 0 if it can use another model.
    */
@@ -59,7 +59,7 @@ interface AskTerms extends PlannedAsk {
  * - `abandoned`: the signal was aborted and the model exceeded `graceMs`. `lostOutputTokens`: the
  *   output received by then, if known.
  */
-export type AskEnd =
+export type RequestEnd =
   | { readonly type: "replied"; readonly reply: ModelReply }
   /** `isUnsent`: its limits are paused for longer than it may wait. */
   | ({ readonly type: "failed"; readonly isUnsent?: true } & FailedAttempt)
@@ -71,9 +71,9 @@ export type AskEnd =
 export async function askWithinLimits(
   model: Model,
   request: ModelRequest,
-  options: AskOptions,
-  { noStartSignal, sinceMs, maxDelayMs }: AskTerms,
-): Promise<AskEnd> {
+  options: ModelCallOptions,
+  { noStartSignal, sinceMs, maxDelayMs }: RequestTerms,
+): Promise<RequestEnd> {
   const { clock } = options;
   const { maxOutputTokens } = request;
   const size = { inputTokens: options.inputTokens, maxOutputTokens };
@@ -89,7 +89,7 @@ export async function askWithinLimits(
       lostOutputTokens: undefined,
     };
   const { place } = entered;
-  let end: AskEnd = { type: "unasked" };
+  let end: RequestEnd = { type: "unasked" };
   try {
     end = await askModel(model, request, options, {
       noStartSignal,
@@ -109,9 +109,9 @@ export async function askWithinLimits(
 export async function askModel(
   model: Model,
   request: ModelRequest,
-  options: AskOptions,
-  asking: PlannedAsk,
-): Promise<AskEnd> {
+  options: ModelCallOptions,
+  asking: PlannedRequest,
+): Promise<RequestEnd> {
   const { signal, clock, cacheKey, onDelta, place, graceMs = Infinity } = options;
   const entering = options.enter?.(asking) ?? !asking.noStartSignal.aborted;
   const mayAsk = typeof entering === "boolean" ? entering : await entering;
@@ -160,7 +160,7 @@ function measureReply(onDelta: (delta: ModelDelta) => void) {
  * failed request counts its input and the output received.
  */
 function countLimitTokens(
-  end: AskEnd,
+  end: RequestEnd,
   { inputTokens, maxOutputTokens }: CallSize,
 ): number | undefined {
   switch (end.type) {
@@ -259,10 +259,10 @@ export function computeRetryDelay(
  */
 export function createLongWaitError(error: ModelError, maxDelayMs: number): ModelError {
   const { code, message, data, retryAfterMs = 0, lostOutputTokens, lostInput } = error;
-  const asked = `It requests a retry after ${retryAfterMs / 1_000} s, but retryPolicy.maxDelayMs allows ${maxDelayMs / 1_000} s.`;
+  const requestText = `It requests a retry after ${retryAfterMs / 1_000} s, but retryPolicy.maxDelayMs allows ${maxDelayMs / 1_000} s.`;
   return new ModelError({
     code,
-    message: joinSentences([message, asked]),
+    message: joinSentences([message, requestText]),
     data: { ...data, retryAfterMs, maxDelayMs },
     retryAfterMs,
     ...omitUndefined({ lostOutputTokens, lostInput }),

@@ -5,8 +5,8 @@ import { sleep, type AnySignal } from "../kernel/cancel.ts";
 import {
   askModel,
   askWithinLimits,
-  type AskEnd,
-  type AskOptions,
+  type RequestEnd,
+  type ModelCallOptions,
   clampRandom,
   computeRetryDelay,
   createLongWaitError,
@@ -25,7 +25,7 @@ import {
 } from "./retry-policy.ts";
 
 /** After a retry, and with another model, the reply that `onDelta` receives starts again. */
-export interface RetryOptions extends AskOptions {
+export interface RetryOptions extends ModelCallOptions {
   /** Prevents the first request once it is aborted. Defaults to `signal`. */
   readonly noStartSignal?: AnySignal;
   readonly policy: RetryPolicy;
@@ -181,7 +181,7 @@ async function askInOrder(call: RetriedCall, fallback: Fallback): Promise<Attemp
 function countRequest(
   call: RetriedCall,
   model: Model,
-  end: AskEnd,
+  end: RequestEnd,
   isFirst = true,
 ): Exclude<AttemptEnd, { readonly type: "unpaid" }> {
   if (end.type === "unasked") return ABORTED;

@@ -37,7 +37,7 @@ interface BoundTo<T extends Tool, Use = Extract<ReturnType<T["bind"]>, { type: "
   /**
    * The rejection of the call if its JSON had not been repaired, or `undefined` if it was valid.
    */
-  readonly unmended?: RejectedCall;
+  readonly unrepaired?: RejectedCall;
 }
 
 /**
@@ -48,16 +48,16 @@ interface BoundTo<T extends Tool, Use = Extract<ReturnType<T["bind"]>, { type: "
 export function bindCall(tool: Tool, argumentsText: string, isWhole = false): BoundCall {
   const parsed = parseArguments(tool, argumentsText, isWhole);
   if ("code" in parsed) return parsed;
-  const { input, unmended } = parsed;
+  const { input, unrepaired } = parsed;
   const bound = rebindCall(tool, input);
-  if (unmended === undefined) return bound;
-  return bound.type === "rejected" ? unmended : { ...bound, unmended };
+  if (unrepaired === undefined) return bound;
+  return bound.type === "rejected" ? unrepaired : { ...bound, unrepaired };
 }
 
-/** Parsed arguments. `unmended`: as in a bound call. */
+/** Parsed arguments. `unrepaired`: as in a bound call. */
 export interface ParsedArguments {
   readonly input: JsonValue;
-  readonly unmended: RejectedCall | undefined;
+  readonly unrepaired: RejectedCall | undefined;
 }
 
 /** Parses arguments, with a repair if needed. `isWhole` as in `bindCall`. */
@@ -67,15 +67,15 @@ export function parseArguments(
   isWhole: boolean,
 ): ParsedArguments | RejectedCall {
   try {
-    return { input: parseRawArguments(argumentsText), unmended: undefined };
+    return { input: parseRawArguments(argumentsText), unrepaired: undefined };
   } catch (cause) {
-    const unmended = rejectInvalidJson(tool, cause);
+    const unrepaired = rejectInvalidJson(tool, cause);
     const retryAfterCrash =
       tool.kind === "finish" || (tool.kind === "function" && tool.retryAfterCrash);
     const input = isWhole && retryAfterCrash ? repairJson(argumentsText) : undefined;
     return isRecord(input) && findJsonProblem(input, MOST_LEVELS) === undefined
-      ? { input, unmended }
-      : unmended;
+      ? { input, unrepaired }
+      : unrepaired;
   }
 }
 

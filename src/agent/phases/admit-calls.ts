@@ -115,7 +115,7 @@ export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBa
       toolName,
       index,
       bound,
-      isRepaired: (bound.type !== "rejected" && bound.unmended !== undefined) || undefined,
+      isRepaired: (bound.type !== "rejected" && bound.unrepaired !== undefined) || undefined,
       denial,
       argumentsText,
       settings,
@@ -230,7 +230,7 @@ function bindOrReject(
   // Guards do not check the typed result. Only hooks may deny it.
   if (bound.type === "finish" && hooked?.change?.type === "denied")
     return rejectDeniedCall(bound.tool, hooked.change);
-  return hooked?.unmended === undefined ? bound : { ...bound, unmended: hooked.unmended };
+  return hooked?.unrepaired === undefined ? bound : { ...bound, unrepaired: hooked.unrepaired };
 }
 
 /**

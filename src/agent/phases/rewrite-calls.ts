@@ -14,8 +14,8 @@ import { askHooks, recordHooks, type HookQuestion } from "../consult.ts";
 /** A call after its hooks. */
 export interface HookedCall {
   readonly argumentsText: string;
-  /** As `BoundCall.unmended`. */
-  readonly unmended?: RejectedCall | undefined;
+  /** As `BoundCall.unrepaired`. */
+  readonly unrepaired?: RejectedCall | undefined;
   /** The result of the hooks, apart from changed arguments. */
   readonly change:
     | { readonly type: "denied"; readonly reason: string; readonly by: string }
@@ -64,7 +64,7 @@ async function rewriteCall(
   if (!isHooked || tool === undefined || isPutOff) return undefined;
   const parsed = parseArguments(tool, argumentsText, isWholeReply(step));
   if ("code" in parsed) return undefined;
-  const { input, unmended } = parsed;
+  const { input, unrepaired } = parsed;
   const question: HookQuestion<"beforeTool"> = {
     point: "beforeTool",
     stepNumber: step.number,
@@ -82,7 +82,7 @@ async function rewriteCall(
     const by = changedBy.at(-1)?.hook ?? "";
     return {
       argumentsText: after === undefined ? argumentsText : JSON.stringify(after),
-      unmended,
+      unrepaired,
       change: deny === undefined ? undefined : { type: "denied", reason: deny, by },
     };
   };

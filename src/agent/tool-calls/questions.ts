@@ -67,7 +67,7 @@ export async function decideOrAskApprover(
   if (call.signal.aborted || decision.type !== "ask")
     return createPermission(call, bound, decision);
   // Repaired arguments are never put to an approver, because the model did not write them.
-  if (bound.unmended !== undefined) return bound.unmended;
+  if (bound.unrepaired !== undefined) return bound.unrepaired;
   const { agent } = call;
   const { clock, settings, pauseSignal } = agent.run;
   const { unansweredPolicy } = settings.approvals;

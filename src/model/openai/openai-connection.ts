@@ -60,7 +60,7 @@ import { markOwnReply } from "../check-reply.ts";
 import { computeReplyLimits, estimateReceivedTokens, type ReplyLimits } from "../reply-limits.ts";
 import type { Proxy } from "./proxy.ts";
 import { collectHeldTools, restoreReplyArguments } from "../held-tools.ts";
-import { isLastReplyMended } from "./request-fields.ts";
+import { isLastReplyRepaired } from "./request-fields.ts";
 import { ResponsesApi } from "./streamed-response.ts";
 import type { WireSettings } from "./to-openai.ts";
 
@@ -313,7 +313,7 @@ export class OpenAiConnection {
     const isPaid = isLate || error.lostOutputTokens !== undefined;
     const fallback = isPaid ? undefined : this.#api.dropRejectedField?.(request, error);
     if (fallback !== undefined && isChanged()) return fallback;
-    throw isLastReplyMended(request.messages) ? preventBlindRetry(error) : error;
+    throw isLastReplyRepaired(request.messages) ? preventBlindRetry(error) : error;
   }
 }
 

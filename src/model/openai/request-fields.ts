@@ -113,7 +113,7 @@ export function repairArguments(text: string): string | undefined {
 const UNREADABLE = "not_a_json_object";
 
 /** Returns true if the last reply in a list of messages is sent back with unreadable arguments. */
-export function isLastReplyMended(messages: readonly Message[]): boolean {
+export function isLastReplyRepaired(messages: readonly Message[]): boolean {
   const last = messages.findLast((message) => message.role === "assistant");
   return (
     last?.toolCalls.some(({ argumentsText }) => {

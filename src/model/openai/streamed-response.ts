@@ -303,9 +303,9 @@ export class StreamedResponse implements ReplyStream {
 
   #addSlot(place: number, opened: Fields): Slot {
     const { type, call_id, id, name } = opened;
-    const said = type === "function_call" && isText(name) ? name : "";
+    const callName = type === "function_call" && isText(name) ? name : "";
     // A truncated name would call another tool.
-    const kept: Fields = this.#cut.admit(said) === said ? { type, call_id, id, name } : {};
+    const kept: Fields = this.#cut.admit(callName) === callName ? { type, call_id, id, name } : {};
     this.#openedBytes += OPENED_BYTES + Buffer.byteLength(JSON.stringify(kept));
     const { besideBytes } = this.#limits;
     if (this.#openedBytes > besideBytes) {
@@ -321,7 +321,7 @@ export class StreamedResponse implements ReplyStream {
     }
     const slot: Slot = {
       opened: kept,
-      countedBytes: Buffer.byteLength(said),
+      countedBytes: Buffer.byteLength(callName),
       text: new GrowingText(),
       refusal: new GrowingText(),
       reasoning: new GrowingText(),
