@@ -1,4 +1,5 @@
-// Tools: typed functions that a model may call. Only a delegation may start subagents.
+// Tools: typed functions that a model may call. Only a delegation starts subagents during its call.
+// A function tool can queue them for after it.
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { ArgumentProblem } from "./arguments/argument-problems.ts";
