@@ -122,7 +122,7 @@ function describeStepLines(step: StepFold, fold: RunFold, isNumbered: boolean): 
     cost: usage === undefined ? "" : formatCost(usage),
     what: first,
   };
-  return [line, ...others.map((what) => ({ ...blank, what }))];
+  return [line, ...others.map((text) => ({ ...blank, what: text }))];
 }
 
 /** Returns a line for each failed attempt. */
@@ -255,10 +255,10 @@ function formatRequestMessage(message: Message): string {
 function describeStepReply(step: KeptStep): readonly string[] {
   if ("io" in step) {
     const { text, refusal, finishReason } = step.io;
-    const said = refusal ?? text;
+    const reply = refusal ?? text;
     const end =
       finishReason === "stop" || finishReason === "tool_calls" ? "" : ` (${finishReason})`;
-    return said === "" ? [] : [`Said${end}:`, ...indentLines(said)];
+    return reply === "" ? [] : [`Said${end}:`, ...indentLines(reply)];
   }
   if (step.reply === undefined) return ["No reply yet."];
   const { text } = step.reply.message;
@@ -269,9 +269,9 @@ function describeCalls(step: KeptStep, { byCall }: StepAttempts): readonly strin
   const calls = "tools" in step ? step.tools.calls : (step.reply?.message.toolCalls ?? []);
   const executions = "tools" in step ? step.tools.executions : step.executions;
   if (calls.length === 0) return [];
-  const made = new Map(executions.map((execution) => [execution.call.callId, execution]));
+  const executed = new Map(executions.map((execution) => [execution.call.callId, execution]));
   const lines = calls.flatMap(({ callId, toolName, argumentsText }) => {
-    const execution = made.get(callId);
+    const execution = executed.get(callId);
     const tries = describeFailedAttempts(byCall.get(callId)).map((line) => `    ${line}`);
     const head = [`  ${formatSingleLine(toolName)} ${truncateWithCount(argumentsText)}`, ...tries];
     if (execution === undefined) return [...head, "    … has not ended"];

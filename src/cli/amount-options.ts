@@ -41,13 +41,13 @@ const NAMES: Readonly<Record<string, AmountName>> = {
  * Returns the budget of a run: the default budget, overridden by the option. `none` removes a
  * limit. Throws UsageError.
  */
-export function parseBudgetOption(said: string | undefined): Budget {
-  return said === undefined ? DEFAULT_BUDGET : parseAmounts("--budget", said, DEFAULT_BUDGET);
+export function parseBudgetOption(text: string | undefined): Budget {
+  return text === undefined ? DEFAULT_BUDGET : parseAmounts("--budget", text, DEFAULT_BUDGET);
 }
 
 /** Returns the amounts of `--grant`. Throws UsageError. */
-export function parseGrantOption(said: string): Budget {
-  return parseAmounts("--grant", said);
+export function parseGrantOption(text: string): Budget {
+  return parseAmounts("--grant", text);
 }
 
 /** Suggested grants by stop reason. */

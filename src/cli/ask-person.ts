@@ -108,8 +108,8 @@ class Asking {
   async #askForArguments(): Promise<Answer | undefined> {
     const { arguments: shown, writtenArguments = shown } = this.#question;
     const before = formatJsonLine(writtenArguments);
-    const text = await this.#readText("Arguments as JSON", before, (given) =>
-      parseJsonObject(given) === undefined
+    const text = await this.#readText("Arguments as JSON", before, (input) =>
+      parseJsonObject(input) === undefined
         ? 'Write a JSON object, for example {"path": "a.txt"}.'
         : undefined,
     );

@@ -15,7 +15,9 @@ export interface CommandCall {
   readonly args: readonly string[];
   /** The tree of all commands. */
   readonly tree: Command;
-  /** How the user calls this command again, for the same store. Suggested commands begin with it. */
+  /**
+   * How the user calls this command again, for the same store. Suggested commands begin with it.
+   */
   readonly command: string;
   /** Returns the value of an option by its name in camel case. `undefined` if it was not given. */
   readonly text: (option: string) => string | undefined;
@@ -51,12 +53,12 @@ const GREATEST_PORT = 65_535;
 
 /** Returns the port of `--port`. Throws UsageError if the value is not a port. */
 export function readPortOption({ text }: CommandCall): number | undefined {
-  const said = text("port");
-  if (said === undefined) return undefined;
-  const port = /^\d{1,5}$/.test(said) ? Number(said) : NaN;
+  const value = text("port");
+  if (value === undefined) return undefined;
+  const port = /^\d{1,5}$/.test(value) ? Number(value) : NaN;
   if (port <= GREATEST_PORT) return port;
   throw new UsageError(
-    `Expected --port to be a whole number from 0 to ${GREATEST_PORT}, got ${JSON.stringify(said)}. Use 0 for any free port.`,
+    `Expected --port to be a whole number from 0 to ${GREATEST_PORT}, got ${JSON.stringify(value)}. Use 0 for any free port.`,
   );
 }
 

@@ -42,7 +42,7 @@ function collectCompletions(command: Command, tree: Command) {
     options: all.flatMap(({ long, description }) =>
       long === undefined || long === null ? [] : { flag: long, summary: description },
     ),
-    below: command.commands.map((one) => one.name()),
+    below: command.commands.map((child) => child.name()),
     asks: ASKED_WORDS.find((words) => words === asked),
   };
 }
@@ -114,7 +114,7 @@ function buildFishScript(commands: readonly Completed[]): string {
     const seen = `-n '__fish_seen_subcommand_from ${name}'`;
     return [
       `complete -c espalier -n __fish_use_subcommand -f -a ${name} -d ${quoteForFish(summary)}`,
-      ...below.map((one) => `complete -c espalier ${seen} -f -a ${one}`),
+      ...below.map((name) => `complete -c espalier ${seen} -f -a ${name}`),
       ...(asks === undefined
         ? []
         : [`complete -c espalier ${seen} -f -a '(${formatWordsCommand(asks)})'`]),

@@ -433,7 +433,7 @@ class MovedError extends Error {}
 const O_PATH = 0o10000000;
 const HANDLES = "/proc/self/fd";
 const HAS_HANDLES = process.platform === "linux" && existsSync(HANDLES);
-const MOST_ATTEMPTS = 5;
+const MAX_ATTEMPTS = 5;
 
 /**
  * Returns the result of `read` for a place. `read` gets a path to it, and may be called again.
@@ -446,7 +446,7 @@ export async function readVerified<Result>(
   hasHandles = HAS_HANDLES,
 ): Promise<Result> {
   if (hasHandles) return await readByHandle(place, read);
-  for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const before = await readPathIdentity(place);
     await sleepUntilSettled(before.changedNs);
     const [outcome] = await Promise.allSettled([read(place.realPath)]);

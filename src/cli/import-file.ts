@@ -209,10 +209,10 @@ function isSyntaxError(error: Error): boolean {
 async function findSyntaxError(file: string, error: Error): Promise<string | undefined> {
   if (!isSyntaxError(error)) return undefined;
   const files = new Set([file]);
-  for (const one of files) {
-    const place = CHECKED.test(one) ? await checkSyntax(one) : undefined;
+  for (const path of files) {
+    const place = CHECKED.test(path) ? await checkSyntax(path) : undefined;
     if (place !== undefined) return place;
-    for (const imported of findImports(one)) if (files.size < MAX_FILES) files.add(imported);
+    for (const imported of findImports(path)) if (files.size < MAX_FILES) files.add(imported);
   }
   return undefined;
 }

@@ -16,14 +16,14 @@ export function parseJsonOrText(text: string): JsonValue {
 function parseStorable(text: string): JsonValue | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return isParsed(value) && isStorable(value, MOST_LEVELS) ? value : undefined;
+    return isParsed(value) && isStorable(value, MAX_LEVELS) ? value : undefined;
   } catch {
     return undefined;
   }
 }
 
 /** Maximum depth, as for the arguments of a call. */
-const MOST_LEVELS = 200;
+const MAX_LEVELS = 200;
 
 /** Returns true if a value has no infinite number and is not nested deeper than `levels`. */
 function isStorable(value: JsonValue, levels: number): boolean {

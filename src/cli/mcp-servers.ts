@@ -61,23 +61,23 @@ export function readKnownServers(
       file,
     };
   }
-  const file = folders.map((one) => join(one, FILE)).find((one) => existsSync(one));
+  const file = folders.map((folder) => join(folder, FILE)).find((path) => existsSync(path));
   return file === undefined ? { entries: {}, file: join(folder, FILE) } : readServerFile(file);
 }
 
 function readServerFile(file: string): KnownServers {
-  let given: unknown;
+  let content: unknown;
   try {
-    given = JSON.parse(readFileSync(file, "utf8"));
+    content = JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
     const got = describeCause(cause);
     throw new UsageError(`Expected ${file} to be JSON, got: ${got}. Fix the file.`, { cause });
   }
-  return { entries: checkServerConfig(FileSchema, given, file).mcpServers, file };
+  return { entries: checkServerConfig(FileSchema, content, file).mcpServers, file };
 }
 
-function checkServerConfig<Value>(schema: z.ZodType<Value>, given: unknown, where: string): Value {
-  const { data, error } = schema.safeParse(given);
+function checkServerConfig<Value>(schema: z.ZodType<Value>, value: unknown, where: string): Value {
+  const { data, error } = schema.safeParse(value);
   if (data !== undefined) return data;
   const [issue] = error?.issues ?? [];
   const at = issue?.path.join(".") ?? "";
@@ -105,11 +105,13 @@ export async function connectServers(
   const settled = await Promise.allSettled(
     wanted.map(async ([name, entry]) => await connectServer(name, entry, file, shell)),
   );
-  const servers = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const servers = settled.flatMap((outcome) =>
+    outcome.status === "fulfilled" ? [outcome.value] : [],
+  );
   const close = async (): Promise<void> => {
     await Promise.all(servers.map((server) => server.close()));
   };
-  const failure = settled.find((one) => one.status === "rejected");
+  const failure = settled.find((outcome) => outcome.status === "rejected");
   if (failure !== undefined) {
     await close();
     throw failure.reason;
@@ -123,11 +125,12 @@ export interface SharedServers extends AsyncDisposable {
 }
 
 export function createSharedServers(): SharedServers {
-  const asked = new Map<string, Promise<ServerTools>>();
+  const connections = new Map<string, Promise<ServerTools>>();
   const toServer = (known: KnownServers, name: string, shell: Shell): Promise<ServerTools> => {
     const key = JSON.stringify([known.file, name]);
-    const connecting = asked.get(key) ?? connectServers(known, (other) => other === name, shell);
-    asked.set(key, connecting);
+    const connecting =
+      connections.get(key) ?? connectServers(known, (other) => other === name, shell);
+    connections.set(key, connecting);
     return connecting;
   };
   return {
@@ -140,8 +143,8 @@ export function createSharedServers(): SharedServers {
       };
     },
     [Symbol.asyncDispose]: async () => {
-      for (const one of await Promise.allSettled(asked.values()))
-        if (one.status === "fulfilled") await one.value[Symbol.asyncDispose]();
+      for (const outcome of await Promise.allSettled(connections.values()))
+        if (outcome.status === "fulfilled") await outcome.value[Symbol.asyncDispose]();
     },
   };
 }
@@ -180,8 +183,8 @@ function createServerTransport(
         `${file}: The server ${name} needs the environment variable ${variable}, which is not set. Set it.`,
       );
     });
-  const expandAll = (given: Readonly<Record<string, string>>): Record<string, string> =>
-    Object.fromEntries(Object.entries(given).map(([key, text]) => [key, expandVariables(text)]));
+  const expandAll = (texts: Readonly<Record<string, string>>): Record<string, string> =>
+    Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, expandVariables(text)]));
   if (url !== undefined)
     return { type: "http", url: expandVariables(url), headers: expandAll(headers) };
   if (command === undefined)

@@ -77,9 +77,9 @@ async function loadSdkProvider(name: string, provider: string): Promise<CreateMo
   const module = await importPackage(packageName, name);
   const wanted = `create${provider.replaceAll("-", "")}`;
   const keys = Object.keys(module);
-  const key = keys.find((one) => one.toLowerCase() === wanted);
+  const key = keys.find((name) => name.toLowerCase() === wanted);
   // A package without a default provider needs unknown options to create one.
-  const hasOwn = keys.some((one) => /^(?!create)[a-z]/.test(one));
+  const hasOwn = keys.some((name) => /^(?!create)[a-z]/.test(name));
   const createProvider: unknown = key === undefined ? undefined : Reflect.get(module, key);
   if (hasOwn && typeof createProvider === "function") {
     const create: unknown = Reflect.apply(createProvider, undefined, [{ fetch: sameOriginFetch }]);

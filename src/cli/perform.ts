@@ -18,7 +18,11 @@ export async function performArguments(args: readonly string[], shell: Shell): P
     ownCommand = call.command;
     exitCode = await body(call);
   });
-  for (const command of [tree, ...tree.commands, ...tree.commands.flatMap((one) => one.commands)])
+  for (const command of [
+    tree,
+    ...tree.commands,
+    ...tree.commands.flatMap((parent) => parent.commands),
+  ])
     command.exitOverride().configureOutput({
       writeOut: (text) => void shell.stdout.write(text),
       outputError: (text, write) => {
@@ -26,8 +30,8 @@ export async function performArguments(args: readonly string[], shell: Shell): P
         write(`${usageProblem} [usage]\n`);
       },
       writeErr: (text) => void shell.stderr.write(text),
-      getOutHelpWidth: () => shell.stdout.columns || USUAL_COLUMNS,
-      getErrHelpWidth: () => shell.stderr.columns || USUAL_COLUMNS,
+      getOutHelpWidth: () => shell.stdout.columns || DEFAULT_COLUMNS,
+      getErrHelpWidth: () => shell.stderr.columns || DEFAULT_COLUMNS,
     });
   try {
     await tree.parseAsync(namesUnknownHelp(tree, args) ? args.slice(1) : [...args], {
@@ -73,4 +77,4 @@ function formatCommandPath(command: Command, shell: Shell): string {
     : `${formatCommandPath(parent, shell)} ${command.name()}`;
 }
 
-const USUAL_COLUMNS = 100;
+const DEFAULT_COLUMNS = 100;

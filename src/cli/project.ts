@@ -48,10 +48,10 @@ function createBareProject(folder: string): Project {
 }
 
 /** Returns the export of a file as a configuration. Throws UsageError if it is invalid. */
-export async function checkConfigExport(given: unknown, file: string): Promise<EspalierConfig> {
+export async function checkConfigExport(value: unknown, file: string): Promise<EspalierConfig> {
   const { defineConfig } = await import("espalier/config");
   try {
-    if (isPossibleConfig(given)) return defineConfig(given);
+    if (isPossibleConfig(value)) return defineConfig(value);
   } catch (cause) {
     throw new UsageError(`${file}: ${describeCause(cause)}`, {
       cause,
@@ -63,8 +63,8 @@ export async function checkConfigExport(given: unknown, file: string): Promise<E
 }
 
 /** `defineConfig` checks every field. */
-function isPossibleConfig(given: unknown): given is EspalierConfig {
-  return typeof given === "object" && given !== null;
+function isPossibleConfig(value: unknown): value is EspalierConfig {
+  return typeof value === "object" && value !== null;
 }
 
 function findFirstFile(folder: string, names: readonly string[]): string | undefined {
@@ -96,8 +96,8 @@ export function chooseStorePlace(
   { shell, text }: CommandCall,
   { folder, config }: Project,
 ): StorePlace {
-  const said = text("store");
-  if (said !== undefined) return parseStorePlace(said, shell.cwd);
+  const option = text("store");
+  if (option !== undefined) return parseStorePlace(option, shell.cwd);
   const { store } = config;
   if (typeof store === "string") return parseStorePlace(store, folder);
   if (store !== undefined) return { type: "given", store };
@@ -106,19 +106,19 @@ export function chooseStorePlace(
   return { type: "file", path: join(folder, DEFAULT_FOLDER, DEFAULT_FILE), isDefault: true };
 }
 
-function parseStorePlace(said: string, folder: string): StorePlace {
-  if (said.trim() === "")
+function parseStorePlace(text: string, folder: string): StorePlace {
+  if (text.trim() === "")
     throw new UsageError("Expected --store to be a path or postgres://…, got nothing.");
-  if (POSTGRES.test(said)) return { type: "postgres", address: said };
-  return { type: "file", path: resolve(folder, said), isDefault: false };
+  if (POSTGRES.test(text)) return { type: "postgres", address: text };
+  return { type: "file", path: resolve(folder, text), isDefault: false };
 }
 
 /**
  * Opens the store for a command that writes. Creates the file if necessary, and a `.gitignore` in
  * the default folder. Reports problems of the store at once.
  *
- * @throws EspalierError `store_failed`, `unsupported_version`, or `invalid_argument` with the name of
- * a missing package.
+ * @throws EspalierError `store_failed`, `unsupported_version`, or `invalid_argument` with the name
+ * of a missing package.
  */
 export async function openStore(place: StorePlace): Promise<ChosenStore> {
   if (place.type === "file" && place.isDefault) createOwnFolder(resolve(place.path, ".."));

@@ -93,7 +93,7 @@ export async function loadNamedRole(
   const known = coded.find((role) => role.name === name);
   if (known !== undefined) return useCodedRole(known, coded, project, search);
   const text = existsSync(place)
-    ? readFolderRoles(place).find((one) => one.name === name)
+    ? readFolderRoles(place).find((role) => role.name === name)
     : undefined;
   if (text !== undefined) return await loadRolesFromFile(text, place, search);
   if (typeof roles === "string" && !existsSync(place))
@@ -279,7 +279,7 @@ function collectReachableRoles(root: FoundRole, folder: string): readonly FoundR
     for (const name of subagents) {
       if (found.has(name)) continue;
       others ??= readFolderRoles(folder);
-      const other = others.find((one) => one.name === name);
+      const other = others.find((role) => role.name === name);
       if (other !== undefined) found.set(name, other);
     }
   return [...found.values()];

@@ -210,11 +210,11 @@ function isPossibleRunId(name: string): name is RunId {
   return name !== "";
 }
 
-const MOST_NAMED = 5;
+const MAX_NAMED = 5;
 
 /** Returns the paths of agents for an error, and how many more there are. */
 export function joinAgentPaths(agents: readonly { readonly agentPath: string }[]): string {
-  const named = agents.slice(0, MOST_NAMED).map(({ agentPath }) => agentPath);
-  const more = agents.length > MOST_NAMED ? `, and ${agents.length - MOST_NAMED} more` : "";
+  const named = agents.slice(0, MAX_NAMED).map(({ agentPath }) => agentPath);
+  const more = agents.length > MAX_NAMED ? `, and ${agents.length - MAX_NAMED} more` : "";
   return named.join(", ") + more;
 }

@@ -40,17 +40,17 @@ export function readOutputChoice({ has }: CommandCall): Pick<FollowOptions, "out
  * mode, or for `ask` without a terminal.
  */
 export function readAnswerMode({ shell, text }: CommandCall): AnswerMode | undefined {
-  const said = text("answer");
-  if (said === undefined) return undefined;
-  if (said !== "ask" && said !== "pause" && said !== "deny")
+  const mode = text("answer");
+  if (mode === undefined) return undefined;
+  if (mode !== "ask" && mode !== "pause" && mode !== "deny")
     throw new UsageError(
-      `Expected --answer to be ask, pause or deny, got ${JSON.stringify(said)}.`,
+      `Expected --answer to be ask, pause or deny, got ${JSON.stringify(mode)}.`,
     );
-  if (said === "ask" && !isTerminal(shell))
+  if (mode === "ask" && !isTerminal(shell))
     throw new UsageError(
       "--answer ask needs a terminal. Use --answer pause, and answer later: espalier questions",
     );
-  return said;
+  return mode;
 }
 
 /**
@@ -146,12 +146,12 @@ function createConfiguredOrchestrator(
 function deferTerminalApprover(shell: Shell, follower: RunFollower): Approver {
   const makeRoom = (): (() => void) => follower.view?.suspend() ?? (() => {});
   const place = { shell, makeRoom, interrupt: () => follower.interrupt() };
-  let made: Promise<Approver> | undefined;
+  let loading: Promise<Approver> | undefined;
   return async (question, context) => {
-    made ??= import("./ask-person.ts").then(({ createTerminalApprover: askingPerson }) =>
+    loading ??= import("./ask-person.ts").then(({ createTerminalApprover: askingPerson }) =>
       askingPerson(place),
     );
-    const approver = await made;
+    const approver = await loading;
     return await approver(question, context);
   };
 }

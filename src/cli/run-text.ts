@@ -43,7 +43,7 @@ interface ShownRunParts {
   readonly nowMs: number;
 }
 
-const MOST_ROWS = 50;
+const MAX_ROWS = 50;
 
 /** Returns the report of a run. */
 export function formatRunOverview(parts: ShownRunParts, style: OutputStyle): string {
@@ -148,9 +148,9 @@ function describeRefusals(fold: RunFold): readonly string[] {
 
 function formatListSection(title: string, lines: readonly string[]): readonly string[] {
   if (lines.length === 0) return [];
-  const more = lines.length > MOST_ROWS ? [`  … ${lines.length - MOST_ROWS} more`] : [];
+  const more = lines.length > MAX_ROWS ? [`  … ${lines.length - MAX_ROWS} more`] : [];
   const shown = lines
-    .slice(0, MOST_ROWS)
+    .slice(0, MAX_ROWS)
     .map((line) => `  ${formatSingleLine(stripControlCharacters(line))}`);
   return [`${title} (${lines.length})`, ...shown, ...more];
 }
@@ -390,13 +390,13 @@ export interface OutputStyle {
   readonly hasColor: boolean;
 }
 
-const USUAL_COLUMNS = 80;
+const DEFAULT_COLUMNS = 80;
 /** Width for files and pipes. */
 const WIDTH_ELSEWHERE = 160;
 
 export function detectOutputStyle({ stdout, env }: Shell): OutputStyle {
   const isTTY = stdout.isTTY === true;
-  const width = isTTY ? Math.max(1, (stdout.columns || USUAL_COLUMNS) - 1) : WIDTH_ELSEWHERE;
+  const width = isTTY ? Math.max(1, (stdout.columns || DEFAULT_COLUMNS) - 1) : WIDTH_ELSEWHERE;
   const forced = env["FORCE_COLOR"] ?? "";
   if (forced !== "") return { width, hasColor: forced !== "0" };
   const isPlain = (env["NO_COLOR"] ?? "") !== "" || env["TERM"] === "dumb";
@@ -404,13 +404,13 @@ export function detectOutputStyle({ stdout, env }: Shell): OutputStyle {
 }
 
 /** Maximum number of code units of a text that are shown. */
-const MOST_SHOWN = 100_000;
+const MAX_SHOWN = 100_000;
 
 /** Returns the text, or its beginning and the number of further characters. */
 export function truncateWithCount(text: string): string {
-  if (text.length <= MOST_SHOWN) return text;
-  const more = formatQuantity(text.length - MOST_SHOWN, "more character");
-  return `${text.slice(0, MOST_SHOWN)}… (${more}; --json shows all)`;
+  if (text.length <= MAX_SHOWN) return text;
+  const more = formatQuantity(text.length - MAX_SHOWN, "more character");
+  return `${text.slice(0, MAX_SHOWN)}… (${more}; --json shows all)`;
 }
 
 /** Returns the sections that have lines, with an empty line between them. */

@@ -33,9 +33,9 @@ export function printError(
 ): number {
   const code = findErrorCode(cause);
   const message = cleanForeignText(describeCause(cause));
-  const said = code === "usage" ? rewriteCommandName(ownCommand, message) : message;
-  printNotice(shell, code === undefined ? said : `${said} [${code}]`);
-  if (hasJsonFlag(args)) printJsonError(shell, { code: code ?? "error", message: said });
+  const text = code === "usage" ? rewriteCommandName(ownCommand, message) : message;
+  printNotice(shell, code === undefined ? text : `${text} [${code}]`);
+  if (hasJsonFlag(args)) printJsonError(shell, { code: code ?? "error", message: text });
   if (shell.isVerbose && cause instanceof Error)
     printNotice(shell, cleanForeignText(formatStack(cause)));
   return chooseExitCode(code);

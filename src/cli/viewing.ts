@@ -61,22 +61,22 @@ export async function openViewing(
     ...(has("readOnly") ? { actions: [] } : {}),
     ...(jaegerUrl === undefined ? {} : { jaegerUrl }),
   };
-  const made =
+  const viewer =
     project === undefined
       ? await startViewer(options)
       : await startProjectViewer(project, options, call);
   let forget: (() => Promise<void>) | undefined;
   return {
-    viewer: made,
-    address: made.url,
+    viewer,
+    address: viewer.url,
     show: async (runId) => {
-      const address = runId === undefined ? made.url : buildRunPageUrl(made.url, runId);
+      const address = runId === undefined ? viewer.url : buildRunPageUrl(viewer.url, runId);
       printNotice(shell, `Viewer: ${address}`);
       if (isOff("open") || !isWatched(shell)) return;
       forget = await openBrowser(shell, address);
     },
     [Symbol.asyncDispose]: async () => {
-      await made.close();
+      await viewer.close();
       await forget?.();
     },
   };
@@ -192,8 +192,8 @@ export async function locateRunningViewer(
   const file = join(folder, DEFAULT_FOLDER, TOKEN_FILE);
   const token = (await readFile(file, "utf8").catch(() => "")).trim();
   const port = readPortOption(call);
-  for (const one of port === undefined ? PORTS : [port]) {
-    const origin = `http://127.0.0.1:${one}`;
+  for (const candidate of port === undefined ? PORTS : [port]) {
+    const origin = `http://127.0.0.1:${candidate}`;
     if (token !== "" && (await isViewerOf(origin, token, storeName)))
       return `${origin}/#token=${token}`;
   }

@@ -71,9 +71,9 @@ export class HttpTransport extends StreamableHTTPClientTransport {
     const stepUp: unknown = Reflect.get(this, "_stepUpAuthorize");
     if (isAuthProvider(provider) && typeof stepUp === "function") {
       Reflect.set(this, "_authProvider", requests.serialize(provider));
-      Reflect.set(this, "_stepUpAuthorize", (...given: unknown[]) =>
+      Reflect.set(this, "_stepUpAuthorize", (...args: unknown[]) =>
         requests.runInTurn(async () => {
-          const outcome: unknown = await Reflect.apply(stepUp, this, given);
+          const outcome: unknown = await Reflect.apply(stepUp, this, args);
           return outcome;
         }),
       );

@@ -42,20 +42,20 @@ export class JsonMeter {
   }
 
   /** Reads a chunk. Returns a fault about `what` once a text exceeds a limit. */
-  read(chunk: Uint8Array, what: string): McpFault | undefined {
+  read(chunk: Uint8Array, subject: string): McpFault | undefined {
     for (let index = 0; index < chunk.length; index += 1) {
       const byte = chunk[index] ?? 0;
       this.#bytes += 1;
       const isLineEnd = this.#end === "line" && byte === LINE_FEED;
       if (this.#bytes > this.#maxBytes && !isLineEnd)
-        return createTooLargeFault(what, this.#maxBytes);
+        return createTooLargeFault(subject, this.#maxBytes);
       if (byte === LINE_FEED || byte === CARRIAGE_RETURN) this.#endLine(byte);
       else this.#readByte(byte);
       this.#last = byte;
       if (this.#parts > MAX_PARTS || this.#level > MAX_LEVELS) {
         const isLong = this.#parts > MAX_PARTS;
         const most = isLong ? `${groupDigits(MAX_PARTS)} names and values` : `${MAX_LEVELS} levels`;
-        return new McpFault("too_large", `${what} has more than ${most}`);
+        return new McpFault("too_large", `${subject} has more than ${most}`);
       }
     }
     return undefined;

@@ -32,7 +32,7 @@ const PageSchema = z.object({ tools: z.array(z.unknown()), nextCursor: z.string(
 const MAX_LEVELS = 200;
 
 /** Maximum number of pages, for a server whose pages never end. */
-const MOST_PAGES = 64;
+const MAX_PAGES = 64;
 
 /**
  * Reads the list page by page. Throws a fault `too_large` if all pages together exceed
@@ -46,7 +46,7 @@ export async function listTools(
   const listed: unknown[] = [];
   let bytes = 0;
   let cursor: string | undefined;
-  for (let page = 0; page < MOST_PAGES; page += 1) {
+  for (let page = 0; page < MAX_PAGES; page += 1) {
     const params = cursor === undefined ? {} : { cursor };
     const { tools, nextCursor } = await client.request(
       { method: "tools/list", params },
@@ -71,8 +71,8 @@ export async function listTools(
     const read = readListedTool(value);
     if (typeof read !== "string") tools.push(read);
     else {
-      const given = isRecord(value) ? value["name"] : undefined;
-      const name = typeof given === "string" ? given : `#${index + 1}`;
+      const listedName = isRecord(value) ? value["name"] : undefined;
+      const name = typeof listedName === "string" ? listedName : `#${index + 1}`;
       unreadable.push({ name, reason: `It does not fit the protocol: ${read}.` });
     }
   }

@@ -150,12 +150,12 @@ export class McpConnection {
     this.#opening ??= this.#open(attempts).finally(() => {
       this.#opening = undefined;
     });
-    const given = Promise.withResolvers<never>();
-    const giveUp = (): void => given.reject(new McpFault("cancelled", "it was cancelled"));
+    const cancellation = Promise.withResolvers<never>();
+    const giveUp = (): void => cancellation.reject(new McpFault("cancelled", "it was cancelled"));
     if (signal.aborted) giveUp();
     const unlink = addAbortHandler(signal, giveUp);
     try {
-      return await Promise.race([this.#opening, given.promise]);
+      return await Promise.race([this.#opening, cancellation.promise]);
     } catch (cause) {
       throw this.#closing.aborted ? createClosedFault(cause) : cause;
     } finally {
@@ -284,13 +284,13 @@ class McpSession {
       onMessage?.(message);
       if (!("method" in message)) return;
       const { method, params } = message;
-      const { progressToken, progress, total, message: said } = isRecord(params) ? params : {};
+      const { progressToken, progress, total, message: text } = isRecord(params) ? params : {};
       // Handled here, because the SDK loses a report that arrives together with the answer.
       if (method === "notifications/progress" && typeof progress === "number")
         this.#calls.get(progressToken)?.onProgress({
           progress,
           ...(typeof total === "number" ? { total } : {}),
-          ...(typeof said === "string" ? { message: said } : {}),
+          ...(typeof text === "string" ? { message: text } : {}),
         });
       // The SDK would try each part as every kind of field, for seconds. Without parameters it
       // refuses the request at once.
@@ -349,7 +349,7 @@ class McpSession {
    * `cancelled` at once.
    */
   async callTool(call: McpCall, signal: AbortSignal): Promise<CallToolResult> {
-    const { tool, arguments: given, trace } = call;
+    const { tool, arguments: input, trace } = call;
     if (this.#isClosed) throw new McpFault("not_taken", "the connection is closed");
     const cancel = new AbortController();
     const unlink = addAbortHandler(signal, () => cancel.abort("The caller no longer needs it."));
@@ -359,7 +359,7 @@ class McpSession {
       if (signal.aborted) throw new McpFault("cancelled", "it was cancelled");
       return await this.#streamed.run(call, () =>
         this.#client.callTool(
-          { name: tool.name, arguments: { ...given }, _meta: { ...trace, progressToken } },
+          { name: tool.name, arguments: { ...input }, _meta: { ...trace, progressToken } },
           { signal: cancel.signal, timeout: NO_TIMEOUT_MS, toolDefinition: tool, headers: trace },
         ),
       );
@@ -458,7 +458,7 @@ class McpSession {
    * `unreachable` after the time limit.
    */
   async #runInTime<T>(
-    what: string,
+    goal: string,
     signal: AnySignal,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
@@ -472,7 +472,7 @@ class McpSession {
       case "threw":
         throw this.#toFault(outcome.error);
       case "timed_out":
-        throw new McpFault("unreachable", `it did not ${what} within ${timeoutMs} ms`);
+        throw new McpFault("unreachable", `it did not ${goal} within ${timeoutMs} ms`);
     }
   }
 }

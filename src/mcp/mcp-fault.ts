@@ -75,10 +75,10 @@ export class McpFault extends Error {
 }
 
 /** Creates the fault for an answer of more bytes than the limit. */
-export function createTooLargeFault(what: string, maxBytes: number): McpFault {
+export function createTooLargeFault(subject: string, maxBytes: number): McpFault {
   return new McpFault(
     "too_large",
-    `${what} is longer than ${groupDigits(maxBytes)} bytes ${OPTION}`,
+    `${subject} is longer than ${groupDigits(maxBytes)} bytes ${OPTION}`,
   );
 }
 
@@ -96,7 +96,7 @@ export function collectCodes(thrown: unknown): readonly string[] {
   for (let depth = 0; depth < 5 && error instanceof Error; depth += 1) {
     if ("code" in error && typeof error.code === "string") codes.push(error.code);
     if (error instanceof AggregateError)
-      codes.push(...error.errors.flatMap((one) => collectCodes(one)));
+      codes.push(...error.errors.flatMap((inner) => collectCodes(inner)));
     error = error.cause;
   }
   return codes;

@@ -370,7 +370,7 @@ const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
  */
 export function resolveMcpSettings(options: McpOptions): McpSettings {
   checkFields("connectMcp", options, CHECKS);
-  const { name, reconnect = {}, ...given } = options;
+  const { name, reconnect = {}, ...others } = options;
   CHECKS.name("connectMcp.name", name);
   checkFields("connectMcp.reconnect", reconnect, {
     maxAttempts: createDefaultedCheck(checkCount, RECONNECT.maxAttempts),
@@ -381,7 +381,7 @@ export function resolveMcpSettings(options: McpOptions): McpSettings {
   const transport = copyTransport(options.transport);
   const settings = {
     ...DEFAULTS,
-    ...omitUndefined(given),
+    ...omitUndefined(others),
     ...RECONNECT,
     ...omitUndefined(reconnect),
   };
@@ -391,7 +391,7 @@ export function resolveMcpSettings(options: McpOptions): McpSettings {
 type NumberCheck = (field: string, value: unknown, advice: string) => void;
 
 function createDefaultedCheck(check: NumberCheck, value: number): FieldChecks[string] {
-  return (field, given) => check(field, given, adviseDefault(value));
+  return (field, input) => check(field, input, adviseDefault(value));
 }
 
 function checkApprovalOption(field: string, value: unknown): void {
@@ -406,12 +406,12 @@ function checkMcpFunction(field: string, value: unknown, advice = "Leave it out 
 }
 
 /** Returns a checked copy, so that later changes to the caller's object have no effect. */
-function copyTransport(given: McpTransport): McpTransport {
+function copyTransport(transport: McpTransport): McpTransport {
   const field = "connectMcp.transport";
   // eslint-disable-next-line typescript/no-unnecessary-condition -- input from JavaScript
-  if (given?.type === "stdio") {
-    checkKeys(field, given, ["type", "command", "args", "env", "cwd", "onStderr"]);
-    const { command, args = [], env = {}, cwd, onStderr } = given;
+  if (transport?.type === "stdio") {
+    checkKeys(field, transport, ["type", "command", "args", "env", "cwd", "onStderr"]);
+    const { command, args = [], env = {}, cwd, onStderr } = transport;
     checkText(`${field}.command`, command);
     checkList(`${field}.args`, args);
     for (const [index, part] of args.entries()) {
@@ -421,16 +421,16 @@ function copyTransport(given: McpTransport): McpTransport {
     checkTextFields(`${field}.env`, env);
     if (cwd !== undefined) checkText(`${field}.cwd`, cwd);
     checkMcpFunction(`${field}.onStderr`, onStderr);
-    return Object.freeze({ ...given, args: [...args], env: { ...env } });
+    return Object.freeze({ ...transport, args: [...args], env: { ...env } });
   }
   // eslint-disable-next-line typescript/no-unnecessary-condition -- input from JavaScript
-  if (given?.type !== "http") {
-    const got = isRecord(given) ? given["type"] : given;
+  if (transport?.type !== "http") {
+    const got = isRecord(transport) ? transport["type"] : transport;
     const advice = 'Use "stdio" for a server that espalier starts, "http" for a server at a URL.';
     throw mismatch(`${field}.type`, '"stdio" or "http"', got, advice);
   }
-  checkKeys(field, given, ["type", "url", "headers", "auth", "fetch"]);
-  const { url, headers = {}, auth, fetch } = given;
+  checkKeys(field, transport, ["type", "url", "headers", "auth", "fetch"]);
+  const { url, headers = {}, auth, fetch } = transport;
   const text: unknown = isRecord(url) ? url["href"] : url;
   const parsed = typeof text === "string" ? URL.parse(text) : null;
   if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
@@ -446,7 +446,7 @@ function copyTransport(given: McpTransport): McpTransport {
     throw mismatch(`${field}.auth`, expected, auth, "For a fixed token use headers.");
   }
   checkMcpFunction(`${field}.fetch`, fetch);
-  return Object.freeze({ ...given, url: parsed, headers: { ...headers } });
+  return Object.freeze({ ...transport, url: parsed, headers: { ...headers } });
 }
 
 function checkTextFields(field: string, value: object): void {

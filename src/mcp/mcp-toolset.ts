@@ -128,16 +128,16 @@ interface Callee {
 
 function createMcpTool(callee: Callee, name: string, descriptor: McpTool): FunctionTool {
   const { settings, tool } = callee;
-  const { needsApproval: asked } = settings;
+  const { needsApproval: approval } = settings;
   const { readOnlyHint, destructiveHint, idempotentHint } = descriptor.annotations;
   // By the protocol, a tool without hints may change and destroy things.
   const mayDestroy = readOnlyHint !== true && destructiveHint !== false;
   const needsApproval =
-    typeof asked === "function"
-      ? (input: JsonObject, context: ToolContext) => asked(descriptor, input, context)
-      : asked === "destructive"
+    typeof approval === "function"
+      ? (input: JsonObject, context: ToolContext) => approval(descriptor, input, context)
+      : approval === "destructive"
         ? mayDestroy
-        : asked;
+        : approval;
   const words = [tool.description, tool.title, tool.annotations?.title];
   // Throws for an invalid schema. Results are checked against it at each call.
   if (tool.outputSchema !== undefined) createServerSchemaCheck("outputSchema", tool.outputSchema);
@@ -186,9 +186,9 @@ async function execute(
   }
   const { text, attachments, structured } = readMcpResult(result);
   if (result.isError === true) {
-    const given = attachments.filter((attachment) => !hasSecret(attachment, secrets));
+    const safe = attachments.filter((attachment) => !hasSecret(attachment, secrets));
     const message = text === "" ? "It gave no reason." : redactValues(text, secrets);
-    throw new ToolError(message, given.length === 0 ? {} : { attachments: given });
+    throw new ToolError(message, safe.length === 0 ? {} : { attachments: safe });
   }
   const attached = attachments.length === 0 ? {} : { attachments };
   return toolResult({ text, ...attached, ...omitUndefined({ structured }) });
@@ -284,13 +284,13 @@ function readPart(part: Part): ReadPart {
  * Returns the attachment, and the line that names it to the model, as for our own tools. An invalid
  * attachment is replaced by a note.
  */
-function readAttachmentPart(given: Attachment): ReadPart {
-  const { data } = given;
+function readAttachmentPart(input: Attachment): ReadPart {
+  const { data } = input;
   // An invalid media type must not invalidate the whole attachment.
-  const isMediaType = AttachmentSchema().shape.mediaType.safeParse(given.mediaType).success;
+  const isMediaType = AttachmentSchema().shape.mediaType.safeParse(input.mediaType).success;
   const parsed = AttachmentSchema().safeParse({
-    ...given,
-    mediaType: isMediaType ? given.mediaType : UNKNOWN,
+    ...input,
+    mediaType: isMediaType ? input.mediaType : UNKNOWN,
     ...(data === undefined ? {} : { data: data.replaceAll(/\s/g, "") }),
   });
   if (parsed.success) {
@@ -298,7 +298,7 @@ function readAttachmentPart(given: Attachment): ReadPart {
     return { text: formatAttachmentLine(attachment), attachment };
   }
   const field = parsed.error.issues[0]?.path[0] ?? "content";
-  return { text: `[${given.type}, left out: its ${String(field)} cannot be read]` };
+  return { text: `[${input.type}, left out: its ${String(field)} cannot be read]` };
 }
 
 const UNKNOWN = "application/octet-stream";
@@ -341,8 +341,8 @@ function describeCall(span: Span | undefined, attributes: Attributes): void {
   try {
     span?.setAttributes(attributes);
   } catch (cause) {
-    const what = `A span threw (${getErrorMessage(cause)}); it lacks the attributes of its MCP server.`;
-    warnOnce(describeCall, what);
+    const message = `A span threw (${getErrorMessage(cause)}); it lacks the attributes of its MCP server.`;
+    warnOnce(describeCall, message);
   }
 }
 

@@ -88,7 +88,7 @@ function createSdkFault(thrown: SdkError): McpFault {
 const UNAUTHORIZED = 401;
 const FORBIDDEN = 403;
 /** Maximum length of each part. */
-const MOST_CHARACTERS = 500;
+const MAX_CHARACTERS = 500;
 
 /**
  * Returns the challenge without values of the headers that were sent; `undefined` if the response
@@ -101,18 +101,18 @@ export function readChallenge(
   const { status, headers } = response;
   const header = headers.get("www-authenticate");
   if (status !== UNAUTHORIZED && (status !== FORBIDDEN || header === null)) return undefined;
-  const said = extractWWWAuthenticateParams(response);
+  const params = extractWWWAuthenticateParams(response);
   const secrets = findHeaderSecrets(sentHeaders);
   const boundText = (text = ""): string | undefined =>
-    text === "" ? undefined : redactSecrets(redactValues(text, secrets)).slice(0, MOST_CHARACTERS);
+    text === "" ? undefined : redactSecrets(redactValues(text, secrets)).slice(0, MAX_CHARACTERS);
   return {
     status,
     ...omitUndefined({
       scheme: boundText(header?.trim().split(/[\s,]/)[0]),
-      scope: boundText(said.scope),
-      error: boundText(said.error),
-      description: boundText(said.errorDescription),
-      resourceMetadataUrl: boundText(said.resourceMetadataUrl?.href),
+      scope: boundText(params.scope),
+      error: boundText(params.error),
+      description: boundText(params.errorDescription),
+      resourceMetadataUrl: boundText(params.resourceMetadataUrl?.href),
     }),
   };
 }

@@ -42,9 +42,12 @@ export function parseRoleFile(file: RoleFile, settings: RoleFileSettings): RoleI
   const owner = typeof name === "string" && name !== "" ? name : "agent";
   const extension = settings.extensions.get(owner) ?? {};
   try {
-    const said = readFrontMatter(text, owner, settings);
+    const fields = readFrontMatter(text, owner, settings);
     const model = omitUndefined({ model: settings.defaultModel });
-    const whole = mergeDefinition({ ...model, ...said, name, instructions: text.body }, extension);
+    const whole = mergeDefinition(
+      { ...model, ...fields, name, instructions: text.body },
+      extension,
+    );
     if (isPossibleDefinition(whole))
       return { role: defineAgent(whole), nameLine: text.findLine(".name") };
     const advice = "Add a line such as model: fast.";
@@ -69,11 +72,11 @@ function readFrontMatter(
     const advice = `Leave it out here, and use extend: { ${owner}: { ${code} } }.`;
     throw mismatch(`${owner}.${code}`, "set in code", values.get(code), advice);
   }
-  const said = Object.fromEntries(values);
-  checkKeys(owner, said, FILE_FIELDS);
+  const fields = Object.fromEntries(values);
+  checkKeys(owner, fields, FILE_FIELDS);
   for (const [field, meant] of Object.entries(MEANINGS))
-    if (values.has(field)) said[field] = meant(`${owner}.${field}`, said[field], settings);
-  return said;
+    if (values.has(field)) fields[field] = meant(`${owner}.${field}`, fields[field], settings);
+  return fields;
 }
 
 /** Functions that resolve names in the front matter, by field. */
@@ -91,10 +94,10 @@ function resolveRoleModel(field: string, name: unknown, settings: RoleFileSettin
 /** Returns the tools with the given names and prefixes (`files_*`), each tool once. */
 function resolveRoleTools(
   field: string,
-  given: unknown,
+  value: unknown,
   { tools }: RoleFileSettings,
 ): readonly unknown[] {
-  const named = readNames(field, given).flatMap((name, index) => {
+  const named = readNames(field, value).flatMap((name, index) => {
     const found = findMatchingTools(name, tools);
     if (found.length > 0) return found;
     const expected = `the name of a given tool (${enumerateNames(tools.keys())})`;
@@ -113,10 +116,10 @@ function findMatchingTools(name: string, tools: RoleFileSettings["tools"]): read
 }
 
 /** Returns a checked list of names without duplicates. */
-function readNames(field: string, given: unknown): readonly string[] {
-  if (!Array.isArray(given)) throw mismatch(field, "a list of names", given, "Put it in brackets.");
+function readNames(field: string, value: unknown): readonly string[] {
+  if (!Array.isArray(value)) throw mismatch(field, "a list of names", value, "Put it in brackets.");
   const names = new Set<string>();
-  for (const [index, name] of given.entries()) {
+  for (const [index, name] of value.entries()) {
     const at = `${field}[${index}]`;
     if (typeof name !== "string") throw mismatch(at, "a name", name, "Write it in quotes.");
     if (names.has(name)) throw mismatch(at, "listed once", name, "Leave one out.");
@@ -127,20 +130,20 @@ function readNames(field: string, given: unknown): readonly string[] {
 
 /** Merges the fields: code takes precedence, and groups of data are merged key by key. */
 function mergeDefinition(
-  said: Readonly<Record<string, unknown>>,
+  fields: Readonly<Record<string, unknown>>,
   extension: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> {
-  const whole = { ...said };
+  const whole = { ...fields };
   for (const [field, added] of Object.entries(extension))
-    whole[field] = isPutTogether(field, said[field], added)
-      ? { ...findGroup(said[field]), ...findGroup(added) }
+    whole[field] = isPutTogether(field, fields[field], added)
+      ? { ...findGroup(fields[field]), ...findGroup(added) }
       : added;
   return whole;
 }
 
-function isPutTogether(field: string, said: unknown, added: unknown): boolean {
+function isPutTogether(field: string, value: unknown, added: unknown): boolean {
   return (
-    DATA_FIELDS.includes(field) && findGroup(said) !== undefined && findGroup(added) !== undefined
+    DATA_FIELDS.includes(field) && findGroup(value) !== undefined && findGroup(added) !== undefined
   );
 }
 
@@ -185,14 +188,14 @@ function readFieldPath(field: string, owner: string): string {
 
 function isFromCode(
   path: string,
-  said: RoleText["values"],
+  fields: RoleText["values"],
   extension: Readonly<Record<string, unknown>>,
 ): boolean {
   const part = findKeyPart(path, extension);
   if (part === undefined) return false;
   const field = part.slice(1);
   const added = extension[field];
-  if (!isPutTogether(field, said.get(field), added)) return true;
+  if (!isPutTogether(field, fields.get(field), added)) return true;
   return findKeyPart(path.slice(part.length), findGroup(added) ?? {}) !== undefined;
 }
 

@@ -119,8 +119,8 @@ export function checkRoleFileOptions(owner: string, options: RoleFileOptions): R
   }
   const extensions = Object.entries(extend).map(([name, extension]) => {
     checkKeys(`${owner}.extend.${name}`, extension, EXTENSION_FIELDS);
-    const said = Object.entries(extension).filter(([, value]) => value !== undefined);
-    return [name, Object.fromEntries<unknown>(said)] as const;
+    const fields = Object.entries(extension).filter(([, value]) => value !== undefined);
+    return [name, Object.fromEntries<unknown>(fields)] as const;
   });
   return {
     defaultModel,

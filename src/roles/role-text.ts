@@ -91,8 +91,8 @@ export function parseRoleFileNames(
   };
 }
 
-function selectTexts(given: unknown): readonly string[] {
-  return Array.isArray(given) ? given.filter((one) => typeof one === "string") : [];
+function selectTexts(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 }
 
 /**

@@ -212,11 +212,11 @@ function startTracing(
 ): NodeTracing {
   const { serviceName, serviceNamePerRole, tracesUrl, clock = systemClock } = options;
   const resource = createResource(serviceName);
-  const made: Pick<TraceExporter, "exporter"> & Partial<TraceExporter> =
+  const target: Pick<TraceExporter, "exporter"> & Partial<TraceExporter> =
     options.exporter === undefined
       ? createTraceExporter(tracesUrl, variables)
       : { exporter: options.exporter };
-  const { exporter, endpoint, exportTimeoutMs } = made;
+  const { exporter, endpoint, exportTimeoutMs } = target;
   const toShown = serviceNamePerRole === true ? createRoleServiceMapper(resource) : undefined;
   const hasContent = resolveContentSettings(shown.content) !== undefined;
   const usualBatch = hasContent ? CONTENT_BATCH_SIZE : DEFAULTS.maxExportBatchSize;

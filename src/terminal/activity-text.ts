@@ -73,8 +73,8 @@ export function formatActivityCell(agent: ShownAgent, nowMs: number): Cell {
 function describeOpenCalls(calls: readonly CallUnderWay[]): string {
   const subagents = calls.filter(({ kind }) => kind === "delegation").length;
   const waiting = subagents === 0 ? [] : [`waiting for ${subagents}`];
-  const asked = nameTools(calls, "question").map((name) => `asks: ${name}`);
-  return [...waiting, ...asked, ...nameTools(calls, "tool")].join(", ");
+  const questions = nameTools(calls, "question").map((name) => `asks: ${name}`);
+  return [...waiting, ...questions, ...nameTools(calls, "tool")].join(", ");
 }
 
 function nameTools(calls: readonly CallUnderWay[], kind: CallUnderWay["kind"]): readonly string[] {

@@ -69,8 +69,8 @@ const EXAMPLE = "Pass the address of its pages, for example http://localhost:166
  * Creates URLs of pages of the Jaeger at `baseUrl`. `baseUrl` may have a path, for example
  * `https://tools.example.org/jaeger`.
  *
- * @throws EspalierError `invalid_argument` if `baseUrl` is not an http or https URL, or has a query,
- * a fragment or a password.
+ * @throws EspalierError `invalid_argument` if `baseUrl` is not an http or https URL, or has a
+ * query, a fragment or a password.
  *
  * @example
  * ```ts

@@ -15,8 +15,8 @@ import { renderRun } from "./render-tree.ts";
 import { RunFold } from "../view/run-fold.ts";
 
 const FRAME_MS = 100;
-const USUAL_COLUMNS = 80;
-const USUAL_ROWS = 24;
+const DEFAULT_COLUMNS = 80;
+const DEFAULT_ROWS = 24;
 
 /**
  * An active run, and the offset of its time to the monotonic clock, which advances it between
@@ -144,11 +144,11 @@ export class LiveView implements EventSink {
 
   /** Returns the usable width. Many terminals lose the last character of a full line. */
   #getColumns(): number {
-    return Math.max(1, (this.#stream.columns || USUAL_COLUMNS) - 1);
+    return Math.max(1, (this.#stream.columns || DEFAULT_COLUMNS) - 1);
   }
 
   #getRows(): number {
-    return Math.max(1, (this.#stream.rows || USUAL_ROWS) - 1);
+    return Math.max(1, (this.#stream.rows || DEFAULT_ROWS) - 1);
   }
 
   readonly #onBroken = (): void => {

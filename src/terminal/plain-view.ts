@@ -98,8 +98,8 @@ function describeAgentEvent(event: EspalierEvent): string | undefined {
       return describeAgentEnd(event);
     case "step.completed": {
       const { number, usage, toolCallCount } = event;
-      const asked = toolCallCount === 0 ? "" : `, ${formatQuantity(toolCallCount, "tool call")}`;
-      return `step ${number}: ${describeSpending(usage)}${asked}`;
+      const calls = toolCallCount === 0 ? "" : `, ${formatQuantity(toolCallCount, "tool call")}`;
+      return `step ${number}: ${describeSpending(usage)}${calls}`;
     }
     case "subagent.refused": {
       const { code, message } = event.refusal;
@@ -194,13 +194,13 @@ function describePauseEvent(event: EspalierEvent): string | undefined {
       return `run resumed after ${formatDuration(event.pausedMs)}, with ${answers}`;
     }
     case "question.asked": {
-      const { toolName, arguments: given, reason } = formatQuestion(event.question);
-      return `needs you: ${toolName} ${given}: ${reason}`;
+      const { toolName, arguments: input, reason } = formatQuestion(event.question);
+      return `needs you: ${toolName} ${input}: ${reason}`;
     }
     case "question.answered": {
       const { toolName, answer, by, waitedMs, reason } = event;
-      const said = `${ANSWERS[answer]} ${DECIDERS[by]}`;
-      return `${formatShortLine(toolName)} ${said} after ${formatDuration(waitedMs)}${formatReason(reason)}`;
+      const words = `${ANSWERS[answer]} ${DECIDERS[by]}`;
+      return `${formatShortLine(toolName)} ${words} after ${formatDuration(waitedMs)}${formatReason(reason)}`;
     }
     default:
       return undefined;

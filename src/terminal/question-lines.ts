@@ -54,12 +54,15 @@ export function formatQuestionTable(
     },
     { title: "tool", cell: ({ toolName }) => toolName, minWidth: 10 },
     { title: time.title, cell: (row) => row.time, align: "right", rank: 3 },
-    { title: "arguments", cell: (one) => one.arguments, minWidth: 16, rank: 1 },
+    { title: "arguments", cell: (row) => row.arguments, minWidth: 16, rank: 1 },
     { title: "reason", cell: ({ reason }) => reason, minWidth: 16, rank: 2 },
   ];
   const hidden = questions.length - shown.length;
   const more = hidden === 0 || room === 0 ? [] : [paint("dim", fit(`… ${hidden} more`, width))];
-  const rows = shown.map((one): Row => ({ ...formatQuestion(one), time: time.text(one) }));
+  const rows = shown.map((question): Row => ({
+    ...formatQuestion(question),
+    time: time.text(question),
+  }));
   return [...formatTable(columns, rows, width, paint), ...more];
 }
 

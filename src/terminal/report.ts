@@ -26,7 +26,7 @@ import {
 import { SPAWN_REFUSAL_CODES, type SpawnRefusalCode } from "../extend.ts";
 import type { ShownAgent } from "./fold-tree.ts";
 
-const USUAL_WIDTH = 100;
+const DEFAULT_WIDTH = 100;
 
 /**
  * Formats the result of a run as text, without a line break at its end. The text lists open
@@ -60,7 +60,7 @@ export function formatRunReport(
     readonly jaegerUrl?: string;
   } = {},
 ): string {
-  const { width = USUAL_WIDTH, color = false, jaegerUrl } = options;
+  const { width = DEFAULT_WIDTH, color = false, jaegerUrl } = options;
   const paint = createPainter(color);
   const root = rebuildTree(result);
   const tree = root === undefined ? [] : renderTree(root, { width, nowMs: 0, hasColor: color });
@@ -100,7 +100,7 @@ function formatReportSection(
 }
 
 /** Maximum number of failed calls in a report. */
-const MOST_CALLS = 20;
+const MAX_CALLS = 20;
 const LONGEST_MESSAGE = 500;
 
 function formatFailedCalls({ agents }: RunResult, width: number, paint: Paint): readonly string[] {
@@ -110,9 +110,9 @@ function formatFailedCalls({ agents }: RunResult, width: number, paint: Paint): 
       return `${formatShortLine(place)}: ${formatShortLine(message, LONGEST_MESSAGE)}`;
     }),
   );
-  const hidden = calls.length - MOST_CALLS;
+  const hidden = calls.length - MAX_CALLS;
   const more = hidden > 0 ? [paint("dim", fit(`… ${hidden} more`, width))] : [];
-  return [...calls.slice(0, MOST_CALLS).flatMap((line) => wrapLine(line, width)), ...more];
+  return [...calls.slice(0, MAX_CALLS).flatMap((line) => wrapLine(line, width)), ...more];
 }
 
 interface BudgetRow {

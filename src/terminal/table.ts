@@ -60,8 +60,8 @@ function fillColumn<Row>(column: Column<Row>, rows: readonly Row[], most: number
   const cells: readonly Cell[] = [
     { text: title, style: "dim" },
     ...rows.map((row) => {
-      const made = cell(row);
-      const { text, ...styled } = typeof made === "string" ? { text: made } : made;
+      const content = cell(row);
+      const { text, ...styled } = typeof content === "string" ? { text: content } : content;
       return { text: fit(text, most), ...styled };
     }),
   ];
@@ -98,10 +98,10 @@ function widen(columns: readonly FilledColumn[], width: number): readonly Placed
   for (const column of columns) {
     const extra = Math.min(spare, column.full - column.least);
     spare -= extra;
-    const given = Math.min(column.least + extra, room);
-    if (given <= 0) break;
-    room -= given + GAP.length;
-    placed.push({ ...column, width: given });
+    const granted = Math.min(column.least + extra, room);
+    if (granted <= 0) break;
+    room -= granted + GAP.length;
+    placed.push({ ...column, width: granted });
   }
   return placed;
 }

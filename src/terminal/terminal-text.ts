@@ -13,7 +13,7 @@ const ELLIPSIS = "…";
  * characters two. Reads at most 100,000 code units: no terminal is as wide.
  */
 export function measureDisplayWidth(text: string): number {
-  const plain = stripEscapeSequences(text.slice(0, MOST_MEASURED));
+  const plain = stripEscapeSequences(text.slice(0, MAX_MEASURED));
   return findCellEnd(plain, Infinity).cells;
 }
 
@@ -61,7 +61,7 @@ function* splitGraphemes(line: string): Generator<string, void> {
 function measureCharacter(character: string): number {
   const known = knownCells.get(character);
   if (known !== undefined) return known;
-  if (knownCells.size === MOST_KNOWN) knownCells.clear();
+  if (knownCells.size === MAX_KNOWN) knownCells.clear();
   const cells = stringWidth(character);
   knownCells.set(character, cells);
   return cells;
@@ -75,14 +75,14 @@ const knownCells = new Map<string, number>();
  * Returns foreign text as one harmless line that fits into `width` cells. Reads only as much of the
  * text as may be shown, and some escape sequences before it.
  */
-export function formatShortLine(text: string, width = MOST_SHOWN): string {
+export function formatShortLine(text: string, width = MAX_SHOWN): string {
   const head = takeHead(text, width + ROOM_FOR_SEQUENCES);
   return fit(formatSingleLine(head) + (head.length < text.length ? ELLIPSIS : ""), width);
 }
 
 /** Returns the first line of foreign text that contains anything, as `shortLine` does. */
-export function formatFirstLine(text: string, width = MOST_SHOWN): string {
-  const head = text.slice(0, MOST_BEFORE_FIRST_LINE);
+export function formatFirstLine(text: string, width = MAX_SHOWN): string {
+  const head = text.slice(0, MAX_BEFORE_FIRST_LINE);
   const lines = createPrintable(head, { layout: "rows", tab: " " }).trimStart();
   const end = lines.indexOf("\n");
   if (end !== -1) return formatShortLine(lines.slice(0, end), width);
@@ -139,7 +139,7 @@ export function wrapLine(line: string, width: number): readonly string[] {
 
 /** Returns enough of a text to fill so many cells, cut between two code points. */
 function takeHead(text: string, cells: number, from = 0): string {
-  const end = from + Math.max(1, cells + 1) * MOST_OF_CHARACTER;
+  const end = from + Math.max(1, cells + 1) * MAX_UNITS_PER_CELL;
   if (text.length <= end) return text.slice(from);
   const last = text.charCodeAt(end - 1);
   return text.slice(from, last >= 0xd800 && last <= 0xdbff ? end - 1 : end);
@@ -168,15 +168,15 @@ const SIMPLE = new RegExp(
 /** Code units of the longest emoji sequences. */
 const LONGEST_EMOJI = 15;
 /** Maximum of code units that are read per cell. */
-const MOST_OF_CHARACTER = 32;
+const MAX_UNITS_PER_CELL = 32;
 /** Maximum number of cached characters. */
-const MOST_KNOWN = 1_000;
+const MAX_KNOWN = 1_000;
 const TAB_STOP = "  ";
 /** Room for escape sequences at the beginning of a line, in cells. */
 const ROOM_FOR_SEQUENCES = 32;
 /** Number of characters in which the first line of a text is searched. */
-const MOST_BEFORE_FIRST_LINE = 4_000;
+const MAX_BEFORE_FIRST_LINE = 4_000;
 /** Maximum of code units in a line that are measured. */
-const MOST_MEASURED = 100_000;
+const MAX_MEASURED = 100_000;
 /** Maximum of cells in a line of a view. */
-const MOST_SHOWN = 1_000;
+const MAX_SHOWN = 1_000;

@@ -174,9 +174,9 @@ export class EngineFixture {
     const worker = await this.waitFor("a worker that serves", serving);
     const close = (graceMs?: number): Promise<void> =>
       this.waitFor("a worker that closes", worker.close(omitUndefined({ graceMs })));
-    const made = { engine, leadings, close };
-    this.#workers.push(made);
-    return made;
+    const started = { engine, leadings, close };
+    this.#workers.push(started);
+    return started;
   }
 
   #watchExecutor(
@@ -186,7 +186,9 @@ export class EngineFixture {
   ): RunExecutor {
     const settle = async (runId: RunId, releaseSignal: AbortSignal): Promise<ExecutorResult> => {
       const leading: Leading = { runId, releaseSignal };
-      const hasOwner = leadings.some((one) => one.runId === runId && one.settled === undefined);
+      const hasOwner = leadings.some(
+        (other) => other.runId === runId && other.settled === undefined,
+      );
       if (hasOwner) this.ledTwice.push(runId);
       leadings.push(leading);
       this.#notify();
@@ -236,11 +238,11 @@ export class EngineFixture {
    */
   async waitForRest(run: RemoteRun): Promise<string> {
     const { status, questions, errors } = await this.waitFor("a run that rests", run.getResult());
-    const said = [
+    const details = [
       ...questions.map(({ callId }) => callId),
       ...errors.map(({ message }) => message),
     ];
-    return [status, ...said].join(" ");
+    return [status, ...details].join(" ");
   }
 
   /** Fails unless the work rejects with this code. */
@@ -256,13 +258,13 @@ export class EngineFixture {
   }
 
   /** Waits until the condition holds. It is checked after each recorded change. */
-  async waitUntil(what: string, holds: () => boolean): Promise<void> {
+  async waitUntil(condition: string, holds: () => boolean): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const look = (): void => (holds() ? resolve() : undefined);
     this.#looks.add(look);
     look();
     try {
-      await this.waitFor(what, promise);
+      await this.waitFor(condition, promise);
     } finally {
       this.#looks.delete(look);
     }
@@ -273,9 +275,9 @@ export class EngineFixture {
   }
 
   /** Returns the result of the work. Fails if it hangs. */
-  async waitFor<T>(what: string, work: Promise<T>): Promise<T> {
+  async waitFor<T>(goal: string, work: Promise<T>): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>();
-    const message = `Expected ${what}, got none within ${this.withinMs} ms.`;
+    const message = `Expected ${goal}, got none within ${this.withinMs} ms.`;
     const fail = (): void => reject(new AssertionError({ message }));
     const stop = systemClock.setTimer(this.withinMs, fail);
     try {
@@ -293,7 +295,7 @@ export class EngineFixture {
     for (const engine of this.#engines)
       await this.waitFor("an engine that closes", engine.close?.() ?? Promise.resolve());
     await this.#place.close();
-    for (const one of closed) if (one.status === "rejected") throw one.reason;
+    for (const outcome of closed) if (outcome.status === "rejected") throw outcome.reason;
   }
 }
 

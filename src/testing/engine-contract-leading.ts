@@ -8,12 +8,12 @@ export const leadingChecks: readonly EngineCheck[] = [
   createEngineCheck(
     "a run that is ordered anywhere is led, and its result is read anywhere",
     async (fixture) => {
-      const [one, other] = [fixture.createClient(), fixture.createClient()];
-      const early = await fixture.startRun(one, "note early");
+      const [first, other] = [fixture.createClient(), fixture.createClient()];
+      const early = await fixture.startRun(first, "note early");
       const { engine } = await fixture.startWorker();
       const late = await fixture.startRun(other, "note late");
       const own = await fixture.startRun(fixture.createClient({ engine }), "note own");
-      for (const client of [one, other])
+      for (const client of [first, other])
         for (const { runId } of [early, late, own])
           deepStrictEqual(await fixture.waitForRest(client.attach(runId)), "completed");
       deepStrictEqual(fixture.agents.effects.toSorted(), [
@@ -21,7 +21,7 @@ export const leadingChecks: readonly EngineCheck[] = [
         "late by worker",
         "own by worker",
       ]);
-      await fixture.expectRejection(one.attach(fixture.createRunId()).getResult(), "unknown_run");
+      await fixture.expectRejection(first.attach(fixture.createRunId()).getResult(), "unknown_run");
     },
   ),
 

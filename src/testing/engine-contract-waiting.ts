@@ -41,16 +41,16 @@ export const waitingChecks: readonly EngineCheck[] = [
 
   createEngineCheck("answers may come one by one", async (fixture) => {
     await fixture.startWorker();
-    const [one, other] = [fixture.createClient(), fixture.createClient()];
-    const { runId } = await fixture.startRun(one, "sign a, sign b, note c");
-    deepStrictEqual(await fixture.waitForRest(one.attach(runId)), "paused a b");
-    deepStrictEqual(await answer(fixture, one, runId, "a"), ["b"]);
+    const [first, other] = [fixture.createClient(), fixture.createClient()];
+    const { runId } = await fixture.startRun(first, "sign a, sign b, note c");
+    deepStrictEqual(await fixture.waitForRest(first.attach(runId)), "paused a b");
+    deepStrictEqual(await answer(fixture, first, runId, "a"), ["b"]);
     await fixture.waitUntil("the effect that was approved", () =>
       fixture.agents.effects.includes("a by worker"),
     );
     deepStrictEqual(await fixture.waitForRest(other.attach(runId)), "paused b");
     deepStrictEqual(await answer(fixture, other, runId, "b"), []);
-    deepStrictEqual(await fixture.waitForRest(one.attach(runId)), "completed");
+    deepStrictEqual(await fixture.waitForRest(first.attach(runId)), "completed");
     const effects = ["a by worker", "b by worker", "c by worker"];
     deepStrictEqual(fixture.agents.effects.toSorted(), effects);
   }),
@@ -185,7 +185,9 @@ async function answer(
 ): Promise<readonly string[]> {
   const run = client.attach(runId ?? "");
   const questions = await fixture.waitFor("questions", run.getQuestions());
-  const answers = questions.flatMap((one) => (one.callId === callId ? [approve(one)] : []));
+  const answers = questions.flatMap((question) =>
+    question.callId === callId ? [approve(question)] : [],
+  );
   const open = await fixture.waitFor("an answer that is taken", run.answer(answers));
   return open.map((question) => question.callId);
 }

@@ -405,8 +405,8 @@ export class ScriptedModel implements Model {
       const argumentsText = typeof input === "string" ? input : JSON.stringify(input);
       return { type: "call", callId, toolName, argumentsText };
     });
-    const said = { type: "text", text: reply.text ?? "" } as const;
-    const message = buildReplyMessage(reply.pieces ?? [said, ...calls]);
+    const textPiece = { type: "text", text: reply.text ?? "" } as const;
+    const message = buildReplyMessage(reply.pieces ?? [textPiece, ...calls]);
     const refusal = reply.refusal === undefined ? {} : { refusal: reply.refusal };
     return {
       message: { ...message, ...refusal },

@@ -159,12 +159,12 @@ export const journalChecks: readonly StoreCheck[] = [
 
   check("many runs are written at once, and one that is refused harms none", async (store) => {
     const ids = Array.from({ length: 30 }, (_, index) => RunIdSchema().parse(`run_${index}`));
-    const made = await Promise.all(ids.map((id) => store.create(id, id, createLivingOwner(id))));
-    const lost = made[7] ?? { runId: run1, token: "", epoch: 0 };
+    const owned = await Promise.all(ids.map((id) => store.create(id, id, createLivingOwner(id))));
+    const lost = owned[7] ?? { runId: run1, token: "", epoch: 0 };
     await store.claim(lost.runId, createClaimOptions("thief", { takeOver: true }));
     for (const number of [1, 2, 3]) {
       const outcomes = await Promise.allSettled(
-        made.map((ownership) =>
+        owned.map((ownership) =>
           store.append(ownership, createBatch(number, `"${ownership.runId}"`)),
         ),
       );
@@ -173,7 +173,7 @@ export const journalChecks: readonly StoreCheck[] = [
         [7],
       );
     }
-    for (const { runId } of made)
+    for (const { runId } of owned)
       deepStrictEqual(
         await collectTexts(store.read(runId)),
         runId === lost.runId ? [] : Array.from({ length: 3 }, () => `"${runId}"`),

@@ -233,10 +233,10 @@ const ownership: readonly StoreCheck[] = [
       { ...real, epoch: 2 },
       { ...real, epoch: 0 },
     ];
-    for (const one of forged) {
-      await expectRejection(store.append(one, createBatch(1, "1")), "run_fenced");
-      await expectRejection(store.heartbeat(one), "run_fenced");
-      await expectRejection(store.release(one, "ended"), "run_fenced");
+    for (const forgery of forged) {
+      await expectRejection(store.append(forgery, createBatch(1, "1")), "run_fenced");
+      await expectRejection(store.heartbeat(forgery), "run_fenced");
+      await expectRejection(store.release(forgery, "ended"), "run_fenced");
     }
     await store.append({ ...real }, createBatch(1, "1"));
   }),
@@ -286,9 +286,9 @@ const lists: readonly StoreCheck[] = [
     const ids = Array.from({ length: 103 }, (_, index) => RunIdSchema().parse(`run_${index}`));
     const held: Ownership[] = [];
     for (const id of ids) held.push(await store.create(id, "", createLivingOwner(id)));
-    for (const [index, one] of held.entries()) {
-      if (index % 3 === 1) await store.release(one, "paused");
-      if (index % 3 === 2) await store.release(one, "ended");
+    for (const [index, run] of held.entries()) {
+      if (index % 3 === 1) await store.release(run, "paused");
+      if (index % 3 === 2) await store.release(run, "ended");
     }
     const newestFirst = ids.toReversed();
     deepStrictEqual(getRunIds(await store.list()), newestFirst.slice(0, 100));
@@ -315,8 +315,8 @@ const lists: readonly StoreCheck[] = [
     deepStrictEqual(getRunIds(await store.list({ before: last })), ids.slice(0, 4).toReversed());
     deepStrictEqual(getRunIds(await store.list({ before: third, limit: 1 })), [second]);
     deepStrictEqual(getRunIds(await store.list({ before: first })), []);
-    for (const [index, one] of held.entries())
-      if (index % 2 === 0) await store.release(one, "paused");
+    for (const [index, run] of held.entries())
+      if (index % 2 === 0) await store.release(run, "paused");
     const filter = { status: "paused", before: last } as const;
     deepStrictEqual(getRunIds(await store.list(filter)), [third, first]);
     deepStrictEqual(getRunIds(await store.list({ ...filter, before: second })), [first]);

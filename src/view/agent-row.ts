@@ -63,7 +63,7 @@ export function createAgentDetail(agent: AgentFold, refusals: readonly RefusalRo
     subtree: agent.subtree,
     steps: structuredClone(agent.steps),
     ...omitUndefined({ inherited }),
-    refusals: refusals.filter((one) => one.agent === agent.index),
+    refusals: refusals.filter((refusal) => refusal.agent === agent.index),
   };
 }
 

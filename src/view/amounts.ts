@@ -14,7 +14,7 @@ const SMALLEST_SHOWN_USD = 0.0001;
 const A_DOLLAR_USD = 0.99995;
 
 const UNKNOWN = "unknown";
-const MOST_NAMES = 3;
+const MAX_NAMES = 3;
 
 /** Returns the amounts plus a grant. Axes without an amount have no limit, and stay absent. */
 export function raiseAmounts(
@@ -80,8 +80,8 @@ export function describeUnpricedModels(models: readonly string[]): string {
 
 /** Returns the first three names and the number of the others: `a, b, c, 2 more`. */
 export function joinNames(names: readonly string[]): string {
-  const more = names.length > MOST_NAMES ? [`${names.length - MOST_NAMES} more`] : [];
-  return [...names.slice(0, MOST_NAMES), ...more].join(", ");
+  const more = names.length > MAX_NAMES ? [`${names.length - MAX_NAMES} more`] : [];
+  return [...names.slice(0, MAX_NAMES), ...more].join(", ");
 }
 
 /** Returns each distinct name, with its count if above 1: `read ×2`. */

@@ -110,12 +110,12 @@ function buildCauseChain(
   const own = createCause(agent, at);
   const first = findFirstLimited(agent, at, agents);
   if (first !== undefined) return [...collectPathCauses(first, agent), own];
-  const made = findEndingCall(agent, at);
-  if (made === undefined) return [own];
-  const below = findSubagentChain(made.call, agents);
+  const ending = findEndingCall(agent, at);
+  if (ending === undefined) return [own];
+  const below = findSubagentChain(ending.call, agents);
   // A call without a message failed for the reason of its subagent.
-  const isSaid = below.length > 0 && made.call.message === undefined;
-  return [...below, ...(isSaid ? [] : [createCallCause(agent, made)]), own];
+  const isSaid = below.length > 0 && ending.call.message === undefined;
+  return [...below, ...(isSaid ? [] : [createCallCause(agent, ending)]), own];
 }
 
 /** Returns the chain of the subagent whose failure ended a call. Empty without such a subagent. */
@@ -233,7 +233,7 @@ function findEndingCall(
 ): MadeCall | undefined {
   const calls = agent.steps
     .filter((step) => step.execution === execution)
-    .flatMap(({ number, calls: made }) => made.map((call) => ({ step: number, call })));
+    .flatMap(({ number, calls: stepCalls }) => stepCalls.map((call) => ({ step: number, call })));
   const { limit, callId } = reason.data;
   switch (reason.code) {
     case "error_budget":
@@ -261,9 +261,9 @@ function findDecisiveCall(calls: readonly MadeCall[], limit: unknown): MadeCall 
 function findLongestFailureRow(calls: readonly MadeCall[]): readonly MadeCall[] {
   let row: MadeCall[] = [];
   let longest = row;
-  for (const made of calls) {
-    if (made.call.outcome === "succeeded") row = [];
-    if (isCounted(made.call, "error")) row.push(made);
+  for (const entry of calls) {
+    if (entry.call.outcome === "succeeded") row = [];
+    if (isCounted(entry.call, "error")) row.push(entry);
     if (row.length > longest.length) longest = row;
   }
   return longest;

@@ -478,7 +478,8 @@ export class RunFold {
     const error = isEnd ? event.error : undefined;
     this.end = { status, reason, error, atMs };
     this.#questions.clear();
-    if (!isEnd) for (const one of event.questions) this.#questions.set(one.questionId, one);
+    if (!isEnd)
+      for (const question of event.questions) this.#questions.set(question.questionId, question);
     this.questionsRecord = this.record;
     this.causesRecord = this.record;
   }
@@ -488,8 +489,8 @@ export class RunFold {
   }
 
   #dropQuestionsOf({ agentId }: AgentFold): void {
-    for (const one of this.#questions.values())
-      if (one.agentId === agentId) this.#dropQuestion(one.questionId);
+    for (const question of this.#questions.values())
+      if (question.agentId === agentId) this.#dropQuestion(question.questionId);
   }
 
   #charge(

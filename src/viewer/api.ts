@@ -33,7 +33,7 @@ interface Call {
   readonly query: URLSearchParams;
 }
 
-const MOST_FEEDS = 64;
+const MAX_FEEDS = 64;
 
 export class Api {
   readonly #parts: ApiParts;
@@ -116,7 +116,7 @@ export class Api {
     query: URLSearchParams,
   ): Promise<unknown> {
     const run = await this.#parts.runs.look(runId);
-    const agent = run.fold.agents.find((one) => one.agentId === agentId);
+    const agent = run.fold.agents.find((other) => other.agentId === agentId);
     if (agent === undefined)
       throw createRefusedRequest(
         404,
@@ -143,7 +143,7 @@ export class Api {
         ? (readQueryNumber(query, "after") ?? 0)
         : parseWholeNumber("Last-Event-ID", last);
     const run = await runs.look(runId);
-    if (this.#feeds.size >= MOST_FEEDS || !runs.canWatch(run))
+    if (this.#feeds.size >= MAX_FEEDS || !runs.canWatch(run))
       throw createRefusedRequest(503, "too_many_feeds", "Too many feeds are open. Close some.");
     const feed = new RunFeed(run, response, { after, clock });
     this.#feeds.add(feed);
@@ -186,8 +186,8 @@ function createNotFoundError() {
 }
 
 function readQueryNumber(query: URLSearchParams, name: string): number | undefined {
-  const given = query.get(name);
-  return given === null || given === "" ? undefined : parseWholeNumber(name, given);
+  const value = query.get(name);
+  return value === null || value === "" ? undefined : parseWholeNumber(name, value);
 }
 
 function parseWholeNumber(name: string, text: string): number {

@@ -118,7 +118,7 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
     );
   }
   // Schemas are checked recursively, so deep nesting could overflow the stack.
-  const reason = findJsonProblem(value, MOST_LEVELS);
+  const reason = findJsonProblem(value, MAX_LEVELS);
   if (reason !== undefined)
     throw createRefusedRequest(
       400,
@@ -129,7 +129,7 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
 }
 
 /** Nesting of an action with the deepest allowed arguments. */
-const MOST_LEVELS = 210;
+const MAX_LEVELS = 210;
 
 /** 192 random bits. */
 const TOKEN_BYTES = 24;
@@ -188,6 +188,6 @@ export function computeTokenProof(token: string, challenge: string, storeName: s
 }
 
 /** Returns true for equal tokens, in constant time. */
-function isSameToken(given: string, token: string): boolean {
-  return timingSafeEqual(Buffer.from(sha256(given)), Buffer.from(sha256(token)));
+function isSameToken(received: string, token: string): boolean {
+  return timingSafeEqual(Buffer.from(sha256(received)), Buffer.from(sha256(token)));
 }

@@ -173,14 +173,14 @@ export class HeldRun {
     const answered = new Set<QuestionId>();
     const vain = new Map<QuestionId, RejectedAnswer>();
     const posts = await store.readMail(this.runId);
-    for (const one of posts) {
-      const mail = parseMail(one)?.mail;
+    for (const post of posts) {
+      const mail = parseMail(post)?.mail;
       if (mail?.type !== "answer") continue;
       const { questionId } = mail.answer;
-      const problem = this.recorded.rejectedAnswers.get(one.number);
-      if (!handled.has(one.number)) answered.add(questionId);
+      const problem = this.recorded.rejectedAnswers.get(post.number);
+      if (!handled.has(post.number)) answered.add(questionId);
       else if (problem !== undefined)
-        vain.set(questionId, { number: one.number, problem: content.showText(problem) });
+        vain.set(questionId, { number: post.number, problem: content.showText(problem) });
     }
     const refusal = status === "paused" ? findRefusal(posts, this.recorded.handledMail) : undefined;
     return {
@@ -194,8 +194,8 @@ export class HeldRun {
 const FOR_GOOD: ReadonlySet<ErrorCode> = new Set(["invalid_journal", "unsupported_version"]);
 const NONE: HeldMail = { answered: new Set(), vain: new Map() };
 
-const MOST_RUNS = 8;
-const MOST_BYTES = 256_000_000;
+const MAX_RUNS = 8;
+const MAX_BYTES = 256_000_000;
 
 export class HeldRuns {
   readonly #means: ReadingMeans;
@@ -229,13 +229,13 @@ export class HeldRuns {
 
   /** True if one more run fits without an eviction. */
   get hasRoom(): boolean {
-    return this.#runs.size < MOST_RUNS && this.#bytes < MOST_BYTES;
+    return this.#runs.size < MAX_RUNS && this.#bytes < MAX_BYTES;
   }
 
   /** Returns true if one more run can be watched. */
   canWatch(run: HeldRun): boolean {
     return (
-      run.isWatched || [...this.#runs.values()].filter((one) => one.isWatched).length < MOST_RUNS
+      run.isWatched || [...this.#runs.values()].filter((other) => other.isWatched).length < MAX_RUNS
     );
   }
 
@@ -251,7 +251,7 @@ export class HeldRuns {
   #makeRoom(latest: HeldRun): void {
     let bytes = this.#bytes;
     for (const run of this.#runs.values()) {
-      if (this.#runs.size <= MOST_RUNS && bytes <= MOST_BYTES) return;
+      if (this.#runs.size <= MAX_RUNS && bytes <= MAX_BYTES) return;
       if (run === latest || run.isWatched) continue;
       this.#runs.delete(run.runId);
       bytes -= run.heapBytes;

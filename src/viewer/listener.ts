@@ -10,7 +10,7 @@ const LOOPBACK_NAMES: readonly string[] = [LOOPBACK, "localhost", "[::1]"];
 const FIRST_PORT = 4_983;
 /** Number of ports that are tried if no port is given. */
 const PORTS_TRIED = 20;
-const MOST_CONNECTIONS = 64;
+const MAX_CONNECTIONS = 64;
 
 export class Listener {
   readonly #server: Server;
@@ -20,7 +20,7 @@ export class Listener {
   constructor(listen: RequestListener, host = LOOPBACK) {
     this.#host = host;
     this.#server = createServer(listen);
-    this.#server.maxConnections = MOST_CONNECTIONS;
+    this.#server.maxConnections = MAX_CONNECTIONS;
     // An error of a connection must not end the process.
     this.#server.on("error", () => undefined);
   }

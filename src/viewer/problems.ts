@@ -39,11 +39,11 @@ export function createProblemReply(
 ): RefusedRequest {
   const isMalformed = code === "invalid_answer" && data["problem"] === "malformed";
   const status = isMalformed ? 400 : (STATUS.get(code) ?? 500);
-  const said =
+  const words =
     describeMisfit(data, content) ?? (PLAIN.has(code) ? message : content.showText(message));
   return new RefusedRequest(status, {
     code,
-    message: said === "" ? describeWithheldMessage(data) : said,
+    message: words === "" ? describeWithheldMessage(data) : words,
   });
 }
 

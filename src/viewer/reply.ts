@@ -43,7 +43,7 @@ export function createRefusedRequest(
 }
 
 /** Compression of shorter bodies saves hardly anything. */
-const LEAST_COMPRESSED_BYTES = 1_024;
+const MIN_COMPRESSED_BYTES = 1_024;
 const compressed = promisify(gzip);
 
 /**
@@ -57,7 +57,7 @@ export async function sendJson(
   value: unknown,
 ): Promise<void> {
   const body = Buffer.from(JSON.stringify(value));
-  const isShort = body.length < LEAST_COMPRESSED_BYTES || !isGzipAccepted(request);
+  const isShort = body.length < MIN_COMPRESSED_BYTES || !isGzipAccepted(request);
   const bytes = isShort ? body : await compressed(body, { level: 1 });
   if (response.destroyed) return;
   response.writeHead(status, {
@@ -76,8 +76,8 @@ export async function sendJson(
 }
 
 /** Bounds of a drained body. */
-const MOST_DRAINED_BYTES = 16_000_000;
-const MOST_DRAINED_MS = 5_000;
+const MAX_DRAINED_BYTES = 16_000_000;
+const MAX_DRAINED_MS = 5_000;
 
 /**
  * Reads and drops the rest of a body, within bounds. The kernel resets a connection that is closed
@@ -86,14 +86,14 @@ const MOST_DRAINED_MS = 5_000;
 async function drain(request: IncomingMessage): Promise<void> {
   await new Promise<void>((resolve) => {
     let bytes = 0;
-    const stopTimer = systemClock.setTimer(MOST_DRAINED_MS, resolve);
+    const stopTimer = systemClock.setTimer(MAX_DRAINED_MS, resolve);
     request.once("close", () => {
       stopTimer();
       resolve();
     });
     request.on("data", ({ length }: Buffer) => {
       bytes += length;
-      if (bytes > MOST_DRAINED_BYTES) resolve();
+      if (bytes > MAX_DRAINED_BYTES) resolve();
     });
     request.resume();
   });
@@ -114,6 +114,6 @@ export function sendBytes(
 function isGzipAccepted({ headers }: IncomingMessage): boolean {
   const accepted = headers["accept-encoding"]?.toString().split(",") ?? [];
   return accepted.some(
-    (one) => /^\s*gzip\s*(?:;|$)/.test(one) && !/;\s*q=0(?:\.0*)?\s*$/.test(one),
+    (encoding) => /^\s*gzip\s*(?:;|$)/.test(encoding) && !/;\s*q=0(?:\.0*)?\s*$/.test(encoding),
   );
 }

@@ -34,7 +34,7 @@ const ActionRequestSchema = lazyUnion("type", () => [
 ]);
 
 /** Number of idempotency keys that are remembered. */
-const MOST_KEYS = 1_000;
+const MAX_KEYS = 1_000;
 
 interface ActionMeans extends ReadingMeans {
   readonly attached: AttachedOrchestrators;
@@ -58,8 +58,8 @@ export class RunActions {
   }
 
   /** Performs an action. Rejects with an `EspalierError`, or with the reason of a refusal. */
-  take(runId: RunId, given: unknown): Promise<ActionResult> {
-    const request = parseActionRequest(given);
+  take(runId: RunId, input: unknown): Promise<ActionResult> {
+    const request = parseActionRequest(input);
     if (!this.#means.allowed.includes(request.type))
       throw createRefusedRequest(
         403,
@@ -78,7 +78,7 @@ export class RunActions {
     const outcome = this.#do(runId, request);
     this.#done.set(name, { request, outcome });
     const [oldest] = this.#done.keys();
-    if (this.#done.size > MOST_KEYS && oldest !== undefined) this.#done.delete(oldest);
+    if (this.#done.size > MAX_KEYS && oldest !== undefined) this.#done.delete(oldest);
     // A refused request changed nothing, so its key may be used again.
     outcome.catch(() => void this.#done.delete(name));
     return outcome;
@@ -193,8 +193,8 @@ export class RunActions {
 }
 
 /** Parses a request. Throws 400 for an invalid one. */
-function parseActionRequest(given: unknown): ActionRequest {
-  const { data, error } = ActionRequestSchema().safeParse(given);
+function parseActionRequest(input: unknown): ActionRequest {
+  const { data, error } = ActionRequestSchema().safeParse(input);
   if (data !== undefined) return data;
   const [issue] = error.issues;
   const where = issue === undefined || issue.path.length === 0 ? "" : ` (${issue.path.join(".")})`;

@@ -14,7 +14,7 @@ import { SECURITY_HEADERS } from "./reply.ts";
 import { buildOwnerKey, buildMailboxKey, buildRunPatch } from "./run-rows.ts";
 
 /** Limit of unsent bytes for one reader. */
-const MOST_WAITING_BYTES = 5_000_000;
+const MAX_WAITING_BYTES = 5_000_000;
 /** Interval after which a comment is sent, so that proxies keep the connection open. */
 const HEARTBEAT_MS = 15_000;
 /** Time for a slow reader to receive `lagging`. */
@@ -83,7 +83,7 @@ export class RunFeed {
     const [leader, mail] = [buildOwnerKey(this.#run, nowMs), buildMailboxKey(this.#run)];
     const isMailNew = mail !== this.#mail;
     if (record > this.#known || leader !== this.#leader || isMailNew) {
-      if (this.#response.writableLength > MOST_WAITING_BYTES) return this.#endLagging();
+      if (this.#response.writableLength > MAX_WAITING_BYTES) return this.#endLagging();
       const patch = buildRunPatch(this.#run, { since: this.#known, isMailNew }, nowMs);
       this.#known = record;
       this.#leader = leader;

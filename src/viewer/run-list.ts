@@ -24,16 +24,16 @@ export interface RunQuery {
 }
 
 const DEFAULT_LIMIT = 50;
-const MOST_ROWS = 200;
+const MAX_ROWS = 200;
 /** Maximum of open runs, and of paused runs. The first page of a list contains all of these. */
-const MOST_UNENDED = 500;
+const MAX_UNENDED = 500;
 /** Maximum of runs that a filter inspects. */
-const MOST_SEARCHED = 2_000;
+const MAX_SEARCHED = 2_000;
 /** Maximum wait of a list for facts that are not known yet. */
 const PATIENCE_MS = 500;
 /** Age up to which the facts of an active run outside the cache are used. */
 const STALE_MS = 5_000;
-const MOST_LEARNT = 5_000;
+const MAX_LEARNT = 5_000;
 
 export class RunList {
   readonly #means: ReadingMeans;
@@ -58,7 +58,7 @@ export class RunList {
   /** Returns all open and paused runs, then `limit` ended runs, newest first. */
   async listRows(query: RunQuery): Promise<RunPage> {
     const { before } = query;
-    const limit = Math.min(query.limit ?? DEFAULT_LIMIT, MOST_ROWS);
+    const limit = Math.min(query.limit ?? DEFAULT_LIMIT, MAX_ROWS);
     const { runs: first, ...cut } = before === undefined ? await this.#listUnended() : { runs: [] };
     const rows = await this.#filterMatching(first, query);
     const ended = await this.#listEnded(query, limit);
@@ -78,9 +78,11 @@ export class RunList {
     const asked = runs.flatMap((stored) => {
       const row = this.#buildRow(stored, nowMs);
       const { status, questions = [], title: runTitle } = row;
-      return status === "input_required" ? questions.map((one) => ({ ...one, runTitle })) : [];
+      return status === "input_required"
+        ? questions.map((question) => ({ ...question, runTitle }))
+        : [];
     });
-    const questions = asked.toSorted((one, other) => one.askedAtMs - other.askedAtMs);
+    const questions = asked.toSorted((left, other) => left.askedAtMs - other.askedAtMs);
     return { questions, ...cut };
   }
 
@@ -92,13 +94,13 @@ export class RunList {
   async #listUnended() {
     const { store } = this.#means;
     const lists = [
-      await store.list({ status: "open", limit: MOST_UNENDED + 1 }),
-      await store.list({ status: "paused", limit: MOST_UNENDED + 1 }),
+      await store.list({ status: "open", limit: MAX_UNENDED + 1 }),
+      await store.list({ status: "paused", limit: MAX_UNENDED + 1 }),
     ];
     const runs = lists
-      .flatMap((list) => list.slice(0, MOST_UNENDED))
-      .toSorted((one, other) => other.createdAtMs - one.createdAtMs);
-    const isCut = lists.some(({ length }) => length > MOST_UNENDED) || undefined;
+      .flatMap((list) => list.slice(0, MAX_UNENDED))
+      .toSorted((left, other) => other.createdAtMs - left.createdAtMs);
+    const isCut = lists.some(({ length }) => length > MAX_UNENDED) || undefined;
     return { runs, ...omitUndefined({ isCut }) };
   }
 
@@ -108,17 +110,17 @@ export class RunList {
   ): Promise<{ readonly rows: readonly RunRow[]; readonly next: RunId | undefined }> {
     const rows: RunRow[] = [];
     let { before } = query;
-    for (let searched = 0; searched < MOST_SEARCHED; searched += MOST_ROWS) {
-      const filter = { status: "ended", limit: MOST_ROWS, ...omitUndefined({ before }) } as const;
+    for (let searched = 0; searched < MAX_SEARCHED; searched += MAX_ROWS) {
+      const filter = { status: "ended", limit: MAX_ROWS, ...omitUndefined({ before }) } as const;
       const found = await this.#means.store.list(filter);
       const wanted =
         query.status === undefined && query.q === undefined ? found.slice(0, limit) : found;
       const matching = await this.#filterMatching(wanted, query);
       rows.push(...matching.slice(0, limit - rows.length));
-      const isMore = found.length === MOST_ROWS || matching.length < found.length;
+      const isMore = found.length === MAX_ROWS || matching.length < found.length;
       before = rows.length === limit ? rows.at(-1)?.runId : found.at(-1)?.runId;
       if (rows.length === limit) return { rows, next: isMore ? before : undefined };
-      if (found.length < MOST_ROWS) return { rows, next: undefined };
+      if (found.length < MAX_ROWS) return { rows, next: undefined };
     }
     return { rows, next: before };
   }
@@ -203,6 +205,6 @@ export class RunList {
     this.#learnt.delete(runId);
     this.#learnt.set(runId, learnt);
     const [oldest] = this.#learnt.keys();
-    if (this.#learnt.size > MOST_LEARNT && oldest !== undefined) this.#learnt.delete(oldest);
+    if (this.#learnt.size > MAX_LEARNT && oldest !== undefined) this.#learnt.delete(oldest);
   }
 }

@@ -27,7 +27,7 @@ import type { EspalierEvent } from "../protocol/event.ts";
 /** Folded facts of a run, valid until its journal or its mailbox changes. */
 export type LearntRun = ReturnType<typeof collectRunFacts>;
 
-const MOST_TITLE_CHARACTERS = 200;
+const MAX_TITLE_CHARACTERS = 200;
 /** Role at the beginning of a title that espalier wrote. */
 const ROLE = /^[A-Za-z][A-Za-z0-9_-]{0,63}(?=: )/;
 
@@ -101,7 +101,7 @@ function chooseTitle({ content, fold, stored }: HeldRun): string {
   if (content.isWhole) return stored.title;
   const { root } = fold;
   if (root === undefined || !content.isShown) return readTitleRole(stored.title);
-  return `${root.role}: ${root.task}`.slice(0, MOST_TITLE_CHARACTERS);
+  return `${root.role}: ${root.task}`.slice(0, MAX_TITLE_CHARACTERS);
 }
 
 /** Returns the part of a title that is not content. */
@@ -133,7 +133,7 @@ export interface LogQuery {
 }
 
 const DEFAULT_LIMIT = 200;
-const MOST_ENTRIES = 1_000;
+const MAX_ENTRIES = 1_000;
 
 /**
  * Returns a page of the log. A page ends with a whole record, so the limit can be exceeded
@@ -143,7 +143,7 @@ export async function readLogPage(
   { recorded, content }: HeldRun,
   query: LogQuery,
 ): Promise<LogPage> {
-  const limit = Math.min(query.limit ?? DEFAULT_LIMIT, MOST_ENTRIES);
+  const limit = Math.min(query.limit ?? DEFAULT_LIMIT, MAX_ENTRIES);
   const entries: LogEntry[] = [];
   for await (const { event, line } of recorded.eventsAfter(query.after)) {
     const next = entries.at(-1)?.record ?? query.after;

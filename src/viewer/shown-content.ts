@@ -123,14 +123,14 @@ export class ShownContent {
     if (CONTENT.has(key))
       return this.isShown && isJson(part) ? this.#showJson(part) : createEmptyContent(key, part);
     if (typeof part === "string") return NAMES.has(key) ? part : this.showText(part);
-    if (Array.isArray(part)) return part.map((one) => this.#showPart(key, one));
+    if (Array.isArray(part)) return part.map((item) => this.#showPart(key, item));
     return isRecord(part) ? this.#showObject(part) : part;
   }
 
   #showJson(value: JsonValue): JsonValue {
     if (typeof value === "string") return this.showText(value);
     if (typeof value === "number") return this.#showNumber(value);
-    if (isList(value)) return value.map((one) => this.#showJson(one));
+    if (isList(value)) return value.map((item) => this.#showJson(item));
     if (typeof value !== "object" || value === null) return value;
     return this.#showMembers(
       Object.entries(value).map(([key, part]) => [key, this.#showJson(part)]),
@@ -180,9 +180,9 @@ const WITHHELD = "[withheld: redact failed]";
 /** Redacts a text. Withholds the text if the redaction throws or returns no string. */
 function redactOrWithhold(redact: RedactText, text: string): string {
   try {
-    const given: unknown = redact(text);
-    if (typeof given === "string") return given;
-    if (given instanceof Promise) given.catch(() => undefined); // Prevents an unhandled rejection.
+    const redacted: unknown = redact(text);
+    if (typeof redacted === "string") return redacted;
+    if (redacted instanceof Promise) redacted.catch(() => undefined); // Prevents an unhandled rejection.
   } catch {
     // The error is dropped, because its message may quote the text.
   }

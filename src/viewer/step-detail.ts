@@ -60,7 +60,9 @@ export async function readStepDetail(run: HeldRun, place: StepPlace): Promise<St
   const execution = place.execution ?? steps.at(-1)?.execution;
   const inExecution = steps.filter((step) => step.execution === execution);
   const row = inExecution.find((step) => step.number === number);
-  const done = (await run.recorded.steps(agent.agentId)).find((one) => one.execution === execution);
+  const done = (await run.recorded.steps(agent.agentId)).find(
+    (other) => other.execution === execution,
+  );
   const step = done && findRecordedStep(done, number);
   if (row === undefined || execution === undefined || done === undefined || step === undefined)
     throw createRefusedRequest(
@@ -119,18 +121,18 @@ async function readStepRequest(
     findPath,
   }: { readonly content: ShownContent; readonly findPath: (agentId: AgentId) => string },
 ): Promise<StepDetail["request"]> {
-  const asked = await record.request(ref).catch(ignoreUnpersisted);
-  if (asked === undefined) return undefined;
+  const recorded = await record.request(ref).catch(ignoreUnpersisted);
+  if (recorded === undefined) return undefined;
   const { stepNumber } = ref;
   const before =
     stepNumber === 1
       ? undefined
       : await record.request({ ...ref, stepNumber: stepNumber - 1 }).catch(ignoreUnpersisted);
-  const { messages, tools } = asked.request;
+  const { messages, tools } = recorded.request;
   const toolNames = tools.map(({ name }) => name);
   return {
     messages: messages.map((message, index): ShownMessage => {
-      const from = asked.inheritedFrom[index] ?? undefined;
+      const from = recorded.inheritedFrom[index] ?? undefined;
       return {
         message: showMessage(message, toolNames, content),
         ...omitUndefined({ from: from && findPath(from) }),
@@ -160,8 +162,12 @@ function buildCallDetails(
   return calls.map((call): CallDetail => {
     const { callId, argumentsText } = call;
     const toolName = showToolName(call.toolName, toolNames, content);
-    const row = rows.find((one) => one.callId === callId) ?? { callId, toolName, outcome: "open" };
-    const done = executions.find((one) => one.call.callId === callId);
+    const row = rows.find((other) => other.callId === callId) ?? {
+      callId,
+      toolName,
+      outcome: "open",
+    };
+    const done = executions.find((other) => other.call.callId === callId);
     return {
       ...row,
       argumentsText: content.showText(argumentsText),

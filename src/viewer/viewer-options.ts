@@ -209,7 +209,7 @@ function checkContent(field: string, content: unknown): void {
 }
 
 function checkActions(field: string, actions: unknown): void {
-  const isKnown = (action: unknown): boolean => ACTIONS.some((one) => one === action);
+  const isKnown = (action: unknown): boolean => ACTIONS.some((known) => known === action);
   if (Array.isArray(actions) && actions.every(isKnown)) return;
   throw mismatch(field, `an array of ${ACTIONS.join(", ")}`, actions, "Pass [] for none.");
 }

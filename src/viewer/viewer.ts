@@ -92,8 +92,8 @@ export interface Viewer {
    * process continue with the roles of the orchestrator. Without `attach`, an action waits in the
    * mailbox of the run for the process that owns it.
    *
-   * @throws EspalierError `invalid_argument` if `options` has an unknown field or `context` is not a
-   * function.
+   * @throws EspalierError `invalid_argument` if `options` has an unknown field or `context` is not
+   * a function.
    * @example
    * ```ts
    * const orchestrator = new Orchestrator({ roles, store: view.store });
@@ -142,8 +142,8 @@ export interface Viewer {
  * Starts a viewer: a local web page that shows the runs of a store, live, and answers their
  * questions.
  *
- * @throws EspalierError `invalid_argument` if an option is invalid, the port is taken, or `tokenFile`
- * cannot be used.
+ * @throws EspalierError `invalid_argument` if an option is invalid, the port is taken, or
+ * `tokenFile` cannot be used.
  * @throws EspalierError `invalid_argument` if a text is empty.
  * @example
  * ```ts
@@ -159,16 +159,16 @@ export async function startViewer(options: ViewerOptions = {}): Promise<Viewer> 
   checkViewerOptions(options);
   const { tokenFile, port } = options;
   const token = tokenFile === undefined ? generateToken() : await loadOrCreateToken(tokenFile);
-  const made = new RunViewer(options, token);
-  if (port !== null) await made.listen(port);
-  return made;
+  const viewer = new RunViewer(options, token);
+  if (port !== null) await viewer.listen(port);
+  return viewer;
 }
 
 /** Folder of the page, both from the sources and from the build. */
 const PAGE = new URL("../../dist/viewer/", import.meta.url);
 const API = ["api", "v1"];
 /** Limit of the viewer's own in-memory store. */
-const MOST_BYTES_OF_OWN_STORE = 256_000_000;
+const MAX_OWN_STORE_BYTES = 256_000_000;
 
 class RunViewer implements Viewer {
   readonly store: Store;
@@ -190,8 +190,7 @@ class RunViewer implements Viewer {
     let forgotten = 0;
     const onForgotten = (): void => void (forgotten += 1);
     this.store =
-      options.store ??
-      createEvictingStore({ clock, mostBytes: MOST_BYTES_OF_OWN_STORE, onForgotten });
+      options.store ?? createEvictingStore({ clock, mostBytes: MAX_OWN_STORE_BYTES, onForgotten });
     const means = { store: this.store, clock, content: new ShownContent(content) };
     this.#held = new HeldRuns(means);
     this.#list = new RunList(means, this.#held, () => forgotten);

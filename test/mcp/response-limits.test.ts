@@ -73,7 +73,7 @@ proves(
 /** The message of a call of `wide`, without its values. */
 const WIDE =
   'data: {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"wide"}],"structuredContent":{"nested":"core","list":[]}}}';
-const MOST_VALUES = MAX_PARTS - (WIDE.match(/[{[,:]/g)?.length ?? 0) + 1;
+const MAX_VALUES = MAX_PARTS - (WIDE.match(/[{[,:]/g)?.length ?? 0) + 1;
 /** The message, its result and the data. */
 const MOST_NESTED = MAX_LEVELS - 3;
 const TOO_WIDE = "too_large: its answer has more than 200,000 names and values";
@@ -86,8 +86,8 @@ proves(
     const { transport } = await handMadeOverHttp({ tools: LONG });
     const { call } = await line(transport);
     expect([
-      await call("wide", { arguments: { values: MOST_VALUES } }),
-      await call("wide", { arguments: { values: MOST_VALUES + 1 } }),
+      await call("wide", { arguments: { values: MAX_VALUES } }),
+      await call("wide", { arguments: { values: MAX_VALUES + 1 } }),
       await call("wide", { arguments: { levels: MOST_NESTED } }),
       await call("wide", { arguments: { levels: MOST_NESTED + 1 } }),
       await call("meta"),
@@ -102,7 +102,7 @@ proves(
     const peer = handMadeOverStdio("long");
     const { call } = await line(peer.transport);
     expect([
-      await call("wide", { arguments: { values: MOST_VALUES } }),
+      await call("wide", { arguments: { values: MAX_VALUES } }),
       await call("wide", { arguments: { values: MAX_PARTS } }),
       await call("wide", { arguments: { levels: MOST_NESTED + 1 } }),
       await call("meta"),

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 
 import {
   listKeysAbove,
-  LEAST_GROUP,
+  MIN_GROUP,
   listLines,
   type Folds,
   type Listing,
@@ -37,7 +37,7 @@ function written({ lines }: Listing): readonly string[] {
 
 const done = (parent: number, name: string): AgentSketch => ({ parent, name, toMs: 1 });
 /** The lead, as many readers that completed as share a line, one that works and one that failed; the second has two scouts, one failed. */
-const READERS = Array.from({ length: LEAST_GROUP }, (_none, at) => done(0, `reader#${at + 1}`));
+const READERS = Array.from({ length: MIN_GROUP }, (_none, at) => done(0, `reader#${at + 1}`));
 const FAMILY: readonly AgentSketch[] = [
   { parent: -1, name: "lead", activity: "delegating" },
   ...READERS,

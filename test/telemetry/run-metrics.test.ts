@@ -6,7 +6,7 @@
 import { describe, expect, test } from "vitest";
 
 import { LeaseIdSchema } from "../../src/protocol/ids.ts";
-import { MOST_VALUES, RunMetrics } from "../../src/telemetry/metrics/run-metrics.ts";
+import { MAX_VALUES, RunMetrics } from "../../src/telemetry/metrics/run-metrics.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { flushEventLoop } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
@@ -266,7 +266,7 @@ describe("few values", () => {
     const lead = run.root;
     run.started();
     lead.started();
-    for (let index = 0; index < 3 * MOST_VALUES; index += 1) {
+    for (let index = 0; index < 3 * MAX_VALUES; index += 1) {
       const made = lead.child(`made-up-${index}`);
       lead.spawns(undefined, made);
       made.started();
@@ -274,13 +274,13 @@ describe("few values", () => {
       made.ended();
     }
     lead.ended();
-    run.ended("completed", 3 * MOST_VALUES);
+    run.ended("completed", 3 * MAX_VALUES);
     const readings = await readingsOf(run);
     const spawned = pointsOf(readings, "spawnedAgents");
-    expect(spawned.length).toBeLessThanOrEqual(MOST_VALUES + 1);
-    expect(sumOf(readings, "spawnedAgents")).toBe(3 * MOST_VALUES);
+    expect(spawned.length).toBeLessThanOrEqual(MAX_VALUES + 1);
+    expect(sumOf(readings, "spawnedAgents")).toBe(3 * MAX_VALUES);
     const others = spawned.filter(({ attributes }) => attributes["gen_ai.agent.name"] === "_OTHER");
-    expect(others.map(({ sum }) => sum)).toEqual([2 * MOST_VALUES + 1]);
+    expect(others.map(({ sum }) => sum)).toEqual([2 * MAX_VALUES + 1]);
     for (const metric of ["activeAgents", "pendingApprovals"] as const)
       expect(pointsOf(readings, metric).filter(({ sum }) => sum !== 0)).toEqual([]);
   });

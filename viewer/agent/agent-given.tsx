@@ -5,8 +5,8 @@ import { Code, Line } from "../text/shown-text.tsx";
 import { Facts } from "./facts.tsx";
 
 export function AgentGiven({ detail }: { readonly detail: AgentDetail }) {
-  const { inherited: given } = detail;
-  if (given === undefined)
+  const { inherited } = detail;
+  if (inherited === undefined)
     return (
       <p class="muted">
         {detail.depth === 0
@@ -18,17 +18,17 @@ export function AgentGiven({ detail }: { readonly detail: AgentDetail }) {
     <>
       <Facts
         facts={[
-          ["messages of its parent", formatQuantity(given.messages.count, "message")],
-          ["besides its task", formatQuantity(given.injections.count, "message")],
-          ["metadata", <Names of={given.metadataKeys} />],
-          ["full results", <Names of={given.results} />],
-          ["summarized results", <Names of={given.siblingResults} />],
-          ["failed calls of its parent", String(given.failedAttempts)],
-          ["limits of its parent", given.parentConstraints ? "shown" : "not shown"],
+          ["messages of its parent", formatQuantity(inherited.messages.count, "message")],
+          ["besides its task", formatQuantity(inherited.injections.count, "message")],
+          ["metadata", <Names of={inherited.metadataKeys} />],
+          ["full results", <Names of={inherited.results} />],
+          ["summarized results", <Names of={inherited.siblingResults} />],
+          ["failed calls of its parent", String(inherited.failedAttempts)],
+          ["limits of its parent", inherited.parentConstraints ? "shown" : "not shown"],
         ]}
       />
-      <Removed given={given} />
-      {given.tightened.length > 0 && <Tightened given={given} />}
+      <Removed given={inherited} />
+      {inherited.tightened.length > 0 && <Tightened given={inherited} />}
     </>
   );
 }
@@ -70,13 +70,13 @@ function Tightened({ given: { tightened } }: { readonly given: InheritanceRecord
           </tr>
         </thead>
         <tbody>
-          {tightened.map(({ field, requested: asked, granted: given, source }) => (
+          {tightened.map(({ field, requested, granted, source }) => (
             <tr key={field}>
               <th scope="row">
                 <Line text={field} />
               </th>
-              <td>{asked}</td>
-              <td>{given}</td>
+              <td>{requested}</td>
+              <td>{granted}</td>
               <td>
                 <Line text={source} />
               </td>

@@ -34,9 +34,9 @@ export function Announcer() {
   );
 }
 
-export function copy(text: string, said: string): void {
+export function copy(text: string, message: string): void {
   navigator.clipboard.writeText(text).then(
-    () => announce(said),
+    () => announce(message),
     () => announce("The browser blocked copying."),
   );
 }

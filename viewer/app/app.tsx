@@ -55,7 +55,7 @@ export function App({ firstRun }: AppProps) {
   const lost = answerDrafts.vain.value;
   const isOpen =
     lost !== undefined && questions.some((open) => toDraftKey(open) === toDraftKey(lost.question));
-  const vain = isOpen ? undefined : lost;
+  const rejected = isOpen ? undefined : lost;
   const lockedOut = [server.problem, inbox.problem].find((problem) => problem?.status === 401);
   return (
     <>
@@ -69,9 +69,9 @@ export function App({ firstRun }: AppProps) {
         </main>
       ) : (
         <Panel name="screen">
-          {vain !== undefined && <AnswerInVain vain={vain} />}
+          {rejected !== undefined && <AnswerInVain vain={rejected} />}
           {/* A run has its own feed, and its own banner for a lost connection. */}
-          {vain === undefined &&
+          {rejected === undefined &&
             inbox.value !== undefined &&
             inbox.problem !== undefined &&
             route.value.screen !== "run" && <ServerLost />}

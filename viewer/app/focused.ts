@@ -8,7 +8,7 @@ export function focusQuestion(): void {
   requestAnimationFrame(() => {
     const selectors = [".question.current", "main h1"];
     const found = selectors.map((selector) => document.querySelector<HTMLElement>(selector));
-    const element = found.find((one) => one !== null);
+    const element = found.find((candidate) => candidate !== null);
     // A field of the question may already have the focus.
     if (element?.contains(document.activeElement) !== true) element?.focus();
   });
@@ -61,7 +61,9 @@ export function keepFocus(): void {
     const [element] = path;
     if (element === undefined || element.isConnected) return;
     if (document.activeElement !== document.body) return;
-    const above = path.find((one) => one.isConnected && one.hasAttribute("tabindex"));
+    const above = path.find(
+      (ancestor) => ancestor.isConnected && ancestor.hasAttribute("tabindex"),
+    );
     (above ?? document.querySelector<HTMLElement>("main h1"))?.focus({ preventScroll: true });
   }).observe(document.body, { subtree: true, childList: true });
 }

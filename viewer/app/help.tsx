@@ -54,7 +54,7 @@ export function Help({ onClose }: { readonly onClose: () => void }) {
                   <dt>
                     {key
                       .split(" ")
-                      .map((one) => (one === "…" ? " … " : <kbd key={one}>{one}</kbd>))}
+                      .map((key) => (key === "…" ? " … " : <kbd key={key}>{key}</kbd>))}
                   </dt>
                   <dd>{does}</dd>
                 </div>

@@ -11,7 +11,7 @@ const SCREENS: Readonly<Record<Route["screen"], string>> = {
   run: "Run",
   unknown: "Not found",
 };
-const MOST_CHARACTERS = 80;
+const MAX_CHARACTERS = 80;
 
 const openedRun = signal({ runId: "", title: "" });
 
@@ -39,5 +39,5 @@ function nameScreen(to: Route): string {
   if (to.screen !== "run") return SCREENS[to.screen];
   const { runId, title } = openedRun.value;
   const name = runId === to.runId && title !== "" ? title : `run ${to.runId}`;
-  return toLine(name.replaceAll(/\s+/g, " "), MOST_CHARACTERS);
+  return toLine(name.replaceAll(/\s+/g, " "), MAX_CHARACTERS);
 }

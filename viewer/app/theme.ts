@@ -7,7 +7,7 @@ export type Theme = (typeof THEMES)[number];
 const KEPT_AS = "espalier-theme";
 
 export const theme = signal<Theme>(
-  THEMES.find((one) => one === localStorage.getItem(KEPT_AS)) ?? "system",
+  THEMES.find((known) => known === localStorage.getItem(KEPT_AS)) ?? "system",
 );
 
 /** Switches between light and dark, starting from the visible theme. */

@@ -110,9 +110,9 @@ async function send(path: string, init: RequestInit): Promise<Response> {
     throw new Problem("unreachable", "The server does not answer.", 0);
   });
   if (response.ok) return response;
-  const said: unknown = await response.json().catch(() => undefined);
-  throw isErrorBody(said)
-    ? new Problem(said.code, said.message, response.status)
+  const body: unknown = await response.json().catch(() => undefined);
+  throw isErrorBody(body)
+    ? new Problem(body.code, body.message, response.status)
     : new Problem("unknown", `The server answered ${response.status}.`, response.status);
 }
 

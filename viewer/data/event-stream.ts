@@ -25,7 +25,7 @@ export async function* parseEvents(
     const blocks = BLANK_LINE.test(tail) ? pieces.join("").split(BLANK_LINE) : [];
     const rest = blocks.pop();
     if (rest !== undefined) pieces = [rest];
-    tail = (rest ?? tail).slice(-MOST_OF_BLANK_LINE);
+    tail = (rest ?? tail).slice(-MAX_BLANK_LINE_PREFIX);
     for (const block of blocks) {
       const event = parseEvent(block);
       if (event !== undefined) yield event;
@@ -34,7 +34,7 @@ export async function* parseEvents(
 }
 
 const BLANK_LINE = /\r?\n\r?\n/;
-const MOST_OF_BLANK_LINE = "\r\n\r\n".length - 1;
+const MAX_BLANK_LINE_PREFIX = "\r\n\r\n".length - 1;
 
 /** Yields the chunks of a stream. Not every browser can iterate a stream. */
 async function* readChunks(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {

@@ -5,19 +5,19 @@
 const KEPT_AS = "espalier-token";
 
 /** Token in the address with which the page started. */
-const given = /^#(?:token=)?([\w-]{32,})$/.exec(location.hash)?.[1];
+const addressToken = /^#(?:token=)?([\w-]{32,})$/.exec(location.hash)?.[1];
 
 /**
  * Removes the token from the address, if it has one. The browser blocks during both calls, so the
  * first request is sent before.
  */
 export function takeToken(): void {
-  if (given === undefined) return;
-  sessionStorage.setItem(KEPT_AS, given);
+  if (addressToken === undefined) return;
+  sessionStorage.setItem(KEPT_AS, addressToken);
   history.replaceState(history.state, "", location.pathname + location.search);
 }
 
 export function createAuthHeaders(): Readonly<Record<string, string>> {
-  const token = given ?? sessionStorage.getItem(KEPT_AS);
+  const token = addressToken ?? sessionStorage.getItem(KEPT_AS);
   return token === null ? {} : { authorization: `Bearer ${token}` };
 }

@@ -125,8 +125,8 @@ class AnswerDrafts {
         : [];
     });
     const all = [{ question, answer }, ...held];
-    this.#setAll(all, (one) => ({ at: "sending", answer: one.answer }));
-    const answers = all.map((one) => one.answer);
+    this.#setAll(all, (entry) => ({ at: "sending", answer: entry.answer }));
+    const answers = all.map((entry) => entry.answer);
     const about = JSON.stringify(answers);
     const key = this.#keys.get(about) ?? createKey();
     this.#keys.set(about, key);
@@ -139,10 +139,10 @@ class AnswerDrafts {
       // Sending the same answer later is a new request.
       this.#keys.delete(about);
       const text = describeReceipt(hasOwner, open?.length ?? 0);
-      this.#setAll(all, (one) => ({
+      this.#setAll(all, (entry) => ({
         at: "sent",
         text,
-        lastVain: one.question.rejectedAnswer?.number,
+        lastVain: entry.question.rejectedAnswer?.number,
       }));
       announce(text);
     } catch (error) {
@@ -156,7 +156,7 @@ class AnswerDrafts {
     all: readonly One[],
     draftFor: (one: One) => Draft,
   ): void {
-    batch(() => all.forEach((one) => this.set(one.question, draftFor(one))));
+    batch(() => all.forEach((entry) => this.set(entry.question, draftFor(entry))));
   }
 }
 
@@ -178,10 +178,10 @@ export const answerDrafts = new AnswerDrafts();
 export const DENIED = "The call was not approved.";
 
 export function createRefusal(question: QuestionRow, text: string): Answer {
-  const said = text.trim();
+  const words = text.trim();
   return question.kind === "approval"
-    ? { type: "denied", ...toReference(question), reason: said === "" ? DENIED : said }
-    : { type: "failure", ...toReference(question), message: said === "" ? "It failed." : said };
+    ? { type: "denied", ...toReference(question), reason: words === "" ? DENIED : words }
+    : { type: "failure", ...toReference(question), message: words === "" ? "It failed." : words };
 }
 
 function describeReceipt(hasOwner: boolean, open: number): string {

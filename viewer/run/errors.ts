@@ -26,11 +26,11 @@ export function listErrorStops(state: RunState): readonly ErrorStop[] {
   const others = state.agents.flatMap((row, index): readonly ErrorStop[] => {
     const isWrong = getStanding(row) === "failed" || row[AT.toolErrors] > 0;
     if (!isWrong || seen.has(index)) return [];
-    const what =
+    const detail =
       getStanding(row) === "failed"
         ? row[AT.note]
         : formatQuantity(row[AT.toolErrors], "failed call");
-    const text = what === "" ? row[AT.name] : `${row[AT.name]} · ${what}`;
+    const text = detail === "" ? row[AT.name] : `${row[AT.name]} · ${detail}`;
     return [{ index, step: undefined, text, isCause: false, isLimit: false }];
   });
   return [...causes, ...others];

@@ -17,7 +17,7 @@ import type { TimeScale } from "./time-scale.ts";
 
 const EVERY_MS = 500;
 /** A shorter selection is a click, which resets the visible time. */
-const LEAST_SHARE = 0.005;
+const MIN_SHARE = 0.005;
 
 export function Minimap({ view }: { readonly view: RunView }) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -71,7 +71,7 @@ function trackBrush(event: PointerEvent, view: RunView): void {
   const begun = toShare(event);
   const move = (moved: PointerEvent): void => {
     const now = toShare(moved);
-    const isClick = Math.abs(now - begun) < LEAST_SHARE;
+    const isClick = Math.abs(now - begun) < MIN_SHARE;
     view.timeWindow.value = isClick
       ? undefined
       : { from: Math.min(begun, now), to: Math.max(begun, now) };

@@ -32,9 +32,9 @@ const hatchings = new Map<string, CanvasPattern | string>();
 /** Returns a hatched pattern, which distinguishes waiting from work. */
 export function getHatching(colour: string, ground: string): CanvasPattern | string {
   const colours = `${colour} ${ground}`;
-  const made = hatchings.get(colours) ?? createHatching(colour, ground);
-  hatchings.set(colours, made);
-  return made;
+  const hatching = hatchings.get(colours) ?? createHatching(colour, ground);
+  hatchings.set(colours, hatching);
+  return hatching;
 }
 
 function createHatching(colour: string, ground: string): CanvasPattern | string {

@@ -53,7 +53,7 @@ type Stage =
   | { readonly at: "sending"; readonly action: PlainAction }
   | { readonly at: "said"; readonly text: string; readonly isBad: boolean };
 
-const MOST_NAMED = 12;
+const MAX_NAMED = 12;
 
 /** Lists the tools that may run again, with their agents. Counts those beyond the maximum. */
 function describeRepeats(calls: readonly OpenToolCall[]): string {
@@ -61,8 +61,8 @@ function describeRepeats(calls: readonly OpenToolCall[]): string {
   const names = [...alike].map(([name, { length }]) =>
     length === 1 ? name : `${name} ×${length}`,
   );
-  const more = names.length > MOST_NAMED ? [`${names.length - MOST_NAMED} more`] : [];
-  const shown = [...names.slice(0, MOST_NAMED), ...more].join(", ");
+  const more = names.length > MAX_NAMED ? [`${names.length - MAX_NAMED} more`] : [];
+  const shown = [...names.slice(0, MAX_NAMED), ...more].join(", ");
   return `Interrupted, and may run again: ${shown}.`;
 }
 

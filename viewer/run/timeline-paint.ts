@@ -12,7 +12,7 @@ const BAR_PX = 10;
 const THIN_PX = 4;
 const THIN: ReadonlySet<Span["kind"]> = new Set(["budget", "queue", "busy", "retry"]);
 /** Minimum width, so that short spans are visible. */
-const LEAST_PX = 1.5;
+const MIN_PX = 1.5;
 /** Margins: before the start, and after the end for the cross of a failure. */
 const LEFT_PX = 8;
 const RIGHT_PX = 14;
@@ -112,7 +112,7 @@ function paintAgent(
 function paintSpan(sheet: Sheet, span: Span, middle: number): void {
   const { context, palette, widthPx } = sheet;
   const left = toX(sheet, span.fromMs);
-  const right = Math.max(left + LEAST_PX, toX(sheet, span.toMs));
+  const right = Math.max(left + MIN_PX, toX(sheet, span.toMs));
   if (right < 0 || left > widthPx || span.kind === "park") return;
   const isThin = THIN.has(span.kind);
   const height = isThin ? THIN_PX : BAR_PX;

@@ -194,10 +194,10 @@ function describeSpan(
   { kind, step, fromMs, toMs, end, account }: Span,
   { state }: RunView,
 ): string {
-  const how = end === "ok" ? "" : ` · ${end}`;
-  const whose = state.agents[account]?.[AT.name];
-  const of = whose === undefined ? "" : ` of ${toLine(whose)}`;
-  return `${KIND_TEXTS[kind]}${of}${step > 0 ? ` · step ${step}` : ""} · ${formatDuration(toMs - fromMs)}${how}`;
+  const ending = end === "ok" ? "" : ` · ${end}`;
+  const owner = state.agents[account]?.[AT.name];
+  const of = owner === undefined ? "" : ` of ${toLine(owner)}`;
+  return `${KIND_TEXTS[kind]}${of}${step > 0 ? ` · step ${step}` : ""} · ${formatDuration(toMs - fromMs)}${ending}`;
 }
 
 /** Zooms the time around the pointer, with Ctrl and the wheel. */

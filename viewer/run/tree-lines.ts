@@ -70,8 +70,8 @@ export type Folds = ReadonlyMap<string, boolean>;
  * Minimum number of siblings that share a line. Failed siblings are shown separately up to a higher
  * number.
  */
-export const LEAST_GROUP = 8;
-const LEAST_FAILED_GROUP = 20;
+export const MIN_GROUP = 8;
+const MIN_FAILED_GROUP = 20;
 
 export function listLines(tree: Tree, filter: TreeFilter, folds: Folds): Listing {
   const counts = countBelow(tree.agents);
@@ -232,7 +232,7 @@ class Walk {
 
   #groupBranches(indexes: readonly number[], parent: number): readonly TreeBranch[] {
     const { tree, fits } = this.#facts;
-    if (fits !== undefined || indexes.length < LEAST_GROUP) return indexes.map(toAgentBranch);
+    if (fits !== undefined || indexes.length < MIN_GROUP) return indexes.map(toAgentBranch);
     const parentId = tree.agents[parent]?.[AT.id] ?? "";
     const getKey = (index: number): string => {
       const row = tree.agents[index];
@@ -245,7 +245,7 @@ class Walk {
       if (first === undefined) return [];
       const key = getKey(index);
       const members = alike.get(key) ?? [];
-      const least = getStanding(first) === "failed" ? LEAST_FAILED_GROUP : LEAST_GROUP;
+      const least = getStanding(first) === "failed" ? MIN_FAILED_GROUP : MIN_GROUP;
       if (key === "" || members.length < least) return [toAgentBranch(index)];
       return index === members[0] ? [{ kind: "group", key, members, first }] : [];
     });

@@ -6,13 +6,13 @@ import { LongText } from "./shown-text.tsx";
  * Limits for a comparison. Longer texts, and texts that take longer to compare, are shown one after
  * the other.
  */
-const MOST_COMPARED = 500_000;
+const MAX_COMPARED = 500_000;
 const COMPARE_MS = 100;
 /**
  * Maximum number of changes, because each change is an element. Texts with more are shown one after
  * the other.
  */
-const MOST_CHANGES = 2_000;
+const MAX_CHANGES = 2_000;
 
 type Change = Pick<ChangeObject<string>, "value" | "added" | "removed">;
 
@@ -32,9 +32,9 @@ export function Changes({ from, to }: { readonly from: string; readonly to: stri
 }
 
 export function compareTexts(from: string, to: string): readonly Change[] {
-  const isLong = from.length + to.length > MOST_COMPARED;
+  const isLong = from.length + to.length > MAX_COMPARED;
   const changes = isLong ? undefined : diffLines(from, to, { timeout: COMPARE_MS });
-  return changes === undefined || changes.length > MOST_CHANGES
+  return changes === undefined || changes.length > MAX_CHANGES
     ? createReplacement(from, to)
     : changes;
 }

@@ -6,7 +6,7 @@ const LINE = 72;
  * Maximum depth of indentation. Deeper values are written on one line, because each level makes
  * every line below it longer.
  */
-const MOST_LEVELS = 50;
+const MAX_LEVELS = 50;
 
 /** Returns a value as indented JSON. Linear in the length of the result. */
 export function indentJson(value: JsonValue, indent = ""): string {
@@ -14,7 +14,7 @@ export function indentJson(value: JsonValue, indent = ""): string {
   const isTop = indent === "";
   if (!isTop && measureLength(LINE + 1, value) + indent.length <= LINE)
     return formatOnOneLine(value);
-  if (indent.length > 2 * MOST_LEVELS) return JSON.stringify(value);
+  if (indent.length > 2 * MAX_LEVELS) return JSON.stringify(value);
   const inner = `${indent}  `;
   const members = listMembers(value).map(
     ([name, member]) => inner + name + indentJson(member, inner),
@@ -49,7 +49,7 @@ function addParts(
     add(value, true);
     return;
   }
-  const isDeep = indent.length > 2 * MOST_LEVELS;
+  const isDeep = indent.length > 2 * MAX_LEVELS;
   if (isDeep || typeof value !== "object" || value === null || !hasLines(value)) {
     add(indentJson(value, indent), false);
     return;
@@ -67,7 +67,7 @@ function addParts(
 const LINE_BREAK = /\r?\n/;
 
 /** Returns true if the value contains a multi-line text. */
-function hasLines(value: JsonValue, levels = MOST_LEVELS): boolean {
+function hasLines(value: JsonValue, levels = MAX_LEVELS): boolean {
   if (typeof value === "string") return LINE_BREAK.test(value);
   if (levels === 0 || typeof value !== "object" || value === null) return false;
   return Object.values(value).some((member: JsonValue) => hasLines(member, levels - 1));
@@ -108,11 +108,11 @@ function listMembers(
 }
 
 /** Longer text is not indented, because a person reads only its beginning. */
-const MOST_INDENTED = 1_000_000;
+const MAX_INDENTED = 1_000_000;
 
 /** Returns the text indented if it is JSON with more than one value, else unchanged. */
 export function indentIfJson(text: string): string {
-  if (text.length > MOST_INDENTED || !/^\s*[[{]/.test(text)) return text;
+  if (text.length > MAX_INDENTED || !/^\s*[[{]/.test(text)) return text;
   const read = readJson(text);
   if (!("value" in read)) return text;
   try {

@@ -105,13 +105,13 @@ export function LongText({ text }: { readonly text: string }) {
  * Maximum number of marks, because each is an element. Further characters are not marked
  * separately.
  */
-const MOST_MARKS = 5_000;
+const MAX_MARKS = 5_000;
 
 function markUnseen(text: string) {
   // Most texts contain no such character.
   if (text.search(UNSEEN) === -1) return text;
   const pieces = splitVisible(text);
-  if (pieces.length > MOST_MARKS) return pieces.map((piece) => piece.text).join("");
+  if (pieces.length > MAX_MARKS) return pieces.map((piece) => piece.text).join("");
   return pieces.map((piece) =>
     piece.isUnseen ? <span class="unseen">{piece.text}</span> : piece.text,
   );

@@ -123,20 +123,20 @@ export async function collectAskedQuestions(
   store: Store,
   pass: (run: StoredRun, problem: EspalierError) => void = () => {},
 ): Promise<readonly AskedQuestion[]> {
-  const asked: AskedQuestion[] = [];
+  const found: AskedQuestion[] = [];
   let before = 0;
   for (const run of await collectUnendedRuns(store)) {
     try {
       const { open, ids } = await readRunQuestions(store, run);
       for (const question of open)
-        asked.push({ run, question, number: before + ids.indexOf(question.questionId) + 1 });
+        found.push({ run, question, number: before + ids.indexOf(question.questionId) + 1 });
       before += ids.length;
     } catch (cause) {
       if (!isOfOneRun(cause)) throw cause;
       pass(run, cause);
     }
   }
-  return asked;
+  return found;
 }
 
 /** Returns the open questions of a run, and the ids of all its questions, in order. */
@@ -206,11 +206,11 @@ async function resolveQuestionName(kept: ChosenStore, name: string): Promise<Ask
 export const listQuestions: CommandBody = async (call) => {
   const { shell, has } = call;
   await using kept = await openProjectStore(call, "list");
-  const asked = await collectAskedQuestions(kept.store, (run, problem) =>
+  const open = await collectAskedQuestions(kept.store, (run, problem) =>
     printNotice(shell, describeUnreadableRun(run, problem)),
   );
   if (has("json")) {
-    const rows = asked.map(({ run, question }) => ({
+    const rows = open.map(({ run, question }) => ({
       runId: run.runId,
       title: run.title,
       ...question,
@@ -218,8 +218,10 @@ export const listQuestions: CommandBody = async (call) => {
     printLine(shell, formatJsonLine({ questions: rows }));
     return 0;
   }
-  if (asked.length === 0) printNotice(shell, "No run has a pending question.");
-  const texts = asked.map((one) => stripControlCharacters(describeQuestion(one, call.command)));
+  if (open.length === 0) printNotice(shell, "No run has a pending question.");
+  const texts = open.map((question) =>
+    stripControlCharacters(describeQuestion(question, call.command)),
+  );
   if (texts.length > 0) printLine(shell, texts.join("\n\n"));
   return 0;
 };
@@ -241,11 +243,11 @@ function describeQuestion({ run, question, number }: AskedQuestion, command: str
 
 /** `espalier approve <question>`: approves a call, with its own or other arguments. */
 export const approveCall: CommandBody = async (call) => {
-  const said = call.text("arguments");
-  const input = said === undefined ? undefined : parseJsonObject(said);
-  if (said !== undefined && input === undefined)
+  const text = call.text("arguments");
+  const input = text === undefined ? undefined : parseJsonObject(text);
+  if (text !== undefined && input === undefined)
     throw new UsageError(
-      `Expected --arguments to be a JSON object, as '{"path": "a.txt"}', of finite numbers and at most 200 levels, got ${formatJsonLine(said.length <= MOST_QUOTED ? said : `${said.slice(0, MOST_QUOTED)}…`)}.`,
+      `Expected --arguments to be a JSON object, as '{"path": "a.txt"}', of finite numbers and at most 200 levels, got ${formatJsonLine(text.length <= MAX_QUOTED ? text : `${text.slice(0, MAX_QUOTED)}…`)}.`,
     );
   return await giveAnswer(call, (question) =>
     approve(question, input === undefined ? {} : { arguments: input }),
@@ -253,7 +255,7 @@ export const approveCall: CommandBody = async (call) => {
 };
 
 /** Maximum length of wrong arguments in an error. */
-const MOST_QUOTED = 200;
+const MAX_QUOTED = 200;
 
 /** `espalier deny <question>`: denies a call with a reason, which the model reads. */
 export const denyCall: CommandBody = async (call) =>

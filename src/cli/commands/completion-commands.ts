@@ -11,7 +11,7 @@ import { openProjectStore } from "../project.ts";
 import { printLine } from "../shell.ts";
 
 export const printCompletion: CommandBody = async ({ shell, args, tree }) => {
-  const name = SHELL_NAMES.find((one) => one === args[0]);
+  const name = SHELL_NAMES.find((shellName) => shellName === args[0]);
   if (name === undefined)
     throw new UsageError(
       `Expected ${SHELL_NAMES.join(", ")}, got ${JSON.stringify(args[0] ?? "")}. Choose one.`,

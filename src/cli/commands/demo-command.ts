@@ -124,12 +124,12 @@ function printNextCommands(
   storeName: string,
 ): void {
   printNotice(shell, `\nThe run is stored in ${storeName}. Next:`);
-  for (const [what, typed] of [
+  for (const [label, typed] of [
     ["the tree again", `${command} show ${runId}`],
     ["what failed", `${command} show ${runId} --errors`],
     ["in the browser", `${command} view ${runId}`],
     ["all runs", `${command} runs`],
     ["in Jaeger", `OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 ${command} demo`],
   ] as const)
-    printNotice(shell, `  ${what.padEnd(14)}  ${typed}`);
+    printNotice(shell, `  ${label.padEnd(14)}  ${typed}`);
 }

@@ -53,8 +53,8 @@ export const body: CommandBody = async (call) => {
   if (!hasEnded && person !== undefined)
     await answerOpenQuestions(orchestrator, kept.store, run, person);
   const known = new Set(reading.record.handledMail);
-  const how = { takeOver: has("takeOver"), grants };
-  const resumed = await tryResume(orchestrator, run, how).catch((cause: unknown) => {
+  const options = { takeOver: has("takeOver"), grants };
+  const resumed = await tryResume(orchestrator, run, options).catch((cause: unknown) => {
     throw EspalierError.is(cause) && cause.code === "run_active"
       ? createOwnedElsewhereError(reading.stored, call.command, cause)
       : cause;
@@ -113,10 +113,13 @@ function describeInterrupted(fold: RunFold, roles: readonly AgentRole[]): readon
   const calls = openToolCalls(fold).map(({ agentPath, toolName }) => {
     const tool = tools.get(toolName);
     const isRepeated = tool?.kind !== "function" || tool.retryAfterCrash;
-    const what = isRepeated
+    const consequence = isRepeated
       ? "runs again"
       : "must not be repeated: the model reads that it was interrupted";
-    return { isRepeated, line: stripControlCharacters(`  ${agentPath} · ${toolName}: ${what}`) };
+    return {
+      isRepeated,
+      line: stripControlCharacters(`  ${agentPath} · ${toolName}: ${consequence}`),
+    };
   });
   if (calls.length === 0) return [];
   const sorted = calls.toSorted((a, b) => Number(a.isRepeated) - Number(b.isRepeated));

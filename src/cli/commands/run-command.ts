@@ -45,7 +45,7 @@ export const body: CommandBody = async (call) => {
     session === undefined ? {} : { session: await orchestrator.openSession(session) };
   const isCostSaid = text("budget")?.includes("cost=") ?? false;
   const { run, budget: held } = startWithin(
-    (given) => orchestrator.start(hand.root, task, { ...options, budget: given }),
+    (limits) => orchestrator.start(hand.root, task, { ...options, budget: limits }),
     budget,
     isCostSaid,
   );

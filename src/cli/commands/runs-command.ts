@@ -18,7 +18,7 @@ import { LiveArea } from "../../terminal/live-area.ts";
 import { fit } from "../../terminal/terminal-text.ts";
 import { formatQuantity } from "../../view/amounts.ts";
 
-const USUAL_LIMIT = 20;
+const DEFAULT_LIMIT = 20;
 
 export const body: CommandBody = async (call) => {
   const { shell, has, text } = call;
@@ -50,16 +50,16 @@ function checkWatched({ shell, has }: CommandCall): boolean {
   throw new UsageError(`--watch needs a terminal and excludes --json. ${advice}.`);
 }
 
-function parseLimit(said: string | undefined): number {
-  if (said === undefined) return USUAL_LIMIT;
-  const limit = Number(said);
-  if (Number.isInteger(limit) && limit > 0 && limit <= MOST_LISTED) return limit;
-  throw new UsageError(`Expected --limit to be a number from 1 to ${MOST_LISTED}, got ${said}.`);
+function parseLimit(text: string | undefined): number {
+  if (text === undefined) return DEFAULT_LIMIT;
+  const limit = Number(text);
+  if (Number.isInteger(limit) && limit > 0 && limit <= MAX_LISTED) return limit;
+  throw new UsageError(`Expected --limit to be a number from 1 to ${MAX_LISTED}, got ${text}.`);
 }
 
-function readStatuses(said: string | undefined): readonly string[] | undefined {
-  if (said === undefined) return undefined;
-  const statuses = said.split(",").map((status) => status.trim());
+function readStatuses(text: string | undefined): readonly string[] | undefined {
+  if (text === undefined) return undefined;
+  const statuses = text.split(",").map((status) => status.trim());
   const unknown = statuses.find((status) => !STATUSES.includes(status));
   if (unknown === undefined) return statuses;
   throw new UsageError(
@@ -68,12 +68,12 @@ function readStatuses(said: string | undefined): readonly string[] | undefined {
 }
 
 /** Maximum number of listed runs. */
-const MOST_LISTED = 10_000;
+const MAX_LISTED = 10_000;
 /**
  * Maximum number of records that are read for a list. Further runs are shown as the store lists
  * them.
  */
-const MOST_RECORDS = 20_000;
+const MAX_RECORDS = 20_000;
 
 /**
  * Returns a function that lists the newest runs, at most `limit`. Each call reads the records since
@@ -86,7 +86,7 @@ function listNewestRuns(store: Store, limit: number, statuses: readonly string[]
     const rows: RunRow[] = [];
     const problems: string[] = [];
     let [records, unread, isMore] = [0, 0, false];
-    const most = statuses === undefined ? limit + 1 : MOST_LISTED;
+    const most = statuses === undefined ? limit + 1 : MAX_LISTED;
     for (const stored of await store.list({ limit: most })) {
       isMore = rows.length === limit;
       if (isMore) break;
@@ -95,7 +95,7 @@ function listNewestRuns(store: Store, limit: number, statuses: readonly string[]
       records += stored.recordCount;
       let row: RunRow | undefined;
       try {
-        if (records > MOST_RECORDS) unread += 1;
+        if (records > MAX_RECORDS) unread += 1;
         else row = await readRow(run, nowMs);
       } catch (cause) {
         // An unreadable run does not hide the others.
@@ -120,7 +120,7 @@ async function readRow(run: RunReading, nowMs: number): Promise<RunRow> {
 
 const LOOK_MS = 500;
 /** Rows of a terminal with unknown height. */
-const USUAL_ROWS = 24;
+const DEFAULT_ROWS = 24;
 
 /** Draws the list until Ctrl-C. `empty` is the line for no runs. Returns the exit code. */
 async function watchRuns(
@@ -143,7 +143,7 @@ async function watchRuns(
       const table = rows.length === 0 ? [] : formatRunList(rows, { ...style, nowMs }).split("\n");
       const words = rows.length === 0 ? [empty, ...problems] : problems;
       const lines = [...table, ...words.map((line) => fit(line, style.width))];
-      const room = (shell.stdout.rows || USUAL_ROWS) - 1;
+      const room = (shell.stdout.rows || DEFAULT_ROWS) - 1;
       const hidden = lines.length <= room ? 0 : lines.length - room + 1;
       const more = hidden === 0 ? [] : [`… ${formatQuantity(hidden, "more line")}`];
       area.draw([...lines.slice(0, lines.length - hidden), ...more]);

@@ -90,27 +90,27 @@ function showRun(
 async function showStep(
   { shell, has }: CommandCall,
   { fold, record }: RunReading,
-  { agent, step: said }: { readonly agent: AgentFold; readonly step: string },
+  { agent, step: stepText }: { readonly agent: AgentFold; readonly step: string },
 ): Promise<void> {
   const { agentId, agentPath } = agent;
   const executions = await record.steps(agentId);
-  const { execution, number } = parseStepNumber(said, executions.at(-1)?.execution ?? 1);
-  const recorded = executions.find((one) => one.execution === execution);
+  const { execution, number } = parseStepNumber(stepText, executions.at(-1)?.execution ?? 1);
+  const recorded = executions.find((other) => other.execution === execution);
   const steps: readonly KeptStep[] = [
     ...(recorded?.steps ?? []),
     ...(recorded?.open === undefined ? [] : [recorded.open]),
   ];
-  const step = steps.find((one) => one.number === number);
+  const step = steps.find((other) => other.number === number);
   if (step === undefined)
     throw new UsageError(
-      `Expected a step of ${agentPath} in execution ${execution} (${formatStepRange(steps)}), got ${JSON.stringify(said)}.`,
+      `Expected a step of ${agentPath} in execution ${execution} (${formatStepRange(steps)}), got ${JSON.stringify(stepText)}.`,
     );
   const ref = { agentId, stepNumber: number, execution };
   const request = has("request") ? await record.request(ref) : undefined;
   const parts = { agentPath, execution, of: steps.length, step, request };
-  const row = agent.steps.find((one) => one.number === number && one.execution === execution);
+  const row = agent.steps.find((other) => other.number === number && other.execution === execution);
   const findPath = (id: string): string =>
-    fold.agents.find((one) => one.agentId === id)?.agentPath ?? id;
+    fold.agents.find((other) => other.agentId === id)?.agentPath ?? id;
   if (has("json"))
     printLine(shell, formatJsonLine({ ...parts, attempts: row?.attempts, calls: row?.calls }));
   else
@@ -125,11 +125,11 @@ function collectStepAttempts(row: StepFold | undefined): StepAttempts {
 const PLACE = /^(?:(\d+)\.)?(\d+)$/;
 
 /** Parses a step number: `2` belongs to the last execution, `1.2` to the first. */
-function parseStepNumber(said: string, last: number) {
-  const [, execution = String(last), number] = PLACE.exec(said) ?? [];
+function parseStepNumber(text: string, last: number) {
+  const [, execution = String(last), number] = PLACE.exec(text) ?? [];
   if (number === undefined)
     throw new UsageError(
-      `Expected a step number, for example 2 or 1.2, got ${JSON.stringify(said)}.`,
+      `Expected a step number, for example 2 or 1.2, got ${JSON.stringify(text)}.`,
     );
   return { execution: Number(execution), number: Number(number) };
 }
@@ -140,13 +140,13 @@ function formatStepRange(steps: readonly KeptStep[]): string {
 }
 
 /** Finds an agent by its path, by a unique end of its path, or by its id. */
-function findNamedAgent({ fold }: RunReading, said: string): AgentFold {
+function findNamedAgent({ fold }: RunReading, name: string): AgentFold {
   const { agents } = fold;
-  const exact = agents.find(({ agentPath, agentId }) => agentPath === said || agentId === said);
+  const exact = agents.find(({ agentPath, agentId }) => agentPath === name || agentId === name);
   if (exact !== undefined) return exact;
-  const alike = agents.filter(({ agentPath }) => agentPath.endsWith(`/${said}`));
+  const alike = agents.filter(({ agentPath }) => agentPath.endsWith(`/${name}`));
   const [only] = alike;
   if (only !== undefined && alike.length === 1) return only;
   const named = joinAgentPaths(alike.length > 0 ? alike : agents);
-  throw new UsageError(`Expected the path of an agent (${named}), got ${JSON.stringify(said)}.`);
+  throw new UsageError(`Expected the path of an agent (${named}), got ${JSON.stringify(name)}.`);
 }

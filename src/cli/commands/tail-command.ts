@@ -33,7 +33,7 @@ export const body: CommandBody = async (call) => {
     follower.stop();
     shell.leave(EXIT_CODES.cancelled);
   });
-  let said = "";
+  let reported = "";
   for (;;) {
     await run.advance((event) => follower.take(event));
     follower.catchUp();
@@ -41,9 +41,9 @@ export const body: CommandBody = async (call) => {
     const listing = run.getListing(getTimeMs());
     const alone = describeUnownedRun(listing, call.command);
     // Reports once that the run does not continue by itself.
-    if (alone !== undefined && listing.status !== said) printNotice(shell, alone);
-    said = listing.status;
-    if (said === "lost") {
+    if (alone !== undefined && listing.status !== reported) printNotice(shell, alone);
+    reported = listing.status;
+    if (reported === "lost") {
       follower.stop();
       return EXIT_CODES.paused;
     }
@@ -129,9 +129,9 @@ class Follower {
 function doNothing(): void {}
 
 function readFromOption({ text }: CommandCall): number | undefined {
-  const said = text("from");
-  if (said === undefined) return undefined;
-  const from = Number(said);
+  const value = text("from");
+  if (value === undefined) return undefined;
+  const from = Number(value);
   if (Number.isInteger(from) && from > 0) return from;
-  throw new UsageError(`Expected --from to be the number of an event, from 1, got ${said}.`);
+  throw new UsageError(`Expected --from to be the number of an event, from 1, got ${value}.`);
 }

@@ -65,8 +65,8 @@ function toContentAttributes(content: SpanContent): Readonly<Record<string, Json
     case "request": {
       const { messages, tools } = content;
       // The leading system messages are the instructions of the agent.
-      const said = messages.findIndex(({ role }) => role !== "system");
-      const first = said === -1 ? messages.length : said;
+      const found = messages.findIndex(({ role }) => role !== "system");
+      const first = found === -1 ? messages.length : found;
       const instructions = messages.slice(0, first).map(({ text }) => createTextPart(text));
       const input = messages
         .slice(first)
@@ -81,8 +81,8 @@ function toContentAttributes(content: SpanContent): Readonly<Record<string, Json
       };
     }
     case "reply": {
-      const { message, finishReason: said } = content;
-      const reason = said === "tool_calls" ? "tool_call" : said;
+      const { message, finishReason: reported } = content;
+      const reason = reported === "tool_calls" ? "tool_call" : reported;
       const output = { role: "assistant", parts: toContentParts(message), finish_reason: reason };
       return { [GEN_AI.outputMessages]: [output] };
     }
@@ -118,7 +118,7 @@ function createTextPart(content: string): JsonObject {
 }
 
 /** Maximum depth. A deeper value stays text. */
-const MOST_LEVELS = 200;
+const MAX_LEVELS = 200;
 
 /**
  * Returns the object or list that a text contains as JSON. `undefined` for any other text. A text
@@ -130,7 +130,7 @@ export function parseStructure(text: string): JsonValue | undefined {
     const value = parseJson(text);
     // The value must represent the whole text: all digits, and both of two equal keys.
     const isWhole = writeSkeleton(JSON.stringify(value)) === writeSkeleton(text);
-    return isWhole && findJsonProblem(value, MOST_LEVELS) === undefined ? value : undefined;
+    return isWhole && findJsonProblem(value, MAX_LEVELS) === undefined ? value : undefined;
   } catch {
     return undefined;
   }
@@ -170,16 +170,16 @@ function redactContent(
 ): SpanContent | undefined {
   try {
     const copy = deepFreeze(structuredClone(content));
-    const given: unknown = redact(copy, deepFreeze({ ...scope }));
-    if (given === undefined) return undefined;
-    if (given === copy) return copy;
+    const result: unknown = redact(copy, deepFreeze({ ...scope }));
+    if (result === undefined) return undefined;
+    if (result === copy) return copy;
     // The function may return anything. Only JSON with content of the same type is exported.
-    if (isPromiseLike(given)) {
-      if (given instanceof Promise) given.catch(() => undefined); // Not handled elsewhere.
+    if (isPromiseLike(result)) {
+      if (result instanceof Promise) result.catch(() => undefined); // Not handled elsewhere.
       throw new UnfitContent("it returned a promise; it must be synchronous");
     }
-    const text: string | undefined = JSON.stringify(given);
-    if (text === undefined) throw new UnfitContent(`it returned a value of type ${typeof given}`);
+    const text: string | undefined = JSON.stringify(result);
+    if (text === undefined) throw new UnfitContent(`it returned a value of type ${typeof result}`);
     const value = parseJson(text);
     const reason = findJsonProblem(value, MAX_CONTENT_LEVELS);
     if (reason !== undefined) throw new UnfitContent(reason);
@@ -287,7 +287,7 @@ export function resolveContentSettings(
 ): ContentSettings | undefined {
   // An SDK with a lower limit would cut off the mark.
   const limit = new VariableReader(env).readAttributeLength() ?? Infinity;
-  const maxCharacters = Math.max(LEAST_CHARACTERS, Math.min(MAX_ATTRIBUTE_CHARACTERS, limit));
+  const maxCharacters = Math.max(MIN_CHARACTERS, Math.min(MAX_ATTRIBUTE_CHARACTERS, limit));
   const whole = { redact: undefined, maxCharacters };
   if (choice === undefined) {
     const reader = new VariableReader(env);
@@ -313,7 +313,7 @@ export function resolveContentSettings(
 }
 
 /** Minimum limit. The SDK may truncate further. */
-const LEAST_CHARACTERS = 240;
+const MIN_CHARACTERS = 240;
 
 const CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
 const EMIT_EVENT = "OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT";

@@ -118,8 +118,8 @@ export class VariableReader {
   }
 
   /** Reads a variable of the exporter. The one for traces takes precedence over the general one. */
-  readOtlp<Value>(what: string, read: (name: string) => Value | undefined): Value | undefined {
-    return read(`OTEL_EXPORTER_OTLP_TRACES_${what}`) ?? read(`OTEL_EXPORTER_OTLP_${what}`);
+  readOtlp<Value>(ending: string, read: (name: string) => Value | undefined): Value | undefined {
+    return read(`OTEL_EXPORTER_OTLP_TRACES_${ending}`) ?? read(`OTEL_EXPORTER_OTLP_${ending}`);
   }
 
   /** Returns the limit for the length of attributes. */
@@ -133,8 +133,8 @@ export class VariableReader {
   /**
    * Returns the content of a PEM file, or `undefined` if it is unreadable, which the SDK reports.
    */
-  readPemFile(what: string): Buffer | undefined {
-    const path = this.readOtlp(what, (name) => this.readText(name));
+  readPemFile(ending: string): Buffer | undefined {
+    const path = this.readOtlp(ending, (name) => this.readText(name));
     try {
       return path === undefined ? undefined : readFileSync(path);
     } catch {
@@ -161,11 +161,11 @@ const MAX_SHOWN = 100;
 
 // Process warnings with a code. Owns the set of emitted warnings.
 
-const given = new Set<string>();
+const emitted = new Set<string>();
 
 /** Warns once per process and `matter`, which defaults to the message. */
 export function warnWithCode(code: string, message: string, matter = message): void {
-  if (given.has(matter)) return;
-  given.add(matter);
+  if (emitted.has(matter)) return;
+  emitted.add(matter);
   emitWarning(message, code);
 }

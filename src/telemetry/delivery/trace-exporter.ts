@@ -156,8 +156,8 @@ const report = (...parts: readonly unknown[]): void => {
   // is only advice.
   const rejectedSpans = isRecord(answer) ? Number(answer["rejectedSpans"]) : 0;
   if (isForeign || rejectedSpans > 0) {
-    const said = isRecord(answer) ? answer["errorMessage"] : undefined;
-    const message = typeof said === "string" ? said : "";
+    const reason = isRecord(answer) ? answer["errorMessage"] : undefined;
+    const message = typeof reason === "string" ? reason : "";
     remark = isForeign
       ? { code: 1, error: new Error(`status 200 with a web page, ${NO_OTLP}`) }
       : { code: 0, rejectedSpans, error: new Error(message.slice(0, MAX_LENGTH)) };

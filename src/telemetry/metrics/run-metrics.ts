@@ -357,11 +357,11 @@ class AgentTally {
 // so far. Calls only that meter.
 // 1. Nothing here throws. If a meter throws, it causes one warning, and that measurement is
 //    missing.
-// 2. An attribute has at most `MOST_VALUES` values: models may invent any number of names, and a
+// 2. An attribute has at most `MAX_VALUES` values: models may invent any number of names, and a
 //    backend stores a series for each.
 
 /** Maximum number of values of an attribute. All further values become `_OTHER`. */
-export const MOST_VALUES = 200;
+export const MAX_VALUES = 200;
 
 /** Maximum length of a value, in characters. */
 const LONGEST_VALUE = 256;
@@ -397,7 +397,7 @@ class Instruments {
       // A known value stays known, so that gauges are balanced under the same name.
       const values = this.#values.get(name) ?? new Set();
       this.#values.set(name, values);
-      if (values.size < MOST_VALUES && value.length <= LONGEST_VALUE) values.add(value);
+      if (values.size < MAX_VALUES && value.length <= LONGEST_VALUE) values.add(value);
       attributes[name] = values.has(value) ? value : OTHER;
     }
     this.#runSafely(() => measure(value, attributes));
@@ -452,9 +452,9 @@ export class MeteredInstruments {
   find(): Instruments | undefined {
     const meter = this.#given ?? findRegisteredMeter();
     if (meter === undefined || meter === createNoopMeter()) return undefined;
-    const made = this.#byMeter.get(meter) ?? new Instruments(meter, this.#hasLegacy);
-    this.#byMeter.set(meter, made);
-    return made;
+    const instruments = this.#byMeter.get(meter) ?? new Instruments(meter, this.#hasLegacy);
+    this.#byMeter.set(meter, instruments);
+    return instruments;
   }
 }
 

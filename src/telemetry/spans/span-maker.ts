@@ -243,7 +243,7 @@ export class DeferredSpanEnds {
    */
   endPersisted(runId: RunId, seq: number): number {
     const held = this.#runs.get(runId) ?? [];
-    const later = held.findIndex((one) => one.seq > seq);
+    const later = held.findIndex((entry) => entry.seq > seq);
     const due = held.splice(0, later === -1 ? held.length : later);
     this.#runs.set(runId, held);
     for (const { end } of due) end();
@@ -266,7 +266,7 @@ export class DeferredSpanEnds {
 
 /** Minimum of expected spans per agent, as a share of a trace: 32 of 5,000. */
 const SMALLEST_SHARE = 1 / 150;
-const MOST_OF_A_BEGINNER = 32;
+const MAX_OF_NEW_AGENT = 32;
 
 /** True if a trace accepts no further agents. */
 export function isFull({ spans }: TraceSize, maxSpans: number): boolean {
@@ -278,7 +278,7 @@ export function isFull({ spans }: TraceSize, maxSpans: number): boolean {
  * minimum.
  */
 export function computeMaxSpans(calls: number, maxSpans: number): number {
-  const least = Math.min(MOST_OF_A_BEGINNER, Math.floor(maxSpans * SMALLEST_SHARE));
+  const least = Math.min(MAX_OF_NEW_AGENT, Math.floor(maxSpans * SMALLEST_SHARE));
   return Math.max(1, least, calls);
 }
 
@@ -320,10 +320,10 @@ export function createBaggageContext({ runId, agentPath }: EventScope): Context 
     [ESPALIER.runId]: { value: runId },
     [ESPALIER.agentPath]: { value: agentPath },
   });
-  const given = propagation.getBaggage(active) ?? propagation.createBaggage();
+  const existing = propagation.getBaggage(active) ?? propagation.createBaggage();
   const merged = own
     .getAllEntries()
-    .reduce((baggage, [key, entry]) => baggage.setEntry(key, entry), given);
+    .reduce((baggage, [key, entry]) => baggage.setEntry(key, entry), existing);
   return propagation.setBaggage(active, merged).setValue(OWN_BAGGAGE_KEY, own);
 }
 
@@ -441,10 +441,10 @@ export class SpanMaker {
   startPart(run: OpenSpan, ids: ChosenIds, sinceUs: number): Onward {
     const part = run.run.parts.length + 2;
     const name = `${run.name}, part ${part}`;
-    const made = this.#startOnward({ ...run, name }, ids, sinceUs, leaveSpan(run.run));
-    made.span.setAttribute(ESPALIER.tracePart, part);
-    setAttribute(made.span, ESPALIER.continuesFromTraceId, run.ids.traceId);
-    return made;
+    const started = this.#startOnward({ ...run, name }, ids, sinceUs, leaveSpan(run.run));
+    started.span.setAttribute(ESPALIER.tracePart, part);
+    setAttribute(started.span, ESPALIER.continuesFromTraceId, run.ids.traceId);
+    return started;
   }
 
   /** Starts the span that continues an agent in a further trace, and links both. */
@@ -454,11 +454,11 @@ export class SpanMaker {
     const ids = { spanId: deriveOnwardId(traceId, agent.moment), traceId };
     const before = agent.onward.at(-1)?.span ?? agent.span;
     const back = createContinuesReference(before.spanContext());
-    const made = this.#startOnward(agent, ids, sinceUs, nestContext(agent.run, part));
-    made.span.setAttributes(back.attributes).addLink(back.link);
-    addContinuationLink(before, made.span.spanContext());
+    const started = this.#startOnward(agent, ids, sinceUs, nestContext(agent.run, part));
+    started.span.setAttributes(back.attributes).addLink(back.link);
+    addContinuationLink(before, started.span.spanContext());
     size.spans += 1;
-    return { ...made, trace: size };
+    return { ...started, trace: size };
   }
 
   #startOnward(open: OpenSpan, ids: ChosenIds, sinceUs: number, around: Context): Onward {

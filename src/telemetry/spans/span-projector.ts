@@ -142,16 +142,16 @@ export class SpanProjector implements Tracing {
     const { content, metrics } = options;
     this.#metrics = metrics;
     if (content !== undefined)
-      this.recordContent = (scope, made) => {
+      this.recordContent = (scope, body) => {
         const open = this.#spans.find(scope);
-        if (open !== undefined) writeContent(content, { ...open, scope }, made);
+        if (open !== undefined) writeContent(content, { ...open, scope }, body);
       };
     this.#spans = new SpanTree<OpenSpan>({
       open: (body, moment, parent) => {
         const open = this.#open(body, moment, parent);
         const { contents, scope } = moment;
         if (content !== undefined && contents !== undefined && open.span.isRecording())
-          for (const made of contents()) writeContent(content, { ...open, scope }, made);
+          for (const part of contents()) writeContent(content, { ...open, scope }, part);
         metrics?.openSpan(open);
         return open;
       },

@@ -49,7 +49,7 @@ import type { LostSpan } from "../../protocol/tracing.ts";
  * Maximum number of links to background subagents. OpenTelemetry keeps 128 links per span, so some
  * remain for others.
  */
-const MOST_AWAITED = 100;
+const MAX_AWAITED_LINKS = 100;
 
 /** Records an event within a recording span. */
 export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
@@ -73,7 +73,7 @@ export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): 
     if (run.background?.delete(body.childId) !== true || awaited === undefined) return;
     open.awaited += 1;
     span.setAttribute(ESPALIER.awaitsCount, open.awaited);
-    if (open.awaited <= MOST_AWAITED) span.addLink(toLink(LINK.awaits, awaited));
+    if (open.awaited <= MAX_AWAITED_LINKS) span.addLink(toLink(LINK.awaits, awaited));
   }
   if (body.type === "run.resumed") {
     run.recoveries += 1;
@@ -167,7 +167,7 @@ export function recordLostSpans(
   });
   const run = recorded.find(({ parent }) => parent === undefined);
   const end = computeLostEnd(atUs);
-  const ended = recorded.filter((one) => one !== run).toReversed();
+  const ended = recorded.filter((entry) => entry !== run).toReversed();
   for (const { open, closing } of ended)
     recordSpanEnd(open, closing?.body ?? "crashed", closing ?? end);
   return { run: run && continueRunSpan(run.open, run), ended: ended.map(({ open }) => open) };

@@ -63,8 +63,8 @@ export class ActionReader {
 
   /** Returns `undefined` for a record that is not compared. */
   read(record: JournalRecord): Action | undefined {
-    const [what, agentId, given] = extractRecordFacts(record);
-    const facts = dropTimes(given);
+    const [what, agentId, content] = extractRecordFacts(record);
+    const facts = dropTimes(content);
     if (facts === undefined) return undefined;
     let { agentPath, stepNumber } = this.getPosition(agentId);
     if (record.type === "agent") agentPath = record.agent.agentPath;
@@ -202,7 +202,7 @@ export function formatCallPosition(position: Readonly<Record<string, unknown>>):
   return [agentId, stepId, callId].map(String).join(" ");
 }
 
-const MOST_CHARACTERS = 200;
+const MAX_CHARACTERS = 200;
 /** Number of characters before the first difference that are shown. */
 const LEAD_IN = 40;
 
@@ -217,7 +217,7 @@ export function createDivergenceError(
   const [was, is] = [formatValue(expected), formatValue(got)];
   let same = 0;
   while (same < was.length && was[same] === is[same]) same += 1;
-  const from = same > MOST_CHARACTERS / 2 ? same - LEAD_IN : 0;
+  const from = same > MAX_CHARACTERS / 2 ? same - LEAD_IN : 0;
   const [shownWas, shownIs] = [cutExcerpt(was, from), cutExcerpt(is, from)];
   const where = `in step ${stepNumber}${segment === 1 ? "" : ` of segment ${segment}`}`;
   return new EspalierError({
@@ -228,6 +228,6 @@ export function createDivergenceError(
 }
 
 function cutExcerpt(text: string, from: number): string {
-  const ending = text.length > from + MOST_CHARACTERS ? "…" : "";
-  return `${from > 0 ? "…" : ""}${text.slice(from, from + MOST_CHARACTERS)}${ending}`;
+  const ending = text.length > from + MAX_CHARACTERS ? "…" : "";
+  return `${from > 0 ? "…" : ""}${text.slice(from, from + MAX_CHARACTERS)}${ending}`;
 }

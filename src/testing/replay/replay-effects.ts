@@ -50,7 +50,7 @@ export class OutcomeFeed {
   }
 
   release(record: RecordOf<"effect">): void {
-    takeFirst(this.#left, (one) => one === record);
+    takeFirst(this.#left, (other) => other === record);
     takeFirst(this.#waiters, matchesEffect(record))?.go(record.outcome);
   }
 
@@ -75,7 +75,8 @@ export class OutcomeFeed {
 
   /** Returns the name of an effect that an agent waits for and that was not recorded. */
   findUnrecorded(agentId: string): string | undefined {
-    return this.#waiters.find((one) => one.agentId === agentId && this.countSpare(one) < 0)?.name;
+    return this.#waiters.find((waiter) => waiter.agentId === agentId && this.countSpare(waiter) < 0)
+      ?.name;
   }
 
   close(): void {
@@ -85,7 +86,7 @@ export class OutcomeFeed {
 }
 
 function matchesEffect({ agentId, name }: EffectId): (one: EffectId) => boolean {
-  return (one) => one.agentId === agentId && one.name === name;
+  return (other) => other.agentId === agentId && other.name === name;
 }
 
 export class ReplayEffects extends PersistedEffects {
@@ -161,10 +162,11 @@ export class ReplayEffects extends PersistedEffects {
     const { agentId } = this.agent.identity;
     let isAsked = false;
     let refusal: SpawnRefusal | undefined;
-    for (const one of this.#feed.past) {
-      if (one.type === "effect" && one.agentId === agentId && one.name === permit) return undefined;
-      if (one.type !== "event" || formatCallPosition(one.event) !== key) continue;
-      const { type, refusal: refused } = one.event;
+    for (const record of this.#feed.past) {
+      if (record.type === "effect" && record.agentId === agentId && record.name === permit)
+        return undefined;
+      if (record.type !== "event" || formatCallPosition(record.event) !== key) continue;
+      const { type, refusal: refused } = record.event;
       isAsked ||= type === "question.asked";
       if (type === "subagent.refused") refusal = SpawnRefusalSchema().safeParse(refused).data;
     }

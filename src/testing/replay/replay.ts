@@ -123,7 +123,7 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
 const OPTIONS = "role context roles hooks guards prices hookTimeoutMs graceMs sinks".split(" ");
 
 /** Turns of the event loop in which an agent has to perform its next action. */
-const MOST_TURNS = 500;
+const MAX_TURNS = 500;
 /** Time by the machine's clock in which user functions have to end. */
 const PATIENCE_MS = 2_000;
 
@@ -162,7 +162,9 @@ class Replayer {
     const got = run.role.name;
     if (got !== expected)
       throw this.#createError({ agentPath, stepNumber: 0, field: "role", expected, got });
-    const types = new Set(segment.records.map((one) => one.type === "event" && one.event.type));
+    const types = new Set(
+      segment.records.map((record) => record.type === "event" && record.event.type),
+    );
     this.end = types.has("run.ended") ? "ended" : types.has("run.paused") ? "paused" : "broken";
     this.#script = buildScript(segment.records, beginning);
     const actions = this.#script.flatMap(({ action }) => action ?? []);
@@ -284,7 +286,7 @@ class Replayer {
   /** Returns true for a signal that an agent of the replay has raised itself. */
   async #wasRaised(record: JournalRecord): Promise<boolean> {
     if (record.type !== "signal") return false;
-    const isIt = (one: unknown): boolean => sameJson(one, record);
+    const isIt = (raised: unknown): boolean => sameJson(raised, record);
     await this.#waitUntil(() => this.#feed.running === 0 || this.#raised.some(isIt));
     return takeFirst(this.#raised, isIt) !== undefined;
   }
@@ -348,7 +350,7 @@ class Replayer {
       if (this.#compared.found !== undefined) throw this.#createError(this.#compared.found);
       if (isSo()) return true;
       const isPatient = this.#feed.running > 0 && systemClock.monotonicMs() - sinceMs < PATIENCE_MS;
-      if (turns >= MOST_TURNS && !isPatient) return false;
+      if (turns >= MAX_TURNS && !isPatient) return false;
       await waitForTurnEnd();
     }
   }
@@ -357,10 +359,10 @@ class Replayer {
    * Returns the error for the first difference so far, or else for the effect that an agent waits
    * for instead.
    */
-  #createMissingError(what: string, expected: unknown, agentId = this.#rootId): EspalierError {
+  #createMissingError(kind: string, expected: unknown, agentId = this.#rootId): EspalierError {
     const { agentPath, stepNumber } = this.#compared.getPosition(agentId);
     const got = this.#feed.findUnrecorded(agentId);
-    const field = got === undefined ? what : "effect";
+    const field = got === undefined ? kind : "effect";
     return this.#createError(
       this.#compared.first ?? { agentPath, stepNumber, field, expected, got },
     );
@@ -376,7 +378,7 @@ class Replayer {
     const ending = this.#run.cancel(message);
     ending.catch(() => undefined);
     this.#feed.close();
-    for (let turns = 0; turns < MOST_TURNS && this.#result === undefined; turns += 1) {
+    for (let turns = 0; turns < MAX_TURNS && this.#result === undefined; turns += 1) {
       await waitForTurnEnd();
       if (turns % 10 === 9) this.#clock.advance(this.#runtime.settings.graceMs);
     }

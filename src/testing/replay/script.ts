@@ -50,7 +50,7 @@ export function buildScript(
       const isStop = record.type === "pause" || record.type === "stop";
       const begun = isStop ? findBegunCall(records[index + 1]) : undefined;
       const after = [begun === undefined ? key : undefined, call ?? begun];
-      entries.push({ record, after: after.filter((one) => one !== undefined) });
+      entries.push({ record, after: after.filter((key) => key !== undefined) });
     } else if (action !== undefined || record.type === "event") {
       key = action?.key;
       const atMs = record.type === "event" ? record.event.atMs : undefined;

@@ -85,7 +85,7 @@ export async function findBeginning(segment: Segment): Promise<Beginning | undef
     const create = state && createForkFunction(run, root, first, state);
     return create && { ...common, type: "forked", given: [], create };
   }
-  const at = records.findIndex((one) => one === first || one.type === "execution");
+  const at = records.findIndex((record) => record === first || record.type === "execution");
   const given = records.slice(0, at).filter(({ type }) => type === "answers" || type === "ledger");
   const answers = given.flatMap((record) => (record.type === "answers" ? record.answers : []));
   const grants = given.flatMap((record) => {
