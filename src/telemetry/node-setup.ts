@@ -149,6 +149,8 @@ const MAX_ATTRIBUTE_LENGTH = 16_384;
  * cannot be reached, runs continue, spans count as lost, and one process warning gives the reason.
  *
  * @throws EspalierError `invalid_argument` if an option is invalid.
+ * @throws EspalierError `missing_package` if `@opentelemetry/exporter-trace-otlp-http` is not
+ * installed, and `exporter` is not set.
  *
  * @example
  * ```ts

@@ -21,8 +21,10 @@ import { setUpNodeTracing } from "../../src/telemetry/node-setup.ts";
 import type { DeliveryCounts } from "../../src/telemetry/delivery/export-queue.ts";
 import { readTracingVariables } from "../../src/telemetry/delivery/otel-variables.ts";
 import { flushEventLoop } from "../harness/run-scripted.ts";
+import { proves } from "../harness/proves.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { OtlpSink } from "../support/otlp-sink.ts";
+import { outputWithout } from "../support/without-package.ts";
 import { placeAll } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
 
@@ -370,3 +372,24 @@ test("what an endpoint refuses within a success is lost", async () => {
     ]).flat(),
   );
 });
+
+proves(
+  ["S7.35"],
+  "without the exporter for OTLP, an exporter of one's own suffices, and otherwise the error has the command",
+  () => {
+    const output = outputWithout(
+      "@opentelemetry/exporter-trace-otlp-http",
+      `import { InMemorySpanExporter } from "@opentelemetry/sdk-trace-node";
+     import { setUpNodeTracing } from "./src/telemetry/node-setup.ts";
+     const node = setUpNodeTracing({ exporter: new InMemorySpanExporter() });
+     await node.shutdown();
+     try { setUpNodeTracing(); } catch ({ code, message, data }) { console.log(JSON.stringify({ code, message, data })); }`,
+    );
+    expect(JSON.parse(output)).toEqual({
+      code: "missing_package",
+      message:
+        "The package @opentelemetry/exporter-trace-otlp-http is not installed: without it, setUpNodeTracing needs the option exporter. Run: npm install @opentelemetry/exporter-trace-otlp-http.",
+      data: { package: "@opentelemetry/exporter-trace-otlp-http" },
+    });
+  },
+);

@@ -4,11 +4,12 @@ import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { createRequire } from "node:module";
 
-import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import type { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { diag, DiagLogLevel, type DiagLogger } from "@opentelemetry/api";
 import { resourceFromAttributes, type Resource } from "@opentelemetry/resources";
 
 import { redactAddress } from "../../kernel/address.ts";
+import { createLoadError } from "../../kernel/optional-package.ts";
 import {
   type AnySpanExporter,
   type AnyExportResult,
@@ -37,6 +38,7 @@ const EXPORT_TIMEOUT_MS = 10_000;
 /** Grace after the timeout of the exporter, for the answer to its last attempt. */
 const GRACE_MS = 1_000;
 
+const JSON_PACKAGE = "@opentelemetry/exporter-trace-otlp-http";
 const PROTOBUF_PACKAGE = "@opentelemetry/exporter-trace-otlp-proto";
 const PROTOBUF_MISSING =
   `Expected ${PROTOBUF_PACKAGE} to be installed, since OTEL_EXPORTER_OTLP_PROTOCOL is http/protobuf. ` +
@@ -82,21 +84,27 @@ type ExporterClass = typeof OTLPTraceExporter;
 
 function chooseExporter({ protocol }: TracingVariables): ExporterClass {
   if (protocol === "grpc") warnOfVariable(GRPC_UNKNOWN);
-  if (protocol !== "http/protobuf") return OTLPTraceExporter;
-  try {
-    const loaded: unknown = createRequire(import.meta.url)(PROTOBUF_PACKAGE);
-    if (isExporterModule(loaded)) return loaded.OTLPTraceExporter;
-  } catch {
-    // The package is not installed.
+  if (protocol === "http/protobuf") {
+    try {
+      return loadExporter(PROTOBUF_PACKAGE);
+    } catch {
+      warnOfVariable(PROTOBUF_MISSING);
+    }
   }
-  warnOfVariable(PROTOBUF_MISSING);
-  return OTLPTraceExporter;
+  try {
+    return loadExporter(JSON_PACKAGE);
+  } catch (cause) {
+    throw createLoadError(JSON_PACKAGE, "setUpNodeTracing needs the option exporter", cause);
+  }
 }
 
-/**
- * True for the module of the protobuf exporter. Both packages belong to one release, and their
- * exporters differ only in the encoding.
- */
+/** Loads one of the two exporters, which belong to one release and differ only in the encoding. */
+function loadExporter(name: string): ExporterClass {
+  const loaded: unknown = createRequire(import.meta.url)(name);
+  if (isExporterModule(loaded)) return loaded.OTLPTraceExporter;
+  throw new Error(`Expected ${name} to export OTLPTraceExporter.`);
+}
+
 function isExporterModule(
   loaded: unknown,
 ): loaded is { readonly OTLPTraceExporter: ExporterClass } {
