@@ -39,16 +39,19 @@ interface Drawing {
 
 function draw(tree: Drawing, event: EspalierEvent): void {
   const here = tree.open.get(buildStepKey(event));
-  const step = tree.open.get(`${event.executionId} ${event.stepId}`);
+  const agent = tree.agents.get(event.agentId);
+  // A process that resumes a run has no event of the step that was open.
+  const step = tree.open.get(`${event.executionId} ${event.stepId}`) ?? agent;
   switch (event.type) {
+    case "agent.resumed":
+      if (agent === undefined)
+        tree.agents.set(event.agentId, addBranch(event.agentPath, findSpawningCall(tree, event)));
+      break;
     case "agent.started":
       tree.agents.set(event.agentId, addBranch(event.agentPath, findSpawningCall(tree, event)));
       break;
     case "step.started":
-      tree.open.set(
-        buildStepKey(event),
-        addBranch(`step ${event.number}`, tree.agents.get(event.agentId)),
-      );
+      tree.open.set(buildStepKey(event), addBranch(`step ${event.number}`, agent));
       break;
     case "tool.started":
       tree.open.set(buildStepKey(event), addBranch(event.toolName, step));
@@ -71,10 +74,7 @@ function draw(tree: Drawing, event: EspalierEvent): void {
     case "agent.ended": {
       const { own, total } = event.usage;
       const tokens = `${own.totalTokens} of ${total.totalTokens} tokens`;
-      describe(
-        tree.agents.get(event.agentId),
-        `${event.status} (${event.reason.code}) ${event.stepCount} steps, ${tokens}`,
-      );
+      describe(agent, `${event.status} (${event.reason.code}) ${event.stepCount} steps, ${tokens}`);
       break;
     }
     default:
@@ -88,17 +88,19 @@ function draw(tree: Drawing, event: EspalierEvent): void {
   }
 }
 
-/** Returns the call of the parent that spawned an agent. */
+/** Returns the call that spawned an agent, or the parent if that call is unknown. */
 function findSpawningCall(
   tree: Drawing,
-  start: EspalierEvent & { readonly type: "agent.started" },
+  start: EspalierEvent & { readonly type: "agent.resumed" | "agent.started" },
 ): LabeledBranch | undefined {
-  const parent = tree.agents.get(start.parentAgentId ?? start.agentId);
+  const { parentAgentId } = start;
+  const parent = parentAgentId === null ? undefined : tree.agents.get(parentAgentId);
+  const steps = parent === undefined ? [] : [parent, ...parent.below];
   for (const [key, call] of tree.open) {
-    const isParents = parent?.below.some((step) => step.below.includes(call)) === true;
+    const isParents = steps.some((step) => step.below.includes(call));
     if (isParents && key.endsWith(` ${start.spawnCallId}`)) return call;
   }
-  return undefined;
+  return parent;
 }
 
 function buildStepKey(event: EspalierEvent): string {

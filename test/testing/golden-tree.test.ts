@@ -2,7 +2,10 @@
 // Method: hand-written runs.
 
 import { expect, test } from "vitest";
+import { z } from "zod";
 
+import { approve, defineAgent, defineTool, Orchestrator } from "espalier";
+import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { formatEventTree } from "../../src/testing/golden-tree.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { sampleEvents } from "../support/sample-events.ts";
@@ -106,6 +109,47 @@ test("a model that failed is shown with its code, an agent that never ended with
     root.failsToHear("model_rate_limited");
   });
   expect(tree).toBe("lead\n└─ step 1 model_rate_limited");
+});
+
+test("a process that resumes a run shows its agents from there on, each below its parent", async () => {
+  const look = defineTool({
+    name: "look",
+    description: "Looks.",
+    inputSchema: z.object({}),
+    needsApproval: true,
+    execute: () => "Seen.",
+  });
+  const reader = defineAgent({
+    name: "reader",
+    description: "Reads.",
+    instructions: "Read.",
+    model: new ScriptedModel([asks("look", {}), says("Read.")]),
+    tools: [look],
+  });
+  const lead = defineAgent({
+    name: "lead",
+    instructions: "Lead.",
+    model: new ScriptedModel([
+      asks("SpawnSubagent", { role: "reader", task: "Read." }),
+      says("Done."),
+    ]),
+    subagents: [reader],
+  });
+  const paused = await new Orchestrator().start(lead, "Go.").result;
+  if (paused.status !== "paused") throw new Error(paused.status);
+  const sink = new RecordingSink();
+  const answers = paused.questions.map((question) => approve(question));
+  await new Orchestrator({ sinks: [sink], roles: [lead] }).resume(paused.pausedRun, { answers })
+    .result;
+  expect(formatEventTree(sink.events).replaceAll(/ \d+ of \d+ tokens/g, "")).toBe(
+    [
+      "lead completed (completed) 2 steps,",
+      "├─ lead/reader#1 completed (completed) 2 steps,",
+      "│  ├─ look succeeded",
+      "│  └─ step 2 answered",
+      "└─ step 2 answered",
+    ].join("\n"),
+  );
 });
 
 test("a recording sink keeps all events in order, and gives those of one type", () => {
