@@ -199,7 +199,7 @@ export class AgentRuntime {
    * The status in which it settled in this process, until it is active again. While the status is
    * `paused`, the clock is held.
    */
-  #restStatus: SettledStatus | undefined;
+  #settledStatus: SettledStatus | undefined;
   // Created on demand: most agents are leaves, and empty maps for ten thousand agents take
   // megabytes.
   /**
@@ -217,10 +217,10 @@ export class AgentRuntime {
   constructor(
     run: AgentRun<AgentRuntime>,
     parent: AgentRuntime | undefined,
-    given: NewAgentFacts,
+    options: NewAgentFacts,
     start: ExecutionStart,
   ) {
-    const { role, agentPath, toolLimits = NO_TOOL_LIMITS, ...facts } = given;
+    const { role, agentPath, toolLimits = NO_TOOL_LIMITS, ...facts } = options;
     const { agentId, executionId, state, before } = start;
     this.run = run;
     this.facts = facts;
@@ -235,7 +235,7 @@ export class AgentRuntime {
     this.role = role;
     this.model = start.model;
     this.priceOf = run.settings.priceOf;
-    const { tools, hooks, nativeOutputSchema, roleCacheKey } = run.registry.partsOf(role);
+    const { tools, hooks, nativeOutputSchema, roleCacheKey } = run.registry.getParts(role);
     this.cacheKey = { role: roleCacheKey, agent: parseOrdinal(agentPath) };
     this.taskText = formatContent(facts.task);
     this.shape = tightenShape(parent?.shape ?? run.tree.limits, role.limits);
@@ -255,7 +255,7 @@ export class AgentRuntime {
     this.isDetached = before?.isDetached ?? false;
     if (before !== undefined) this.#ordinals = new Map(Object.entries(before.ordinals));
     this.retention = parent === undefined ? run.retention : undefined;
-    this.persistence = run.journal?.persistenceOf(this);
+    this.persistence = run.journal?.createPersistence(this);
     if (this.account.isTimed) run.watchTime();
     if (run.isTimeWatched) this.watchTime();
     // Last: if something throws before, no parent knows an incomplete agent.
@@ -272,7 +272,7 @@ export class AgentRuntime {
   }
 
   /** Ends the agent and all agents below it, because its deadline has passed. */
-  endAt(deadlineAtMs: number): void {
+  endAtDeadline(deadlineAtMs: number): void {
     const { agentId, agentPath } = this.identity;
     const maximumMs = this.account.getTimeMaximum(deadlineAtMs);
     const message = describeTimeLimit(agentPath, maximumMs);
@@ -283,8 +283,8 @@ export class AgentRuntime {
    * Ends the agent because its deadline has passed. In a replay, the recording decides when the
    * agent ends.
    */
-  deadlineReached(deadlineAtMs: number): void {
-    if (this.persistence?.deadlineReached(deadlineAtMs) !== false) this.endAt(deadlineAtMs);
+  onDeadline(deadlineAtMs: number): void {
+    if (this.persistence?.onDeadline(deadlineAtMs) !== false) this.endAtDeadline(deadlineAtMs);
   }
 
   /**
@@ -305,24 +305,24 @@ export class AgentRuntime {
    */
   takeStopRequests(): readonly StopSignal[] {
     const { persistence, stopRequests: taken } = this;
-    if (persistence?.inFlight?.isUnderWay === true) return NO_REQUESTS;
+    if (persistence?.inFlight?.hasWork === true) return NO_REQUESTS;
     this.stopRequests = NO_REQUESTS;
-    return persistence === undefined ? taken : persistence.unlogged(taken);
+    return persistence === undefined ? taken : persistence.filterUnlogged(taken);
   }
 
   /** True while stop requests wait to be moved into the state. */
   get hasStopRequest(): boolean {
-    return this.stopRequests.length > 0 && this.persistence?.inFlight?.isUnderWay !== true;
+    return this.stopRequests.length > 0 && this.persistence?.inFlight?.hasWork !== true;
   }
 
   /** True once the agent must end, so that nothing further needs to begin. */
   get isEnding(): boolean {
-    return this.cancelSignal.aborted && this.persistence?.inFlight?.isBeforeStep !== true;
+    return this.cancelSignal.aborted && this.persistence?.inFlight?.hasWorkBeforeStep !== true;
   }
 
   /** True if the run was asked to pause. */
   get isPausing(): boolean {
-    return this.run.pauseSignal.aborted && this.persistence?.inFlight?.isUnderWay !== true;
+    return this.run.pauseSignal.aborted && this.persistence?.inFlight?.hasWork !== true;
   }
 
   /**
@@ -339,26 +339,26 @@ export class AgentRuntime {
   }
 
   /** The agent whose cancellation reaches this one: its parent, or the root if it is detached. */
-  get #above(): AgentRuntime | undefined {
+  get #cancelParent(): AgentRuntime | undefined {
     return this.isDetached ? this.root : this.parent;
   }
 
   #follow(): void {
-    const above = this.#above;
+    const above = this.#cancelParent;
     if (above === undefined || above === this) return;
     const reason = findCancelReason(above.cancelSignal);
     if (reason === undefined) (above.#followers ??= new Set()).add(this);
     else this.#abort(reason);
   }
 
-  #rest(status: SettledStatus): void {
-    this.#restStatus = status;
+  #markSettled(status: SettledStatus): void {
+    this.#settledStatus = status;
     this.mailbox?.close(status);
   }
 
   /** Returns the mailbox, and creates it on first use. */
   openMailbox(): Mailbox {
-    return (this.mailbox ??= new Mailbox(this.#restStatus));
+    return (this.mailbox ??= new Mailbox(this.#settledStatus));
   }
 
   // State
@@ -375,8 +375,8 @@ export class AgentRuntime {
     );
     this.isActive = true;
     this.settled = undefined;
-    if (this.#restStatus === "paused") this.releaseClock();
-    this.#restStatus = undefined;
+    if (this.#settledStatus === "paused") this.releaseClock();
+    this.#settledStatus = undefined;
     this.mailbox?.reopen();
     return state;
   }
@@ -391,10 +391,10 @@ export class AgentRuntime {
    * Stores the state after a phase. Returns a promise if the caller steps through the phases. The
    * promise resolves once the next phase is requested.
    */
-  phaseOver(phase: Phase, state: AgentState): Promise<void> | undefined {
+  endPhase(phase: Phase, state: AgentState): Promise<void> | undefined {
     this.currentState = state;
     this.endedCalls = undefined;
-    this.persistence?.phaseOver(phase, state);
+    this.persistence?.onPhaseEnd(phase, state);
     return this.stepper?.step({ phase, state });
   }
 
@@ -406,9 +406,9 @@ export class AgentRuntime {
     this.isActive = false;
     this.currentState = state;
     this.settled = state;
-    this.run.pieces?.settled(this.identity.agentId);
+    this.run.pieces?.forgetReply(this.identity.agentId);
     if (state.status !== "paused") return this.close();
-    this.#rest(state.status);
+    this.#markSettled(state.status);
     this.holdClock();
   }
 
@@ -418,9 +418,9 @@ export class AgentRuntime {
    * run pauses or is abandoned, possibly while the agent works.
    */
   close(): void {
-    if (this.settled !== undefined) this.#rest(this.settled.status);
+    if (this.settled !== undefined) this.#markSettled(this.settled.status);
     this.time?.close();
-    const above = this.#above;
+    const above = this.#cancelParent;
     if (above !== undefined) above.#followers?.delete(this);
   }
 
@@ -443,7 +443,7 @@ export class AgentRuntime {
   watchTime(): void {
     if (this.time !== undefined || this.hasEnded) return;
     this.time = new AgentTime(this);
-    if (this.isDetached) this.time.standAlone();
+    if (this.isDetached) this.time.watchAncestors();
   }
 
   /** Counts an effect that begins. Call `endWork` exactly once for each. */
@@ -493,8 +493,8 @@ export class AgentRuntime {
    * Returns the ids for an event at a position of the agent, or outside its steps. For events
    * outside its executions, see `createScopeWithoutExecution`.
    */
-  scope(at?: EventPosition): EventScope {
-    if (at === undefined) return (this.#scope ??= this.scope({}));
+  getScope(at?: EventPosition): EventScope {
+    if (at === undefined) return (this.#scope ??= this.getScope({}));
     const { runId, agentId, parentAgentId, agentPath, depth, executionId } = this.identity;
     const { stepId = null, callId = null, modelCallNumber } = at;
     const scope = { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId };
@@ -509,7 +509,7 @@ export class AgentRuntime {
     if (this.persistence?.inFlight?.takeRecorded(body, at) === true) return;
     const { run, identity } = this;
     run.countProblem(identity.agentId, body);
-    run.recorder.record(this.scope(at), body);
+    run.recorder.record(this.getScope(at), body);
   }
 
   /**
@@ -517,16 +517,16 @@ export class AgentRuntime {
    * crash is another attempt, and its events are recorded again.
    */
   recordWithinCall(body: EventBody, at: EventPosition, contents?: EventDraft["contents"]): void {
-    this.run.recorder.record(this.scope(at), body, contents);
+    this.run.recorder.record(this.getScope(at), body, contents);
   }
 
   /** Records content of the span at a position. `content` is called only if a trace contains it. */
   recordContent(at: EventPosition, content: () => SpanContent): void {
-    this.run.recorder.recordContent?.(this.scope(at), content);
+    this.run.recorder.recordContent?.(this.getScope(at), content);
   }
 
   /** Returns the source of the stream parts of a step. */
-  pieceSource({ stepId, stepNumber }: EffectPosition): StreamPartSource {
+  toPartSource({ stepId, stepNumber }: EffectPosition): StreamPartSource {
     const { runId, agentId, agentPath } = this.identity;
     return { runId, agentId, agentPath, stepId, stepNumber };
   }
@@ -535,8 +535,8 @@ export class AgentRuntime {
    * Runs work that belongs to a position, so that `getCorrelationIds()` returns its ids in all code
    * that the work starts.
    */
-  at<T>(at: EventPosition, work: () => T): T {
-    return runInScope(this.scope(at), this.run.recorder, work);
+  runAt<T>(at: EventPosition, work: () => T): T {
+    return runInScope(this.getScope(at), this.run.recorder, work);
   }
 
   // Position in the tree
@@ -551,7 +551,7 @@ export class AgentRuntime {
   }
 
   /** Yields the agent itself and the agents above it. */
-  *pathUp(): Generator<AgentRuntime, void, undefined> {
+  *walkUp(): Generator<AgentRuntime, void, undefined> {
     for (let at: AgentRuntime | undefined = this; at !== undefined; at = at.parent) yield at;
   }
 
@@ -560,18 +560,18 @@ export class AgentRuntime {
    * the agent.
    */
   detach(): void {
-    const above = this.#above;
+    const above = this.#cancelParent;
     if (above !== undefined) above.#followers?.delete(this);
     this.isDetached = true;
     this.#follow();
-    this.time?.standAlone();
+    this.time?.watchAncestors();
   }
 
   /** Yields all agents that its cancellation reaches and that have not ended, at any depth. */
-  *activeBelow(): Generator<AgentRuntime, void, undefined> {
+  *walkActiveBelow(): Generator<AgentRuntime, void, undefined> {
     for (const agent of this.#followers ?? []) {
       yield agent;
-      yield* agent.activeBelow();
+      yield* agent.walkActiveBelow();
     }
   }
 
@@ -583,18 +583,18 @@ export class AgentRuntime {
   }
 
   /** Returns the subagent with this name, or `undefined`. */
-  subagent(childName: string): AgentRuntime | undefined {
+  findChild(childName: string): AgentRuntime | undefined {
     return this.#children?.get(childName);
   }
 
   /** Adds a subagent, or replaces it by the runtime that continues it. */
-  enlist(child: AgentRuntime): void {
+  addChild(child: AgentRuntime): void {
     child.parent = this;
     (this.#children ??= new Map()).set(child.childName, child);
   }
 
   /** Removes a subagent that could not be set up completely. */
-  delist(child: AgentRuntime): void {
+  removeChild(child: AgentRuntime): void {
     this.#children?.delete(child.childName);
   }
 
@@ -604,7 +604,7 @@ export class AgentRuntime {
   }
 
   /** Resolves once these subagents have settled and have reported to the agent. */
-  async backgroundSettled(childIds: readonly AgentId[]): Promise<void> {
+  async whenBackgroundSettled(childIds: readonly AgentId[]): Promise<void> {
     const children = this.children.filter(({ identity }) => childIds.includes(identity.agentId));
     await Promise.all(children.flatMap(({ reporting }) => reporting ?? []));
   }
@@ -628,7 +628,7 @@ export class AgentRuntime {
    * Returns the group of subagents that a step starts, and creates it on first use. `size` is the
    * number of delegations of the reply that may still start a subagent.
    */
-  groupOf(stepId: StepId, size: number): SpawnGroup {
+  ensureGroup(stepId: StepId, size: number): SpawnGroup {
     const groups = (this.#groups ??= new Map<StepId, SpawnGroup>());
     const group = groups.get(stepId) ?? new SpawnGroup(this.role.delegation.failurePolicy, size);
     groups.set(stepId, group);

@@ -76,8 +76,8 @@ const PersistedStateSchema = lazySchema(() => {
 export const UNCOMPILED = { jitless: true } as const;
 
 /** Returns the persisted state, frozen. Throws a `ZodError` if it is invalid. */
-export function parsePersistedState(value: unknown, how?: typeof UNCOMPILED): AgentState {
-  return restoreState(PersistedStateSchema().parse(value, how));
+export function parsePersistedState(value: unknown, options?: typeof UNCOMPILED): AgentState {
+  return restoreState(PersistedStateSchema().parse(value, options));
 }
 
 /** Returns the history of a persisted state. Throws a `ZodError` if it is invalid. */

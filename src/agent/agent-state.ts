@@ -425,7 +425,7 @@ export function hasAllResults(state: AgentState): boolean {
 export function findAskedQuestions(state: AgentState): readonly Question[] {
   const deferrals = state.step?.deferrals ?? NONE;
   if (deferrals.length === 0) return NONE;
-  return deferrals.flatMap((one) => (one.type === "question" ? [one.question] : []));
+  return deferrals.flatMap((deferral) => (deferral.type === "question" ? [deferral.question] : []));
 }
 
 /** Returns the paused subagents that the agent waits for. */
@@ -446,10 +446,10 @@ export function getBackgroundChildren(state: AgentState): readonly AgentId[] {
   const { background } = state.log;
   const { step } = state;
   if (step === undefined || step.hasAppliedResults) return background;
-  const started = [...step.executions, ...step.deferrals].flatMap((one) =>
-    "startedAgentIds" in one ? (one.startedAgentIds ?? NONE) : NONE,
+  const started = [...step.executions, ...step.deferrals].flatMap((call) =>
+    "startedAgentIds" in call ? (call.startedAgentIds ?? NONE) : NONE,
   );
-  const reported = new Set(step.executions.flatMap((one) => one.reportedAgentIds ?? NONE));
+  const reported = new Set(step.executions.flatMap(({ reportedAgentIds: ids }) => ids ?? NONE));
   return started.length + reported.size === 0
     ? background
     : [...background, ...started].filter((id) => !reported.has(id));

@@ -20,7 +20,7 @@ export interface TimedAgent {
   /** Number of the agent's own effects in progress. */
   readonly effectCount: number;
   /** Called once, when the agent's own limit is reached. Ancestors watch their own limits. */
-  deadlineReached(deadlineAtMs: number): void;
+  onDeadline(deadlineAtMs: number): void;
 }
 
 export class AgentTime {
@@ -31,12 +31,12 @@ export class AgentTime {
    */
   readonly #parent: AgentTime | undefined;
   /** True if no ancestor watches the inherited deadlines. */
-  #isAlone = false;
+  #watchesAncestors = false;
   /** Effects in progress, and reasons to pause the clock, in the whole subtree. */
   #work = 0;
   #holds = 0;
-  #stands = false;
-  #isOver = false;
+  #isPaused = false;
+  #isOverdue = false;
   #isClosed = false;
   #armedForMs: number | null = null;
   /**
@@ -51,7 +51,7 @@ export class AgentTime {
     if (agent.effectCount > 0) this.#count(agent.effectCount, 0);
     if (!agent.account.isTimed) return;
     this.#spentMs = agent.account.timeSpent()?.spent ?? 0;
-    this.#arm();
+    this.#setTimer();
   }
 
   /**
@@ -81,17 +81,17 @@ export class AgentTime {
   /**
    * Watches the deadlines of the ancestors too from now on, because they may end before this agent.
    */
-  standAlone(): void {
-    this.#isAlone = true;
-    this.#arm();
+  watchAncestors(): void {
+    this.#watchesAncestors = true;
+    this.#setTimer();
   }
 
   /**
    * Sets the timer again after a limit was raised. Does nothing about a deadline that was already
    * reached.
    */
-  rearm(): void {
-    if (!this.#isClosed) this.#arm();
+  resetTimer(): void {
+    if (!this.#isClosed) this.#setTimer();
   }
 
   /** Ends the agent before it continues if its deadline passed during a pause. */
@@ -104,8 +104,8 @@ export class AgentTime {
   }
 
   #end(deadlineAtMs: number): void {
-    this.#isOver = true;
-    this.#agent.deadlineReached(deadlineAtMs);
+    this.#isOverdue = true;
+    this.#agent.onDeadline(deadlineAtMs);
   }
 
   /**
@@ -118,42 +118,42 @@ export class AgentTime {
     if (parent !== undefined) parent.#count(-this.#work, -this.#holds);
     this.#isClosed = true;
     this.#stopTimer?.();
-    if (this.#stands) this.#agent.account.resumeClock();
+    if (this.#isPaused) this.#agent.account.resumeClock();
   }
 
   /** Adds to the counts of this agent and its ancestors, up to the first that has ended. */
   #count(work: number, holds: number): void {
-    let isTurning = false;
+    let hasChanged = false;
     for (let at: AgentTime | undefined = this; at !== undefined && !at.#isClosed; at = at.#parent) {
       at.#work += work;
       at.#holds += holds;
-      isTurning ||= at.#stands !== (at.#holds > 0 && at.#work === 0);
+      hasChanged ||= at.#isPaused !== (at.#holds > 0 && at.#work === 0);
     }
-    if (isTurning) this.#turn();
+    if (hasChanged) this.#updateClocks();
   }
 
   /**
    * Pauses or resumes the clocks of this agent and its ancestors. Begins at the top, so that of two
    * simultaneous deadlines the higher agent's comes first.
    */
-  #turn(): void {
+  #updateClocks(): void {
     if (this.#isClosed) return;
-    if (this.#parent !== undefined) this.#parent.#turn();
-    const stands = this.#holds > 0 && this.#work === 0;
-    if (stands === this.#stands) return;
+    if (this.#parent !== undefined) this.#parent.#updateClocks();
+    const isPaused = this.#holds > 0 && this.#work === 0;
+    if (isPaused === this.#isPaused) return;
     const { account } = this.#agent;
-    this.#stands = stands;
-    if (stands) account.pauseClock();
+    this.#isPaused = isPaused;
+    if (isPaused) account.pauseClock();
     else account.resumeClock();
-    this.#arm();
+    this.#setTimer();
   }
 
   /** Sets the timer for the deadline, or for an earlier threshold. */
-  #arm(): void {
+  #setTimer(): void {
     const { account, run } = this.#agent;
-    if (this.#isOver || !account.isTimed) return;
-    const deadlineAtMs = this.#deadlineAtMs();
-    const thresholdAtMs = this.#thresholdAtMs();
+    if (this.#isOverdue || !account.isTimed) return;
+    const deadlineAtMs = this.#findDeadline();
+    const thresholdAtMs = this.#findThreshold();
     const isThreshold = thresholdAtMs < (deadlineAtMs ?? Infinity);
     const dueAtMs = isThreshold ? thresholdAtMs : deadlineAtMs;
     if (dueAtMs === this.#armedForMs) return;
@@ -164,7 +164,7 @@ export class AgentTime {
     this.#stopTimer = run.clock.setTimer(Math.max(0, dueAtMs - run.clock.nowMs()), () => {
       account.emitThresholds(this.#spentMs);
       this.#spentMs = account.timeSpent()?.spent ?? 0;
-      if (isThreshold || deadlineAtMs === null || this.#hasMoved(deadlineAtMs)) this.#arm();
+      if (isThreshold || deadlineAtMs === null || this.#hasMoved(deadlineAtMs)) this.#setTimer();
       else this.#end(deadlineAtMs);
     });
   }
@@ -174,23 +174,23 @@ export class AgentTime {
    * and its own deadline does not come closer while its clock is paused.
    */
   #hasMoved(deadlineAtMs: number): boolean {
-    const nowAtMs = this.#deadlineAtMs();
+    const nowAtMs = this.#findDeadline();
     return nowAtMs !== deadlineAtMs && (nowAtMs ?? Infinity) > this.#agent.run.clock.nowMs();
   }
 
   /** Returns the deadline that this agent watches. */
-  #deadlineAtMs(): number | null {
+  #findDeadline(): number | null {
     const { account } = this.#agent;
-    return this.#isAlone ? account.deadlineAtMs() : account.ownDeadlineAtMs();
+    return this.#watchesAncestors ? account.deadlineAtMs() : account.ownDeadlineAtMs();
   }
 
   /**
    * Returns the time at which the next threshold of the agent's own limit is due. `Infinity`
    * without such a threshold, or while the clock is paused.
    */
-  #thresholdAtMs(): number {
+  #findThreshold(): number {
     const { account, run } = this.#agent;
-    const time = this.#stands ? undefined : account.timeSpent();
+    const time = this.#isPaused ? undefined : account.timeSpent();
     if (time === undefined) return Infinity;
     const next = findNextThreshold(time.maximum, Math.max(this.#spentMs, time.spent));
     if (next === undefined) return Infinity;

@@ -54,12 +54,12 @@ export interface ApprovalHandler {
 }
 
 /** Throws `invalid_argument` unless the settings are valid. */
-export function checkApprovals(given: {
+export function checkApprovals(options: {
   readonly approver?: Approver;
   readonly answerTimeoutMs?: number;
   readonly unansweredPolicy?: UnansweredPolicy;
 }): void {
-  const { approver, answerTimeoutMs, unansweredPolicy = "pause" } = given;
+  const { approver, answerTimeoutMs, unansweredPolicy = "pause" } = options;
   if (approver !== undefined) checkApprover(approver);
   if (answerTimeoutMs !== undefined)
     checkAmount("answerTimeoutMs", answerTimeoutMs, NO_LIMIT_ADVICE);

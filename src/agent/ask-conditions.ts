@@ -9,7 +9,7 @@ import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";
 import { PAUSE_CODES, StopReasonSchema, type StopReason } from "../protocol/stop.ts";
 import {
-  askCondition,
+  evaluateCondition,
   type Check,
   type StopCondition,
   type StopContext,
@@ -67,11 +67,11 @@ async function askOne(
   const name = getConditionName(agent, index);
   const firing = new Map<string, readonly StopReason[]>();
   try {
-    const answer = askCondition(condition, { facts, place: `${index}`, fired, firing });
-    const given: unknown = isPromiseLike(answer)
+    const answer = evaluateCondition(condition, { facts, place: `${index}`, fired, firing });
+    const returned: unknown = isPromiseLike(answer)
       ? await runUntilTimeout(() => answer, agent.bounds)
       : answer;
-    return { reasons: readReasons(given), firing: Object.fromEntries(firing) };
+    return { reasons: readReasons(returned), firing: Object.fromEntries(firing) };
   } catch (cause) {
     const field = `${agent.role.name}.stopWhen[${index}]`;
     throw new EspalierError({
@@ -86,12 +86,12 @@ async function askOne(
 /** Codes that only the loop may raise. */
 const RESERVED: ReadonlySet<string> = new Set(["error", "cancelled", "completed", ...PAUSE_CODES]);
 
-function readReasons(given: unknown): readonly StopReason[] {
-  if (given === undefined) return [];
-  const list: readonly unknown[] = Array.isArray(given) ? given : [given];
-  return list.map((one) => {
-    if (!isRecord(one)) throw new TypeError(`it returned ${describeReceived(one)}`);
-    const parsed = StopReasonSchema().safeParse(one);
+function readReasons(returned: unknown): readonly StopReason[] {
+  if (returned === undefined) return [];
+  const list: readonly unknown[] = Array.isArray(returned) ? returned : [returned];
+  return list.map((item) => {
+    if (!isRecord(item)) throw new TypeError(`it returned ${describeReceived(item)}`);
+    const parsed = StopReasonSchema().safeParse(item);
     if (!parsed.success)
       throw new TypeError(`its reason is invalid: ${z.prettifyError(parsed.error)}`);
     const { code } = parsed.data;

@@ -63,20 +63,20 @@ const STRATEGIES: readonly unknown[] = [
  */
 export function copyCompaction(
   field: string,
-  given: Compaction | undefined,
+  rules: Compaction | undefined,
   maxOutputTokens: number,
 ): Compaction | undefined {
-  if (given === undefined) return undefined;
-  checkFields(field, given, {
+  if (rules === undefined) return undefined;
+  checkFields(field, rules, {
     strategy: checkStrategy,
     maxInputTokens: checkMost,
     keepMessages: checkMost,
     keepAttachments: (name, value) => checkCount(name, value, "Leave it out for the default."),
   });
-  const { strategy } = given;
-  if (strategy === "error") checkError(field, given);
-  if (strategy === "summarize") checkSummary(field, given, maxOutputTokens);
-  return Object.freeze({ ...given });
+  const { strategy } = rules;
+  if (strategy === "error") checkError(field, rules);
+  if (strategy === "summarize") checkSummary(field, rules, maxOutputTokens);
+  return Object.freeze({ ...rules });
 }
 
 function checkStrategy(field: string, value: unknown): void {
@@ -113,8 +113,8 @@ function checkSummary(
   }
 }
 
-function checkError(field: string, given: Compaction): void {
-  const { maxInputTokens, keepMessages, keepAttachments } = given;
+function checkError(field: string, rules: Compaction): void {
+  const { maxInputTokens, keepMessages, keepAttachments } = rules;
   if (maxInputTokens === undefined) {
     const advice =
       "Set the limit, or leave the strategy out: a request that the model refuses as too long fails the agent anyway.";
@@ -127,7 +127,7 @@ function checkError(field: string, given: Compaction): void {
   }
   const advice =
     "The strategy error drops nothing: leave the option out, or choose another strategy.";
-  for (const [name, kept] of Object.entries({ keepMessages, keepAttachments }))
-    if (kept !== undefined)
-      throw mismatch(`${field}.${name}`, "left out with the strategy error", kept, advice);
+  for (const [name, value] of Object.entries({ keepMessages, keepAttachments }))
+    if (value !== undefined)
+      throw mismatch(`${field}.${name}`, "left out with the strategy error", value, advice);
 }

@@ -25,8 +25,8 @@ export async function consult<T>(
     const run = async (): Promise<Consulted<T>> => ({ type: "returned", value: await work() });
     const { persistence } = agent;
     return await (persistence === undefined
-      ? agent.at(at, run)
-      : persistence.consult(() => agent.at(at, run)));
+      ? agent.runAt(at, run)
+      : persistence.consult(() => agent.runAt(at, run)));
   } catch (cause) {
     return classifyUserCodeError(agent, cause);
   } finally {
@@ -66,8 +66,8 @@ export async function consultHooks<P extends TransformPoint>(
   agent: AgentRuntime,
   question: HookQuestion<P>,
 ): Promise<Hooked<P> | undefined> {
-  const asked = askHooks(agent, question);
-  return asked === undefined ? undefined : recordHooks(agent, question, await asked);
+  const pending = askHooks(agent, question);
+  return pending === undefined ? undefined : recordHooks(agent, question, await pending);
 }
 
 /**
@@ -92,13 +92,13 @@ export function askHooks<P extends TransformPoint>(
 export function recordHooks<P extends TransformPoint>(
   agent: AgentRuntime,
   { point, position }: HookQuestion<P>,
-  said: Hooked<P>,
+  outcome: Hooked<P>,
   change: { readonly before?: JsonValue; readonly after?: JsonValue } = {},
 ): Hooked<P> {
-  const changedBy = said.type === "returned" ? said.value.changedBy : [];
+  const changedBy = outcome.type === "returned" ? outcome.value.changedBy : [];
   if (changedBy.length > 0)
     agent.record({ type: "hook.applied", point, changedBy, ...change }, position);
-  return said;
+  return outcome;
 }
 
 // A chain of hooks inside the effect of a call.
@@ -114,8 +114,8 @@ export async function applyChain<P extends TransformPoint>(
   const chain = agent.hooks.chain(point, toolName);
   agent.beginWork();
   try {
-    const said = await runChain(point, chain, input, createHookBounds(agent, stepNumber));
-    const { patch, changedBy } = said;
+    const result = await runChain(point, chain, input, createHookBounds(agent, stepNumber));
+    const { patch, changedBy } = result;
     if (changedBy.length > 0)
       agent.recordWithinCall({ type: "hook.applied", point, changedBy }, position);
     return { patch, by: changedBy.at(-1)?.hook };
@@ -155,7 +155,7 @@ export function createHookContext(
       checkText("message", message);
       const reason = { code: "stop_requested", message, data: {} };
       const request: StopSignal = { source: "hook", reason, name: hookName };
-      agent.persistence?.requested(request);
+      agent.persistence?.onStopRequested(request);
       agent.requestStop(request);
     },
   });

@@ -614,13 +614,14 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   if (definition.description !== undefined)
     checkText(`${name}.description`, definition.description);
   checkModel(`${name}.model`, model);
-  const { tools: given = [], subagents = [], stopWhen = [], hooks = [] } = definition;
-  checkList(`${name}.tools`, given, adviseOnToolList(given));
+  const { tools: ownTools = [], subagents = [], stopWhen = [], hooks = [] } = definition;
+  checkList(`${name}.tools`, ownTools, adviseOnToolList(ownTools));
   for (const [field, list] of Object.entries({ subagents, stopWhen, hooks }))
     checkList(`${name}.${field}`, list);
   const result = createTypedResult(definition);
   const { finish, outputMode } = result;
-  const tools = finish === undefined || outputMode === "native" ? [...given] : [...given, finish];
+  const tools =
+    finish === undefined || outputMode === "native" ? [...ownTools] : [...ownTools, finish];
   checkTools(name, tools);
   checkSubagents(name, subagents);
   const { limits = {}, showBudget = false, dynamicRoles } = definition;
@@ -681,11 +682,11 @@ function createTypedResult({
   name,
   model,
   output,
-  outputMode: given,
+  outputMode: requestedMode,
 }: AgentDefinition): Pick<AgentRole, "output" | "hasOutput" | "outputMode" | "finish"> {
   const field = `${name}.output`;
   const hasOutput = output !== undefined;
-  const outputMode = resolveOutputMode(`${name}.outputMode`, given, hasOutput);
+  const outputMode = resolveOutputMode(`${name}.outputMode`, requestedMode, hasOutput);
   requireNative({ name, outputMode, model });
   if (!hasOutput) return { output, hasOutput, outputMode, finish: undefined };
   checkToolInput(field, output);
@@ -745,22 +746,22 @@ function checkSubagents(name: string, subagents: readonly (AgentRole | string)[]
   }
 }
 
-function copyBudget({ name, budget: given = {} }: AgentDefinition): Budget {
-  checkBudget(`${name}.budget`, given);
-  return Object.freeze({ ...given });
+function copyBudget({ name, budget = {} }: AgentDefinition): Budget {
+  checkBudget(`${name}.budget`, budget);
+  return Object.freeze({ ...budget });
 }
 
 function readModelSettings(
-  { name, model, modelSettings: given, output, outputMode }: AgentDefinition,
+  { name, model, modelSettings, output, outputMode }: AgentDefinition,
   toolNames: readonly string[],
 ): Pick<AgentRole, "modelSettings" | "toolChoice"> {
-  if (given === undefined) return { modelSettings: undefined, toolChoice: undefined };
+  if (modelSettings === undefined) return { modelSettings: undefined, toolChoice: undefined };
   const field = `${name}.modelSettings`;
-  checkKeys(field, given, [...SETTING_NAMES, "toolChoice"]);
-  checkModelSettings(field, given);
-  const settings = copyModelSettings(given);
+  checkKeys(field, modelSettings, [...SETTING_NAMES, "toolChoice"]);
+  checkModelSettings(field, modelSettings);
+  const settings = copyModelSettings(modelSettings);
   model.checkSettings?.(settings);
-  const { toolChoice } = given;
+  const { toolChoice } = modelSettings;
   if (toolChoice === "none" && output !== undefined && outputMode !== "native") {
     const advice = "A role with an output ends by calling Finish. Use auto, or leave it out.";
     throw mismatch(`${field}.toolChoice`, "a choice that allows Finish", toolChoice, advice);
@@ -798,10 +799,10 @@ function checkTemperature(field: string, value: unknown): void {
   throw mismatch(field, `a number from 0 to ${MAX_TEMPERATURE}`, value, PROVIDERS_DEFAULT);
 }
 
-function readWrapUp(name: string, given: boolean | string | undefined): AgentRole["wrapUp"] {
-  if (given === undefined || given === false) return undefined;
-  if (given !== true) checkText(`${name}.wrapUp`, given);
-  return given;
+function readWrapUp(name: string, wrapUp: boolean | string | undefined): AgentRole["wrapUp"] {
+  if (wrapUp === undefined || wrapUp === false) return undefined;
+  if (wrapUp !== true) checkText(`${name}.wrapUp`, wrapUp);
+  return wrapUp;
 }
 
 function checkConditions(name: string, conditions: readonly StopCondition[]): void {

@@ -49,10 +49,10 @@ export interface DynamicRoleBounds<in Context = unknown> {
  */
 export function copyDynamicRoleBounds(
   field: string,
-  given: DynamicRoleBounds,
+  bounds: DynamicRoleBounds,
 ): Required<DynamicRoleBounds> {
-  checkKeys(field, given, ["tools", "models", "budget"]);
-  const { tools = [], models, budget = {} } = given;
+  checkKeys(field, bounds, ["tools", "models", "budget"]);
+  const { tools = [], models, budget = {} } = bounds;
   checkList(`${field}.tools`, tools);
   for (const [index, tool] of tools.entries())
     checkTool(`${field}.tools[${index}]`, tool, ["function", "external"], "Use defineTool({ … }).");

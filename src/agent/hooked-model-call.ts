@@ -42,15 +42,15 @@ export async function inferWrapped(agent: AgentRuntime, call: InferCall): Promis
   });
   const { bounds } = agent;
   const work = (): Promise<ModelReply> =>
-    runInsideWraps(modelWraps, callFor, () => inner.next(), bounds);
+    runInsideWraps(modelWraps, callFor, () => inner.callModel(), bounds);
   const bounded = await runBounded(
-    () => agent.at(toEventPosition(call.effectPosition), work),
+    () => agent.runAt(toEventPosition(call.effectPosition), work),
     bounds,
   );
   await inner.close();
   const { otherModels } = inner;
   return attachTimeSpans(
-    { ...inner.outcomeOf(bounded), ...omitUndefined({ otherModels }) },
+    { ...inner.createOutcome(bounded), ...omitUndefined({ otherModels }) },
     inner.spans,
   );
 }
@@ -63,10 +63,10 @@ class InnerCalls {
   readonly #call: InferCall;
   readonly #end: ReturnType<typeof createLinkedController>;
   readonly #start: ReturnType<typeof createLinkedController>;
-  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #inFlight = new Set<Promise<unknown>>();
   readonly #replies = new Set<ModelReply>();
   /** Outcomes of calls without a reply, by the error that the hooks receive. */
-  readonly #unanswered = new Map<unknown, WithoutReply>();
+  readonly #failedCalls = new Map<unknown, WithoutReply>();
   readonly #time: WrappedTime;
   #inference: readonly TimeSpan[] = [];
   #usage: Usage;
@@ -87,21 +87,21 @@ class InnerCalls {
   }
 
   /** Makes the call. Each further call extends the lease. */
-  next(): Promise<ModelReply> {
-    const reply = this.#next();
+  callModel(): Promise<ModelReply> {
+    const reply = this.#callModel();
     const settled: Promise<unknown> = reply
       .catch(() => undefined)
-      .finally(() => this.#underWay.delete(settled));
-    this.#underWay.add(settled);
+      .finally(() => this.#inFlight.delete(settled));
+    this.#inFlight.add(settled);
     return reply;
   }
 
-  async #next(): Promise<ModelReply> {
+  async #callModel(): Promise<ModelReply> {
     if (this.#isClosed) throw createModelCallError("the hooks have already returned");
     this.#begun += 1;
     const number = this.#begun;
-    const call = number === 1 ? { ...this.#call, number } : await this.#paidAgain(number);
-    const leave = this.#time.inside();
+    const call = number === 1 ? { ...this.#call, number } : await this.#extendLease(number);
+    const leave = this.#time.enter();
     const outcome = await runAttempts(this.#agent, call);
     leave();
     this.#inference = [...this.#inference, ...(outcome.spans ?? [])];
@@ -113,44 +113,44 @@ class InnerCalls {
       this.#replies.add(reply);
       return reply;
     }
-    if (outcome.type === "cancelled") throw this.#cancelledCall();
-    if (outcome.type === "refused") throw this.#unpaidCall(outcome.refusal);
+    if (outcome.type === "cancelled") throw this.#createCancelledError();
+    if (outcome.type === "refused") throw this.#createUnpaidError(outcome.refusal);
     const { message, code } = outcome.error;
     const error = new EspalierError({ code: "model_call_failed", message, data: { error: code } });
-    this.#unanswered.set(error, outcome);
+    this.#failedCalls.set(error, outcome);
     throw error;
   }
 
-  async #paidAgain(number: number): Promise<InferCall> {
+  async #extendLease(number: number): Promise<InferCall> {
     const call: InferCall = { ...this.#call, number, steps: 0 };
     const { signal } = this.#start.controller;
     const paid = await extendLease(this.#agent, call, signal);
-    if (paid.type === "refused") throw this.#unpaidCall(paid.refusal);
-    if (paid.type === "cancelled") throw this.#cancelledCall();
+    if (paid.type === "refused") throw this.#createUnpaidError(paid.refusal);
+    if (paid.type === "cancelled") throw this.#createCancelledError();
     const { maxOutputTokens } = paid.lease;
     const request = Object.freeze({ ...call.request, maxOutputTokens });
     return { ...call, lease: paid.lease, request };
   }
 
-  #cancelledCall(): EspalierError {
+  #createCancelledError(): EspalierError {
     const error = createModelCallError("the agent was stopped");
-    this.#unanswered.set(error, { type: "cancelled", usage: NO_USAGE });
+    this.#failedCalls.set(error, { type: "cancelled", usage: NO_USAGE });
     return error;
   }
 
-  #unpaidCall(refusal: BudgetRefusal): EspalierError {
+  #createUnpaidError(refusal: BudgetRefusal): EspalierError {
     const error = createModelCallError("the budget does not allow another call");
-    this.#unanswered.set(error, { type: "refused", refusal, usage: NO_USAGE });
+    this.#failedCalls.set(error, { type: "refused", refusal, usage: NO_USAGE });
     return error;
   }
 
   /** Cancels and awaits the calls in flight, so that nothing is reported later. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    if (this.#underWay.size > 0) {
+    if (this.#inFlight.size > 0) {
       this.#end.controller.abort(this.#agent.cancelSignal.reason);
       this.#start.controller.abort(this.#agent.cancelSignal.reason);
-      await Promise.all(this.#underWay);
+      await Promise.all(this.#inFlight);
     }
     this.#end.unlink();
     this.#start.unlink();
@@ -165,7 +165,7 @@ class InnerCalls {
    * Returns the outcome of the call after `close`. A reply that hooks created without calling the
    * model is charged by its reported usage, or by an estimate if the reported usage is impossible.
    */
-  outcomeOf(bounded: BoundedOutcome<ModelReply>): InferOutcome {
+  createOutcome(bounded: BoundedOutcome<ModelReply>): InferOutcome {
     const { model, hooks, cancelSignal } = this.#agent;
     const { lease } = this.#call;
     const usage = this.#usage;
@@ -173,7 +173,7 @@ class InnerCalls {
     if (bounded.type === "threw") {
       const { error } = bounded;
       // The model's own error, passed on. Any other error means that a hook broke.
-      const unanswered = this.#unanswered.get(error);
+      const unanswered = this.#failedCalls.get(error);
       return unanswered === undefined
         ? createFailedInferOutcome(error, usage)
         : { ...unanswered, usage };

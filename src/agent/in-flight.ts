@@ -37,14 +37,14 @@ export class InFlightWork {
   /** Outcomes of effects, by effect name. */
   readonly outcomes = new Map<string, unknown>();
   /** Calls that had begun and must not be repeated. */
-  readonly begun = new Set<string>();
+  readonly unrepeatable = new Set<string>();
   /** Number of tool calls that were charged. */
   chargedCalls = 0;
   children: InFlightChild[] = [];
   /** Subagents whose results were returned by completed calls. */
   readonly reportedAgentIds = new Set<AgentId>();
   /** Tool calls that have ended. */
-  readonly over = new Set<CallId>();
+  readonly endedCallIds = new Set<CallId>();
   /** Leases of completed model calls, by effect name. */
   readonly leases = new Map<string, GivenLease>();
   /** Leases in `leases` whose usage was already charged. */
@@ -59,21 +59,21 @@ export class InFlightWork {
   readonly #recorded = new Map<string, number>();
 
   /** Counts a recorded event of the agent by its fingerprint. */
-  noteRecorded(print: string): void {
-    this.#recorded.set(print, (this.#recorded.get(print) ?? 0) + 1);
+  noteRecorded(fingerprint: string): void {
+    this.#recorded.set(fingerprint, (this.#recorded.get(fingerprint) ?? 0) + 1);
   }
 
   /** Returns and removes the outcome of an effect. `undefined` if it is unknown. */
-  outcome(name: string): unknown {
+  takeOutcome(name: string): unknown {
     const known = this.outcomes.get(name);
     this.outcomes.delete(name);
     return known;
   }
 
   /** True while completed or unrepeatable work is not yet back in the state. */
-  get isUnderWay(): boolean {
-    const { outcomes, children, begun, leases } = this;
-    return outcomes.size + children.length + begun.size + leases.size > 0;
+  get hasWork(): boolean {
+    const { outcomes, children, unrepeatable, leases } = this;
+    return outcomes.size + children.length + unrepeatable.size + leases.size > 0;
   }
 
   /** Returns true if the next tool call was already charged, and uses up that charge. */
@@ -94,22 +94,22 @@ export class InFlightWork {
    * True while recorded subtasks from before the step, or its model call, are not yet back in the
    * state.
    */
-  get isBeforeStep(): boolean {
+  get hasWorkBeforeStep(): boolean {
     return this.leases.size > 0 || this.hasChildOf(null);
   }
 
   /** Returns true if a call had already performed the operation, which must not be repeated. */
   takeOperation({ callId, childId, text }: ChildOperation): boolean {
-    const isIt = (operation: ChildOperation): boolean =>
+    const isMatch = (operation: ChildOperation): boolean =>
       operation.callId === callId && operation.childId === childId && operation.text === text;
-    return takeFirst(this.operations, isIt) !== undefined;
+    return takeFirst(this.operations, isMatch) !== undefined;
   }
 
   /** Returns true if the event was recorded before the crash, and must not be recorded again. */
   takeRecorded(body: EventBody, position: EventPosition | undefined): boolean {
-    const print = createEventFingerprint(body, position);
-    const count = this.#recorded.get(print) ?? 0;
-    if (count > 0) this.#recorded.set(print, count - 1);
+    const fingerprint = createEventFingerprint(body, position);
+    const count = this.#recorded.get(fingerprint) ?? 0;
+    if (count > 0) this.#recorded.set(fingerprint, count - 1);
     return count > 0;
   }
 
@@ -125,14 +125,14 @@ export class InFlightWork {
 
   /** Returns and removes the subagent that a call had started or continued as its `nth`. */
   takeChild(callId: CallId | null, nth: number): AgentId | undefined {
-    const isIt = (child: InFlightChild): boolean => child.callId === callId && child.nth === nth;
-    return takeFirst(this.children, isIt)?.childId;
+    const isMatch = (child: InFlightChild): boolean => child.callId === callId && child.nth === nth;
+    return takeFirst(this.children, isMatch)?.childId;
   }
 }
 
 /** Removes and returns the first match, or `undefined` without a match. */
-export function takeFirst<T>(list: T[], isIt: (one: T) => boolean): T | undefined {
-  const at = list.findIndex(isIt);
+export function takeFirst<T>(list: T[], isMatch: (item: T) => boolean): T | undefined {
+  const at = list.findIndex(isMatch);
   return at === -1 ? undefined : list.splice(at, 1)[0];
 }
 

@@ -88,7 +88,7 @@ export interface Prepared {
 export function beginExecution(agent: AgentRuntime, from: PendingState | PausedState): AgentState {
   const atMs = agent.run.clock.nowMs();
   const type = from.status === "paused" ? "agent.resumed" : "agent.started";
-  if (!agent.run.recorder.countUnheard(type)) agent.record(describeBeginning(agent, type));
+  if (!agent.run.recorder.countUnread(type)) agent.record(describeBeginning(agent, type));
   const background = from.step === undefined ? from.log.background : getBackgroundChildren(from);
   if (background.length > 0) agent.run.supervisor.reactivate(agent, background);
   if (from.status === "paused") return resumeExecution(from);
@@ -133,7 +133,7 @@ export function beginStep(agent: AgentRuntime, state: AgentState, call: Prepared
   if (isOpen && !isRetryAfterOverflow(state)) return state;
   const context = createStepContext(agent, state, call);
   const { promptHash, toolsHash } = context;
-  if (!isOpen && !agent.run.recorder.countUnheard("step.started"))
+  if (!isOpen && !agent.run.recorder.countUnread("step.started"))
     agent.record({ type: "step.started", number, promptHash, toolsHash }, { stepId });
   const opened = openStep(state, {
     stepId,
@@ -144,7 +144,7 @@ export function beginStep(agent: AgentRuntime, state: AgentState, call: Prepared
     lastStep,
     startedAtMs: agent.run.clock.nowMs(),
   });
-  agent.persistence?.stepOpened(opened);
+  agent.persistence?.onStepOpened(opened);
   return opened;
 }
 
@@ -173,7 +173,7 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   const complete = isComplete ? limited : answerRest(agent, limited, atMs);
   const completed = recordStep(complete, { atMs, elapsedMs });
   const record = completed.log.steps.at(-1);
-  if (record !== undefined && !agent.run.recorder.countUnheard("step.completed"))
+  if (record !== undefined && !agent.run.recorder.countUnread("step.completed"))
     agent.record(describeStep(record), { stepId });
   return completed;
 }
@@ -207,7 +207,7 @@ export async function settle(agent: AgentRuntime, state: AgentState): Promise<Se
   const { signals, sections } = completed.log;
   const reason = findWinningSignal(signals)?.reason;
   if (reason === undefined) return await settle(agent, failWith(agent, completed, UNEXPLAINED));
-  if (!recorder.countUnheard("continuation.evaluated")) {
+  if (!recorder.countUnread("continuation.evaluated")) {
     const stopped = { decision: "stop", work: [], signals, winner: reason } as const;
     agent.record({ type: "continuation.evaluated", ...stopped }, getEventPosition(completed));
   }
@@ -215,7 +215,7 @@ export async function settle(agent: AgentRuntime, state: AgentState): Promise<Se
   const status = getTerminalStatus(reason);
   const ended = endExecution(completed, { status, reason, atMs: clock.nowMs() });
   // The terminal event is the last of the execution (L2).
-  if (!recorder.countUnheard("agent.ended")) agent.record(describeEnd(agent, ended));
+  if (!recorder.countUnread("agent.ended")) agent.record(describeEnd(agent, ended));
   // Settles synchronously: an agent whose end is recorded must not count as running.
   agent.settle(ended);
   return ended;
@@ -275,8 +275,8 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
   agent.noteState(complete);
   const { pieces } = agent.run;
   if (pieces !== undefined) {
-    const source = agent.pieceSource({ stepId: step.stepId, stepNumber: step.number });
-    for (const execution of executions) pieces.result(source, createResultBody(execution));
+    const source = agent.toPartSource({ stepId: step.stepId, stepNumber: step.number });
+    for (const execution of executions) pieces.emitResult(source, createResultBody(execution));
   }
   return hasAllResults(complete) ? recordResults(complete) : complete;
 }
@@ -311,10 +311,10 @@ async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<A
   if (children.length === 0) return state;
   const isAnswer = findWinningSignal(state.log.signals)?.reason.code === "completed";
   const isDetaching = isAnswer && role.delegation.parentEndPolicy === "detach";
-  const kept = new Set(isDetaching ? background : []);
+  const detached = new Set(isDetaching ? background : []);
   await Promise.all(
     children.map((id) =>
-      kept.has(id) ? supervisor.detach(agent, id) : supervisor.dismiss(agent, id),
+      detached.has(id) ? supervisor.detach(agent, id) : supervisor.dismiss(agent, id),
     ),
   );
   // Background subagents that calls of the open step started are added when its results are
@@ -324,10 +324,10 @@ async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<A
 
 /** Records the end of each section that was created for the execution. */
 function clearSections(agent: AgentRuntime, sections: readonly MadeSection[]): void {
-  const made = new Map(sections.map(({ name, text }) => [name, text]));
+  const texts = new Map(sections.map(({ name, text }) => [name, text]));
   for (const { name, lifetime } of agent.role.sections) {
-    if (lifetime !== "execution" || !made.has(name)) continue;
-    const count = made.get(name) === undefined ? 0 : 1;
+    if (lifetime !== "execution" || !texts.has(name)) continue;
+    const count = texts.get(name) === undefined ? 0 : 1;
     agent.record({ type: "section.cleared", name, count });
   }
 }

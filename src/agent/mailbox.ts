@@ -65,7 +65,7 @@ export class Mailbox {
     if (this.#settled !== undefined)
       return Promise.resolve({ isDelivered: false, reason: this.#settled });
     return new Promise((answer) =>
-      this.#post({ message: { content, reportOf: undefined, sender }, answer }),
+      this.#add({ message: { content, reportOf: undefined, sender }, answer }),
     );
   }
 
@@ -75,7 +75,7 @@ export class Mailbox {
    */
   report(childId: AgentId, text: string): void {
     const message = { content: text, reportOf: childId, sender: childId };
-    if (this.#settled === undefined) this.#post({ message, answer: () => undefined });
+    if (this.#settled === undefined) this.#add({ message, answer: () => undefined });
   }
 
   /** Removes the report of a subagent, because the agent has received the result in another way. */
@@ -148,7 +148,7 @@ export class Mailbox {
     this.#settled = undefined;
   }
 
-  #post(mail: Mail): void {
+  #add(mail: Mail): void {
     this.#unread = [...this.#unread, mail];
     for (const listener of this.#listeners) listener(mail.message);
   }

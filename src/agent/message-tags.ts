@@ -63,10 +63,10 @@ export function tagRest<History extends TaggedHistory>(history: History, place: 
   const untagged = messages.length - tags.length;
   if (untagged === 0) return history;
   const { executionId, stepNumber } = place;
-  const given: MessageTag[] = [];
+  const newTags: MessageTag[] = [];
   for (let number = added + 1; number <= added + untagged; number += 1)
-    given.push({ executionId, stepNumber, number });
-  return { ...history, tags: tags.concat(given), added: added + untagged };
+    newTags.push({ executionId, stepNumber, number });
+  return { ...history, tags: tags.concat(newTags), added: added + untagged };
 }
 
 /**
@@ -197,13 +197,13 @@ export function findHistoryChange(
   afterStep: number,
 ): HistoryChange | undefined {
   if (before.every((message, index) => message === after.messages[index])) return undefined;
-  const kept = indexMessages(after.messages);
-  const dropped = indexMessages(after.dropped.map(({ message }) => message));
+  const keptIndexes = indexMessages(after.messages);
+  const droppedIndexes = indexMessages(after.dropped.map(({ message }) => message));
   const parts: Growing[] = [];
   for (const message of before) {
     const last = parts.at(-1);
-    const type = kept.has(message) ? "kept" : "dropped";
-    const from = kept.get(message) ?? dropped.get(message);
+    const type = keptIndexes.has(message) ? "kept" : "dropped";
+    const from = keptIndexes.get(message) ?? droppedIndexes.get(message);
     if (from === undefined && last?.type === "unrecorded") last.messages.push(message);
     else if (from === undefined) parts.push({ type: "unrecorded", messages: [message] });
     else if (last?.type === type && last.to === from) last.to += 1;

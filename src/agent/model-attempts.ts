@@ -71,7 +71,7 @@ export async function runAttempts(agent: AgentRuntime, call: InferCall): Promise
   const outcome = attempts.end(settled);
   attempts.leaveSlot();
   if (call.number !== undefined) attempts.charge(outcome.usage);
-  return attachTimeSpans(outcome, attempts.spans());
+  return attachTimeSpans(outcome, attempts.getSpans());
 }
 
 /** How the attempts of a call settled. */
@@ -130,19 +130,19 @@ class Attempts implements RetryOptions {
     this.graceMs = settings.graceMs;
     this.inputTokens = lease.inputTokens;
     this.cacheKey = isMainCall ? agent.cacheKey : undefined;
-    if (isMainCall && pieces?.isHeard === true) {
-      const source = agent.pieceSource(effectPosition);
-      this.onDelta = (delta) => (this.#isOver ? undefined : pieces.take(source, delta));
+    if (isMainCall && pieces?.hasListeners === true) {
+      const source = agent.toPartSource(effectPosition);
+      this.onDelta = (delta) => (this.#isOver ? undefined : pieces.emitDelta(source, delta));
     }
     this.#position = toEventPosition(effectPosition, call.number);
-    this.place = { scope: agent.scope(this.#position), recorder };
+    this.place = { scope: agent.getScope(this.#position), recorder };
     this.#fromMs = clock.nowMs();
     this.#dueAtMs = this.#fromMs;
   }
 
   /** Begins an attempt once it has its slot. The slot is held until the outcome is recorded. */
   enter(asking: PlannedRequest): boolean | Promise<boolean> {
-    const entered = this.#agent.run.limiter.model(asking.noStartSignal);
+    const entered = this.#agent.run.limiter.acquireModelSlot(asking.noStartSignal);
     return entered instanceof Promise
       ? entered.then((release) => this.#begin(release, asking))
       : this.#begin(entered, asking);
@@ -150,14 +150,14 @@ class Attempts implements RetryOptions {
 
   #begin(release: Release | undefined, asking: PlannedRequest): boolean | Promise<boolean> {
     this.#releaseSlot = release;
-    if (!this.#mayBegin(asking)) return false;
+    if (!this.#canBegin(asking)) return false;
     if (this.clock.nowMs() > asking.sinceMs) this.#countWait(asking.sinceMs);
     this.#dueAtMs = undefined;
     this.#open();
     const { warning } = asking;
     if (warning !== undefined) recordWarnings(this.#agent, [warning], this.#position);
-    const sending = this.#agent.persistence?.sending();
-    return sending === undefined || sending.then(() => this.#mayBegin(asking));
+    const sending = this.#agent.persistence?.prepareSend();
+    return sending === undefined || sending.then(() => this.#canBegin(asking));
   }
 
   /** Counts a wait for a slot that has ended. */
@@ -169,7 +169,7 @@ class Attempts implements RetryOptions {
   }
 
   /** Returns false and releases the slot if the signal was aborted after the slot was acquired. */
-  #mayBegin({ noStartSignal }: PlannedRequest): boolean {
+  #canBegin({ noStartSignal }: PlannedRequest): boolean {
     if (noStartSignal.aborted) this.leaveSlot();
     return this.#releaseSlot !== undefined;
   }
@@ -189,7 +189,7 @@ class Attempts implements RetryOptions {
     const call = this.#call;
     const { request, number = 1 } = call;
     const facts = { isStreaming: this.onDelta !== undefined, queuedMs: this.#queuedMs };
-    if (!agent.run.recorder.countUnheard("model.requested")) {
+    if (!agent.run.recorder.countUnread("model.requested")) {
       agent.recordWithinCall(createModelRequestedEvent(agent.model, call, facts), this.#position);
       agent.recordContent(this.#position, () => createRequestContent(request));
     }
@@ -213,8 +213,8 @@ class Attempts implements RetryOptions {
 
   #resetPieces(why: "retry" | "fallback"): void {
     const { pieces } = this.#agent.run;
-    if (pieces?.isHeard === true)
-      pieces.reset(this.#agent.pieceSource(this.#call.effectPosition), why);
+    if (pieces?.hasListeners === true)
+      pieces.reset(this.#agent.toPartSource(this.#call.effectPosition), why);
   }
 
   /** Charges the broken attempts and extends the lease for another attempt. */
@@ -228,7 +228,7 @@ class Attempts implements RetryOptions {
     this.#spans.push(...toSpans("inference", this.#fromMs, this.clock.nowMs()));
     const { request } = this.#call;
     if (this.signal.aborted) return request;
-    this.charge(this.#spentOn({ type: "failed", ...log }).usage);
+    this.charge(this.#computeUsage({ type: "failed", ...log }).usage);
     const paid = await extendLease(agent, this.#call, this.noStartSignal);
     this.#fromMs = this.clock.nowMs();
     if (paid.type === "refused") this.#refusal = paid.refusal;
@@ -249,23 +249,23 @@ class Attempts implements RetryOptions {
   end(settled: EndedAttempts): InferOutcome {
     this.#isOver = true;
     if (settled.type === "aborted" && !this.#isOpen)
-      return { type: "cancelled", usage: this.#spentOn({ type: "unsent" }).usage };
+      return { type: "cancelled", usage: this.#computeUsage({ type: "unsent" }).usage };
     const dueAtMs = this.#dueAtMs;
     if (dueAtMs !== undefined && this.clock.nowMs() > dueAtMs) this.#countWait(dueAtMs);
     // Limits may refuse a call before it has a slot.
     this.#open();
     // A reply that arrived after the call was cancelled must not be used.
     const isReply = settled.type === "replied" && !this.signal.aborted;
-    return isReply ? this.#replied(settled) : this.#endWithoutReply(settled);
+    return isReply ? this.#recordReply(settled) : this.#endWithoutReply(settled);
   }
 
   /** Returns the periods in which the call did not wait. */
-  spans(): readonly TimeSpan[] {
+  getSpans(): readonly TimeSpan[] {
     return [...this.#spans, ...toSpans("inference", this.#fromMs, this.clock.nowMs())];
   }
 
   /** Returns the usage of the call, and the part consumed by fallback models. */
-  #spentOn(end: ModelCallEnd): Pick<InferOutcome, "usage" | "otherModels"> {
+  #computeUsage(end: ModelCallEnd): Pick<InferOutcome, "usage" | "otherModels"> {
     const usage = toCallUsage(this.#agent, this.#call, end);
     if (!("repliedBy" in end || "lossOf" in end)) return { usage };
     const otherModels = findFallbackUsage(this.#agent, this.#call, end);
@@ -273,10 +273,10 @@ class Attempts implements RetryOptions {
   }
 
   /** Records the reply and returns it with its usage. */
-  #replied(settled: RepliedAttempts): InferOutcome {
+  #recordReply(settled: RepliedAttempts): InferOutcome {
     const agent = this.#agent;
     const position = this.#position;
-    const spent = this.#spentOn(settled);
+    const spent = this.#computeUsage(settled);
     const { warnings = NO_WARNINGS, ...reply } = settled.reply;
     const { repliedBy: model = agent.model } = settled;
     const isReported = reply.usage?.reportedCostUsd !== undefined;
@@ -285,14 +285,14 @@ class Attempts implements RetryOptions {
       : NO_WARNINGS;
     if (warnings.length + ofCost.length > 0)
       recordWarnings(agent, [...warnings, ...ofCost], position);
-    if (!agent.run.recorder.countUnheard("model.replied")) {
+    if (!agent.run.recorder.countUnread("model.replied")) {
       agent.recordContent(position, () => replyContent(reply));
-      agent.recordWithinCall(this.#repliedBody(settled, spent.usage), position);
+      agent.recordWithinCall(this.#createRepliedEvent(settled, spent.usage), position);
     }
     return { type: "replied", reply, ...spent };
   }
 
-  #repliedBody(
+  #createRepliedEvent(
     { reply, repliedBy: answered }: RepliedAttempts,
     usage: Usage,
   ): EventBody<"model.replied"> {
@@ -314,7 +314,7 @@ class Attempts implements RetryOptions {
   #endWithoutReply(settled: EndedAttempts): InferOutcome {
     const agent = this.#agent;
     const position = this.#position;
-    const outcome = this.#outcomeOf(settled);
+    const outcome = this.#createOutcome(settled);
     const isFailed = outcome.type === "failed";
     const isUnpaid = outcome.type === "refused" && settled.type === "unpaid";
     const error = isFailed
@@ -331,8 +331,8 @@ class Attempts implements RetryOptions {
   }
 
   /** Returns the outcome without a reply. A call whose signal was aborted counts as cancelled. */
-  #outcomeOf(settled: EndedAttempts): Exclude<InferOutcome, { readonly type: "replied" }> {
-    const spent = this.#spentOn(this.#endOf(settled));
+  #createOutcome(settled: EndedAttempts): Exclude<InferOutcome, { readonly type: "replied" }> {
+    const spent = this.#computeUsage(this.#toCallEnd(settled));
     const refusal = settled.type === "unpaid" ? this.#refusal : undefined;
     if (refusal !== undefined) return { type: "refused", refusal, ...spent };
     const isStopped = settled.type === "aborted" || settled.type === "unpaid";
@@ -342,7 +342,7 @@ class Attempts implements RetryOptions {
     return { type: "failed", error, isRetryable: cause?.isRetryable === true, ...spent };
   }
 
-  #endOf(settled: EndedAttempts): ModelCallEnd {
+  #toCallEnd(settled: EndedAttempts): ModelCallEnd {
     if (settled.type === "unpaid") return { ...settled, type: "failed" };
     if (settled.type !== "threw") return settled;
     // The abandoned attempt, with the tokens lost before it.
@@ -365,15 +365,15 @@ export async function extendLease(
   const { account, persistence, run } = agent;
   const position = toEventPosition(effectPosition, number);
   let hasWaited = false;
-  const paid = await account.extend(lease, leaseTerms(agent), signal, (accountPath) => {
+  const outcome = await account.extend(lease, leaseTerms(agent), signal, (accountPath) => {
     hasWaited = true;
-    if (!run.recorder.countUnheard("budget.queued"))
+    if (!run.recorder.countUnread("budget.queued"))
       agent.recordWithinCall({ type: "budget.queued", accountPath }, position);
   });
-  if (hasWaited && !run.recorder.countUnheard("budget.dequeued"))
-    agent.recordWithinCall({ type: "budget.dequeued", outcome: paid.type }, position);
-  if (paid.type === "granted") await persistence?.whenPersisted();
-  return paid;
+  if (hasWaited && !run.recorder.countUnread("budget.dequeued"))
+    agent.recordWithinCall({ type: "budget.dequeued", outcome: outcome.type }, position);
+  if (outcome.type === "granted") await persistence?.whenPersisted();
+  return outcome;
 }
 
 function createRequestContent({ messages, tools }: ModelRequest): SpanContent {
@@ -391,11 +391,11 @@ const CANCELLED_CALL = { code: "cancelled", message: "The call was cancelled.", 
 
 /** Returns the model that replied, if it is not the requested one. */
 function createRepliedByField(
-  { model: asked }: AgentRuntime,
+  { model: requested }: AgentRuntime,
   model: Model | undefined,
 ): Pick<EventBody<"model.replied">, "repliedBy"> {
-  if (model === undefined || model === getFallbackModels(asked)[0]) return {};
+  if (model === undefined || model === getFallbackModels(requested)[0]) return {};
   const server = model.server && describeServer(model.server);
-  const answered = { ...describeModel(model), insteadOf: asked.id };
+  const answered = { ...describeModel(model), insteadOf: requested.id };
   return { repliedBy: { ...answered, ...omitUndefined({ server }) } };
 }

@@ -36,11 +36,11 @@ export async function reserve(
     let hasWaited = false;
     const outcome = await agent.account.requestLease(ask, agent.noStartSignal, (accountPath) => {
       hasWaited = true;
-      if (!recorder.countUnheard("budget.queued"))
+      if (!recorder.countUnread("budget.queued"))
         agent.record({ type: "budget.queued", accountPath }, position);
     });
     const isCancelled = hasWaited && outcome.type === "cancelled";
-    if (isCancelled && !recorder.countUnheard("budget.dequeued"))
+    if (isCancelled && !recorder.countUnread("budget.dequeued"))
       agent.record({ type: "budget.dequeued", outcome: "cancelled" }, position);
     agent.endWork();
     return outcome;
@@ -50,11 +50,11 @@ export async function reserve(
     : persistence.reserve(effectPosition, work));
   if (outcome.type === "refused")
     agent.record({ type: "budget.denied", ...outcome.refusal }, position);
-  if (outcome.type === "granted" && !recorder.countUnheard("budget.reserved")) {
+  if (outcome.type === "granted" && !recorder.countUnread("budget.reserved")) {
     const { waitedMs, lease } = outcome;
-    const { leaseId, inputTokens: counted, maxOutputTokens: most } = lease;
-    const held = { leaseId, inputTokens: counted, maxOutputTokens: most, waitedMs };
-    agent.record({ type: "budget.reserved", ...held }, position);
+    const { leaseId, inputTokens: counted, maxOutputTokens: maximum } = lease;
+    const granted = { leaseId, inputTokens: counted, maxOutputTokens: maximum, waitedMs };
+    agent.record({ type: "budget.reserved", ...granted }, position);
   }
   return outcome;
 }
@@ -74,7 +74,7 @@ export function settleCall(
   const { usage, otherModels } = outcome;
   if (persistence?.inFlight?.settledIds.has(leaseId) !== true)
     account.settle(lease, usage, otherModels);
-  if (!agent.run.recorder.countUnheard("budget.settled")) {
+  if (!agent.run.recorder.countUnread("budget.settled")) {
     const left = { remaining: account.remaining(), runRemaining: account.runRemaining() };
     const settled = { leaseId, usage, ...omitUndefined({ otherModels }), ...left };
     agent.record({ type: "budget.settled", ...settled }, toEventPosition(position));
@@ -110,15 +110,15 @@ export function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOut
 function createCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
   const { effectPosition, lease, request, isEstimated } = paid;
   const isMainCall = effectPosition.sideCall === undefined;
-  const isHeard = agent.run.recorder.isHeard("model.requested");
-  if (!isHeard) agent.lastRequest = undefined;
+  const hasReader = agent.run.recorder.hasReader("model.requested");
+  if (!hasReader) agent.lastRequest = undefined;
   const call: InferCall = {
     effectPosition,
     steps: countAddedSteps(effectPosition),
     lease,
     request,
     isEstimated,
-    prefix: isHeard && isMainCall ? updateRequestPrefix(agent, paid) : undefined,
+    prefix: hasReader && isMainCall ? updateRequestPrefix(agent, paid) : undefined,
     signals: { cancelSignal: agent.cancelSignal, noStartSignal: agent.noStartSignal },
   };
   agent.beginWork();
@@ -129,8 +129,8 @@ function createCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> 
       : runAttempts(agent, call);
   return making.then((outcome) => {
     agent.endWork();
-    if (outcome.type === "replied" && isMainCall && agent.run.pieces?.isHeard === true)
-      agent.run.pieces.arrived(agent.pieceSource(effectPosition), outcome.reply.message);
+    if (outcome.type === "replied" && isMainCall && agent.run.pieces?.hasListeners === true)
+      agent.run.pieces.emitRest(agent.toPartSource(effectPosition), outcome.reply.message);
     return outcome;
   });
 }

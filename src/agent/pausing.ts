@@ -90,7 +90,7 @@ export function pauseForSubagents(agent: AgentRuntime, state: AgentState): Agent
 export async function settlePaused(agent: AgentRuntime, state: PausedState): Promise<PausedState> {
   const { reason, log } = state;
   const background = getBackgroundChildren(state);
-  if (background.length > 0) await agent.backgroundSettled(background);
+  if (background.length > 0) await agent.whenBackgroundSettled(background);
   releaseLeases(agent);
   const stepCount = log.steps.length;
   const usage = agent.account.usage();
@@ -120,7 +120,7 @@ export function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: num
  * question was answered.
  */
 function hasDueBelow(agent: AgentRuntime): boolean {
-  for (const { settled, noStartSignal } of agent.activeBelow()) {
+  for (const { settled, noStartSignal } of agent.walkActiveBelow()) {
     if (settled?.status !== "paused") continue;
     if (noStartSignal.aborted) return true;
     if (

@@ -6,7 +6,7 @@ import type { Answer } from "../protocol/question.ts";
 
 interface Waiting {
   /** Returns the problem of an answer. `undefined` if it fits. */
-  readonly problemWith: (answer: Answer) => string | undefined;
+  readonly findProblem: (answer: Answer) => string | undefined;
   readonly resolve: (answer: Answer) => void;
 }
 
@@ -16,7 +16,7 @@ export class PendingAnswers {
   #onWait: (() => void) | undefined;
 
   /** True while a question waits for an answer. */
-  get isWaitedAt(): boolean {
+  get isWaiting(): boolean {
     return this.#waiting !== undefined && this.#waiting.size > 0;
   }
 
@@ -28,11 +28,11 @@ export class PendingAnswers {
   /** Waits for an answer to this question. Call `leave` once the answer is not needed any more. */
   wait(
     questionId: QuestionId,
-    problemWith: Waiting["problemWith"],
+    findProblem: Waiting["findProblem"],
   ): { readonly answer: Promise<Answer>; readonly leave: () => void } {
     const { promise: answer, resolve } = Promise.withResolvers<Answer>();
     const waiting = (this.#waiting ??= new Map<QuestionId, Waiting>());
-    waiting.set(questionId, { problemWith, resolve });
+    waiting.set(questionId, { findProblem, resolve });
     this.#onWait?.();
     return { answer, leave: () => void waiting.delete(questionId) };
   }
@@ -41,10 +41,10 @@ export class PendingAnswers {
    * Resolves the wait for this answer. Returns the problem of an answer that does not fit, and
    * false if nothing waits for it.
    */
-  give(answer: Answer): string | boolean {
+  submit(answer: Answer): string | boolean {
     const waiting = this.#waiting?.get(answer.questionId);
     if (waiting === undefined) return false;
-    const problem = waiting.problemWith(answer);
+    const problem = waiting.findProblem(answer);
     if (problem !== undefined) return problem;
     waiting.resolve(answer);
     return true;

@@ -36,7 +36,7 @@ export interface Persistence {
    * Called before each attempt of a model call is sent, once the attempt has its slot. Resolves
    * when the attempt may be sent.
    */
-  sending(): Promise<void>;
+  prepareSend(): Promise<void>;
   /** Runs a tool call. */
   callTool(call: CallOfReply): Promise<CallEnd>;
   /** Requests the permission of a tool call. */
@@ -56,26 +56,26 @@ export interface Persistence {
   /** Ends subagents that calls had started before a crash and that no repeated call has adopted. */
   dismissOrphans(): Promise<void> | undefined;
   /** Returns the stop requests that the agent's log does not contain yet. */
-  unlogged(requests: readonly StopSignal[]): readonly StopSignal[];
+  filterUnlogged(requests: readonly StopSignal[]): readonly StopSignal[];
 
   // Notifications
 
   /** Called with a stop request that the agent's own code raised. */
-  requested(signal: StopSignal): void;
+  onStopRequested(signal: StopSignal): void;
   /** Called before a model call. The step that it opens will be completed in any case. */
-  stepOpened(state: AgentState): void;
+  onStepOpened(state: AgentState): void;
   /** Called with the state after a phase. */
-  phaseOver(phase: Phase, state: AgentState): void;
+  onPhaseEnd(phase: Phase, state: AgentState): void;
   /**
    * Called when the agent's deadline has passed. Returns false in a replay, in which the recorded
    * deadline ends the agent instead of the clock.
    */
-  deadlineReached(deadlineAtMs: number): boolean;
+  onDeadline(deadlineAtMs: number): boolean;
   /**
    * Resolves once this process owns the run, before which no effect begins. `undefined` if it
    * already does.
    */
-  claimed(): Promise<void> | undefined;
+  whenOwned(): Promise<void> | undefined;
   /** Resolves once everything that has happened so far is persisted. */
   whenPersisted(): Promise<void>;
 }

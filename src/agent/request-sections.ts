@@ -208,28 +208,28 @@ const MOST_SECTIONS = 100;
  */
 export function arrangeSections(
   field: string,
-  given: readonly RequestSection[],
+  listed: readonly RequestSection[],
 ): readonly PlacedSection[] {
-  checkList(field, given);
-  if (given.length === 0) return BUILT_IN_SECTIONS;
-  if (given.length > MOST_SECTIONS)
-    throw mismatch(field, `at most ${MOST_SECTIONS}`, given.length, "Merge some of them.");
-  const sections = Array.from(given, (section, index) =>
+  checkList(field, listed);
+  if (listed.length === 0) return BUILT_IN_SECTIONS;
+  if (listed.length > MOST_SECTIONS)
+    throw mismatch(field, `at most ${MOST_SECTIONS}`, listed.length, "Merge some of them.");
+  const sections = Array.from(listed, (section, index) =>
     copySection(`${field}[${index}]`, section),
   );
   checkSectionNames(field, sections);
   const placed = orderSections(field, sections);
   for (const [index, { name }] of sections.entries()) {
-    const at = placed.findIndex((one) => one.name === name);
+    const at = placed.findIndex((candidate) => candidate.name === name);
     const section = placed[at];
     if (section !== undefined) checkPlace(`${field}[${index}]`, section, placed.slice(0, at));
   }
   return Object.freeze(placed);
 }
 
-function copySection(field: string, given: RequestSection): RequestSection {
-  checkKeys(field, given, FIELDS);
-  const section = Object.freeze({ ...given });
+function copySection(field: string, input: RequestSection): RequestSection {
+  checkKeys(field, input, FIELDS);
+  const section = Object.freeze({ ...input });
   const { name, lifetime, text, after, before, messageRole } = section;
   checkIdentifier(`${field}.name`, name);
   if (!LIFE_CYCLES.includes(lifetime)) {
@@ -277,11 +277,11 @@ function orderSections(field: string, listed: readonly RequestSection[]): readon
   // By default, a persistent section precedes other sections that follow the history.
   const isFirst = (section: RequestSection): boolean =>
     section.lifetime === "persistent" && section.after === undefined;
-  const sections = [...listed.filter(isFirst), ...listed.filter((one) => !isFirst(one))];
+  const sections = [...listed.filter(isFirst), ...listed.filter((section) => !isFirst(section))];
   const beside = (side: "before" | "after", name: string): readonly PlacedSection[] =>
     sections
       .filter((section) => findAnchor(section, side) === name)
-      .flatMap((one) => around(createPlacedSection(one)));
+      .flatMap((section) => around(createPlacedSection(section)));
   const around = (section: PlacedSection): readonly PlacedSection[] => [
     ...beside("before", section.name),
     section,
@@ -320,7 +320,7 @@ function checkPlace(
   { name, messageRole: role, lifetime }: PlacedSection,
   earlier: readonly PlacedSection[],
 ): void {
-  const names = earlier.map((one) => one.name);
+  const names = earlier.map((section) => section.name);
   if (names.includes("wrapUp")) {
     const advice =
       'Place it before: "wrapUp". The notices of the last step and of the budget come last.';
@@ -330,7 +330,7 @@ function checkPlace(
     const advice = 'Place it after: "instructions". The instructions come first.';
     throw mismatch(`${field}.before`, "a section after the instructions", name, advice);
   }
-  if (role === "system" && earlier.some((one) => one.messageRole !== "system")) {
+  if (role === "system" && earlier.some((section) => section.messageRole !== "system")) {
     // Providers accept system messages only at the beginning.
     const expected = "directly after the instructions, as it is a system message";
     throw mismatch(field, expected, name, 'Set after: "instructions".');
@@ -338,7 +338,7 @@ function checkPlace(
   if (lifetime !== "persistent") return;
   const history = names.indexOf("history");
   const behind = history < 0 ? [] : earlier.slice(history + 1);
-  const misplaced = behind.find((one) => one.lifetime !== "persistent");
+  const misplaced = behind.find((section) => section.lifetime !== "persistent");
   if (history >= 0 && misplaced === undefined) return;
   const advice =
     misplaced === undefined

@@ -41,29 +41,29 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
       let call: PreparedCall | undefined;
       if (!hasReply(state) && !isRequestTooLong(state)) {
         ({ state, call } = await prepare(agent, state));
-        await agent.phaseOver("prepare", state);
+        await agent.endPhase("prepare", state);
         state = handleStopsAndWaits(agent, state);
       }
       if (call !== undefined && isActive(state)) {
         state = await infer(agent, state, call);
-        await agent.phaseOver("infer", state);
+        await agent.endPhase("infer", state);
       }
       if (hasReply(state) && isActive((state = handleStopRequests(agent, state)))) {
         state = evaluate(agent, state);
-        await agent.phaseOver("evaluate", state);
+        await agent.endPhase("evaluate", state);
       }
       if (getPendingCalls(state).length > 0 && isActive((state = pauseBeforeCalls(agent, state)))) {
         state = await executeTools(agent, state);
-        await agent.phaseOver("execute", state);
+        await agent.endPhase("execute", state);
         state = handleStopsAndWaits(agent, state);
       }
       if (hasAllResults(state)) {
         state = applyToolResults(agent, state);
-        await agent.phaseOver("applyToolResults", state);
+        await agent.endPhase("applyToolResults", state);
       }
       if (state.status === "running") {
         state = await decide(agent, handleStopRequests(agent, state));
-        await agent.phaseOver("decide", state);
+        await agent.endPhase("decide", state);
       }
     }
   } catch (cause) {
@@ -71,7 +71,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
     state = fail(agent, from === undefined ? state : beginExecution(agent, from), cause);
   }
   const settled = await settle(agent, state);
-  await agent.phaseOver(settled.status === "paused" ? "paused" : "ended", settled);
+  await agent.endPhase(settled.status === "paused" ? "paused" : "ended", settled);
   return settled;
 }
 

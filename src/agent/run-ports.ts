@@ -29,7 +29,7 @@ import type { ApprovalHandler } from "./approver.ts";
 import type { ParentHistory } from "./effects.ts";
 import type { EventRecorder } from "../run-services/event-recorder.ts";
 import type { RunLimiter } from "../run-services/limiter.ts";
-import type { LivePieces } from "../run-services/live-pieces.ts";
+import type { PartEmitter } from "../run-services/live-pieces.ts";
 import type { RunDefinitions } from "../run-services/run-definitions.ts";
 import type { OutputSchema } from "../model/model.ts";
 
@@ -62,10 +62,10 @@ export interface AgentRun<Agent> {
   readonly definitions: RunDefinitions;
   readonly supervisor: AgentSupervisor<Agent>;
   /** `undefined` if the run is not persisted. */
-  readonly journal: { persistenceOf(agent: Agent): Persistence } | undefined;
+  readonly journal: { createPersistence(agent: Agent): Persistence } | undefined;
   readonly registry: {
     /** Returns the parts shared by all agents of a role. Created once. */
-    partsOf(role: AgentRole): RoleParts;
+    getParts(role: AgentRole): RoleParts;
   };
   readonly tree: {
     readonly limits: TreeShape;
@@ -73,7 +73,7 @@ export interface AgentRun<Agent> {
      * Counts the steps, other than this one, in which a role was started with this task, anywhere
      * in the run.
      */
-    delegationsBefore(delegation: Delegation, stepId: StepId): number;
+    countDelegations(delegation: Delegation, stepId: StepId): number;
   };
   /** Aborted when the run is asked to pause, so that nothing waits for answers any longer. */
   readonly pauseSignal: CancelSignal;
@@ -91,7 +91,7 @@ export interface AgentRun<Agent> {
   /** Receives answers from outside while an approver is asked. */
   readonly pendingAnswers: PendingAnswers;
   /** `undefined` if nothing has subscribed to stream parts yet. */
-  readonly pieces: LivePieces | undefined;
+  readonly pieces: PartEmitter | undefined;
   /**
    * Counts a failure or a refusal, and ignores other events. Called once for each event, because
    * such events are always recorded.
@@ -194,7 +194,7 @@ export interface AgentSupervisor<Agent> {
     call: DelegatedCall,
   ): RefusedSpawn | undefined;
   /** Returns the operations of a call on the agent's subagents. */
-  serviceFor(parent: Agent, call: DelegatedCall): Omit<SubagentService, "continue">;
+  createService(parent: Agent, call: DelegatedCall): Omit<SubagentService, "continue">;
   /** Reactivates the subagents that worked in the background when the agent was paused. */
   reactivate(parent: Agent, childIds: readonly AgentId[]): void;
 }

@@ -66,7 +66,7 @@ function getPreviousMessages(definitions: RunDefinitions, state: AgentState): re
   if (last === undefined) return [];
   const known = recent.get(last.context);
   if (known !== undefined) return known;
-  return findStepMessages(state, last.number, (hash) => definitions.textOf(hash)) ?? [];
+  return findStepMessages(state, last.number, (hash) => definitions.findText(hash)) ?? [];
 }
 
 /** The parts of a persisted state from which the requests of its steps are rebuilt. */
@@ -83,14 +83,14 @@ interface ShownContext {
  * missing.
  */
 function findStepMessages(
-  kept: PersistedSteps,
+  state: PersistedSteps,
   stepNumber: number,
-  textOf: RunDefinitions["textOf"],
+  findText: RunDefinitions["findText"],
 ): readonly Message[] | undefined {
-  return rebuildStepList<Message>(kept, stepNumber, {
-    historyOf: (context, whole) => toHistory(whole, context.model),
-    made: ({ message, textHash }) =>
-      MessageSchema().safeParse({ ...message, text: textOf(textHash) }).data,
+  return rebuildStepList<Message>(state, stepNumber, {
+    selectHistory: (context, whole) => toHistory(whole, context.model),
+    createItem: ({ message, textHash }) =>
+      MessageSchema().safeParse({ ...message, text: findText(textHash) }).data,
   });
 }
 
@@ -99,18 +99,21 @@ function findStepMessages(
  * a message that was created for a step.
  */
 export function findStepHistory(
-  kept: PersistedSteps,
+  state: PersistedSteps,
   stepNumber: number,
 ): readonly (Message | null)[] | undefined {
-  return rebuildStepList<Message | null>(kept, stepNumber, {
-    historyOf: (_context, whole) => whole,
-    made: () => null,
+  return rebuildStepList<Message | null>(state, stepNumber, {
+    selectHistory: (_context, whole) => whole,
+    createItem: () => null,
   });
 }
 
 /** Returns the hashes of the texts that compose the request of a step. */
-export function collectStepTextHashes(kept: PersistedSteps, stepNumber: number): readonly string[] {
-  return collectPrecedingSteps(kept, stepNumber).flatMap(({ context }) => [
+export function collectStepTextHashes(
+  state: PersistedSteps,
+  stepNumber: number,
+): readonly string[] {
+  return collectPrecedingSteps(state, stepNumber).flatMap(({ context }) => [
     context.toolsHash,
     ...(context.outputHash === undefined ? [] : [context.outputHash]),
     ...(context.shown ?? []).flatMap((part) => (part.type === "message" ? [part.textHash] : [])),
@@ -118,33 +121,33 @@ export function collectStepTextHashes(kept: PersistedSteps, stepNumber: number):
 }
 
 /** The sources of a list of messages. */
-interface Makings<Item> {
-  readonly historyOf: (context: StepContext, whole: readonly Message[]) => readonly Item[];
+interface ItemFactory<Item> {
+  readonly selectHistory: (context: StepContext, whole: readonly Message[]) => readonly Item[];
   /** Returns the message of a part. `undefined` if its text is missing. */
-  readonly made: (part: MadePart) => Item | undefined;
+  readonly createItem: (part: StoredPart) => Item | undefined;
 }
 
-type MadePart = Extract<ShownPart, { readonly type: "message" }>;
+type StoredPart = Extract<ShownPart, { readonly type: "message" }>;
 
 function rebuildStepList<Item>(
-  kept: PersistedSteps,
+  state: PersistedSteps,
   stepNumber: number,
-  { historyOf, made }: Makings<Item>,
+  { selectHistory, createItem }: ItemFactory<Item>,
 ): readonly Item[] | undefined {
   let shown: readonly Item[] | undefined;
-  for (const { context, messageCount } of collectPrecedingSteps(kept, stepNumber)) {
-    const whole = rebuildHistoryAtStep(kept.conversation, kept.log.compactions, context.number);
-    const history = historyOf(context, whole);
+  for (const { context, messageCount } of collectPrecedingSteps(state, stepNumber)) {
+    const whole = rebuildHistoryAtStep(state.conversation, state.log.compactions, context.number);
+    const history = selectHistory(context, whole);
     const parts = context.shown ?? [{ type: "history", from: 0, to: messageCount }];
-    shown = joinParts(parts, { history, earlier: shown ?? [] }, made);
+    shown = joinParts(parts, { history, earlier: shown ?? [] }, createItem);
     if (shown?.length !== messageCount) return undefined;
   }
   return shown;
 }
 
 /** Returns the step, preceded by the steps on which its request depends. */
-function collectPrecedingSteps(kept: PersistedSteps, stepNumber: number): readonly ShownContext[] {
-  const contexts = collectStepContexts(kept);
+function collectPrecedingSteps(state: PersistedSteps, stepNumber: number): readonly ShownContext[] {
+  const contexts = collectStepContexts(state);
   const first = contexts.findLastIndex(
     ({ context }) => context.number <= stepNumber && !hasEarlierPart(context),
   );
@@ -169,7 +172,7 @@ function hasEarlierPart({ shown = [] }: StepContext): boolean {
 function joinParts<Item>(
   parts: readonly ShownPart[],
   sources: Readonly<Record<"history" | "earlier", readonly Item[]>>,
-  made: Makings<Item>["made"],
+  createItem: ItemFactory<Item>["createItem"],
 ): readonly Item[] | undefined {
   const list: Item[] = [];
   for (const part of parts) {
@@ -178,7 +181,7 @@ function joinParts<Item>(
       for (const item of sources[part.type].slice(from, to)) list.push(item);
       continue;
     }
-    const item = made(part);
+    const item = createItem(part);
     if (item === undefined) return undefined;
     list.push(item);
   }
@@ -199,7 +202,7 @@ function isSameMessage(left: Message, right: Message | undefined): boolean {
 class MessageSource {
   readonly type: "history" | "earlier";
   readonly messages: readonly Message[];
-  #places: Map<string, number> | undefined;
+  #indexes: Map<string, number> | undefined;
 
   constructor(type: "history" | "earlier", messages: readonly Message[]) {
     this.type = type;
@@ -207,10 +210,10 @@ class MessageSource {
   }
 
   /** Returns the index of a message. `undefined` if it is not in the list. */
-  placeOf(message: Message): number | undefined {
-    this.#places ??= new Map(this.messages.map((one, index) => [computeMessageKey(one), index]));
-    const place = this.#places.get(computeMessageKey(message));
-    return place !== undefined && isSameMessage(message, this.messages[place]) ? place : undefined;
+  findIndex(message: Message): number | undefined {
+    this.#indexes ??= new Map(this.messages.map((item, index) => [computeMessageKey(item), index]));
+    const index = this.#indexes.get(computeMessageKey(message));
+    return index !== undefined && isSameMessage(message, this.messages[index]) ? index : undefined;
   }
 }
 
@@ -245,7 +248,7 @@ function createPart(
   definitions: RunDefinitions,
 ): ShownPart {
   for (const source of sources) {
-    const from = source.placeOf(message);
+    const from = source.findIndex(message);
     if (from !== undefined) return { type: source.type, from, to: from + 1 };
   }
   const { text, ...rest } = message;
@@ -294,20 +297,20 @@ interface NamedStep {
  * missing or damaged.
  */
 export function rebuildStepRequest(
-  kept: PersistedSteps | undefined,
+  state: PersistedSteps | undefined,
   { field, stepNumber, agentPath }: NamedStep,
-  textOf: RunDefinitions["textOf"],
+  findText: RunDefinitions["findText"],
 ): RebuiltRequest {
-  const contexts = kept === undefined ? [] : collectStepContexts(kept);
+  const contexts = state === undefined ? [] : collectStepContexts(state);
   const { context } = contexts.findLast((step) => step.context.number === stepNumber) ?? {};
-  if (kept === undefined || context === undefined) {
+  if (state === undefined || context === undefined) {
     const expected =
       contexts.length === 0
         ? `left out, since ${agentPath} took no step`
         : `a step of ${agentPath} (1 to ${contexts.length})`;
     throw mismatch(field, expected, stepNumber, "Steps are numbered from 1.");
   }
-  const rebuilt = assembleRequest(context, findStepMessages(kept, stepNumber, textOf), textOf);
+  const rebuilt = assembleRequest(context, findStepMessages(state, stepNumber, findText), findText);
   if (rebuilt !== undefined) return rebuilt;
   throw new EspalierError({
     code: "invalid_paused_run",
@@ -320,10 +323,10 @@ export function rebuildStepRequest(
 function assembleRequest(
   { model, parameters, toolsHash, outputHash }: StepContext,
   messages: readonly Message[] | undefined,
-  textOf: RunDefinitions["textOf"],
+  findText: RunDefinitions["findText"],
 ): RebuiltRequest | undefined {
-  const toolsText = textOf(toolsHash);
-  const outputText = outputHash === undefined ? "" : textOf(outputHash);
+  const toolsText = findText(toolsHash);
+  const outputText = outputHash === undefined ? "" : findText(outputHash);
   if (messages === undefined || toolsText === undefined || outputText === undefined)
     return undefined;
   const tools = readText(ToolSpecsSchema(), toolsText);

@@ -19,7 +19,7 @@ export interface GroupMember {
 
 export class SpawnGroup {
   readonly #failurePolicy: FailurePolicy;
-  readonly #living = new Set<GroupMember>();
+  readonly #active = new Set<GroupMember>();
   /** Number of calls of the reply that may still become members. */
   #expected: number;
   /**
@@ -33,7 +33,7 @@ export class SpawnGroup {
    */
   readonly #ahead = new Set<CallId>();
   #completed = 0;
-  #left: Remaining | undefined;
+  #sharedBudget: Remaining | undefined;
   #decision: string | undefined;
 
   /** `size` is the number of calls of the reply that name a role to start. */
@@ -46,9 +46,9 @@ export class SpawnGroup {
    * Returns the budget that was left when the first member was about to start. All shares are parts
    * of this amount.
    */
-  leftToShare(read: () => Remaining): Remaining {
-    this.#left ??= read();
-    return this.#left;
+  getSharedBudget(read: () => Remaining): Remaining {
+    this.#sharedBudget ??= read();
+    return this.#sharedBudget;
   }
 
   /** The reason why no further member is started. `undefined` while the group is open. */
@@ -57,7 +57,7 @@ export class SpawnGroup {
   }
 
   /** Number of calls of the reply, ahead of the next one, that may still start a subagent. */
-  get ahead(): number {
+  get aheadCount(): number {
     return this.#ahead.size;
   }
 
@@ -78,23 +78,23 @@ export class SpawnGroup {
   join(member: GroupMember): void {
     if (this.#expected === 0) this.#isOpenEnded = true;
     else this.#expected -= 1;
-    this.#living.add(member);
+    this.#active.add(member);
   }
 
   /** Adds a member that had joined before the run was paused. */
   rejoin(member: GroupMember): void {
-    this.#living.add(member);
+    this.#active.add(member);
   }
 
   /** Counts a call of the reply that does not become a member. */
-  miss(): void {
+  countMissing(): void {
     this.#expected = Math.max(0, this.#expected - 1);
     this.#decide();
   }
 
   /** Counts the end of a member. */
   noteEnd(member: GroupMember, isCompleted: boolean): void {
-    if (!this.#living.delete(member)) return;
+    if (!this.#active.delete(member)) return;
     if (isCompleted) this.#completed += 1;
     else if (this.#failurePolicy === "fail_fast")
       this.#end(`${member.childName}, started by the same reply, did not complete.`);
@@ -108,13 +108,13 @@ export class SpawnGroup {
       this.#end(
         `${this.#completed} of those started by the same reply have completed, which is enough.`,
       );
-    else if (!this.#isOpenEnded && this.#completed + this.#living.size + this.#expected < quorum)
+    else if (!this.#isOpenEnded && this.#completed + this.#active.size + this.#expected < quorum)
       this.#end(`Of those started by the same reply, ${quorum} cannot complete any more.`);
   }
 
   #end(message: string): void {
     if (this.#decision !== undefined) return;
     this.#decision = message;
-    for (const member of this.#living) member.cancel(message);
+    for (const member of this.#active) member.cancel(message);
   }
 }

@@ -62,7 +62,7 @@ export function decideStepOutcome(log: ExecutionLog, facts: StepFacts): StepOutc
   if (facts.hasMessages) work.push("messages");
   const wanted: readonly WorkType[] = facts.mustAwait ? [...work, "subagents"] : work;
   if (log.output !== undefined) {
-    const news = wanted.filter((one) => one !== "tool_calls");
+    const news = wanted.filter((type) => type !== "tool_calls");
     return news.length > 0 ? { type: "continue", work: news } : { type: "stop", signal: COMPLETED };
   }
   const cutOff = cutOffReason(last, facts);

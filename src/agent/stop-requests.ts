@@ -50,7 +50,7 @@ function takeRequest(agent: AgentRuntime, state: AgentState, signal: StopSignal)
  * errors even if nothing listens to their events.
  */
 export function addSignal(agent: AgentRuntime, state: AgentState, signal: StopSignal): AgentState {
-  if (!agent.run.recorder.countUnheard("signal.raised"))
+  if (!agent.run.recorder.countUnread("signal.raised"))
     agent.record({ type: "signal.raised", signal }, getEventPosition(state));
   return recordSignal(state, signal);
 }

@@ -109,7 +109,7 @@ export function resumeExecution(state: AgentState): RunningState {
 
 export function endExecution(
   state: AgentState,
-  given: {
+  ending: {
     readonly status: TerminalStatus;
     readonly reason: StopReason;
     readonly atMs: number;
@@ -118,7 +118,7 @@ export function endExecution(
   assertRunning(state, "endExecution");
   const { executionId, conversation, log, telemetry, step } = state;
   if (step !== undefined) throw refuseChange(state, "endExecution");
-  const { status, reason, atMs } = given;
+  const { status, reason, atMs } = ending;
   const ended = { ...telemetry, endedAtMs: atMs };
   return freezeInTests({ status, reason, executionId, conversation, log, telemetry: ended });
 }
@@ -167,7 +167,7 @@ export function continueExecution(
 
 export function openStep(
   state: AgentState,
-  given: Pick<
+  opening: Pick<
     OpenStep,
     "stepId" | "number" | "context" | "messageCount" | "hiddenTools" | "lastStep" | "startedAtMs"
   >,
@@ -175,7 +175,7 @@ export function openStep(
   assertRunning(state, "openStep");
   const { step: open, log } = state;
   const step: OpenStep = {
-    ...given,
+    ...opening,
     reply: undefined,
     executions: [],
     deferrals: [],
@@ -192,8 +192,8 @@ export function openStep(
   if (!isRetryAfterOverflow(state) || open.error !== undefined)
     throw refuseChange(state, "openStep");
   const afterStep = log.steps.length;
-  const compactions = log.compactions.map((one) =>
-    one.afterStep > afterStep ? { ...one, afterStep } : one,
+  const compactions = log.compactions.map((compaction) =>
+    compaction.afterStep > afterStep ? { ...compaction, afterStep } : compaction,
   );
   const { startedAtMs, usage, timing } = open;
   const reopened = updateLog(state, { compactions });
@@ -252,7 +252,7 @@ export function recordEvaluation(state: AgentState): RunningState {
 /** Adds results to the open step in call order, also across a pause. */
 export function recordExecutions(
   state: AgentState,
-  given: {
+  update: {
     readonly executions: readonly ToolExecution[];
     /**
      * Calls that wait for an answer from outside or for a paused subagent. They replace earlier
@@ -274,16 +274,16 @@ export function recordExecutions(
   assertInStep(state, "recordExecutions");
   const { step } = state;
   const known = new Map<string, ToolExecution>();
-  for (const one of step.executions) known.set(one.call.callId, one);
-  for (const one of given.executions) known.set(one.call.callId, one);
+  for (const execution of step.executions) known.set(execution.call.callId, execution);
+  for (const execution of update.executions) known.set(execution.call.callId, execution);
   const executions: ToolExecution[] = [];
   for (const { callId } of step.reply?.message.toolCalls ?? []) {
     const execution = known.get(callId);
     if (execution !== undefined) executions.push(execution);
   }
-  const isNew = executions.length === step.executions.length + given.executions.length;
+  const isNew = executions.length === step.executions.length + update.executions.length;
   if (!isNew || step.hasAppliedResults) throw refuseChange(state, "recordExecutions");
-  const { deferrals, limit, toolCalls = 0, timing = NO_TIMING } = given;
+  const { deferrals, limit, toolCalls = 0, timing = NO_TIMING } = update;
   return freezeInTests({
     ...state,
     step: {
@@ -514,7 +514,7 @@ export function addWaitedTime(state: AgentState, waitedMs: number): RunningState
 function dropReported(state: RunningState, reportedIds: readonly AgentId[]): RunningState {
   if (reportedIds.length === 0) return state;
   const { background } = state.log;
-  return updateLog(state, { background: background.filter((one) => !reportedIds.includes(one)) });
+  return updateLog(state, { background: background.filter((id) => !reportedIds.includes(id)) });
 }
 
 function extendHistory(state: RunningState, added: readonly Message[]): RunningState {

@@ -277,13 +277,13 @@ function findDifferences(
  */
 export function resolveOutputMode(
   field: string,
-  given: unknown,
+  mode: unknown,
   hasOutput: boolean,
 ): AgentRole["outputMode"] {
-  if (given === undefined) return "auto";
-  if (!hasOutput) throw mismatch(field, "left out", given, "Leave it out, or set output.");
-  if (given === "auto" || given === "native" || given === "tool") return given;
-  throw mismatch(field, '"auto", "native" or "tool"', given, "Leave it out for auto.");
+  if (mode === undefined) return "auto";
+  if (!hasOutput) throw mismatch(field, "left out", mode, "Leave it out, or set output.");
+  if (mode === "auto" || mode === "native" || mode === "tool") return mode;
+  throw mismatch(field, '"auto", "native" or "tool"', mode, "Leave it out for auto.");
 }
 
 /**

@@ -10,9 +10,9 @@ import { toSpans, type TimeSpan } from "../protocol/step-timing.ts";
 export class WrappedTime {
   readonly #clock: Clock;
   #sinceMs: number;
-  #underWay = 0;
-  #hooks: readonly TimeSpan[] = [];
-  #inside: readonly TimeSpan[] = [];
+  #depth = 0;
+  #hookSpans: readonly TimeSpan[] = [];
+  #insideSpans: readonly TimeSpan[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -20,8 +20,8 @@ export class WrappedTime {
   }
 
   /** Runs work inside the hooks. */
-  async during<T>(work: () => Promise<T>): Promise<T> {
-    const leave = this.inside();
+  async runInside<T>(work: () => Promise<T>): Promise<T> {
+    const leave = this.enter();
     try {
       return await work();
     } finally {
@@ -33,32 +33,32 @@ export class WrappedTime {
    * Begins work inside the hooks. Returns the function that ends it. Several may be in progress at
    * once.
    */
-  inside(): () => void {
-    this.#turn();
-    this.#underWay += 1;
+  enter(): () => void {
+    this.#closeSpan();
+    this.#depth += 1;
     return () => {
-      this.#turn();
-      this.#underWay -= 1;
+      this.#closeSpan();
+      this.#depth -= 1;
     };
   }
 
   /** The time of the hooks so far. */
   get hooks(): readonly TimeSpan[] {
-    this.#turn();
-    return this.#hooks;
+    this.#closeSpan();
+    return this.#hookSpans;
   }
 
   /** The time of the work inside the hooks so far, as time of a tool. */
   get tool(): readonly TimeSpan[] {
-    this.#turn();
-    return this.#inside;
+    this.#closeSpan();
+    return this.#insideSpans;
   }
 
-  #turn(): void {
+  #closeSpan(): void {
     const nowMs = this.#clock.nowMs();
-    if (this.#underWay === 0)
-      this.#hooks = [...this.#hooks, ...toSpans("hooks", this.#sinceMs, nowMs)];
-    else this.#inside = [...this.#inside, ...toSpans("tool", this.#sinceMs, nowMs)];
+    if (this.#depth === 0)
+      this.#hookSpans = [...this.#hookSpans, ...toSpans("hooks", this.#sinceMs, nowMs)];
+    else this.#insideSpans = [...this.#insideSpans, ...toSpans("tool", this.#sinceMs, nowMs)];
     this.#sinceMs = nowMs;
   }
 }

@@ -5,7 +5,7 @@ import { isRecord, parseJson, sameJson, type JsonValue } from "../kernel/json.ts
 import type { ToolCall } from "../protocol/message.ts";
 
 /** The parts of a reply that are compared. */
-export interface SpokenCalls {
+export interface ReplyTextAndCalls {
   readonly text: string;
   readonly toolCalls: readonly ToolCall[];
 }
@@ -21,7 +21,7 @@ export interface SpokenCalls {
  * distinguished. Invalid JSON, more than 200 levels and more than a million characters never match.
  * Never throws.
  */
-export function findLeakedCall({ text, toolCalls }: SpokenCalls): ToolCall | undefined {
+export function findLeakedCall({ text, toolCalls }: ReplyTextAndCalls): ToolCall | undefined {
   if (toolCalls.length === 0) return undefined;
   const said = parseObject(removeFence(text), MOST_LEVELS + 1); // The call may be wrapped once.
   if (said === undefined) return undefined;

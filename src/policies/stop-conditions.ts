@@ -218,7 +218,10 @@ export interface Check {
  * Evaluates a condition. A combination also gets the reasons that its parts returned at earlier
  * checks.
  */
-export function askCondition(condition: StopCondition, check: Check): ReturnType<StopCondition> {
+export function evaluateCondition(
+  condition: StopCondition,
+  check: Check,
+): ReturnType<StopCondition> {
   const combination = combinations.get(condition);
   return combination === undefined ? condition(check.facts) : askParts(combination, check, []);
 }
@@ -254,7 +257,10 @@ function askParts(
 ): ReturnType<StopCondition> {
   const answers = [...answered];
   for (const part of whole.parts.slice(answered.length)) {
-    const answer = askCondition(part, { ...check, place: findPartPlace(check, answers.length) });
+    const answer = evaluateCondition(part, {
+      ...check,
+      place: findPartPlace(check, answers.length),
+    });
     if (isPromiseLike(answer)) return askLater(whole, check, answers, { part, answer });
     answers.push(parseReasons(part, answer));
   }

@@ -95,7 +95,7 @@ export class EventRecorder implements SpanSource {
   }
 
   /** Returns true if something reads events of this type. */
-  isHeard(type: EventType): boolean {
+  hasReader(type: EventType): boolean {
     if (this.#isTaken) return true;
     if (this.#tracing !== undefined) return this.#ignored?.has(type) !== true;
     return this.#ids !== undefined && isSpanEvent(type);
@@ -108,7 +108,7 @@ export class EventRecorder implements SpanSource {
    */
   begin(scope: EventScope, origin: RunOrigin, facts: () => StartFacts): void {
     this.#origin = origin;
-    if (!this.countUnheard(origin.type)) this.record(scope, { ...origin, ...facts() });
+    if (!this.countUnread(origin.type)) this.record(scope, { ...origin, ...facts() });
   }
 
   /**
@@ -119,7 +119,7 @@ export class EventRecorder implements SpanSource {
     if (this.#journal?.hasGivenUp === true) return;
     this.#seq += 1;
     const isOpening = body.type === "run.started" || body.type === "run.resumed";
-    if (!this.isHeard(body.type)) return;
+    if (!this.hasReader(body.type)) return;
     this.#emit({ scope, body, contents });
     if (!isOpening) return;
     this.#runIds = this.#lastIds;
@@ -130,9 +130,9 @@ export class EventRecorder implements SpanSource {
    * Counts an event that nothing reads, and returns true: it need not be created. Returns false if
    * something reads the event: then call `record`, which counts it.
    */
-  countUnheard(type: EventType): boolean {
+  countUnread(type: EventType): boolean {
     const mayBeHeard = this.#isTaken || this.#tracing !== undefined || this.#ids !== undefined;
-    if (mayBeHeard && this.isHeard(type)) return false;
+    if (mayBeHeard && this.hasReader(type)) return false;
     this.#seq += 1;
     return true;
   }
@@ -210,15 +210,15 @@ export class EventRecorder implements SpanSource {
   }
 
   /** Reports that events up to this number are persisted; see `Tracing.onPersisted`. */
-  kept(runId: RunId, seq: number): void {
+  reportPersisted(runId: RunId, seq: number): void {
     this.#tracing?.onPersisted?.(runId, seq);
   }
 
   /** Releases the run in its current state; see `Tracing.release`. */
-  leave(scope: EventScope): void {
+  release(scope: EventScope): void {
     const moment = { seq: this.#seq, atMs: this.#clock.stampMs(), scope };
     this.#tracing?.release?.(moment, "released");
-    this.#ids?.leave();
+    this.#ids?.release();
   }
 
   /** Adds a sink. Returns a function that removes the sink. */

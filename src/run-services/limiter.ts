@@ -65,14 +65,14 @@ export class RunLimiter {
    * Returns the slot of a model call, synchronously if one is free. Returns `undefined` if `signal`
    * is aborted first.
    */
-  model(signal: AnySignal): Acquired {
+  acquireModelSlot(signal: AnySignal): Acquired {
     const turn = this.#throttle.turn();
     if (turn !== undefined) return turn.then(() => this.#models.acquire(signal));
     return this.#models.acquire(signal);
   }
 
   /** Returns the slot of a tool's execution like `model`, but without the throttle. */
-  tool(signal: AnySignal): Acquired {
+  acquireToolSlot(signal: AnySignal): Acquired {
     return this.#tools.acquire(signal);
   }
 }

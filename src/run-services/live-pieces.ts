@@ -1,6 +1,6 @@
-// LivePieces: the live output of the agents of a run, and its listeners. Owns the emitted text of
-// each reply in progress, so that the pieces add up to the reply. `orchestrator/run/run-readers.ts`
-// creates the pieces of earlier replies for a late reader.
+// PartEmitter: the live output of the agents of a run, and its listeners. Owns the emitted text of
+// each reply in progress, so that the parts add up to the reply. `orchestrator/run/run-readers.ts`
+// creates the parts of earlier replies for a late reader.
 
 import { callListener } from "../kernel/warn-once.ts";
 import type { FinishReason } from "../protocol/finish-reason.ts";
@@ -16,7 +16,7 @@ import type {
 } from "../protocol/stream-part.ts";
 import { getReplyPieces } from "../protocol/reply-message.ts";
 
-export type PieceListener = (piece: StreamPart) => void;
+export type StreamPartListener = (piece: StreamPart) => void;
 
 const NONE: readonly never[] = Object.freeze([]);
 
@@ -24,29 +24,29 @@ const NONE: readonly never[] = Object.freeze([]);
 export const JOINED = { type: "reset", reason: "joined", characters: 0 } as const;
 
 /** Emits nothing of replies in progress while nobody listens. Methods never throw. */
-export class LivePieces {
-  #listeners: readonly PieceListener[] = NONE;
+export class PartEmitter {
+  #listeners: readonly StreamPartListener[] = NONE;
   /** The reply in progress of each agent, or its last reply that was dropped. */
   readonly #replies = new Map<AgentId, OpenReply>();
   #seq = 0;
 
-  get isHeard(): boolean {
+  get hasListeners(): boolean {
     return this.#listeners.length > 0;
   }
 
   /** Adds a listener for pieces from now on. Returns a function that removes the listener. */
-  subscribe(listener: PieceListener): () => void {
+  subscribe(listener: StreamPartListener): () => void {
     this.#listeners = [...this.#listeners, listener];
     return () => (this.#listeners = this.#listeners.filter((candidate) => candidate !== listener));
   }
 
   /** Continues the sequence numbers of an earlier part of the run. */
-  follow(before: LivePieces): void {
+  follow(before: PartEmitter): void {
     this.#seq = before.#seq;
   }
 
   /** Emits a delta of the model for the reply of a step. */
-  take(source: StreamPartSource, delta: ModelDelta): void {
+  emitDelta(source: StreamPartSource, delta: ModelDelta): void {
     if (delta.type === "reset") return this.reset(source, delta.reason);
     if ("text" in delta && delta.text === "") return;
     const said = this.#getReply(source);
@@ -83,19 +83,19 @@ export class LivePieces {
    * Emits the rest of a complete reply. If the reply differs from the emitted text, emits a reset
    * first.
    */
-  arrived(source: StreamPartSource, message: AssistantMessage): void {
+  emitRest(source: StreamPartSource, message: AssistantMessage): void {
     const came = asReply(message);
     if (!isAppendOnlyReply(this.#getReply(source), came)) this.reset(source, "replaced");
-    for (const body of listPieces(came, this.#getReply(source))) this.take(source, body);
+    for (const body of diffReply(came, this.#getReply(source))) this.emitDelta(source, body);
   }
 
   /** Emits the rest of a reply that is final, and its end. */
   end(source: StreamPartSource, message: AssistantMessage, finishReason: FinishReason): void {
     if (this.#replies.get(source.agentId)?.source.stepId !== source.stepId) {
-      if (!this.isHeard) return;
+      if (!this.hasListeners) return;
       this.#emit(source, JOINED); // The listeners subscribed after the reply was complete, or received the reply before a crash.
     }
-    this.arrived(source, message);
+    this.emitRest(source, message);
     this.#replies.delete(source.agentId);
     this.#emit(source, { type: "end", finishReason });
   }
@@ -106,12 +106,12 @@ export class LivePieces {
   }
 
   /** Emits the result of a call. */
-  result(source: StreamPartSource, body: ResultBody): void {
+  emitResult(source: StreamPartSource, body: ResultBody): void {
     this.#emit(source, body);
   }
 
   /** Forgets the reply of an agent that has settled, since the agent's state contains it. */
-  settled(agentId: AgentId): void {
+  forgetReply(agentId: AgentId): void {
     this.#replies.delete(agentId);
   }
 
@@ -135,14 +135,14 @@ export class LivePieces {
 
   #emit(source: StreamPartSource, body: StreamPartBody): void {
     this.#seq += 1;
-    if (!this.isHeard) return;
+    if (!this.hasListeners) return;
     const piece: StreamPart = Object.freeze({ ...source, seq: this.#seq, ...body });
     for (const listener of this.#listeners) deliverPiece(listener, piece);
   }
 }
 
 /** Calls a listener. An error in the listener does not affect the run (E2). */
-function deliverPiece(listener: PieceListener, piece: StreamPart): void {
+function deliverPiece(listener: StreamPartListener, piece: StreamPart): void {
   callListener(
     listener,
     () => listener(piece),
@@ -157,7 +157,7 @@ interface SaidCall {
 }
 
 /** The streamed content of a reply: texts and calls, as far as readers need them. */
-export interface SaidReply {
+export interface StreamedContent {
   reasoning: string;
   text: string;
   refusal: string;
@@ -166,18 +166,18 @@ export interface SaidReply {
 }
 
 /** A reply in progress. */
-interface OpenReply extends SaidReply {
+interface OpenReply extends StreamedContent {
   readonly source: StreamPartSource;
 }
 
-const NOTHING_SAID: SaidReply = { reasoning: "", text: "", refusal: "", calls: new Map() };
+const NOTHING_SAID: StreamedContent = { reasoning: "", text: "", refusal: "", calls: new Map() };
 
 function openReply(source: StreamPartSource): OpenReply {
   return { ...NOTHING_SAID, source, calls: new Map() };
 }
 
 /** Returns the streamed content of a complete reply. */
-export function asReply(message: AssistantMessage): SaidReply {
+export function asReply(message: AssistantMessage): StreamedContent {
   const { text, refusal = "", toolCalls } = message;
   const reasoning = getReplyPieces(message)
     .map((piece) => (piece.type === "reasoning" ? piece.text : ""))
@@ -186,7 +186,7 @@ export function asReply(message: AssistantMessage): SaidReply {
   return { reasoning, text, refusal, calls };
 }
 
-function countCharacters({ reasoning, text, refusal, calls }: SaidReply): number {
+function countCharacters({ reasoning, text, refusal, calls }: StreamedContent): number {
   let ofCalls = 0;
   for (const call of calls.values()) ofCalls += call.toolName.length + call.argumentsText.length;
   return reasoning.length + text.length + refusal.length + ofCalls;
@@ -196,7 +196,10 @@ function countCharacters({ reasoning, text, refusal, calls }: SaidReply): number
  * Returns true if a complete reply extends the streamed part. Arguments and reasoning are not
  * compared, because the model may change them.
  */
-function isAppendOnlyReply(streamed: SaidReply, { text, refusal, calls }: SaidReply): boolean {
+function isAppendOnlyReply(
+  streamed: StreamedContent,
+  { text, refusal, calls }: StreamedContent,
+): boolean {
   if (!text.startsWith(streamed.text) || !refusal.startsWith(streamed.refusal)) return false;
   return [...streamed.calls].every(([index, { callId, toolName }]) => {
     const call = calls.get(index);
@@ -207,7 +210,10 @@ function isAppendOnlyReply(streamed: SaidReply, { text, refusal, calls }: SaidRe
 type ReplyPieceBody = Exclude<ModelDelta, { readonly type: "reset" }>;
 
 /** Returns the deltas of the part of a reply that was not streamed. */
-export function listPieces(reply: SaidReply, streamed = NOTHING_SAID): readonly ReplyPieceBody[] {
+export function diffReply(
+  reply: StreamedContent,
+  streamed = NOTHING_SAID,
+): readonly ReplyPieceBody[] {
   const pieces: ReplyPieceBody[] = [];
   if (streamed.reasoning === "") pieces.push({ type: "reasoning", text: reply.reasoning });
   pieces.push({ type: "text", text: reply.text.slice(streamed.text.length) });

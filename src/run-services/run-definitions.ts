@@ -56,7 +56,7 @@ export class RunDefinitions {
   }
 
   /** Returns the text with this hash. */
-  textOf(hash: string): string | undefined {
+  findText(hash: string): string | undefined {
     for (const [text, known] of this.#hashes) if (known === hash) return text;
     return undefined;
   }

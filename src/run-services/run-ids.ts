@@ -98,7 +98,7 @@ export class RunIds {
     return ids;
   }
 
-  leave(): void {
+  release(): void {
     this.#run = undefined;
   }
 }

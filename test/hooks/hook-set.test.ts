@@ -173,6 +173,6 @@ test("an agent lives under the orchestrator's hooks and then those of its role",
     hooks,
     priceOf: createPriceLookup(undefined),
   });
-  const chain = registry.partsOf(role).hooks.chain("stop");
+  const chain = registry.getParts(role).hooks.chain("stop");
   expect(namesOf(chain)).toEqual(["four", "one", "three", "two"]);
 });

@@ -37,7 +37,7 @@ class ClockFixture {
       account: this.ledger.getAccount(agentId),
       parent: time === undefined ? undefined : { time },
       effectCount: 0,
-      deadlineReached: (deadlineAtMs) => {
+      onDeadline: (deadlineAtMs) => {
         this.ended.push([path, this.clock.nowMs(), deadlineAtMs]);
       },
     });
@@ -235,7 +235,7 @@ test("work without a question touches no timer", () => {
     account,
     parent: undefined,
     effectCount: 0,
-    deadlineReached: () => undefined,
+    onDeadline: () => undefined,
   });
   for (let call = 0; call < 100; call += 1) {
     agent.beginWork();
@@ -427,6 +427,6 @@ proves(
     agent.requestStop(STOP_REQUEST);
     agent.requestStop(STOP_REQUEST);
     agent.requestStop(other);
-    expect(effects.unlogged(agent.takeStopRequests())).toEqual([STOP_REQUEST, other]);
+    expect(effects.filterUnlogged(agent.takeStopRequests())).toEqual([STOP_REQUEST, other]);
   },
 );

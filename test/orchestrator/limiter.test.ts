@@ -22,7 +22,7 @@ async function inSlot<T>(
   signal: AbortSignal,
   work: () => Promise<T>,
 ): Promise<T | undefined> {
-  const entered = slots[kind](signal);
+  const entered = kind === "model" ? slots.acquireModelSlot(signal) : slots.acquireToolSlot(signal);
   const release = entered instanceof Promise ? await entered : entered;
   if (release === undefined) return undefined;
   try {

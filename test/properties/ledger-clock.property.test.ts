@@ -83,7 +83,7 @@ class Player {
       account: this.#ledger.getAccount(id),
       parent: above === undefined ? undefined : { time: above.clock },
       effectCount: 0,
-      deadlineReached: () => {
+      onDeadline: () => {
         check(!this.#ended.has(index), `${path} is ended once`);
         this.#ended.set(index, this.#time.nowMs());
       },

@@ -24,10 +24,10 @@ test("texts that UTF-8 cannot tell apart have hashes of their own", () => {
   const texts = ["\ud800", "\udfff", "\ufffd", "a\ud800", "", "\ud800\ud800"];
   expect(new Set(texts.map(hashText)).size).toBe(texts.length);
   const table = new RunDefinitions();
-  expect(texts.map((text) => table.textOf(table.define(text)))).toEqual(texts);
+  expect(texts.map((text) => table.findText(table.define(text)))).toEqual(texts);
   const stored = DefinitionsSchema().parse(JSON.parse(JSON.stringify(table)));
   const back = new RunDefinitions(stored);
-  expect(texts.map((text) => back.textOf(hashText(text)))).toEqual(texts);
+  expect(texts.map((text) => back.findText(hashText(text)))).toEqual(texts);
 });
 
 test("a text is there once, whichever agent defines it, and no other name finds anything", () => {
@@ -39,7 +39,7 @@ test("a text is there once, whichever agent defines it, and no other name finds 
     1,
   ]);
   for (const name of ["__proto__", "constructor", "toString", ""])
-    expect(table.textOf(name)).toBeUndefined();
+    expect(table.findText(name)).toBeUndefined();
   expect(table.define("__proto__")).toBe(sha("__proto__"));
   expect(table.toJSON()).toEqual({ [hash]: "Work.", [sha("__proto__")]: "__proto__" });
   expect(Object.isFrozen(table.toJSON())).toBe(true);

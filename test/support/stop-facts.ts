@@ -2,7 +2,7 @@
 
 import type { FinishReason } from "../../src/protocol/finish-reason.ts";
 import {
-  askCondition,
+  evaluateCondition,
   type Check,
   type StopCondition,
   type StopContext,
@@ -61,7 +61,7 @@ export async function checked(
   for (let count = 0; count <= steps.length; count += 1) {
     const firing: Check["firing"] = new Map();
     const facts = factsOf(...steps.slice(0, count));
-    const answer = await askCondition(condition, { facts, place: "0", fired, firing });
+    const answer = await evaluateCondition(condition, { facts, place: "0", fired, firing });
     answers.push([answer ?? []].flat());
     fired = { ...fired, ...Object.fromEntries(firing) };
   }

@@ -72,7 +72,7 @@ export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBa
   const { steps, failures } = state.log;
   const history: ParentHistory = { messages: state.conversation.messages, steps };
   const ofReply = step.reply?.message.toolCalls ?? NONE;
-  const deferrals = new Map(step.deferrals.map((one) => [one.callId, one]));
+  const deferrals = new Map(step.deferrals.map((waiting) => [waiting.callId, waiting]));
   const planned: CallInProgress[] = [];
   let charged = 0;
   let refusal: BudgetRefusal | undefined;
@@ -109,7 +109,7 @@ export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBa
       stepId: step.stepId,
       stepNumber: step.number,
       position,
-      scope: agent.scope(position),
+      scope: agent.getScope(position),
       signal: batch.signal,
       call,
       toolName,
@@ -242,7 +242,8 @@ function findMissing(
   { hiddenTools }: OpenStep,
   { toolName }: ToolCall,
 ): RejectedCall {
-  const isOffered = (name: string): boolean => hiddenTools.every((one) => one.toolName !== name);
+  const isOffered = (name: string): boolean =>
+    hiddenTools.every((hidden) => hidden.toolName !== name);
   const offered = tools.names.filter(isOffered);
   const choice =
     offered.length === 0
@@ -294,13 +295,13 @@ function dropAnswer(agent: AgentRuntime, { stepId }: OpenStep, deferral: Deferra
   if (deferral.type !== "question") return;
   const { questionId, kind, askedAtMs, toolName } = deferral.question;
   const answer = agent.run.answers?.get(questionId);
-  const given = answer?.type ?? (kind === "approval" ? "denied" : "failure");
+  const answerType = answer?.type ?? (kind === "approval" ? "denied" : "failure");
   agent.record(
     {
       type: "question.answered",
       questionId,
       toolName,
-      answer: given,
+      answer: answerType,
       by: answer === undefined ? "end" : "caller",
       reason: "The call could no longer run.",
       waitedMs: agent.run.clock.nowMs() - askedAtMs,

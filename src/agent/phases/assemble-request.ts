@@ -43,7 +43,7 @@ export interface Assembled {
 export function buildPlainRequest(
   agent: AgentRuntime,
   state: AgentState,
-  made: SectionMessages | undefined,
+  sectionMessages: SectionMessages | undefined,
 ): Assembled {
   const { role, tools: all, nativeOutputSchema: output } = agent;
   const { tools, hiddenTools } =
@@ -54,7 +54,7 @@ export function buildPlainRequest(
     role.toolChoice === undefined ? undefined : resolveToolChoice(role.toolChoice, state, tools);
   const { temperature, modelSettings: settings } = role;
   const history = toHistory(state.conversation.messages, agent.model);
-  const sections = made?.size === 0 ? undefined : made;
+  const sections = sectionMessages?.size === 0 ? undefined : sectionMessages;
   const request: ModelRequest = {
     messages: sections === undefined ? history : buildRequestMessages(role, history, sections),
     tools,

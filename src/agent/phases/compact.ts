@@ -53,12 +53,12 @@ export async function compact(
   if (hooked?.type === "cancelled") return state;
   if (hooked?.type === "failed") return failWith(agent, state, hooked.error);
   const lighter = keepNewestContent(messages, keepAttachments);
-  const most = cutHistory(lighter, { keepMessages: 0 });
+  const shortest = cutHistory(lighter, { keepMessages: 0 });
   // If the model refused the request, it is unknown how short the history has to be.
   const isRefused = state.step !== undefined;
   const isEnough =
     !isRefused && lighter !== messages && tokensOf(lighter) <= (maxInputTokens ?? Infinity);
-  const isShort = isEnough || most === undefined || most.dropped.every(isSummary);
+  const isShort = isEnough || shortest === undefined || shortest.dropped.every(isSummary);
   if (isShort && lighter === messages) return state;
   const keep = hooked?.value.patch.keepMessages ?? keepMessages;
   const isSummarizing = !isShort && compaction.strategy === "summarize";
@@ -107,11 +107,11 @@ function fitMessages(
   { messages, tokensOf, keep }: CompactionRequest,
   room = 0,
 ): { readonly keepMessages: number } {
-  const most = (role.compaction?.maxInputTokens ?? Infinity) - room;
+  const limit = (role.compaction?.maxInputTokens ?? Infinity) - room;
   let keepMessages = keep;
   while (keepMessages > 0) {
     const shorter = truncateHistory(messages, { keepMessages });
-    if (shorter !== messages && tokensOf(shorter) <= most) break;
+    if (shorter !== messages && tokensOf(shorter) <= limit) break;
     keepMessages = Math.floor(keepMessages / 2);
   }
   return { keepMessages };
@@ -256,8 +256,8 @@ export function createSummaryTask(
   messages: readonly Message[],
   { maxOutputTokens, maxInputTokens }: SummaryRoom,
 ): SideTask {
-  const most = Math.min(MOST_CHARACTERS, (maxInputTokens ?? Infinity) * CHARACTERS_PER_TOKEN);
-  const { text } = shortenText(messages.map(describeMessage).join("\n\n"), most);
+  const limit = Math.min(MOST_CHARACTERS, (maxInputTokens ?? Infinity) * CHARACTERS_PER_TOKEN);
+  const { text } = shortenText(messages.map(describeMessage).join("\n\n"), limit);
   const task = `The conversation:\n\n${text}`;
   return { instructions: INSTRUCTIONS, task, maxOutputTokens };
 }
@@ -274,8 +274,8 @@ function describeMessage(message: Message): string {
       const calls = message.toolCalls.map(
         ({ toolName, argumentsText }) => `[agent calls ${toolName}] ${argumentsText}`,
       );
-      const said = message.text === "" ? [] : [`[agent] ${message.text}`];
-      return [...said, ...calls].join("\n");
+      const text = message.text === "" ? [] : [`[agent] ${message.text}`];
+      return [...text, ...calls].join("\n");
     }
   }
 }

@@ -70,7 +70,7 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
       // An agent that continues has to give its typed result again.
       const open = waiting.log.output === undefined ? waiting : recordOutput(waiting, {});
       // Without other work the agent waits for its subagents before its next step.
-      const isIdle = outcome.work.every((one) => one === "subagents");
+      const isIdle = outcome.work.every((type) => type === "subagents");
       const continued = isIdle ? awaitSubagents(open) : open;
       recordContinuation(agent, continued, outcome);
       return continued;
@@ -82,8 +82,8 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
  * Completes the step, and runs processors and stop conditions. The last allowed step raises
  * `step_limit`, so that the agent ends as `stopped` even with a valid answer.
  */
-async function finishStep(agent: AgentRuntime, given: AgentState): Promise<AgentState> {
-  const state = agent.role.hasOutput ? takeTextResult(agent, given) : given;
+async function finishStep(agent: AgentRuntime, before: AgentState): Promise<AgentState> {
+  const state = agent.role.hasOutput ? takeTextResult(agent, before) : before;
   const closing = state.step?.lastStep;
   const alone = hasDeferredWork(state) ? await dismissChildren(agent, state) : state;
   const completed = completeStep(agent, alone);
@@ -162,10 +162,10 @@ async function runStepProcessors(agent: AgentRuntime, state: AgentState): Promis
   const step = state.log.steps.at(-1);
   if (step === undefined || isInterruptedStep(step) || agent.isEnding) return state;
   const bounds = createHookBounds(agent, step.number);
-  const said = await consult(agent, () => runProcessors(processors, deepFreeze(step), bounds), {
+  const outcome = await consult(agent, () => runProcessors(processors, deepFreeze(step), bounds), {
     stepId: step.stepId,
   });
-  return said.type === "failed" ? failWith(agent, state, said.error) : state;
+  return outcome.type === "failed" ? failWith(agent, state, outcome.error) : state;
 }
 
 /**
@@ -240,7 +240,7 @@ function recordContinuation(
   outcome: Extract<StepOutcome, { readonly type: "continue" | "retry" | "compact" }>,
   vetoedBy?: string,
 ): void {
-  if (agent.run.recorder.countUnheard("continuation.evaluated")) return;
+  if (agent.run.recorder.countUnread("continuation.evaluated")) return;
   const { signals } = state.log;
   const work = outcome.type === "compact" ? (["overflow"] as const) : outcome.work;
   const vetoed = vetoedBy === undefined ? {} : { vetoedBy };

@@ -38,7 +38,7 @@ export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
   if (pending.length === 0) return state;
   if (step.lastStep !== undefined) return addSignal(agent, state, toLastStepSignal(step.lastStep));
   // Calls that were accepted before the process died are not checked again.
-  if (agent.persistence?.inFlight?.isUnderWay === true) return state;
+  if (agent.persistence?.inFlight?.hasWork === true) return state;
   const refusal = agent.account.exhaustedForReply();
   return refusal === undefined ? state : addSignal(agent, state, toBudgetSignal(refusal));
 }
@@ -152,10 +152,10 @@ function emitLongResults(
   executed: readonly ExecutedCall[],
   executions: readonly ToolExecution[],
 ): void {
-  const source = agent.pieceSource({ stepId, stepNumber });
+  const source = agent.toPartSource({ stepId, stepNumber });
   for (const [index, execution] of executions.entries())
     if (executed[index]?.isToSummarize === true)
-      agent.run.pieces?.result(source, createResultBody(execution));
+      agent.run.pieces?.emitResult(source, createResultBody(execution));
 }
 
 const NONE: readonly never[] = Object.freeze([]);
@@ -181,7 +181,7 @@ function isReplyOver(
   if (output !== undefined || state.log.output !== undefined) return false;
   const { executions, reply } = getOpenStep(state);
   const ended = [...executions, ...known.map(({ execution }) => execution)];
-  const byId = new Map(ended.map((one) => [one.call.callId, one]));
+  const byId = new Map(ended.map((execution) => [execution.call.callId, execution]));
   const calls = reply?.message.toolCalls ?? [];
   const soFar = calls.map((call) => byId.get(call.callId) ?? createSucceededExecution(call));
   return collectFailureSignals(state.log.failures, soFar, { budget, policy }).length > 0;

@@ -37,11 +37,11 @@ export async function makeReady(agent: AgentRuntime, state: AgentState): Promise
     next = await waitForSubagents(agent, next);
   if (mustNotCallModel(agent, next)) return { state: next };
   const hasSections = agent.role.sections.length > BUILT_IN_SECTIONS.length;
-  const made = hasSections ? await createSections(agent, next) : { state: next };
-  if (mustNotCallModel(agent, made.state) || !isOverflowing(agent, made.state, made.sections))
-    return made;
+  const ready = hasSections ? await createSections(agent, next) : { state: next };
+  if (mustNotCallModel(agent, ready.state) || !isOverflowing(agent, ready.state, ready.sections))
+    return ready;
   const { compact } = await import("./compact.ts");
-  return { ...made, state: await compact(agent, made.state, made.sections) };
+  return { ...ready, state: await compact(agent, ready.state, ready.sections) };
 }
 
 // The beginning of an execution. Hooks see the task before any budget is spent, and stop conditions
@@ -74,8 +74,8 @@ async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentSt
       ...omitUndefined({ name }),
     });
   }
-  const said = patch?.task === undefined ? task : replaceText(task, patch.task);
-  return await askConditions(agent, addTask(state, said));
+  const finalTask = patch?.task === undefined ? task : replaceText(task, patch.task);
+  return await askConditions(agent, addTask(state, finalTask));
 }
 
 /** Marks the task as handled without adding it to the history. */
@@ -113,7 +113,7 @@ async function waitForSubagents(agent: AgentRuntime, state: AgentState): Promise
 /** Waits until these subagents settle, another message arrives, or the agent must end. */
 async function waitForNews(agent: AgentRuntime, childIds: readonly AgentId[]): Promise<void> {
   const { noStartSignal } = agent;
-  const settled = agent.backgroundSettled(childIds);
+  const settled = agent.whenBackgroundSettled(childIds);
   if (noStartSignal.aborted) return;
   const news = Promise.withResolvers<void>();
   const hear = (): void => news.resolve();

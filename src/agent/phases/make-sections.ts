@@ -56,8 +56,8 @@ export async function createSections(agent: AgentRuntime, state: AgentState): Pr
   );
   const lasting = due.filter(({ lifetime }) => lifetime !== "step");
   const next = lasting.length === 0 ? state : keepSections(state, lasting, texts);
-  const kept = next.log.sections ?? [];
-  const all = new Map([...kept.map(({ name, text }) => [name, text] as const), ...texts]);
+  const recorded = next.log.sections ?? [];
+  const all = new Map([...recorded.map(({ name, text }) => [name, text] as const), ...texts]);
   const sent = sections.filter(({ lifetime }) => lifetime !== "persistent");
   return { state: next, sections: new Map(createSectionMessages(sent, all)) };
 }
@@ -68,12 +68,12 @@ type Texts = ReadonlyMap<string, string | undefined>;
 /**
  * Records sections that are created once per execution, in the log or as messages of the history.
  */
-function keepSections(state: AgentState, made: readonly PlacedSection[], texts: Texts): AgentState {
-  const sections = made.map(({ name, lifetime }): MadeSection => {
+function keepSections(state: AgentState, due: readonly PlacedSection[], texts: Texts): AgentState {
+  const sections = due.map(({ name, lifetime }): MadeSection => {
     const text = lifetime === "persistent" ? undefined : texts.get(name);
     return { name, ...omitUndefined({ text }) };
   });
-  const lasting = made.filter(({ lifetime }) => lifetime === "persistent");
+  const lasting = due.filter(({ lifetime }) => lifetime === "persistent");
   const messages = createSectionMessages(lasting, texts).map(([, message]) => message);
   return recordSections(state, [...(state.log.sections ?? []), ...sections], messages);
 }
@@ -97,13 +97,14 @@ async function askSection(
   text: Exclude<RequestSection["text"], string>,
 ): Promise<string | undefined> {
   try {
-    const given = await runUntilTimeout<unknown>(
+    const returned = await runUntilTimeout<unknown>(
       (signal) => text(createSectionContext(agent, state, name, signal)),
       agent.bounds,
     );
-    if (given === undefined) return undefined;
-    if (typeof given !== "string") throw new TypeError(`it returned ${describeReceived(given)}`);
-    return given.trim() === "" ? undefined : given;
+    if (returned === undefined) return undefined;
+    if (typeof returned !== "string")
+      throw new TypeError(`it returned ${describeReceived(returned)}`);
+    return returned.trim() === "" ? undefined : returned;
   } catch (cause) {
     const what = getErrorMessage(cause);
     throw new EspalierError({

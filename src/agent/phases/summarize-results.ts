@@ -21,17 +21,18 @@ export async function summarizeResults(
   let next = state;
   const executions: ToolExecution[] = [];
   for (const end of executed) {
-    const made: Made = end.isToSummarize
+    const summarized: SummarizedResult = end.isToSummarize
       ? await summarize(agent, state, end.execution)
       : NOT_CALLED;
-    if (made.waitedMs > 0) next = addWaitedTime(next, made.waitedMs);
-    if (made.usage !== undefined) next = recordUsage(next, made.usage, made.timing);
-    executions.push(made.execution ?? end.execution);
+    if (summarized.waitedMs > 0) next = addWaitedTime(next, summarized.waitedMs);
+    if (summarized.usage !== undefined)
+      next = recordUsage(next, summarized.usage, summarized.timing);
+    executions.push(summarized.execution ?? end.execution);
   }
   return { state: next, executions };
 }
 
-interface Made extends SideCallReply {
+interface SummarizedResult extends SideCallReply {
   /** `undefined` if the model returned no usable text. */
   readonly execution?: ToolExecution;
 }
@@ -49,15 +50,16 @@ async function summarize(
   agent: AgentRuntime,
   state: AgentState,
   whole: ToolExecution,
-): Promise<Made> {
-  const { stepId, number: stepNumber, reply: asked } = getOpenStep(state);
+): Promise<SummarizedResult> {
+  const { stepId, number: stepNumber, reply: modelReply } = getOpenStep(state);
   const { call, fullText = "" } = whole;
   const { callId, toolName, argumentsText } = call;
-  const index = asked?.message.toolCalls.findIndex((one) => one.callId === callId) ?? 0;
-  const { maxResultCharacters: most } = agent.tools.getSettings(toolName);
+  const index =
+    modelReply?.message.toolCalls.findIndex((toolCall) => toolCall.callId === callId) ?? 0;
+  const { maxResultCharacters: limit } = agent.tools.getSettings(toolName);
   const { text: result } = shortenText(fullText, MOST_CHARACTERS);
-  const task = `Shorten the result of ${toolName}, called with ${argumentsText}, to at most ${most} characters.\n\n${result}`;
-  const tokens = Math.max(FEWEST_TOKENS, Math.ceil(most / CHARACTERS_PER_TOKEN));
+  const task = `Shorten the result of ${toolName}, called with ${argumentsText}, to at most ${limit} characters.\n\n${result}`;
+  const tokens = Math.max(FEWEST_TOKENS, Math.ceil(limit / CHARACTERS_PER_TOKEN));
   const position = { stepId, stepNumber, sideCall: { name: `${index}`, callId } };
   const maxOutputTokens = Math.min(agent.role.maxOutputTokens, tokens);
   const side = { instructions: INSTRUCTIONS, task, maxOutputTokens };
@@ -65,7 +67,7 @@ async function summarize(
   const { usage, text } = reply;
   if (usage === undefined || text === undefined) return reply;
   const resultCharacters = fullText.length;
-  const { text: summary } = shortenText(text, most);
+  const { text: summary } = shortenText(text, limit);
   const shown = `[Summary of a result of ${resultCharacters} characters]\n${summary}`;
   const shownCharacters = shown.length;
   agent.record(

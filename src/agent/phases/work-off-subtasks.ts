@@ -29,7 +29,7 @@ export async function runQueuedSubtasks(
   const outcomes = await Promise.all(
     open.map((subtask) => {
       const nth = subtasks.indexOf(subtask);
-      return agent.at({ stepId: position.stepId }, () =>
+      return agent.runAt({ stepId: position.stepId }, () =>
         runSubtask(agent, position, subtask, { history, nth }),
       );
     }),

@@ -41,7 +41,7 @@ export async function askApprover(
   { agent, signal: ending }: { readonly agent: AgentRuntime; readonly signal: CancelSignal },
   question: Question,
   checks: {
-    readonly problemWith: (answer: Answer) => string | undefined;
+    readonly findProblem: (answer: Answer) => string | undefined;
     /** The consequence of an unusable answer, for the warning. */
     readonly otherwise: string;
   },
@@ -59,16 +59,16 @@ export async function askApprover(
   const giveUp = (): void => controller.abort();
   if (pauseSignal.aborted) giveUp();
   const stopListening = pauseSignal.onAbort(giveUp);
-  const waiting = pendingAnswers.wait(question.questionId, checks.problemWith);
+  const waiting = pendingAnswers.wait(question.questionId, checks.findProblem);
   try {
     const bounds = { signal, clock, graceMs: 0 };
-    const said = () =>
+    const race = () =>
       Promise.race([invoke(() => approver(deepFreeze(question), { signal })), waiting.answer]);
-    const bounded = await runBounded(said, bounds);
+    const bounded = await runBounded(race, bounds);
     if (bounded.type === "threw") throw bounded.error;
     if (bounded.type === "abandoned" || bounded.value === undefined) return {};
     const answer = parseApproverAnswer(bounded.value);
-    const problem = checks.problemWith(answer);
+    const problem = checks.findProblem(answer);
     if (problem !== undefined) throw new TypeError(problem);
     return { answer };
   } catch (cause) {
@@ -87,8 +87,8 @@ export async function askApprover(
 }
 
 /** Returns the parsed answer. Throws if it is invalid. */
-function parseApproverAnswer(given: unknown): Answer {
-  const parsed = AnswerSchema().safeParse(given);
+function parseApproverAnswer(value: unknown): Answer {
+  const parsed = AnswerSchema().safeParse(value);
   if (parsed.success) return parsed.data;
   const issues = parsed.error.issues.map(({ path, message }) =>
     path.length === 0 ? message : `${path.join(".")}: ${message}`,
@@ -135,12 +135,12 @@ export function createQuestion(
 export function recordAnswer(
   call: CallInProgress,
   question: Question,
-  said: Pick<EventBody<"question.answered">, "answer" | "by" | "reason" | "arguments">,
+  answer: Pick<EventBody<"question.answered">, "answer" | "by" | "reason" | "arguments">,
 ): void {
   const { questionId, toolName, askedAtMs } = question;
   const waitedMs = call.agent.run.clock.nowMs() - askedAtMs;
   call.agent.recordWithinCall(
-    { type: "question.answered", questionId, toolName, ...said, waitedMs },
+    { type: "question.answered", questionId, toolName, ...answer, waitedMs },
     call.position,
   );
 }

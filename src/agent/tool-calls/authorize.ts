@@ -50,25 +50,25 @@ type GuardableCall = Exclude<BoundCall, { readonly type: "rejected" | "finish" }
 export function findRepetition(call: CallInProgress, bound: OwnCall): Repetition | undefined {
   const { agent, toolName } = call;
   if (bound.type === "function") {
-    const { maxIdenticalCalls: most } = call.settings;
+    const { maxIdenticalCalls: maximum } = call.settings;
     const { identicalCalls: count } = call;
-    if (most === "unlimited" || count < most) return undefined;
-    return decideRepetition(call, "identical-calls", most, {
+    if (maximum === "unlimited" || count < maximum) return undefined;
+    return decideRepetition(call, "identical-calls", maximum, {
       first: count === 0 ? `Each call of ${toolName} needs approval.` : undefined,
       again: `${toolName} was called with the same arguments ${count + 1} times in a row.`,
       advice: "Use its last result, or other arguments.",
     });
   }
-  const { maxIdenticalDelegations: most } = agent.role.delegation;
+  const { maxIdenticalDelegations: maximum } = agent.role.delegation;
   const { input } = bound;
-  if (toolName !== SPAWN_TOOL_NAME || most === "unlimited" || !isRecord(input)) return undefined;
+  if (toolName !== SPAWN_TOOL_NAME || maximum === "unlimited" || !isRecord(input)) return undefined;
   const { task, continue: childName } = input;
   const isContinued = typeof childName === "string" && childName.trim() !== "";
-  const role = isContinued ? agent.subagent(childName)?.role.name : input["role"];
+  const role = isContinued ? agent.findChild(childName)?.role.name : input["role"];
   if (typeof role !== "string" || typeof task !== "string") return undefined;
-  const count = agent.run.tree.delegationsBefore({ role, task }, call.stepId);
-  if (count < most) return undefined;
-  return decideRepetition(call, "identical-delegations", most, {
+  const count = agent.run.tree.countDelegations({ role, task }, call.stepId);
+  if (count < maximum) return undefined;
+  return decideRepetition(call, "identical-delegations", maximum, {
     first: count === 0 ? `Each start of ${role} needs approval.` : undefined,
     again: `${role} was started with the same task ${count} times in this run.`,
     advice: "Use its results, or another task.",
@@ -82,11 +82,11 @@ export function findRepetition(call: CallInProgress, bound: OwnCall): Repetition
 function decideRepetition(
   { agent }: CallInProgress,
   guard: string,
-  most: number,
+  maximum: number,
   texts: { readonly first: string | undefined; readonly again: string; readonly advice: string },
 ): Repetition {
   const { first, again, advice } = texts;
-  const isAsked = most === 0 || agent.run.settings.approvals.approver !== undefined;
+  const isAsked = maximum === 0 || agent.run.settings.approvals.approver !== undefined;
   if (first !== undefined || isAsked) return { guard, answer: "ask", reason: first ?? again };
   return { guard, answer: "deny", reason: `${again} ${advice}` };
 }
@@ -143,17 +143,17 @@ async function askGuards(
     arguments: getUsedArguments(bound),
     kind: bound.type,
   });
-  const asked = await Promise.all(
+  const guardAnswers = await Promise.all(
     guards.map(async (named): Promise<NamedAnswer> => {
       const { type: answer, ...why } = await askGuard(call, named, guarded);
       return { guard: named.name, answer, ...why };
     }),
   );
   agent.endWork();
-  const answers = [...asked, ...others];
+  const answers = [...guardAnswers, ...others];
   const { toolName } = guarded;
-  const decision = (["deny", "ask"] as const).find((one) =>
-    answers.some((by) => by.answer === one),
+  const decision = (["deny", "ask"] as const).find((kind) =>
+    answers.some((by) => by.answer === kind),
   );
   const type = decision ?? "allow";
   agent.recordWithinCall(
@@ -162,7 +162,7 @@ async function askGuards(
   );
   if (type === "allow") return ALLOW;
   const winning = answers.filter(({ answer }) => answer === type);
-  const reason = joinSentences(winning.map((one) => one.reason ?? ""));
+  const reason = joinSentences(winning.map((answer) => answer.reason ?? ""));
   if (type === "ask") return { type, reason };
   return rejectDeniedCall(bound.tool, { by: winning.map(({ guard }) => guard).join(", "), reason });
 }
@@ -187,11 +187,11 @@ async function askGuard(
         messages: deepFreezeList(history.messages),
         signal,
       });
-      const given: unknown = guard.check(guarded, context);
+      const returned: unknown = guard.check(guarded, context);
       // Read at once, because the guard may reuse the object for its next answer.
-      return isPromiseLike(given)
-        ? Promise.resolve(given).then((answer) => readAnswer(named, answer))
-        : readAnswer(named, given);
+      return isPromiseLike(returned)
+        ? Promise.resolve(returned).then((answer) => readAnswer(named, answer))
+        : readAnswer(named, returned);
     },
     { ...agent.bounds, signal: callSignal },
   );
@@ -212,15 +212,15 @@ async function askGuard(
  * Returns the decision in any value that a guard returned. Reads each property once, because
  * getters may return different values.
  */
-function readAnswer(named: NamedGuard, given: unknown): GuardDecision {
+function readAnswer(named: NamedGuard, returned: unknown): GuardDecision {
   try {
-    if (isRecord(given)) {
-      const { type, reason } = given;
+    if (isRecord(returned)) {
+      const { type, reason } = returned;
       if (type === "allow") return { type };
       const isText = typeof reason === "string" && reason.trim() !== "";
       if ((type === "deny" || type === "ask") && isText) return { type, reason };
     }
-    return denyInvalidAnswer(named, describeReceived(given));
+    return denyInvalidAnswer(named, describeReceived(returned));
   } catch (cause) {
     return denyInvalidAnswer(named, getErrorMessage(cause));
   }
@@ -231,12 +231,12 @@ function readAnswer(named: NamedGuard, given: unknown): GuardDecision {
  * mistake shows nowhere else.
  */
 function denyInvalidAnswer({ name, guard }: NamedGuard, got: string): GuardDecision {
-  const given = redactSecrets(got);
+  const received = redactSecrets(got);
   warnOnce(
     guard,
-    `Expected the guard ${name} to return { type: "allow" }, or { type: "deny" } or { type: "ask" } with a reason, got ${given}. The call is denied.`,
+    `Expected the guard ${name} to return { type: "allow" }, or { type: "deny" } or { type: "ask" } with a reason, got ${received}. The call is denied.`,
   );
-  return denyGuarded(`The guard ${name} returned no usable decision: ${given}.`);
+  return denyGuarded(`The guard ${name} returned no usable decision: ${received}.`);
 }
 
 function denyGuarded(reason: string): GuardDecision {
@@ -252,11 +252,13 @@ async function checkToolApproval(call: CallInProgress, bound: GuardableCall): Pr
   // Requests of the check, such as subtasks, are dropped.
   const asking: CallInProgress = { ...call, isClosed: true };
   try {
-    const given: unknown =
+    const returned: unknown =
       typeof needsApproval === "function"
         ? needsApproval(createToolContext(asking))
         : needsApproval;
-    const answer: unknown = isPromiseLike(given) ? await awaitGuardAnswer(call, given) : given;
+    const answer: unknown = isPromiseLike(returned)
+      ? await awaitGuardAnswer(call, returned)
+      : returned;
     if (answer === false) return ALLOW;
     if (answer === true) return { type: "ask", reason: describeApprovalNeed(tool.name) };
     if (typeof answer === "string" && answer !== "") return { type: "ask", reason: answer };
@@ -274,11 +276,11 @@ export function describeApprovalNeed(toolName: string): string {
 
 async function awaitGuardAnswer(
   { agent, signal }: CallInProgress,
-  given: PromiseLike<unknown>,
+  promise: PromiseLike<unknown>,
 ): Promise<unknown> {
   agent.beginWork();
   try {
-    return await runUntilTimeout(() => given, { ...agent.bounds, signal });
+    return await runUntilTimeout(() => promise, { ...agent.bounds, signal });
   } finally {
     agent.endWork();
   }

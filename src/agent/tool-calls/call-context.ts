@@ -58,12 +58,12 @@ export function createCallContext<Services extends object>(
 }
 
 function queueSubtask(call: CallInProgress, request: unknown): void {
-  const asked = spawnRequest("subtask", request);
-  if (asked.background === true) {
+  const spawn = spawnRequest("subtask", request);
+  if (spawn.background === true) {
     const advice = "Leave it out: a subtask always runs before the next model call.";
     throw mismatch("subtask.background", "left out", true, advice);
   }
-  if (!call.isClosed) call.subtasks = [...(call.subtasks ?? []), asked];
+  if (!call.isClosed) call.subtasks = [...(call.subtasks ?? []), spawn];
 }
 
 function reportProgress(call: CallInProgress, progress: ToolProgress): void {
@@ -81,8 +81,8 @@ function reportProgress(call: CallInProgress, progress: ToolProgress): void {
 
 /** Throws `invalid_argument` for a value that is not a request. */
 export function spawnRequest(field: string, request: unknown): SpawnRequest {
-  const given = isRecord(request) && Array.isArray(request["task"]) ? request["task"] : undefined;
-  const task = given && copyContent(`${field}.task`, given);
+  const parts = isRecord(request) && Array.isArray(request["task"]) ? request["task"] : undefined;
+  const task = parts && copyContent(`${field}.task`, parts);
   const parsed = SpawnRequestSchema().safeParse(
     isRecord(request) ? { ...request, ...omitUndefined({ task }) } : request,
   );
@@ -96,8 +96,8 @@ function askRequest(request: AskRequest): AskRequest {
   checkKeys("ask", request, ["reason", "arguments", "validate", "signal"]);
   const { reason, validate: check, signal } = request;
   checkText("ask.reason", reason);
-  const asked = JsonObjectSchema().safeParse(request.arguments);
-  if (!asked.success)
+  const parsed = JsonObjectSchema().safeParse(request.arguments);
+  if (!parsed.success)
     throw mismatch(
       "ask.arguments",
       "an object of plain JSON",
@@ -116,7 +116,7 @@ function askRequest(request: AskRequest): AskRequest {
     );
   return {
     reason,
-    arguments: deepFreeze(structuredClone(asked.data)),
+    arguments: deepFreeze(structuredClone(parsed.data)),
     ...omitUndefined({ validate: check, signal }),
   };
 }
@@ -125,8 +125,8 @@ function askRequest(request: AskRequest): AskRequest {
  * Asks the approver on behalf of a running tool. Rejects only with `invalid_argument`, for an invalid
  * request.
  */
-async function askForTool(call: CallInProgress, given: AskRequest): Promise<AskOutcome> {
-  const request = askRequest(given);
+async function askForTool(call: CallInProgress, input: AskRequest): Promise<AskOutcome> {
+  const request = askRequest(input);
   const signals = [call.signal, ...(request.signal === undefined ? [] : [request.signal])];
   if (call.isClosed || signals.some(({ aborted }) => aborted)) return QUESTION_ENDED;
   const { agent } = call;
@@ -152,7 +152,7 @@ async function askForTool(call: CallInProgress, given: AskRequest): Promise<AskO
   // Synchronously, so that no event of a call follows its end.
   const unlink = ending.onAbort(() => conclude("end", QUESTION_ENDED));
   const { answer, failure } = await askApprover({ agent, signal: ending }, question, {
-    problemWith: (one) => findReplyProblem(one, question, request),
+    findProblem: (reply) => findReplyProblem(reply, question, request),
     otherwise: "its tool is told that nobody answered",
   });
   for (const stop of [unlink, ...unlinks]) stop();

@@ -111,7 +111,7 @@ export function failCall(
 }
 
 /** The tool's own words, with the text around them. */
-interface Saying {
+interface FailureText {
   readonly before: string;
   readonly words: string;
   readonly after?: string;
@@ -120,12 +120,12 @@ interface Saying {
 /** Returns a failure that contains the tool's own words. */
 export function createFailedOutcome(
   code: ToolFailureCode,
-  { before, words, after = "" }: Saying,
+  { before, words, after = "" }: FailureText,
   more: OutcomeDetails = {},
 ): FailedOutcome {
   const start = before.length;
-  const range = { start, end: start + words.length };
-  return failCall(code, `${before}${words}${after}`, { words: range, ...more });
+  const ownRange = { start, end: start + words.length };
+  return failCall(code, `${before}${words}${after}`, { words: ownRange, ...more });
 }
 
 export const CANCELLED = failCall(
@@ -187,20 +187,20 @@ function classifyThrown(toolName: string, thrown: unknown): CallOutcome {
   const cause = isWrap && thrown.code === "hook_failed" ? thrown.cause : thrown;
   if (isToolTimeout(cause)) return failCall("tool_timeout", getErrorMessage(cause));
   const severity = findErrorSeverity(cause);
-  const saying = buildFailureSaying(toolName, cause, severity);
+  const text = buildFailureText(toolName, cause, severity);
   const errorName = readErrorKind(cause);
   if (severity !== undefined) {
-    const kept = omitUndefined({ errorName, attachments: findErrorAttachments(cause) });
-    if (severity === "retryable") return createFailedOutcome("tool_retry", saying, kept);
+    const details = omitUndefined({ errorName, attachments: findErrorAttachments(cause) });
+    if (severity === "retryable") return createFailedOutcome("tool_retry", text, details);
     const failure = severity === "abortive" ? { failure: serializeToolError(cause) } : {};
-    return createFailedOutcome("tool_error", saying, { severity, ...failure, ...kept });
+    return createFailedOutcome("tool_error", text, { severity, ...failure, ...details });
   }
   return isBrokenHook(cause)
-    ? createFailedOutcome("tool_error", saying, {
+    ? createFailedOutcome("tool_error", text, {
         severity: "abortive",
         failure: serializeError(cause),
       })
-    : createFailedOutcome("tool_error", saying, { errorName });
+    : createFailedOutcome("tool_error", text, { errorName });
 }
 
 /** True for a hook that broke. False for a tool error that uses a code of hook errors. */
@@ -214,19 +214,19 @@ function isBrokenHook(cause: unknown): boolean {
  * Returns the text of an error for the model: the tool, the kind of error, its message without
  * secrets, and advice.
  */
-function buildFailureSaying(
+function buildFailureText(
   toolName: string,
   thrown: unknown,
   severity: ToolErrorSeverity | undefined,
-): Saying {
+): FailureText {
   const message = redactSecrets(readThrownMessage(thrown));
   if (severity === undefined) {
     const kind = readErrorKind(thrown);
     const before = `${toolName} failed${kind === undefined ? "" : ` (${kind})`}: `;
     return { before, words: message };
   }
-  const given: unknown = EspalierError.is(thrown) && "hint" in thrown ? thrown.hint : undefined;
-  const hint = typeof given === "string" ? redactSecrets(given) : undefined;
+  const rawHint: unknown = EspalierError.is(thrown) && "hint" in thrown ? thrown.hint : undefined;
+  const hint = typeof rawHint === "string" ? redactSecrets(rawHint) : undefined;
   const words = hint === undefined ? message : `${completeSentence(message)} ${hint}`;
   const before = `${toolName} ${HAPPENED[severity]}: `;
   return severity === "fatal"

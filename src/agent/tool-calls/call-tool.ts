@@ -52,13 +52,13 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
       const turn = run.settings.throttle.turn();
       if (turn !== undefined) await turn;
     }
-    const asked =
+    const requested =
       persistence === undefined
         ? requestPermission(call, bound)
         : persistence.authorize(call, bound);
     // Not awaited if no question is asked, so that all calls of a reply are authorized before the
     // first one begins.
-    const permission = asked instanceof Promise ? await asked : asked;
+    const permission = requested instanceof Promise ? await requested : requested;
     switch (permission.type) {
       case "deferred":
         return permission;
@@ -72,7 +72,7 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
         return await recordEnd(call, toForbiddenOutcome(call, permission));
       case "granted": {
         call.bound = permission.bound;
-        const claiming = persistence?.claimed();
+        const claiming = persistence?.whenOwned();
         if (claiming !== undefined) await claiming;
         if (permission.bound.type === "function") return await runTool(call, permission.bound);
         return isTooLate(call) ? rejectUnbegun(call) : await delegate(call, permission.bound);
@@ -122,7 +122,7 @@ async function runTool(call: CallInProgress, bound: FunctionCall): Promise<CallE
   let releaseSlot: Release | undefined;
   agent.beginWork();
   try {
-    const entered = limiter.tool(signal);
+    const entered = limiter.acquireToolSlot(signal);
     releaseSlot = entered instanceof Promise ? await entered : entered;
     if (releaseSlot === undefined || signal.aborted) return rejectUnbegun(call, askedAtMs);
     const begun = recordBegin(call, askedAtMs);
@@ -153,7 +153,7 @@ async function runBody(call: CallInProgress, bound: FunctionCall): Promise<CallO
   const timed = wraps.length === 0 ? undefined : new WrappedTime(clock);
   const working = recorder.runInSpan(
     call.scope,
-    timed === undefined ? body : () => runWrapped(call, bound, wraps, () => timed.during(body)),
+    timed === undefined ? body : () => runWrapped(call, bound, wraps, () => timed.runInside(body)),
   );
   const bounded = await awaitWithinBounds(working, { ...agent.bounds, signal });
   const subtasks = closeCall(call);
@@ -225,6 +225,6 @@ export function createReturnedOutcome(result: unknown): CallOutcome {
   const known = readToolResult(result);
   if (known === undefined) return { type: "succeeded", text: formatToolResult(result) };
   const { text, structured, attachments, showAttachments } = known;
-  const kept = attachments.length > 0 && { attachments, ...(showAttachments ? {} : TEXT_ONLY) };
-  return { type: "succeeded", text, ...omitUndefined({ structured }), ...kept };
+  const shown = attachments.length > 0 && { attachments, ...(showAttachments ? {} : TEXT_ONLY) };
+  return { type: "succeeded", text, ...omitUndefined({ structured }), ...shown };
 }

@@ -121,8 +121,8 @@ async function findOutcome(
 ): Promise<DelegationOutcome> {
   const broken = children.find((child) => child.status === "rejected");
   const pausedIds = listChildren(children, "paused");
-  const given = bounded.type === "returned" ? bounded.value : undefined;
-  const outcome = isOutcome(given) ? given : undefined;
+  const returned = bounded.type === "returned" ? bounded.value : undefined;
+  const outcome = isOutcome(returned) ? returned : undefined;
   const awaited = broken === undefined && outcome?.type === "paused" ? outcome.childId : undefined;
   const { supervisor } = agent.run;
   const forgotten = pausedIds.filter((childId) => childId !== awaited);
@@ -131,7 +131,7 @@ async function findOutcome(
   if (bounded.type === "threw") throw bounded.error;
   if (outcome === undefined || (awaited !== undefined && !pausedIds.includes(awaited)))
     throw new TypeError(
-      `Expected the delegation ${toolName} to return the result of context.spawn or context.subagents, got ${describeReceived(given)}. Return that result unchanged.`,
+      `Expected the delegation ${toolName} to return the result of context.spawn or context.subagents, got ${describeReceived(returned)}. Return that result unchanged.`,
     );
   return outcome;
 }
@@ -247,13 +247,13 @@ export async function spawnWithHooks(
 /** Returns the task as changed by hooks. Rejects with the coded error of a hook that broke. */
 async function applyTaskHooks(
   { agent, stepNumber }: Delegator,
-  { role, task: given }: Pick<SpawnRequest, "role" | "task">,
+  { role, task: original }: Pick<SpawnRequest, "role" | "task">,
   call: DelegatedCall,
 ): Promise<MessageContent> {
   const point = "subagentStart";
-  if (agent.hooks.chain(point).length === 0) return given;
+  if (agent.hooks.chain(point).length === 0) return original;
   const { callId = null, nth = 0 } = call;
-  const task = formatContent(given);
+  const task = formatContent(original);
   const ask = async (): Promise<string> => {
     const input = { role, task, childDepth: agent.identity.depth + 1 };
     const { patch } = await applyChain(agent, { point, stepNumber, position: call, input });
@@ -261,7 +261,7 @@ async function applyTaskHooks(
   };
   const hasStarted = agent.persistence?.inFlight?.hasChildOf(callId, nth) === true;
   const hooked = hasStarted ? task : await ask();
-  return hooked === task ? given : replaceText(given, hooked);
+  return hooked === task ? original : replaceText(original, hooked);
 }
 
 // Operations of a delegation on the subagents of its agent: wait, message, cancel and continue.
@@ -272,7 +272,7 @@ async function applyTaskHooks(
  */
 function bindSubagentService(call: CallInProgress): SubagentService {
   const { agent } = call;
-  const service = agent.run.supervisor.serviceFor(agent, createNextDelegation(call));
+  const service = agent.run.supervisor.createService(agent, createNextDelegation(call));
   return Object.freeze({
     ...service,
     wait: async (request?: Parameters<SubagentService["wait"]>[0]) =>
@@ -316,7 +316,7 @@ async function continueWithHooks(
 ): Promise<SpawnOutcome> {
   const { agent } = delegator;
   const { supervisor } = agent.run;
-  const known = agent.subagent(request.childName);
+  const known = agent.findChild(request.childName);
   if (known === undefined) return await supervisor.continue(agent, request, call);
   const delegation = { role: known.role.name, task: request.task };
   const task = await applyTaskHooks(delegator, delegation, call);

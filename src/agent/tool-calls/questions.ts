@@ -78,7 +78,7 @@ export async function decideOrAskApprover(
   agent.holdClock();
   let edited: OwnCall | RejectedCall | undefined;
   const reply = await askApprover(call, question, {
-    problemWith: (answer) => {
+    findProblem: (answer) => {
       const input = answer.type === "approved" ? answer.arguments : undefined;
       edited = input === undefined ? undefined : rebindCall(bound.tool, input);
       return findAnswerProblem(answer, question) ?? describeMismatch(edited);

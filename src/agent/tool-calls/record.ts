@@ -36,7 +36,7 @@ export interface BegunCall {
   readonly startedAtMs: number;
   readonly queuedMs: number;
   /** The arguments that the tool receives. `undefined` if it receives none. */
-  readonly given: JsonValue | undefined;
+  readonly input: JsonValue | undefined;
 }
 
 /**
@@ -48,7 +48,7 @@ export function recordBegin(call: CallInProgress, askedAtMs?: number): BegunCall
   const startedAtMs = agent.run.clock.nowMs();
   const isResumed = deferral?.type === "subagent";
   const type = isResumed ? "tool.resumed" : "tool.started";
-  if (!agent.run.recorder.countUnheard(type)) {
+  if (!agent.run.recorder.countUnread(type)) {
     const { toolName, index, isRepaired } = call;
     const mended = omitUndefined({ isRepaired });
     const body: EventBody<"tool.started" | "tool.resumed"> = {
@@ -65,7 +65,7 @@ export function recordBegin(call: CallInProgress, askedAtMs?: number): BegunCall
     startedAtMs,
     queuedMs: startedAtMs - (askedAtMs ?? startedAtMs),
     // Read before the tool runs, because the tool may change its arguments.
-    given: bound.type === "rejected" ? undefined : getUsedArguments(bound),
+    input: bound.type === "rejected" ? undefined : getUsedArguments(bound),
   };
 }
 
@@ -117,15 +117,15 @@ function emitEnd(
   const { agent, position } = call;
   const { recorder } = agent.run;
   const { text } = outcome;
-  const end = toExecutedCall(call, times, outcome, begun?.given);
+  const end = toExecutedCall(call, times, outcome, begun?.input);
   emitResult(agent, call, end);
   if (begun === undefined && outcome.type !== "succeeded") {
-    if (!recorder.countUnheard("tool.rejected"))
+    if (!recorder.countUnread("tool.rejected"))
       agent.recordWithinCall(toRejectedEvent(call, call.bound.tool, outcome), position, () => [
         createArgumentsContent(call),
         { type: "result", text },
       ]);
-  } else if (!recorder.countUnheard("tool.ended")) {
+  } else if (!recorder.countUnread("tool.ended")) {
     agent.recordContent(position, () => ({ type: "result", text }));
     agent.recordWithinCall(toEndedEvent(call, outcome, times, begun), position);
   }
@@ -144,22 +144,22 @@ export function emitResult(
 ): void {
   if (isToSummarize) return;
   (agent.endedCalls ??= []).push(execution);
-  agent.run.pieces?.result(agent.pieceSource(position), createResultBody(execution));
+  agent.run.pieces?.emitResult(agent.toPartSource(position), createResultBody(execution));
 }
 
 /** Records that a delegation waits for a paused subagent, and returns its deferral. */
 export function recordPause(
   call: CallInProgress,
   worked: PausedChild,
-  { startedAtMs, given }: Pick<BegunCall, "startedAtMs" | "given">,
+  { startedAtMs, input }: Pick<BegunCall, "startedAtMs" | "input">,
 ): CallEnd {
   const { agent, toolName, position } = call;
   agent.recordWithinCall({ type: "tool.paused", toolName }, position);
   const { childId, subtasks, startedAgentIds } = worked;
   const written = getWrittenArguments(call);
   const argumentsText = JSON.stringify(written);
-  const isAsWritten = given === undefined || sameJson(given, written);
-  const parsedArguments = isAsWritten ? undefined : given;
+  const isAsWritten = input === undefined || sameJson(input, written);
+  const parsedArguments = isAsWritten ? undefined : input;
   const left = omitUndefined({ parsedArguments, subtasks, startedAgentIds });
   const { callId } = position;
   const deferral = { type: "subagent", callId, childId, argumentsText, ...left } as const;
@@ -176,14 +176,14 @@ export function toExecutedCall(
   { call, settings, isRepaired }: CallInProgress,
   times: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
   outcome: CallOutcome,
-  given?: JsonValue,
+  input?: JsonValue,
 ): ExecutedCall {
   const { type, text, failure, fullText, structured, attachments, isTextOnly } = outcome;
   const { errorCode, causeCode, severity, blockedBy, metadata } = outcome;
   const { subtasks, startedAgentIds, reportedAgentIds } = outcome;
   const execution: ToolExecution = {
     call,
-    ...(given === undefined ? {} : { arguments: given, ...omitUndefined({ isRepaired }) }),
+    ...(input === undefined ? {} : { arguments: input, ...omitUndefined({ isRepaired }) }),
     type,
     text,
     // In the order of the schema, so that a stored result has the same JSON text.
@@ -246,17 +246,17 @@ function enforceMaxRetries(
   const tries = retryCount === 1 ? "once" : `${retryCount} times`;
   const corrected = retryCount === 0 ? "" : `It was corrected ${tries} already. `;
   // Removes the advice to call again, which would contradict the text that follows.
-  const advice = [adviseCorrection(toolName), JSON_ADVICE].find((one) =>
-    outcome.text.endsWith(one),
+  const advice = [adviseCorrection(toolName), JSON_ADVICE].find((ending) =>
+    outcome.text.endsWith(ending),
   );
   const feedback =
     advice === undefined ? outcome.text : outcome.text.slice(0, -advice.length).trimEnd();
   const { words } = outcome;
-  const kept = words && { start: words.start, end: Math.min(words.end, feedback.length) };
+  const ownWords = words && { start: words.start, end: Math.min(words.end, feedback.length) };
   const text = `${feedback}\n${corrected}Do not call ${toolName} again: do without it, or answer with what you have.`;
   return {
     ...outcome,
-    ...failCall("retry_limit", text, { causeCode: outcome.errorCode, words: kept }),
+    ...failCall("retry_limit", text, { causeCode: outcome.errorCode, words: ownWords }),
   };
 }
 
@@ -272,21 +272,21 @@ const ROOM_FOR_ADVICE = 2_000;
  * any other text at its end.
  */
 function cutOutcome({ bound, settings }: CallInProgress, outcome: CallOutcome): CallOutcome {
-  const { maxResultCharacters: most } = settings;
+  const { maxResultCharacters: limit } = settings;
   const { type, text, words } = outcome;
   // A failure also contains advice. The tool's own words in it have their own limit.
   const isSubagentReport = words === undefined && bound.tool?.kind === "delegation";
-  const room = type === "succeeded" ? most : Math.max(most, ROOM_FOR_ADVICE);
+  const room = type === "succeeded" ? limit : Math.max(limit, ROOM_FOR_ADVICE);
   const cut =
     words === undefined
-      ? ((isSubagentReport ? shortenReports(text, most) : undefined) ?? shortenText(text, room))
-      : shortenWords(text, words, most);
+      ? ((isSubagentReport ? shortenReports(text, limit) : undefined) ?? shortenText(text, room))
+      : shortenWords(text, words, limit);
   if (!cut.isShortened) return outcome;
   return { ...outcome, text: cut.text, fullText: text, shownCharacters: cut.shownCharacters };
 }
 
-function shortenWords(text: string, { start, end }: TextRange, most: number): ShortenedText {
-  const part = shortenText(text.slice(start, end), most);
+function shortenWords(text: string, { start, end }: TextRange, limit: number): ShortenedText {
+  const part = shortenText(text.slice(start, end), limit);
   const totalCharacters = text.length;
   return {
     text: `${text.slice(0, start)}${part.text}${text.slice(end)}`,

@@ -154,7 +154,7 @@ export class FoldedAgent {
         this.#noteLease(record);
         return;
       case "begun":
-        this.#work.begun.add(record.name);
+        this.#work.unrepeatable.add(record.name);
         return;
       case "signal":
         this.#signals.push(record.signal);
@@ -218,7 +218,7 @@ export class FoldedAgent {
   toRestored({ openLeases, isLiving }: RestoringRun): RestoredAgent {
     const kept = parsePersistedState(deepFreeze(this.#state));
     const inFlight = this.#work;
-    const { outcomes, begun, over, leases } = inFlight;
+    const { outcomes, unrepeatable: begun, endedCallIds: over, leases } = inFlight;
     for (const name of outcomes.keys()) begun.delete(name);
     const continuing = new Set(this.startedAgentIds);
     for (const end of this.#ends) {

@@ -235,7 +235,7 @@ export class Journal {
    * Resolves once the store has granted the ownership. Never resolves if the store refuses.
    * `undefined` if this process already owns the run.
    */
-  claimed(): Promise<void> | undefined {
+  whenClaimed(): Promise<void> | undefined {
     const { isClaimed = false } = this.#options;
     return isClaimed || this.#opened !== undefined ? undefined : this.#claim.promise;
   }

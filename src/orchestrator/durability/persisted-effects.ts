@@ -94,7 +94,7 @@ export class PersistedEffects implements Persistence {
     if (known !== undefined) return readInferOutcome(known);
     const { run } = this.agent;
     const isAgain = this.inFlight !== undefined && position.sideCall === undefined;
-    if (isAgain) run.pieces?.reset(this.agent.pieceSource(position), "recovered");
+    if (isAgain) run.pieces?.reset(this.agent.toPartSource(position), "recovered");
     const outcome = await this.#recordEffect(name, work, lease.leaseId);
     await this.whenPersisted();
     return outcome;
@@ -105,7 +105,7 @@ export class PersistedEffects implements Persistence {
    * sent. A recovery charges a lost call only if both are in the journal. The wait does not count
    * as work in progress, so `run.release` may end it.
    */
-  sending(): Promise<void> {
+  prepareSend(): Promise<void> {
     this.#journal.workEnds();
     return this.whenPersisted().then(() => this.#journal.workBegins());
   }
@@ -215,7 +215,7 @@ export class PersistedEffects implements Persistence {
 
   // Recorded input that the agent still has to process
 
-  unlogged(requests: readonly StopSignal[]): readonly StopSignal[] {
+  filterUnlogged(requests: readonly StopSignal[]): readonly StopSignal[] {
     const logged = this.#logged;
     if (logged.length === 0) return requests;
     const isLogged = (signal: StopSignal): boolean =>
@@ -225,27 +225,27 @@ export class PersistedEffects implements Persistence {
 
   // Records
 
-  requested(signal: StopSignal): void {
+  onStopRequested(signal: StopSignal): void {
     this.#journal.append({ type: "signal", agentId: this.agent.identity.agentId, signal });
   }
 
-  stepOpened(state: AgentState): void {
+  onStepOpened(state: AgentState): void {
     this.#journal.save(this.agent, "open", state);
   }
 
-  phaseOver(phase: Phase, state: AgentState): void {
+  onPhaseEnd(phase: Phase, state: AgentState): void {
     // Phases without side effects. They are repeated after a crash.
     if (phase === "evaluate" || phase === "applyToolResults") return;
-    this.#journal.phaseOver(this.agent, phase, state);
+    this.#journal.recordPhase(this.agent, phase, state);
     if (phase !== "prepare") this.inFlight = undefined;
   }
 
-  deadlineReached(deadlineAtMs: number): boolean {
-    return this.#journal.deadlineReached(this.agent.identity.agentId, deadlineAtMs);
+  onDeadline(deadlineAtMs: number): boolean {
+    return this.#journal.recordDeadline(this.agent.identity.agentId, deadlineAtMs);
   }
 
-  claimed(): Promise<void> | undefined {
-    return this.#journal.writer.claimed();
+  whenOwned(): Promise<void> | undefined {
+    return this.#journal.writer.whenClaimed();
   }
 
   async whenPersisted(): Promise<void> {
@@ -258,7 +258,7 @@ export class PersistedEffects implements Persistence {
    * Returns the recorded outcome of the effect of this name, once. `undefined` if it is unknown.
    */
   protected outcome(name: string): unknown {
-    return this.inFlight?.outcome(name);
+    return this.inFlight?.takeOutcome(name);
   }
 
   /**
@@ -266,7 +266,7 @@ export class PersistedEffects implements Persistence {
    * and its end is unknown.
    */
   protected hadBegun(name: string): boolean {
-    return this.inFlight?.begun.delete(name) === true;
+    return this.inFlight?.unrepeatable.delete(name) === true;
   }
 
   /**

@@ -122,7 +122,7 @@ export class RunJournal {
   }
 
   /** Records the state at the end of a phase. */
-  phaseOver(node: AgentRuntime, phase: string, state: AgentState): void {
+  recordPhase(node: AgentRuntime, phase: string, state: AgentState): void {
     this.save(node, phase, state);
     if (phase === "decide" && !hasInterruptedCall(state)) this.writer.noteProgress();
   }
@@ -143,7 +143,7 @@ export class RunJournal {
    * Records that a deadline was reached. Returns `false` in a replay, in which the recorded
    * deadline ends the agent, not the clock.
    */
-  deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean {
+  recordDeadline(agentId: AgentId, deadlineAtMs: number): boolean {
     const { hasDeadlines } = this.#options;
     if (hasDeadlines) this.append({ type: "deadline", agentId, deadlineAtMs });
     return hasDeadlines;
@@ -158,7 +158,7 @@ export class RunJournal {
   }
 
   /** Returns the persistence of an agent's effects. */
-  persistenceOf(agent: AgentRuntime): Persistence {
+  createPersistence(agent: AgentRuntime): Persistence {
     const { agentId } = agent.identity;
     const inFlight = this.#inFlight.get(agentId);
     this.#inFlight.delete(agentId);

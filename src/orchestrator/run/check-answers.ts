@@ -285,7 +285,7 @@ export function verifyWaitingCalls(
     if (knownCalls.has(digestCall(run, waiting))) return [];
     const role = roles.get(waiting.agent.agentId);
     if (role === undefined) return [];
-    const { tools, hooks } = registry.partsOf(role);
+    const { tools, hooks } = registry.getParts(role);
     const { toolName } = waiting.call;
     const tool = tools.find(toolName);
     if (tool === undefined || hooks.chain("beforeTool", toolName).length > 0) return [];

@@ -74,7 +74,7 @@ export function checkContinuation(
   const nowMs = new SteadyClock(settings.clock, run.pausedAtMs).nowMs();
   const checks: AnswerChecks = {
     nowMs,
-    toolsOf: ({ agentId }) => registry.partsOf(roles.get(agentId) ?? registry.root).tools,
+    toolsOf: ({ agentId }) => registry.getParts(roles.get(agentId) ?? registry.root).tools,
   };
   const given = new Map(checkAnswers(run, answers, checks));
   const settled = takeMailedAnswers(run, mail, given, { ...checks, wasCutOff });
@@ -308,7 +308,7 @@ function repeatRequests(
     return node?.hasEnded === true ? undefined : node;
   };
   for (const { agentId, message } of cancelled) findLiving(agentId)?.cancel(message);
-  for (const { agentId, deadlineAtMs } of overdue) findLiving(agentId)?.endAt(deadlineAtMs);
+  for (const { agentId, deadlineAtMs } of overdue) findLiving(agentId)?.endAtDeadline(deadlineAtMs);
   for (const stop of stops) tree.stop(stop);
   for (const { agentId, inFlight } of restored.agents) {
     const node = findLiving(agentId);
@@ -377,8 +377,8 @@ function restoreGroups(nodes: readonly AgentRuntime[], { agents }: RestoredRun):
     if (parent === undefined || spawnStepId === undefined || spawnCallId === undefined) return [];
     const isOver = (callId: CallId): boolean =>
       begun.has(`${spawnStepId} ${callId}`) ||
-      inFlightOf.get(parent.identity.agentId)?.over.has(callId) === true;
-    const group = parent.groupOf(spawnStepId, countStartsLeft(parent, spawnStepId, isOver));
+      inFlightOf.get(parent.identity.agentId)?.endedCallIds.has(callId) === true;
+    const group = parent.ensureGroup(spawnStepId, countStartsLeft(parent, spawnStepId, isOver));
     group.rejoin(node);
     return [{ node, group }];
   });

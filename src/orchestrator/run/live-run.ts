@@ -76,7 +76,7 @@ export class LiveRun {
     const turn = throttle.turn();
     if (turn !== undefined) await turn;
     const { journal, tree, session } = run;
-    const claiming = prepared.isRefusable ? journal?.writer.claimed() : undefined;
+    const claiming = prepared.isRefusable ? journal?.writer.whenClaimed() : undefined;
     if (claiming !== undefined) await claiming; // A run that the store refuses records nothing.
     if (admitted !== undefined) await admitted;
     if (this.isOver) await journal?.writer.broken; // The run was released before it began.
@@ -188,7 +188,7 @@ export class LiveRun {
       node.close();
       node.openMailbox().close("cancelled"); // Rejects later messages, so that their senders know.
     }
-    run.recorder.leave(createScopeWithoutExecution(root));
+    run.recorder.release(createScopeWithoutExecution(root));
   }
 }
 

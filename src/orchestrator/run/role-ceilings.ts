@@ -151,7 +151,7 @@ function hideTools(agent: PausedAgent, role: AgentRole, registry: RoleRegistry):
   const { toolNames, parameters } = step.context;
   if (parameters.toolChoice !== undefined && parameters.toolChoice !== "auto") return agent;
   const known = new Set([...toolNames, ...step.hiddenTools.map(({ toolName }) => toolName)]);
-  const missing = registry.partsOf(role).tools.names.filter((name) => !known.has(name));
+  const missing = registry.getParts(role).tools.names.filter((name) => !known.has(name));
   if (missing.length === 0) return agent;
   const hidden = missing.map((toolName) => ({ toolName, filter: "not offered" }));
   const hiddenTools = [...step.hiddenTools, ...hidden];

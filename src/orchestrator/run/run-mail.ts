@@ -260,7 +260,7 @@ export class MailReader {
   /** Starts polling. */
   start(): void {
     const { pendingAnswers, settings } = this.#runtime;
-    const delayMs = pendingAnswers.isWaitedAt ? Math.min(ANSWER_MS, this.#everyMs) : this.#everyMs;
+    const delayMs = pendingAnswers.isWaiting ? Math.min(ANSWER_MS, this.#everyMs) : this.#everyMs;
     const look = (): void => {
       this.start();
       this.look();
@@ -327,7 +327,7 @@ export class MailReader {
   #handleMail(mail: RunMail): string | false | undefined {
     try {
       if (mail.type !== "answer") return this.#doAsAsked(mail);
-      const given = this.#runtime.pendingAnswers.give(mail.answer);
+      const given = this.#runtime.pendingAnswers.submit(mail.answer);
       return given === true ? undefined : given;
     } catch (cause) {
       return getErrorMessage(cause);

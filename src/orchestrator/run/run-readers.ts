@@ -18,7 +18,7 @@ import {
   createResultBody,
   type StreamPart,
 } from "../../protocol/stream-part.ts";
-import { JOINED, listPieces, type LivePieces, asReply } from "../../run-services/live-pieces.ts";
+import { JOINED, diffReply, type PartEmitter, asReply } from "../../run-services/live-pieces.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { readJournalLine } from "../durability/fold-journal.ts";
 import { parseRecord } from "../durability/journal-record.ts";
@@ -446,7 +446,7 @@ interface SaidStep {
  * start time. `undefined` without output.
  */
 function readPastPieces(
-  pieces: LivePieces,
+  pieces: PartEmitter,
   agents: readonly AgentRuntime[],
 ): AsyncGenerator<StreamPart, undefined> | undefined {
   const { seq } = pieces;
@@ -466,13 +466,13 @@ function readPastPieces(
  * Yields the steps of an agent's present execution that have output, from its state and the live
  * reply. Omits a dropped reply; a reader that had a part of it receives a reset.
  */
-function* listSaidSteps(agent: AgentRuntime, pieces: LivePieces): Generator<SaidStep, void> {
+function* listSaidSteps(agent: AgentRuntime, pieces: PartEmitter): Generator<SaidStep, void> {
   const { log, step } = agent.currentState;
   const underWay = pieces.findReply(agent.identity.agentId);
   for (const record of log.steps) {
     const { stepId, number: stepNumber, telemetry } = record;
     yield {
-      source: agent.pieceSource({ stepId, stepNumber }),
+      source: agent.toPartSource({ stepId, stepNumber }),
       startedAtMs: telemetry.startedAtMs,
       bodies: () => listRecordedPieces(record),
     };
@@ -487,10 +487,10 @@ function* listSaidSteps(agent: AgentRuntime, pieces: LivePieces): Generator<Said
     // Includes results since the state was recorded.
     const results = [...step.executions, ...(agent.endedCalls ?? [])].map(createResultBody);
     const createBodies = (): readonly StreamPartBody[] => [...listReplyPieces(reply), ...results];
-    yield { source: agent.pieceSource({ stepId, stepNumber }), startedAtMs, bodies: createBodies };
+    yield { source: agent.toPartSource({ stepId, stepNumber }), startedAtMs, bodies: createBodies };
   }
   if (underWay === undefined || underWay.source.stepId === last) return;
-  const bodies = listPieces(underWay); // Copied at once, because more is emitted meanwhile.
+  const bodies = diffReply(underWay); // Copied at once, because more is emitted meanwhile.
   yield { source: underWay.source, startedAtMs: Infinity, bodies: () => bodies };
 }
 
@@ -508,5 +508,5 @@ function listRecordedPieces({ io, tools }: StepRecord): readonly StreamPartBody[
 function listReplyPieces(reply: StepReply): readonly StreamPartBody[] {
   if (isUseless(reply)) return [];
   const { message, finishReason } = reply;
-  return [...listPieces(asReply(message)), { type: "end", finishReason }];
+  return [...diffReply(asReply(message)), { type: "end", finishReason }];
 }

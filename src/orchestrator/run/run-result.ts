@@ -499,7 +499,7 @@ export function recordRunEnd(run: RunRuntime, root: AgentRuntime): JsonRunResult
   if (result.status === "paused") throw new Error("A paused run has not ended.");
   run.journal?.append(createResultRecord(result, run.clock.nowMs()));
   const { recorder } = run;
-  if (!recorder.countUnheard("run.ended"))
+  if (!recorder.countUnread("run.ended"))
     recorder.record(createScopeWithoutExecution(root), createEndEvent(result));
   return result;
 }

@@ -89,7 +89,7 @@ export function prepareStart(
   const { storage } = settings;
   const head = { runId, limits: settings.limits, session: session?.ref, traceparent };
   const journal = storage && startJournal(storage, head, toRunTitle(role.name, task), ownership);
-  const ofRole = registry.partsOf(role);
+  const ofRole = registry.getParts(role);
   const root = {
     facts: { role, task, metadata, agentPath: role.name },
     instructions,

@@ -179,5 +179,5 @@ export function recordRefusal(
 
 /** Returns the role of a subagent that the model names, or the given name if no subagent has it. */
 export function findChildRole(parent: AgentRuntime, childName: string): string {
-  return parent.subagent(childName)?.role.name ?? childName;
+  return parent.findChild(childName)?.role.name ?? childName;
 }

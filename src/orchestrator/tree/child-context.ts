@@ -102,7 +102,7 @@ export function gatherChildFacts(
     },
     failedAttempts: policy.includeFailedAttempts ? collectToolErrors(steps) : [],
     role: role.name,
-    toolNames: registry.partsOf(role).tools.names,
+    toolNames: registry.getParts(role).tools.names,
     toolNamesBelow:
       request.allowedTools === undefined
         ? new Set()
@@ -241,7 +241,7 @@ export function restoreToolLimits(
 ): ToolLimits {
   if (parent === undefined) return NO_TOOL_LIMITS;
   const { role, toolRules: rules, draft } = child;
-  const names = run.registry.partsOf(role).tools.names;
+  const names = run.registry.getParts(role).tools.names;
   const noDepthLeft = findDepthLimit(run, parent, child);
   const removed = collectRemovedTools({ names, rules, noDepthLeft });
   return { rules, removed: [...removed, ...listBeyondBounds(run, parent, draft)] };

@@ -25,7 +25,7 @@ export function continueChild(
   { call, group }: SpawnCall,
 ): AgentRuntime | SpawnRefusal {
   const { childName, task, background: isBackground = false } = request;
-  const ended = parent.subagent(childName);
+  const ended = parent.findChild(childName);
   if (parent.noStartSignal.aborted) return PARENT_ENDING;
   if (ended === undefined) return refuseUnknownChild(parent, childName);
   if (group?.decision !== undefined) return refuseContinuation("group_decided", group.decision);
@@ -47,7 +47,7 @@ export function continueChild(
     return setupFailed(childName, cause);
   }
   run.journal?.continued(child, isBackground, call.nth);
-  run.recorder.record(parent.scope(call), {
+  run.recorder.record(parent.getScope(call), {
     type: "subagent.continued",
     ...toChildFields(child),
     task: child.taskText,

@@ -51,7 +51,7 @@ export function createAgent(run: RunRuntime, input: NewAgent): AgentRuntime {
   const model = resolveModel(run, role);
   const agentId = parseId<"AgentId">(ids.next("agent", agentPath));
   const executionId = parseId<"ExecutionId">(ids.next("execution", `${agentPath} 1`));
-  const { keptForSelf } = run.registry.partsOf(role);
+  const { keptForSelf } = run.registry.getParts(role);
   const opening = { agentId, agentPath, limits, keptForSelf, timeMs, deadlineAtMs };
   const account = ledger.open(opening, parent?.account);
   let agent: AgentRuntime | undefined;
@@ -157,7 +157,7 @@ export function continueAgent(
       },
     },
   );
-  for (const child of ended.children) agent.enlist(child);
+  for (const child of ended.children) agent.addChild(child);
   tree.add(agent);
   return agent;
 }

@@ -69,7 +69,7 @@ export class RoleRegistry {
   /**
    * Returns the values that all agents of a role share, memoised for all runs of the orchestrator.
    */
-  partsOf(role: AgentRole): RoleParts {
+  getParts(role: AgentRole): RoleParts {
     const known = this.#parts.get(role);
     if (known !== undefined) return known;
     const isHooked = this.#hooks.length > 0 || role.hooks.length > 0;

@@ -23,7 +23,7 @@ import type { RunSession } from "../sessions/run-session.ts";
 import { EventRecorder } from "../../run-services/event-recorder.ts";
 import { GuardedTracing } from "../../run-services/guarded-tracing.ts";
 import { RunLimiter } from "../../run-services/limiter.ts";
-import { LivePieces, type PieceListener } from "../../run-services/live-pieces.ts";
+import { PartEmitter, type StreamPartListener } from "../../run-services/live-pieces.ts";
 import type { Settings } from "./settings.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 import { RunDefinitions } from "../../run-services/run-definitions.ts";
@@ -32,7 +32,7 @@ import { RunTree } from "./run-tree.ts";
 /** Facts from which a run is created, besides the settings of its orchestrator. */
 export interface NewRun {
   readonly registry: RoleRegistry;
-  readonly onStreamPart: PieceListener | undefined;
+  readonly onStreamPart: StreamPartListener | undefined;
   readonly context: unknown;
   readonly runId: RunId;
   /** Restored run that continues. Absent for a new one. */
@@ -69,7 +69,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
   #pendingAnswers: PendingAnswers | undefined;
   isTimeWatched = false;
   /** Created for the first listener. */
-  pieces: LivePieces | undefined;
+  pieces: PartEmitter | undefined;
   readonly context: unknown;
   /**
    * First call that a `ScriptedModel` did not expect: an error of the test, which no agent, hook or
@@ -104,7 +104,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
           : settings.sinks,
       eventCount: restored?.eventCount ?? 0,
     });
-    this.journal?.writer.whenKept((seq) => this.recorder.kept(this.runId, seq));
+    this.journal?.writer.whenKept((seq) => this.recorder.reportPersisted(this.runId, seq));
     const { journal } = this;
     this.onOperation = journal && ((done) => journal.append({ type: "ledger", done }));
     this.ledger = new BudgetLedger(this.clock, this);
@@ -113,8 +113,8 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
     this.supervisor = new Supervisor(this);
   }
 
-  openPieces(): LivePieces {
-    return (this.pieces ??= new LivePieces());
+  openPieces(): PartEmitter {
+    return (this.pieces ??= new PartEmitter());
   }
 
   /** Records that a threshold of a limit was reached. */
@@ -134,7 +134,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
   grantBudget(node: AgentRuntime, grant: BudgetGrant, field?: string): () => void {
     const { agentId, agentPath: accountPath } = node.identity;
     const { by, budget } = this.ledger.grant(agentId, grant, field);
-    node.time?.rearm();
+    node.time?.resetTimer();
     const remaining = node.account.remaining();
     const granted = { type: "budget.granted", accountPath, budget, by, remaining } as const;
     return () => this.recorder.record(createScopeWithoutExecution(node), granted);
@@ -182,7 +182,7 @@ function createObserverSinks(run: RunRuntime): readonly EventSink[] {
   const emit: EventSink["emit"] = (event) => {
     const node = run.tree.find(event.agentId);
     if (node !== undefined)
-      notify(registry.partsOf(node.role).hooks.observers(event.type), event, run.context);
+      notify(registry.getParts(node.role).hooks.observers(event.type), event, run.context);
   };
   return [{ emit }];
 }

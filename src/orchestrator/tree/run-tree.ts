@@ -78,7 +78,7 @@ export class RunTree {
     if (node.currentState.status === "pending" && this.#failed.includes(agentId))
       this.#failed = this.#failed.filter((failedId) => failedId !== agentId);
     if (parent !== undefined) {
-      parent.enlist(node);
+      parent.addChild(node);
       this.#noteDelegation({ role: role.name, task }, node.facts.spawnStepId ?? null);
     }
     for (const signal of this.#stops) node.requestStop(signal);
@@ -87,7 +87,7 @@ export class RunTree {
   /** Removes an agent whose setup failed. Its task stays counted as delegated. */
   remove(node: AgentRuntime): void {
     this.#nodes.delete(node.identity.agentId);
-    node.parent?.delist(node);
+    node.parent?.removeChild(node);
     node.close();
   }
 
@@ -107,7 +107,7 @@ export class RunTree {
   }
 
   /** Returns in how many other steps of the run a role was started with this task. */
-  delegationsBefore(delegation: Delegation, stepId: StepId): number {
+  countDelegations(delegation: Delegation, stepId: StepId): number {
     const steps = this.#delegations?.get(createDelegationKey(delegation));
     return steps === undefined ? 0 : steps.size - (steps.has(stepId) ? 1 : 0);
   }
@@ -155,7 +155,7 @@ export class RunTree {
 
   /** Scopes of the agents that are running. */
   get activeScopes(): readonly EventScope[] {
-    return this.nodes.filter(({ isActive }) => isActive).map((node) => node.scope());
+    return this.nodes.filter(({ isActive }) => isActive).map((node) => node.getScope());
   }
 
   /** All agents that were started, in order. */
@@ -216,7 +216,7 @@ export class RunTree {
   /** Adds to the number of an agent's started subagents. */
   count(parent: AgentRuntime, by: number): void {
     parent.childCount += by;
-    for (const at of parent.pathUp()) at.subagentsBelow += by;
+    for (const at of parent.walkUp()) at.subagentsBelow += by;
     this.total += by;
     const { byDepth } = this.counts;
     const depth = parent.identity.depth + 1;

@@ -76,9 +76,9 @@ export function setUpChild(
       isBackground,
       nth: call.nth ?? 0,
     });
-    if (!run.recorder.countUnheard("subagent.spawned")) {
+    if (!run.recorder.countUnread("subagent.spawned")) {
       const manifest = { ...context.manifest, tightened };
-      recordSpawn(run, created, parent.scope(call), { isBackground, inherited: manifest });
+      recordSpawn(run, created, parent.getScope(call), { isBackground, inherited: manifest });
     }
     return created;
   } catch (cause) {
@@ -127,7 +127,7 @@ function deriveChildBudget(
   role: AgentRole,
   { call, group }: SpawnCall,
 ): ChildLimits {
-  const groupLeft = group?.leftToShare(() => parent.account.remainingForChildren());
+  const groupLeft = group?.getSharedBudget(() => parent.account.remainingForChildren());
   const isLimited =
     parent.role.delegation.share !== COMMON_POOL || !isEmpty(role.budget) || !isEmpty(role.limits);
   return isLimited ? tightenBudget(run, parent, role, { call, left: groupLeft }) : POOL;
@@ -193,5 +193,5 @@ export function openGroup(
 ): SpawnGroup | undefined {
   if (stepId === undefined || callId === undefined) return undefined;
   if (isAlone && parent.role.delegation.failurePolicy === "isolate") return undefined;
-  return parent.groupOf(stepId, delegatedRoles.length);
+  return parent.ensureGroup(stepId, delegatedRoles.length);
 }

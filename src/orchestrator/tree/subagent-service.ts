@@ -77,7 +77,7 @@ function findOrRefuse(
   childName: string,
 ): AgentRuntime | DelegationOutcome {
   return (
-    parent.subagent(childName) ??
+    parent.findChild(childName) ??
     refuse(run, parent, { role: childName, refusal: refuseUnknownChild(parent, childName) }, call)
   );
 }

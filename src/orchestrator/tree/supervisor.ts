@@ -74,11 +74,11 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     const group = openGroup(parent, call);
     const child = setUp(group);
     if (!(child instanceof AgentRuntime)) {
-      group?.miss();
+      group?.countMissing();
       return refuse(this.run, parent, { role, refusal: child }, call);
     }
     group?.join(child);
-    const scope = parent.scope(call);
+    const scope = parent.getScope(call);
     return isBackground ? this.#runInBackground(child, scope) : await this.#runChild(child, scope);
   }
 
@@ -94,7 +94,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     const childId = parent.persistence?.inFlight?.takeChild(call.callId ?? null, call.nth ?? 0);
     const child = childId === undefined ? undefined : this.run.tree.find(childId);
     if (child === undefined) return undefined;
-    const scope = parent.scope(call);
+    const scope = parent.getScope(call);
     if (!child.hasEnded)
       return isBackground ? this.#runInBackground(child, scope) : this.#runChild(child, scope);
     const ended = createEndedOutcome(child);
@@ -118,8 +118,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     const { parent } = child;
     const { spawnStepId } = child.facts;
     const ended = createEndedOutcome(child);
-    if (!this.run.recorder.countUnheard("subagent.ended"))
-      this.#recordEndEvent(child, ended, scope);
+    if (!this.run.recorder.countUnread("subagent.ended")) this.#recordEndEvent(child, ended, scope);
     const group = spawnStepId === undefined ? undefined : parent?.findGroup(spawnStepId);
     group?.noteEnd(child, ended.result.outcome === "completed");
     return ended;
@@ -157,7 +156,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
   cancelDelegation(parent: AgentRuntime, call: DelegatedCall): void {
     const group = openGroup(parent, call);
     if (call.callId !== undefined) group?.forget(call.callId);
-    group?.miss();
+    group?.countMissing();
   }
 
   refuseSpawnEarly(
@@ -167,7 +166,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     isReviewed: boolean,
   ): RefusedSpawn | undefined {
     const group = openGroup(parent, call);
-    const ahead = isReviewed ? (group?.ahead ?? 0) : 0;
+    const ahead = isReviewed ? (group?.aheadCount ?? 0) : 0;
     let refusal: SpawnRefusal | undefined;
     try {
       ({ refusal } = findStartableRole(this.run, parent, request, ahead));
@@ -175,7 +174,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
       return undefined; // The error occurs again when the subagent is started, and is reported then.
     }
     if (refusal !== undefined) {
-      group?.miss();
+      group?.countMissing();
       return recordRefusal(this.run, parent, { role: request.role, refusal }, call);
     }
     if (call.callId !== undefined) group?.expect(call.callId);
@@ -195,7 +194,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     return recordRefusal(this.run, parent, { role, refusal }, call);
   }
 
-  serviceFor(parent: AgentRuntime, call: DelegatedCall): Omit<SubagentService, "continue"> {
+  createService(parent: AgentRuntime, call: DelegatedCall): Omit<SubagentService, "continue"> {
     return createSubagentService(this.run, parent, call);
   }
 
@@ -207,7 +206,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     for (const childId of childIds) {
       const child = this.run.tree.find(childId);
       if (child === undefined) continue;
-      if (!child.hasEnded) this.#runInBackground(child, parent.scope(spawnPosition(child)));
+      if (!child.hasEnded) this.#runInBackground(child, parent.getScope(spawnPosition(child)));
       // A call whose end is persisted has reported the result to the agent.
       else if (parent.persistence?.inFlight?.reportedAgentIds.has(childId) === true)
         parent.noteReported(childId, parent.currentState.step?.stepId);
@@ -224,7 +223,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     }
     // Another call of its parent may have ended it.
     if (child.hasEnded) return createEndedOutcome(child);
-    return await this.#runChild(child, parent.scope(at));
+    return await this.#runChild(child, parent.getScope(at));
   }
 
   async dismiss(parent: AgentRuntime, childId: AgentId): Promise<void> {
@@ -249,7 +248,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     if (child.hasEnded) return child.whenSettled();
     child.detach();
     const { childDepth: _known, ...named } = toChildFields(child);
-    this.run.recorder.record(parent.scope(), { type: "subagent.detached", ...named });
+    this.run.recorder.record(parent.getScope(), { type: "subagent.detached", ...named });
     this.run.tree.trackDetached(child.reporting);
     return Promise.resolve();
   }
@@ -257,7 +256,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
 
 /** Runs an agent, from its beginning or from its pause, until it settles. */
 export function runUntilSettled(agent: AgentRuntime): Promise<SettledState> {
-  const running = runInScope(agent.scope(), agent.run.recorder, () => runAgent(agent));
+  const running = runInScope(agent.getScope(), agent.run.recorder, () => runAgent(agent));
   return running.catch((cause: unknown) => {
     // The agent could not settle, so its resources are released. Nothing is recorded, because
     // recording may be what failed.
@@ -275,7 +274,7 @@ export function resumeDetachedAgents(run: RunRuntime, unblocked?: readonly Agent
   for (const agent of run.tree.nodes) {
     const { parent, isDetached, settled, identity } = agent;
     if (!isDetached || parent === undefined || settled?.status !== "paused") continue;
-    if (unblocked?.some((candidate) => [...candidate.pathUp()].includes(agent)) === false) continue;
+    if (unblocked?.some((candidate) => [...candidate.walkUp()].includes(agent)) === false) continue;
     run.supervisor.reactivate(parent, [identity.agentId]);
     run.tree.trackDetached(agent.reporting);
   }

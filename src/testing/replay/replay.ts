@@ -205,7 +205,7 @@ class Replayer {
       append: (record: JournalRecord) => this.#compare(record),
       noteProgress: () => undefined,
       broken: new Promise<never>(() => undefined),
-      claimed: () => undefined,
+      whenClaimed: () => undefined,
       whenKept: () => undefined,
       hasGivenUp: false,
       isSuspended: false,
@@ -324,7 +324,7 @@ class Replayer {
     const { tree } = this.#runtime;
     try {
       if (record.type === "cancel") run.cancelAgent(record.agentId, record.message);
-      if (record.type === "deadline") tree.find(record.agentId)?.endAt(record.deadlineAtMs);
+      if (record.type === "deadline") tree.find(record.agentId)?.endAtDeadline(record.deadlineAtMs);
       if (record.type === "letter") void run.steer(record.text, record.agentId);
       if (record.type === "pause") run.requestPause();
       if (record.type === "signal") tree.find(record.agentId)?.requestStop(record.signal);
