@@ -614,14 +614,13 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   if (definition.description !== undefined)
     checkText(`${name}.description`, definition.description);
   checkModel(`${name}.model`, model);
-  const { tools: ownTools = [], subagents = [], stopWhen = [], hooks = [] } = definition;
-  checkList(`${name}.tools`, ownTools, adviseOnToolList(ownTools));
+  const { tools: listed = [], subagents = [], stopWhen = [], hooks = [] } = definition;
+  checkList(`${name}.tools`, listed, adviseOnToolList(listed));
   for (const [field, list] of Object.entries({ subagents, stopWhen, hooks }))
     checkList(`${name}.${field}`, list);
   const result = createTypedResult(definition);
   const { finish, outputMode } = result;
-  const tools =
-    finish === undefined || outputMode === "native" ? [...ownTools] : [...ownTools, finish];
+  const tools = finish === undefined || outputMode === "native" ? [...listed] : [...listed, finish];
   checkTools(name, tools);
   checkSubagents(name, subagents);
   const { limits = {}, showBudget = false, dynamicRoles } = definition;
