@@ -9,7 +9,7 @@ import { checkRunId } from "../orchestrator/run/start-options.ts";
 import { openToolCalls } from "../view/agent-row.ts";
 import type { ViewerMeta } from "../view/viewer-data.ts";
 import { readJsonBody, type Gate } from "./gate.ts";
-import type { ReadingMeans, HeldRuns } from "./held-run.ts";
+import type { ReaderDependencies, RunFoldCache } from "./run-fold-cache.ts";
 import { readLogPage, type LogQuery, buildRunSnapshot } from "./run-rows.ts";
 import { createProblemReply } from "./problems.ts";
 import { createRefusedRequest, sendJson } from "./reply.ts";
@@ -19,8 +19,8 @@ import type { RunList } from "./run-list.ts";
 import { readAgentDetail, readStepDetail } from "./step-detail.ts";
 
 /** Dependencies of the routes. */
-export interface ApiParts extends ReadingMeans {
-  readonly runs: HeldRuns;
+export interface ApiParts extends ReaderDependencies {
+  readonly runs: RunFoldCache;
   readonly list: RunList;
   readonly actions: RunActions;
   readonly meta: () => ViewerMeta;

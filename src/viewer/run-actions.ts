@@ -11,7 +11,7 @@ import { lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 import { AnswerSchema, type Answer, type Question } from "../protocol/question.ts";
 import { createUnknownRunError } from "../store/store-errors.ts";
 import type { ActionRequest, ActionResult, ViewerAction } from "../view/viewer-data.ts";
-import type { ReadingMeans } from "./held-run.ts";
+import type { ReaderDependencies } from "./run-fold-cache.ts";
 import { createRefusedRequest } from "./reply.ts";
 import { hasOwner } from "./run-standing.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
@@ -36,7 +36,7 @@ const ActionRequestSchema = lazyUnion("type", () => [
 /** Number of idempotency keys that are remembered. */
 const MAX_KEYS = 1_000;
 
-interface ActionMeans extends ReadingMeans {
+interface ActionDependencies extends ReaderDependencies {
   readonly attached: AttachedOrchestrators;
   readonly allowed: readonly ViewerAction[];
   /** Name in the default reason of a cancellation. */
@@ -49,18 +49,18 @@ interface Done {
 }
 
 export class RunActions {
-  readonly #means: ActionMeans;
+  readonly #dependencies: ActionDependencies;
   /** By run and key, oldest first. */
   readonly #done = new Map<string, Done>();
 
-  constructor(means: ActionMeans) {
-    this.#means = means;
+  constructor(dependencies: ActionDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Performs an action. Rejects with an `EspalierError`, or with the reason of a refusal. */
   take(runId: RunId, input: unknown): Promise<ActionResult> {
     const request = parseActionRequest(input);
-    if (!this.#means.allowed.includes(request.type))
+    if (!this.#dependencies.allowed.includes(request.type))
       throw createRefusedRequest(
         403,
         "action_off",
@@ -105,18 +105,18 @@ export class RunActions {
     runId: RunId,
     { answers }: Extract<ActionRequest, { readonly type: "answer" }>,
   ): Promise<ActionResult> {
-    if (this.#means.content.isRedacted && answers.some(isEdited))
+    if (this.#dependencies.content.isRedacted && answers.some(isEdited))
       throw createRefusedRequest(
         409,
         "content_redacted",
         "Cannot approve with edited arguments: this viewer redacts arguments, so the edit may be based on redacted text. Approve or deny the call, or edit it with: espalier approve --arguments",
       );
-    const here = this.#means.attached.findOwner(runId);
+    const here = this.#dependencies.attached.findOwner(runId);
     const open: readonly Question[] = await (here === undefined
-      ? postAnswers(this.#means, runId, answers)
+      ? postAnswers(this.#dependencies, runId, answers)
       : here.answer(runId, answers));
     const isWaiting = open.length > 0 && here === undefined;
-    const shown = open.map((question) => this.#means.content.showQuestion(question));
+    const shown = open.map((question) => this.#dependencies.content.showQuestion(question));
     return {
       hasOwner: isWaiting ? await this.#hasOwner(runId) : await this.#continueRun(runId),
       openQuestions: shown,
@@ -126,16 +126,16 @@ export class RunActions {
   async #cancel(
     runId: RunId,
     {
-      message = `${this.#means.by} cancelled the run.`,
+      message = `${this.#dependencies.by} cancelled the run.`,
       key,
     }: Extract<ActionRequest, { readonly type: "cancel" }>,
   ): Promise<ActionResult> {
-    const here = this.#means.attached.findOwner(runId);
+    const here = this.#dependencies.attached.findOwner(runId);
     if (here !== undefined) {
       here.cancel(runId, { message }).catch(() => undefined); // The journal shows the outcome.
       return { hasOwner: true };
     }
-    await postMail(this.#means.store, runId, { type: "cancel", message }, `cancel:${key}`);
+    await postMail(this.#dependencies.store, runId, { type: "cancel", message }, `cancel:${key}`);
     return { hasOwner: await this.#continueRun(runId) };
   }
 
@@ -143,19 +143,19 @@ export class RunActions {
     runId: RunId,
     { key }: Extract<ActionRequest, { readonly type: "pause" }>,
   ): Promise<ActionResult> {
-    const here = this.#means.attached.findOwner(runId)?.findActiveRun(runId);
+    const here = this.#dependencies.attached.findOwner(runId)?.findActiveRun(runId);
     if (here !== undefined) {
       here.requestPause();
       return { hasOwner: true };
     }
     if (!(await this.#hasOwner(runId)))
       throw createRefusedRequest(409, "not_led", "Cannot pause the run: no process runs it.");
-    await postMail(this.#means.store, runId, { type: "pause" }, `pause:${key}`);
+    await postMail(this.#dependencies.store, runId, { type: "pause" }, `pause:${key}`);
     return { hasOwner: true };
   }
 
   async #resume(runId: RunId): Promise<ActionResult> {
-    const { attached } = this.#means;
+    const { attached } = this.#dependencies;
     if (await this.#hasOwner(runId))
       throw createRefusedRequest(
         409,
@@ -180,11 +180,11 @@ export class RunActions {
    */
   async #continueRun(runId: RunId): Promise<boolean> {
     if (await this.#hasOwner(runId)) return true;
-    return (await this.#means.attached.continueRun(runId)) === "led";
+    return (await this.#dependencies.attached.continueRun(runId)) === "led";
   }
 
   async #hasOwner(runId: RunId): Promise<boolean> {
-    const { store, clock, attached } = this.#means;
+    const { store, clock, attached } = this.#dependencies;
     if (attached.findOwner(runId) !== undefined) return true;
     const found = await store.find(runId);
     if (found === undefined) throw createUnknownRunError(runId);

@@ -9,7 +9,7 @@ import type { ServerResponse } from "node:http";
 
 import type { Clock } from "../kernel/clock.ts";
 import type { FeedEntry } from "../view/viewer-data.ts";
-import type { HeldRun } from "./held-run.ts";
+import type { CachedRun } from "./run-fold-cache.ts";
 import { SECURITY_HEADERS } from "./reply.ts";
 import { buildOwnerKey, buildMailboxKey, buildRunPatch } from "./run-rows.ts";
 
@@ -21,7 +21,7 @@ const HEARTBEAT_MS = 15_000;
 const LAST_WORDS_MS = 30_000;
 
 export class RunFeed {
-  readonly #run: HeldRun;
+  readonly #run: CachedRun;
   readonly #response: ServerResponse;
   readonly #clock: Clock;
   /** Number of the last record that was sent. */
@@ -34,7 +34,7 @@ export class RunFeed {
   #isOver = false;
 
   constructor(
-    run: HeldRun,
+    run: CachedRun,
     response: ServerResponse,
     { after, clock }: { readonly after: number; readonly clock: Clock },
   ) {

@@ -9,7 +9,7 @@ import { omitUndefined } from "../kernel/json.ts";
 import type { RunId } from "../protocol/ids.ts";
 import type { StoredRun } from "../store/run-store.ts";
 import type { Inbox, RunPage, RunRow } from "../view/viewer-data.ts";
-import { HeldRun, type ReadingMeans, type HeldRuns } from "./held-run.ts";
+import { CachedRun, type ReaderDependencies, type RunFoldCache } from "./run-fold-cache.ts";
 import { collectRunFacts, buildRunRow, type LearntRun } from "./run-rows.ts";
 
 /** Filter of a list. */
@@ -36,8 +36,8 @@ const STALE_MS = 5_000;
 const MAX_LEARNT = 5_000;
 
 export class RunList {
-  readonly #means: ReadingMeans;
-  readonly #held: HeldRuns;
+  readonly #dependencies: ReaderDependencies;
+  readonly #cache: RunFoldCache;
   readonly #forgotten: () => number;
   /** Oldest facts first. */
   readonly #learnt = new Map<RunId, LearntRun>();
@@ -49,9 +49,9 @@ export class RunList {
   readonly #closing = new CancelSignal();
 
   /** `forgotten` returns the number of runs that the store has evicted. */
-  constructor(means: ReadingMeans, held: HeldRuns, forgotten: () => number) {
-    this.#means = means;
-    this.#held = held;
+  constructor(dependencies: ReaderDependencies, held: RunFoldCache, forgotten: () => number) {
+    this.#dependencies = dependencies;
+    this.#cache = held;
     this.#forgotten = forgotten;
   }
 
@@ -74,7 +74,7 @@ export class RunList {
   async listQuestions(): Promise<Inbox> {
     const { runs, ...cut } = await this.#listUnended();
     await this.#learn(runs);
-    const nowMs = this.#means.clock.nowMs();
+    const nowMs = this.#dependencies.clock.nowMs();
     const asked = runs.flatMap((stored) => {
       const row = this.#buildRow(stored, nowMs);
       const { status, questions = [], title: runTitle } = row;
@@ -92,7 +92,7 @@ export class RunList {
   }
 
   async #listUnended() {
-    const { store } = this.#means;
+    const { store } = this.#dependencies;
     const lists = [
       await store.list({ status: "open", limit: MAX_UNENDED + 1 }),
       await store.list({ status: "paused", limit: MAX_UNENDED + 1 }),
@@ -112,7 +112,7 @@ export class RunList {
     let { before } = query;
     for (let searched = 0; searched < MAX_SEARCHED; searched += MAX_ROWS) {
       const filter = { status: "ended", limit: MAX_ROWS, ...omitUndefined({ before }) } as const;
-      const found = await this.#means.store.list(filter);
+      const found = await this.#dependencies.store.list(filter);
       const wanted =
         query.status === undefined && query.q === undefined ? found.slice(0, limit) : found;
       const matching = await this.#filterMatching(wanted, query);
@@ -129,7 +129,7 @@ export class RunList {
     runs: readonly StoredRun[],
     { status, q }: RunQuery,
   ): Promise<readonly RunRow[]> {
-    const { content, clock } = this.#means;
+    const { content, clock } = this.#dependencies;
     const words = q?.toLowerCase() ?? "";
     // If titles are shown as the store has them, runs that do not match need not be read.
     const isTitled = ({ runId, title }: Pick<StoredRun, "runId" | "title">): boolean =>
@@ -144,13 +144,13 @@ export class RunList {
   }
 
   #buildRow(stored: StoredRun, nowMs: number): RunRow {
-    const { content } = this.#means;
+    const { content } = this.#dependencies;
     return buildRunRow(stored, this.#learnt.get(stored.runId), { content, nowMs });
   }
 
   /** Reads the runs whose facts are unknown. Waits for at most `PATIENCE_MS`. */
   async #learn(runs: readonly StoredRun[]): Promise<void> {
-    const nowMs = this.#means.clock.nowMs();
+    const nowMs = this.#dependencies.clock.nowMs();
     for (const stored of runs)
       if (!this.#isKnown(stored, nowMs)) this.#wanted.set(stored.runId, stored);
     if (this.#wanted.size === 0) return;
@@ -158,7 +158,7 @@ export class RunList {
       this.#reading = undefined;
     });
     const patience = new CancelSignal();
-    const waited = sleep(this.#means.clock, PATIENCE_MS, patience);
+    const waited = sleep(this.#dependencies.clock, PATIENCE_MS, patience);
     await Promise.race([this.#reading, waited]);
     patience.abort("read");
   }
@@ -172,7 +172,7 @@ export class RunList {
     const isSame = stored.recordCount === recordCount && stored.status === status;
     if (isSame && stored.updatedAtMs === updatedAtMs) return true;
     // An active run outside the cache would have to be read from its beginning each time.
-    const isCached = this.#held.find(runId) !== undefined;
+    const isCached = this.#cache.find(runId) !== undefined;
     return owner !== null && !isCached && nowMs - learnt.atMs < STALE_MS;
   }
 
@@ -181,7 +181,10 @@ export class RunList {
       if (this.#closing.aborted) return;
       this.#wanted.delete(runId);
       try {
-        this.#keep(collectRunFacts(await this.#read(stored), this.#means.clock.nowMs()), runId);
+        this.#keep(
+          collectRunFacts(await this.#read(stored), this.#dependencies.clock.nowMs()),
+          runId,
+        );
         this.#unreadable.delete(runId);
       } catch {
         // A request for this run gets the error.
@@ -193,10 +196,10 @@ export class RunList {
   /**
    * Reads a run. Active runs go into the cache while there is room, since they are read again soon.
    */
-  async #read({ runId, status }: StoredRun): Promise<HeldRun> {
-    if (this.#held.find(runId) !== undefined || (status === "open" && this.#held.hasRoom))
-      return await this.#held.look(runId);
-    const run = new HeldRun(this.#means, runId);
+  async #read({ runId, status }: StoredRun): Promise<CachedRun> {
+    if (this.#cache.find(runId) !== undefined || (status === "open" && this.#cache.hasRoom))
+      return await this.#cache.look(runId);
+    const run = new CachedRun(this.#dependencies, runId);
     await run.look();
     return run;
   }

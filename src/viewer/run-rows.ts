@@ -19,7 +19,7 @@ import type {
   LogEntry,
   LogPage,
 } from "../view/viewer-data.ts";
-import type { HeldRun } from "./held-run.ts";
+import type { CachedRun } from "./run-fold-cache.ts";
 import { createViewpoint } from "./run-standing.ts";
 import type { ShownContent } from "./shown-content.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
@@ -32,7 +32,7 @@ const MAX_TITLE_CHARACTERS = 200;
 const ROLE = /^[A-Za-z][A-Za-z0-9_-]{0,63}(?=: )/;
 
 /** Returns the folded facts of a run: questions, title and summary. */
-export function collectRunFacts(run: HeldRun, nowMs: number) {
+export function collectRunFacts(run: CachedRun, nowMs: number) {
   const snapshot = run.fold.snapshot();
   const questions = selectOpenQuestions(run, snapshot.questions);
   const answered = updateAnsweredFacts(snapshot.run, questions.length === 0);
@@ -55,7 +55,7 @@ export function buildRunRow(
   return { ...summary, ...listing, ...computeRunTime(facts, listing, nowMs), questions };
 }
 
-export function buildRunSnapshot(run: HeldRun, nowMs: number): RunSnapshot {
+export function buildRunSnapshot(run: CachedRun, nowMs: number): RunSnapshot {
   const snapshot = run.fold.snapshot();
   const questions = selectOpenQuestions(run, snapshot.questions);
   const head = buildRunHead(run, updateAnsweredFacts(snapshot.run, questions.length === 0), nowMs);
@@ -64,7 +64,7 @@ export function buildRunSnapshot(run: HeldRun, nowMs: number): RunSnapshot {
 
 /** Returns the changes since a record. `isMailNew` is true if the mailbox has changed too. */
 export function buildRunPatch(
-  run: HeldRun,
+  run: CachedRun,
   { since, isMailNew }: { readonly since: number; readonly isMailNew: boolean },
   nowMs: number,
 ): RunPatch {
@@ -78,17 +78,17 @@ export function buildRunPatch(
 }
 
 /** Returns a key of the owner, which can change without a new journal record. */
-export function buildOwnerKey(run: HeldRun, nowMs: number): string {
+export function buildOwnerKey(run: CachedRun, nowMs: number): string {
   const { status, owner: leader } = createRunListing(run.stored, undefined, createViewpoint(nowMs));
   return JSON.stringify([status, leader]);
 }
 
 /** Returns a key of the mailbox, which can change without a new journal record. */
-export function buildMailboxKey({ mailed: { answered, vain, refusal } }: HeldRun): string {
-  return JSON.stringify([[...answered], [...vain], refusal]);
+export function buildMailboxKey({ mailed: { answered, rejected, refusal } }: CachedRun): string {
+  return JSON.stringify([[...answered], [...rejected], refusal]);
 }
 
-function buildRunHead(run: HeldRun, facts: RunOverview, nowMs: number) {
+function buildRunHead(run: CachedRun, facts: RunOverview, nowMs: number) {
   const all = updateRefusedFacts(facts, run.mailed.refusal);
   return createRunHead({ ...run.stored, title: chooseTitle(run) }, all, createViewpoint(nowMs));
 }
@@ -97,7 +97,7 @@ function buildRunHead(run: HeldRun, facts: RunOverview, nowMs: number) {
  * Returns the title. With hidden or redacted content the title is rebuilt, since the store cut it
  * before the redaction.
  */
-function chooseTitle({ content, fold, stored }: HeldRun): string {
+function chooseTitle({ content, fold, stored }: CachedRun): string {
   if (content.isWhole) return stored.title;
   const { root } = fold;
   if (root === undefined || !content.isShown) return readTitleRole(stored.title);
@@ -111,15 +111,15 @@ function readTitleRole(title: string): string {
 
 /** Returns the questions without an answer, each with its latest rejected answer. */
 function selectOpenQuestions(
-  { mailed }: HeldRun,
+  { mailed }: CachedRun,
   questions: readonly QuestionRow[],
 ): readonly QuestionRow[] {
-  const { answered, vain } = mailed;
+  const { answered, rejected } = mailed;
   return questions
     .filter(({ questionId }) => !answered.has(questionId))
     .map((question) => ({
       ...question,
-      ...omitUndefined({ rejectedAnswer: vain.get(question.questionId) }),
+      ...omitUndefined({ rejectedAnswer: rejected.get(question.questionId) }),
     }));
 }
 
@@ -137,10 +137,10 @@ const MAX_ENTRIES = 1_000;
 
 /**
  * Returns a page of the log. A page ends with a whole record, so the limit can be exceeded
- * slightly. Rejects like `HeldRun.look`.
+ * slightly. Rejects like `CachedRun.look`.
  */
 export async function readLogPage(
-  { recorded, content }: HeldRun,
+  { recorded, content }: CachedRun,
   query: LogQuery,
 ): Promise<LogPage> {
   const limit = Math.min(query.limit ?? DEFAULT_LIMIT, MAX_ENTRIES);

@@ -12,7 +12,7 @@ import type { AgentFold } from "../view/agent-fold.ts";
 import type { CallFold } from "../view/step-fold.ts";
 import { createAgentDetail } from "../view/agent-row.ts";
 import type { AgentDetail, CallDetail, ShownMessage, StepDetail } from "../view/viewer-data.ts";
-import type { HeldRun } from "./held-run.ts";
+import type { CachedRun } from "./run-fold-cache.ts";
 import { createRefusedRequest } from "./reply.ts";
 import type { ShownContent } from "./shown-content.ts";
 
@@ -30,7 +30,7 @@ type KnownStep = NonNullable<ReturnType<typeof findRecordedStep>>;
 
 /** Returns the details of an agent, with the result and the last text of an ended agent. */
 export async function readAgentDetail(
-  { content, fold, recorded }: HeldRun,
+  { content, fold, recorded }: CachedRun,
   agent: AgentFold,
 ): Promise<AgentDetail> {
   const detail = createAgentDetail(agent, fold.refusals);
@@ -45,9 +45,9 @@ export async function readAgentDetail(
 
 /**
  * Returns a step with its content. Rejects with 403 if content is hidden, with 404 for an unknown
- * step, and like `HeldRun.look`.
+ * step, and like `CachedRun.look`.
  */
-export async function readStepDetail(run: HeldRun, place: StepPlace): Promise<StepDetail> {
+export async function readStepDetail(run: CachedRun, place: StepPlace): Promise<StepDetail> {
   const { content, fold } = run;
   if (!content.isShown)
     throw createRefusedRequest(

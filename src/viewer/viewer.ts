@@ -27,7 +27,7 @@ import {
   generateToken,
   computeTokenProof,
 } from "./gate.ts";
-import { HeldRuns } from "./held-run.ts";
+import { RunFoldCache } from "./run-fold-cache.ts";
 import { Listener } from "./listener.ts";
 import { isLoopback } from "../kernel/loopback.ts";
 import { Page } from "./page.ts";
@@ -177,7 +177,7 @@ class RunViewer implements Viewer {
   readonly #options: ViewerOptions;
   readonly token: string;
   readonly #attached = new AttachedOrchestrators();
-  readonly #held: HeldRuns;
+  readonly #cache: RunFoldCache;
   readonly #list: RunList;
   readonly #api: Api;
   readonly #page: Page;
@@ -191,17 +191,17 @@ class RunViewer implements Viewer {
     const onForgotten = (): void => void (forgotten += 1);
     this.store =
       options.store ?? createEvictingStore({ clock, mostBytes: MAX_OWN_STORE_BYTES, onForgotten });
-    const means = { store: this.store, clock, content: new ShownContent(content) };
-    this.#held = new HeldRuns(means);
-    this.#list = new RunList(means, this.#held, () => forgotten);
-    this.sink = { emit: ({ runId }) => this.#held.find(runId)?.wake() };
+    const dependencies = { store: this.store, clock, content: new ShownContent(content) };
+    this.#cache = new RunFoldCache(dependencies);
+    this.#list = new RunList(dependencies, this.#cache, () => forgotten);
+    this.sink = { emit: ({ runId }) => this.#cache.find(runId)?.wake() };
     this.approver = (_question, { signal }) => waitForWithdrawal(signal);
     const attached = this.#attached;
     this.#api = new Api({
-      ...means,
-      runs: this.#held,
+      ...dependencies,
+      runs: this.#cache,
       list: this.#list,
-      actions: new RunActions({ ...means, attached, allowed: actions, by }),
+      actions: new RunActions({ ...dependencies, attached, allowed: actions, by }),
       meta: () => this.#buildMeta(),
     });
     this.#page = new Page(options.pageFolder ?? fileURLToPath(PAGE), getViewerCommand(options));

@@ -1,6 +1,6 @@
 import { Link } from "../app/link.tsx";
 import { CLOSED, type RunRoute } from "../app/route.ts";
-import { AT, getStanding } from "../data/agent-row.ts";
+import { AT, getDisplayStatus } from "../data/agent-row.ts";
 import type { RunState } from "../data/run-state.ts";
 import { Icon } from "../text/icon.tsx";
 import { Line } from "../text/shown-text.tsx";
@@ -17,7 +17,7 @@ export function AgentLink({ state, route, index }: OnRun & { readonly index: num
   if (row === undefined) return null;
   return (
     <Link to={{ ...route, ...CLOSED, agent: row[AT.id] }} class="agent-link">
-      <Icon sign={getStanding(row)} />
+      <Icon sign={getDisplayStatus(row)} />
       <Line text={row[AT.name]} />
     </Link>
   );

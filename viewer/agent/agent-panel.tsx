@@ -8,7 +8,7 @@ import { useKeys } from "../app/keys.ts";
 import { Panel } from "../app/panel.tsx";
 import { Pending } from "../app/problem-notice.tsx";
 import { AGENT_TABS, replaceRoute, type AgentTab, type RunRoute } from "../app/route.ts";
-import { AT, getActivity, buildPath, getStanding } from "../data/agent-row.ts";
+import { AT, getActivity, buildPath, getDisplayStatus } from "../data/agent-row.ts";
 import { api } from "../data/api.ts";
 import type { RunState } from "../data/run-state.ts";
 import { useLoaded } from "../data/use-loaded.ts";
@@ -47,7 +47,7 @@ export function AgentPanel({ state, route, view, onClose }: AgentPanelProps) {
   const version =
     row === undefined
       ? ""
-      : `${row[AT.step]} ${getStanding(row)} ${row[AT.endedAtMs]} ${row[AT.toolErrors]} ${attempt}`;
+      : `${row[AT.step]} ${getDisplayStatus(row)} ${row[AT.endedAtMs]} ${row[AT.toolErrors]} ${attempt}`;
   const loaded = useLoaded({ key: `${runId} ${agent}`, version }, (signal) =>
     api.agent(runId, agent, signal),
   );
@@ -60,12 +60,12 @@ export function AgentPanel({ state, route, view, onClose }: AgentPanelProps) {
       aria-label="Agent"
     >
       <header class="panel-head">
-        {row !== undefined && <Icon sign={getStanding(row)} />}
+        {row !== undefined && <Icon sign={getDisplayStatus(row)} />}
         <h2 id="agent-title" tabIndex={-1}>
           <Line text={index === undefined ? agent : buildPath(state.agents, index)} />
         </h2>
         {row !== undefined && (
-          <span class={`is-${getStanding(row)}`}>
+          <span class={`is-${getDisplayStatus(row)}`}>
             <Line text={describeActivity(row, state.questions.value)} />
           </span>
         )}

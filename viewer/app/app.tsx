@@ -7,7 +7,7 @@ import { setServerTime } from "../data/page-clock.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { formatFullCount } from "../../src/view/amounts.ts";
-import { answerDrafts, toDraftKey, type VainAnswer } from "../questions/answer-drafts.ts";
+import { answerDrafts, toDraftKey, type FailedAnswer } from "../questions/answer-drafts.ts";
 import { QuestionsScreen } from "../questions/questions-screen.tsx";
 import { useNews } from "../questions/questions-banner.tsx";
 import { RunScreen } from "../run/run-screen.tsx";
@@ -52,7 +52,7 @@ export function App({ firstRun }: AppProps) {
   });
   useTitle(questions.length);
   // While the question is on screen, its card shows the problem.
-  const lost = answerDrafts.vain.value;
+  const lost = answerDrafts.failedAnswer.value;
   const isOpen =
     lost !== undefined && questions.some((open) => toDraftKey(open) === toDraftKey(lost.question));
   const rejected = isOpen ? undefined : lost;
@@ -69,7 +69,7 @@ export function App({ firstRun }: AppProps) {
         </main>
       ) : (
         <Panel name="screen">
-          {rejected !== undefined && <AnswerInVain vain={rejected} />}
+          {rejected !== undefined && <FailedAnswerBanner failed={rejected} />}
           {/* A run has its own feed, and its own banner for a lost connection. */}
           {rejected === undefined &&
             inbox.value !== undefined &&
@@ -93,15 +93,15 @@ function openFirstQuestion(): void {
 }
 
 /** If two people answer, the second gets a notice, although the question is gone. */
-function AnswerInVain({ vain }: { readonly vain: VainAnswer }) {
-  const { toolName, agentPath } = vain.question;
+function FailedAnswerBanner({ failed }: { readonly failed: FailedAnswer }) {
+  const { toolName, agentPath } = failed.question;
   return (
     <div class="lost" role="alert">
       <span>
         <b>Your answer was rejected.</b> <Line text={`${agentPath} asks: ${toolName}`} />.{" "}
-        <Line text={vain.problem.message} most={400} />
+        <Line text={failed.problem.message} most={400} />
       </span>
-      <button class="small" onClick={() => (answerDrafts.vain.value = undefined)}>
+      <button class="small" onClick={() => (answerDrafts.failedAnswer.value = undefined)}>
         Close
       </button>
     </div>

@@ -27,17 +27,17 @@ export const AT = {
  * `working` includes waits for slots and subagents. `waiting`: a model call waits for budget.
  * `asking`: a person must answer.
  */
-export type Standing = "working" | "waiting" | "asking" | SettledStatus;
+export type DisplayStatus = "working" | "waiting" | "asking" | SettledStatus;
 
 export function getActivity(row: AgentRow): ActivityName {
   return ACTIVITIES[row[AT.activity]] ?? "preparing";
 }
 
-export function getStanding(row: AgentRow): Standing {
-  return STANDINGS[getActivity(row)];
+export function getDisplayStatus(row: AgentRow): DisplayStatus {
+  return DISPLAY_STATUSES[getActivity(row)];
 }
 
-const STANDINGS: Readonly<Record<ActivityName, Standing>> = {
+const DISPLAY_STATUSES: Readonly<Record<ActivityName, DisplayStatus>> = {
   preparing: "working",
   awaiting_budget: "waiting",
   queued: "working",
@@ -53,10 +53,10 @@ const STANDINGS: Readonly<Record<ActivityName, Standing>> = {
   cancelled: "cancelled",
 };
 
-const ENDED: ReadonlySet<Standing> = new Set(["completed", "stopped", "failed", "cancelled"]);
+const ENDED: ReadonlySet<DisplayStatus> = new Set(["completed", "stopped", "failed", "cancelled"]);
 
-export function hasEnded(standing: Standing): boolean {
-  return ENDED.has(standing);
+export function hasEnded(status: DisplayStatus): boolean {
+  return ENDED.has(status);
 }
 
 /** Returns the path of an agent: the names from the root down. */

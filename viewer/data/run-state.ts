@@ -13,7 +13,7 @@ import type {
   RunPatch,
   RunSnapshot,
 } from "../../src/view/viewer-data.ts";
-import { AT, getStanding } from "./agent-row.ts";
+import { AT, getDisplayStatus } from "./agent-row.ts";
 
 /** Owns the state of a run and the number of the last applied record. */
 export class RunState {
@@ -80,7 +80,7 @@ export class RunState {
       let hasMoved = false;
       for (const [index, row] of patch.agents) {
         const old = this.#agents[index];
-        if (old === undefined || getStanding(old) !== getStanding(row)) hasMoved = true;
+        if (old === undefined || getDisplayStatus(old) !== getDisplayStatus(row)) hasMoved = true;
         this.#agents[index] = row;
       }
       for (const [index, from, numbers] of patch.spans)

@@ -20,14 +20,14 @@ export type Draft =
   | { readonly at: "held"; readonly answer: Answer }
   | { readonly at: "sending"; readonly answer: Answer }
   /**
-   * `lastVain` is the number of the previous rejected answer. A different number later means that
-   * this answer was rejected, too.
+   * `lastRejected` is the number of the previous rejected answer. A different number later means
+   * that this answer was rejected, too.
    */
-  | { readonly at: "sent"; readonly text: string; readonly lastVain: number | undefined }
+  | { readonly at: "sent"; readonly text: string; readonly lastRejected: number | undefined }
   | { readonly at: "refused"; readonly problem: Problem };
 
 /** An answer that was too late, or no longer fits its question, with the problem. */
-export interface VainAnswer {
+export interface FailedAnswer {
   readonly question: QuestionRow;
   readonly problem: Problem;
 }
@@ -45,14 +45,16 @@ const NOTICE_MS = 500;
 class AnswerDrafts {
   readonly #drafts = signal<ReadonlyMap<string, Draft>>(new Map());
   /** The last rejected answer. Its question may no longer be on screen. */
-  readonly vain = signal<VainAnswer | undefined>(undefined);
+  readonly failedAnswer = signal<FailedAnswer | undefined>(undefined);
   /** Idempotency keys of send attempts. The same answers are sent again under the same key. */
   readonly #keys = new Map<string, string>();
   #lostAtMs = -Infinity;
 
   getDraft(question: QuestionRow): Draft {
     const draft = this.#drafts.value.get(toDraftKey(question)) ?? NONE;
-    return draft.at === "sent" && draft.lastVain !== question.rejectedAnswer?.number ? NONE : draft;
+    return draft.at === "sent" && draft.lastRejected !== question.rejectedAnswer?.number
+      ? NONE
+      : draft;
   }
 
   set(question: QuestionRow, draft: Draft): void {
@@ -142,13 +144,13 @@ class AnswerDrafts {
       this.#setAll(all, (entry) => ({
         at: "sent",
         text,
-        lastVain: entry.question.rejectedAnswer?.number,
+        lastRejected: entry.question.rejectedAnswer?.number,
       }));
       announce(text);
     } catch (error) {
       const problem = toProblem(error);
       this.#setAll(all, ({ answer: refused }) => createRefusedDraft(refused, problem));
-      if (problem.code === "invalid_answer") this.vain.value = { question, problem };
+      if (problem.code === "invalid_answer") this.failedAnswer.value = { question, problem };
     }
   }
 

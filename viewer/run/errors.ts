@@ -2,7 +2,7 @@
 
 import { formatQuantity } from "../../src/view/amounts.ts";
 import type { RunState } from "../data/run-state.ts";
-import { AT, getStanding } from "../data/agent-row.ts";
+import { AT, getDisplayStatus } from "../data/agent-row.ts";
 
 export interface ErrorStop {
   readonly index: number;
@@ -24,10 +24,10 @@ export function listErrorStops(state: RunState): readonly ErrorStop[] {
   });
   const seen = new Set(causes.map(({ index }) => index));
   const others = state.agents.flatMap((row, index): readonly ErrorStop[] => {
-    const isWrong = getStanding(row) === "failed" || row[AT.toolErrors] > 0;
+    const isWrong = getDisplayStatus(row) === "failed" || row[AT.toolErrors] > 0;
     if (!isWrong || seen.has(index)) return [];
     const detail =
-      getStanding(row) === "failed"
+      getDisplayStatus(row) === "failed"
         ? row[AT.note]
         : formatQuantity(row[AT.toolErrors], "failed call");
     const text = detail === "" ? row[AT.name] : `${row[AT.name]} · ${detail}`;

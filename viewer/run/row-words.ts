@@ -1,12 +1,12 @@
 import type { ActivityName, AgentRow, QuestionRow } from "../../src/view/viewer-data.ts";
-import { getActivity, AT, getStanding } from "../data/agent-row.ts";
+import { getActivity, AT, getDisplayStatus } from "../data/agent-row.ts";
 import type { Sign } from "../text/icon.tsx";
 
 /** Activities that continue without a person, shown as waiting. */
 const WAITING: ReadonlySet<ActivityName> = new Set(["queued", "retrying", "delegating"]);
 
 export function chooseSign(row: AgentRow): Sign {
-  return WAITING.has(getActivity(row)) ? "waiting" : getStanding(row);
+  return WAITING.has(getActivity(row)) ? "waiting" : getDisplayStatus(row);
 }
 
 /** Returns why an agent is paused. `questions` are the open ones of its run. */

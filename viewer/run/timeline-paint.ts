@@ -1,7 +1,7 @@
 // Draws the visible rows of the timeline. Work is solid, waiting is hatched or thin.
 
 import type { AgentRow, SpanNumbers } from "../../src/view/viewer-data.ts";
-import { AT, hasEnded, getStanding } from "../data/agent-row.ts";
+import { AT, hasEnded, getDisplayStatus } from "../data/agent-row.ts";
 import { formatDuration } from "../../src/view/amounts.ts";
 import type { TimeScale, TimeWindow } from "./time-scale.ts";
 import type { AgentLine, GroupLine, TreeLine } from "./tree-lines.ts";
@@ -104,8 +104,8 @@ function paintAgent(
   context.fillStyle = palette("line");
   context.fillRect(left, middle - 0.5, Math.max(1, right - left), 1);
   for (const span of iterateSpans(rows.spansOf(index), scale.endMs)) paintSpan(sheet, span, middle);
-  const standing = getStanding(row);
-  if (hasEnded(standing)) paintEnd(sheet, right, middle, standing === "failed");
+  const status = getDisplayStatus(row);
+  if (hasEnded(status)) paintEnd(sheet, right, middle, status === "failed");
   context.globalAlpha = 1;
 }
 
@@ -178,7 +178,7 @@ function paintEnd(
 function paintGroup(
   sheet: Sheet,
   rows: TimelineRows,
-  { members, standing }: GroupLine,
+  { members, status }: GroupLine,
   y: number,
 ): void {
   const { context, palette, widthPx, rowPx } = sheet;
@@ -199,7 +199,7 @@ function paintGroup(
   let count = 0;
   for (const change of changes) most = Math.max(most, (count += change));
   count = 0;
-  context.fillStyle = standing === "failed" ? palette("bad") : palette("wait");
+  context.fillStyle = status === "failed" ? palette("bad") : palette("wait");
   context.globalAlpha = 0.75;
   for (const [at, change] of changes.entries()) {
     count += change;

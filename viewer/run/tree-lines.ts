@@ -2,7 +2,7 @@
 // same role and end share a line until it is opened. Filtered and folded agents are counted. Pure.
 
 import type { AgentRow, RefusalRow } from "../../src/view/viewer-data.ts";
-import { AT, hasEnded, getStanding, type Standing } from "../data/agent-row.ts";
+import { AT, hasEnded, getDisplayStatus, type DisplayStatus } from "../data/agent-row.ts";
 import type { RunFilterName } from "../app/route.ts";
 
 interface LinePlace {
@@ -26,7 +26,7 @@ export interface GroupLine extends LinePlace {
   readonly kind: "group";
   readonly parent: number;
   readonly role: string;
-  readonly standing: Standing;
+  readonly status: DisplayStatus;
   readonly members: readonly number[];
   readonly isOpen: boolean;
   readonly below: number;
@@ -94,14 +94,14 @@ export function listKeysAbove(tree: Tree, index: number): readonly string[] {
   while (row !== undefined) {
     const parent = tree.agents[row[AT.parent]];
     if (parent !== undefined)
-      keys.push(formatGroupKey(parent[AT.id], getStanding(row), row[AT.role]), parent[AT.id]);
+      keys.push(formatGroupKey(parent[AT.id], getDisplayStatus(row), row[AT.role]), parent[AT.id]);
     row = parent;
   }
   return keys;
 }
 
-function formatGroupKey(parentId: string, standing: Standing, role: string): string {
-  return `${parentId} ${standing} ${role}`;
+function formatGroupKey(parentId: string, status: DisplayStatus, role: string): string {
+  return `${parentId} ${status} ${role}`;
 }
 
 interface Counts {
@@ -118,7 +118,7 @@ function countBelow(agents: readonly AgentRow[]): Counts {
     const parent = row?.[AT.parent] ?? -1;
     if (row === undefined || parent < 0) continue;
     below[parent] = (below[parent] ?? 0) + (below[index] ?? 0) + 1;
-    const failed = getStanding(row) === "failed" ? 1 : 0;
+    const failed = getDisplayStatus(row) === "failed" ? 1 : 0;
     failedBelow[parent] = (failedBelow[parent] ?? 0) + (failedBelow[index] ?? 0) + failed;
   }
   return { below, failedBelow };
@@ -138,7 +138,7 @@ function markFitting(agents: readonly AgentRow[], filter: TreeFilter): Fits | un
   for (let index = agents.length - 1; index >= 0; index -= 1) {
     const row = agents[index];
     if (row === undefined) continue;
-    if (hasStanding(row, filter.show) && hasWords(row, words)) {
+    if (hasDisplayStatus(row, filter.show) && hasWords(row, words)) {
       marks[index] = 2;
       matches += 1;
     }
@@ -148,21 +148,21 @@ function markFitting(agents: readonly AgentRow[], filter: TreeFilter): Fits | un
   return { matches, marks };
 }
 
-function hasStanding(row: AgentRow, show: RunFilterName): boolean {
-  const standing = getStanding(row);
+function hasDisplayStatus(row: AgentRow, show: RunFilterName): boolean {
+  const status = getDisplayStatus(row);
   switch (show) {
     case "all":
       return true;
     case "working":
-      return standing === "working";
+      return status === "working";
     case "budget":
-      return standing === "waiting";
+      return status === "waiting";
     case "asking":
-      return standing === "asking" || standing === "paused";
+      return status === "asking" || status === "paused";
     case "failed":
-      return standing === "failed" || row[AT.toolErrors] > 0 || row[AT.refusals] > 0;
+      return status === "failed" || row[AT.toolErrors] > 0 || row[AT.refusals] > 0;
     case "ended":
-      return hasEnded(standing);
+      return hasEnded(status);
   }
 }
 
@@ -236,8 +236,8 @@ class Walk {
     const parentId = tree.agents[parent]?.[AT.id] ?? "";
     const getKey = (index: number): string => {
       const row = tree.agents[index];
-      if (row === undefined || !hasEnded(getStanding(row))) return "";
-      return formatGroupKey(parentId, getStanding(row), row[AT.role]);
+      if (row === undefined || !hasEnded(getDisplayStatus(row))) return "";
+      return formatGroupKey(parentId, getDisplayStatus(row), row[AT.role]);
     };
     const alike = Map.groupBy(indexes, getKey);
     return indexes.flatMap((index): readonly TreeBranch[] => {
@@ -245,7 +245,7 @@ class Walk {
       if (first === undefined) return [];
       const key = getKey(index);
       const members = alike.get(key) ?? [];
-      const least = getStanding(first) === "failed" ? MIN_FAILED_GROUP : MIN_GROUP;
+      const least = getDisplayStatus(first) === "failed" ? MIN_FAILED_GROUP : MIN_GROUP;
       if (key === "" || members.length < least) return [toAgentBranch(index)];
       return index === members[0] ? [{ kind: "group", key, members, first }] : [];
     });
@@ -291,7 +291,7 @@ class Walk {
     const below = sum(counts.below);
     const facts = {
       role: first[AT.role],
-      standing: getStanding(first),
+      status: getDisplayStatus(first),
       below,
       failedBelow: sum(counts.failedBelow),
     };

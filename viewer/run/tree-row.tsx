@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact";
 
 import { addUsd } from "../../src/kernel/money.ts";
 import type { AgentRow, Spent } from "../../src/view/viewer-data.ts";
-import { AT, hasEnded, getStanding } from "../data/agent-row.ts";
+import { AT, hasEnded, getDisplayStatus } from "../data/agent-row.ts";
 import { tickMs } from "../data/page-clock.ts";
 import {
   formatCost,
@@ -69,10 +69,10 @@ function Indent({ line }: { readonly line: TreeLine }) {
 function AgentCells({ line, view }: { readonly line: AgentLine; readonly view: RunView }) {
   const row = view.state.agents[line.index];
   if (row === undefined) return null;
-  const standing = getStanding(row);
+  const status = getDisplayStatus(row);
   const words = describeActivity(row, view.state.questions.value);
-  const isOver = hasEnded(standing);
-  const title = standing === "failed" ? `${words} · ${row[AT.task]}` : row[AT.task];
+  const isOver = hasEnded(status);
+  const title = status === "failed" ? `${words} · ${row[AT.task]}` : row[AT.task];
   const elapsedMs =
     (row[AT.endedAtMs] < 0 ? tickMs.value : row[AT.endedAtMs]) - row[AT.startedAtMs];
   const folded = line.fold === "closed" ? line.below : 0;
@@ -81,13 +81,13 @@ function AgentCells({ line, view }: { readonly line: AgentLine; readonly view: R
       <span role="gridcell" class="cell name" title={toLine(title)}>
         <Indent line={line} />
         <Icon sign={chooseSign(row)} />
-        <span class="read-aloud">{standing} </span>
+        <span class="read-aloud">{status} </span>
         <b>
           <Line text={row[AT.name]} />
         </b>
         {folded > 0 && <span class="count">+{formatFullCount(folded)}</span>}
         <Marks row={row} />
-        <span class={`words is-${standing}`}>
+        <span class={`words is-${status}`}>
           {words !== "" && <Line text={words} most={120} />}
           {!isOver && <span class="muted"> · {formatRoughly(tickMs.value - row[AT.sinceMs])}</span>}
         </span>
@@ -186,20 +186,20 @@ function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: R
     spent.unpricedCalls += row[AT.treeUnpricedCalls];
   }
   const codes = describeCodes(line, view);
-  const title = codes === "" ? undefined : toLine(`${line.standing}: ${codes}`, 2_000);
+  const title = codes === "" ? undefined : toLine(`${line.status}: ${codes}`, 2_000);
   return (
     <>
       <span role="gridcell" class="cell name" title={title} aria-colspan={3}>
         <Indent line={line} />
-        <Icon sign={line.standing} />
+        <Icon sign={line.status} />
         <b>
           <Line text={line.role} /> ×{formatFullCount(line.members.length)}
         </b>
         {codes === "" ? (
-          <span class="read-aloud">{line.standing}</span>
+          <span class="read-aloud">{line.status}</span>
         ) : (
-          <span class={`words is-${line.standing}`}>
-            <Line text={`${line.standing}: ${codes}`} />
+          <span class={`words is-${line.status}`}>
+            <Line text={`${line.status}: ${codes}`} />
           </span>
         )}
         {line.below > 0 && <span class="count">+{formatFullCount(line.below)} below</span>}

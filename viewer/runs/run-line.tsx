@@ -22,7 +22,7 @@ export function RunLine({ run, isCursor }: { readonly run: RunRow; readonly isCu
           <Line text={run.title === "" ? run.runId : run.title} />
         </span>
         <span class={`run-state is-${run.status}`} title={formatReason(run)}>
-          <Standing run={run} />
+          <StatusText run={run} />
         </span>
       </Link>
       <span class="run-budget">
@@ -69,7 +69,7 @@ function formatAgents({
     : `${formatQuantity(agents, "agent")}${failed}`;
 }
 
-function Standing({ run }: { readonly run: RunRow }) {
+function StatusText({ run }: { readonly run: RunRow }) {
   const { status, reason, owner: leader, updatedAtMs } = run;
   const [question] = run.questions ?? [];
   switch (status) {

@@ -2,9 +2,9 @@
 // The word for an icon is beside it, or is its label.
 
 import type { RunRowStatus } from "../../src/view/viewer-data.ts";
-import type { Standing } from "../data/agent-row.ts";
+import type { DisplayStatus } from "../data/agent-row.ts";
 
-export type Sign = Standing | RunRowStatus | "refused" | "tool-error" | "open" | "closed";
+export type Sign = DisplayStatus | RunRowStatus | "refused" | "tool-error" | "open" | "closed";
 
 const PATHS: Readonly<Record<Sign, string>> = {
   completed: "M3 8.5l3.2 3.2L13 4.8",

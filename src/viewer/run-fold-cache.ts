@@ -1,5 +1,5 @@
-// HeldRun: a run, folded up to the last journal record that was read. HeldRuns: an LRU cache with
-// at most eight runs or 256 MB.
+// CachedRun: a run, folded up to the last journal record that was read. RunFoldCache: an LRU cache
+// with at most eight runs or 256 MB.
 //
 // V2. The journal is the only source. The owner of the run may wake the reader, but supplies no
 //     data.
@@ -19,18 +19,18 @@ import type { RunSummary, RejectedAnswer } from "../view/viewer-data.ts";
 import type { ShownContent } from "./shown-content.ts";
 
 /** Dependencies of readers of runs. */
-export interface ReadingMeans {
+export interface ReaderDependencies {
   readonly store: Store;
   readonly clock: Clock;
   readonly content: ShownContent;
 }
 
 /** Contents of a run's mailbox that matter for its open questions, or for its pause. */
-interface HeldMail {
+interface MailState {
   /** Questions with an answer that the owner process has not handled yet. */
   readonly answered: ReadonlySet<QuestionId>;
   /** Latest rejected answer of each question. */
-  readonly vain: ReadonlyMap<QuestionId, RejectedAnswer>;
+  readonly rejected: ReadonlyMap<QuestionId, RejectedAnswer>;
   /** Why no process could continue the run. Absent if a process can. */
   readonly refusal?: RunSummary["reason"];
 }
@@ -43,13 +43,13 @@ const KEPT_MS = 20;
 const HEAP_PER_RECORD = 100;
 const HEAP_PER_AGENT = 8_000;
 
-export class HeldRun {
+export class CachedRun {
   readonly runId: RunId;
   readonly fold: RunFold;
-  mailed: HeldMail = NONE;
+  mailed: MailState = NONE;
   /** Reader of the journal, with the content of steps. */
   readonly recorded: RunRecord;
-  readonly #means: ReadingMeans;
+  readonly #dependencies: ReaderDependencies;
   readonly #watchers = new Set<() => void>();
   #stored: StoredRun | undefined;
   #looking: Promise<void> | undefined;
@@ -59,15 +59,15 @@ export class HeldRun {
   #stopTimer: (() => void) | undefined;
   #failure: unknown;
 
-  constructor(means: ReadingMeans, runId: RunId) {
-    this.#means = means;
+  constructor(dependencies: ReaderDependencies, runId: RunId) {
+    this.#dependencies = dependencies;
     this.runId = runId;
     this.fold = new RunFold(runId);
-    this.recorded = new RunRecord(means.store, runId);
+    this.recorded = new RunRecord(dependencies.store, runId);
   }
 
   get content(): ShownContent {
-    return this.#means.content;
+    return this.#dependencies.content;
   }
 
   /** Number of the last record in the fold. */
@@ -123,7 +123,7 @@ export class HeldRun {
    */
   wake(): void {
     if (this.#stopTimer === undefined) return;
-    const nowMs = this.#means.clock.monotonicMs();
+    const nowMs = this.#dependencies.clock.monotonicMs();
     const delayMs = Math.max(KEPT_MS, this.#newsMs + LOOK_MS - nowMs);
     if (nowMs + delayMs >= this.#dueMs) return;
     this.#stopTimer();
@@ -131,7 +131,7 @@ export class HeldRun {
   }
 
   #lookLater(delayMs = LOOK_MS): () => void {
-    const { clock } = this.#means;
+    const { clock } = this.#dependencies;
     this.#dueMs = clock.monotonicMs() + delayMs;
     return clock.setTimer(delayMs, () => void this.#lookAndTell());
   }
@@ -145,7 +145,7 @@ export class HeldRun {
 
   async #look(): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
-    const { store, clock } = this.#means;
+    const { store, clock } = this.#dependencies;
     const stored = await store.find(this.runId);
     if (stored === undefined) throw createUnknownRunError(this.runId);
     if (stored.recordCount > this.record) {
@@ -158,7 +158,7 @@ export class HeldRun {
   }
 
   async #readOn(): Promise<void> {
-    const { content } = this.#means;
+    const { content } = this.#dependencies;
     try {
       await this.recorded.advance((event, line) => this.fold.apply(content.showEvent(event), line));
     } catch (cause) {
@@ -167,11 +167,11 @@ export class HeldRun {
     }
   }
 
-  async #readMail({ status }: StoredRun): Promise<HeldMail> {
-    const { store, content } = this.#means;
+  async #readMail({ status }: StoredRun): Promise<MailState> {
+    const { store, content } = this.#dependencies;
     const handled = new Set(this.recorded.handledMail);
     const answered = new Set<QuestionId>();
-    const vain = new Map<QuestionId, RejectedAnswer>();
+    const rejected = new Map<QuestionId, RejectedAnswer>();
     const posts = await store.readMail(this.runId);
     for (const post of posts) {
       const mail = parseMail(post)?.mail;
@@ -180,35 +180,37 @@ export class HeldRun {
       const problem = this.recorded.rejectedAnswers.get(post.number);
       if (!handled.has(post.number)) answered.add(questionId);
       else if (problem !== undefined)
-        vain.set(questionId, { number: post.number, problem: content.showText(problem) });
+        rejected.set(questionId, { number: post.number, problem: content.showText(problem) });
     }
     const refusal = status === "paused" ? findRefusal(posts, this.recorded.handledMail) : undefined;
     return {
       answered,
-      vain,
+      rejected,
       ...(refusal && { refusal: { ...refusal, message: content.showText(refusal.message) } }),
     };
   }
 }
 
 const FOR_GOOD: ReadonlySet<ErrorCode> = new Set(["invalid_journal", "unsupported_version"]);
-const NONE: HeldMail = { answered: new Set(), vain: new Map() };
+const NONE: MailState = { answered: new Set(), rejected: new Map() };
 
 const MAX_RUNS = 8;
 const MAX_BYTES = 256_000_000;
 
-export class HeldRuns {
-  readonly #means: ReadingMeans;
+export class RunFoldCache {
+  readonly #dependencies: ReaderDependencies;
   /** Least recently used first. */
-  readonly #runs = new Map<RunId, HeldRun>();
+  readonly #runs = new Map<RunId, CachedRun>();
 
-  constructor(means: ReadingMeans) {
-    this.#means = means;
+  constructor(dependencies: ReaderDependencies) {
+    this.#dependencies = dependencies;
   }
 
-  /** Returns the run, folded up to the present end of its journal. Rejects like `HeldRun.look`. */
-  async look(runId: RunId): Promise<HeldRun> {
-    const run = this.#runs.get(runId) ?? new HeldRun(this.#means, runId);
+  /**
+   * Returns the run, folded up to the present end of its journal. Rejects like `CachedRun.look`.
+   */
+  async look(runId: RunId): Promise<CachedRun> {
+    const run = this.#runs.get(runId) ?? new CachedRun(this.#dependencies, runId);
     this.#runs.delete(runId);
     this.#runs.set(runId, run);
     try {
@@ -223,7 +225,7 @@ export class HeldRuns {
   }
 
   /** Returns the run, if it is in the cache. */
-  find(runId: RunId): HeldRun | undefined {
+  find(runId: RunId): CachedRun | undefined {
     return this.#runs.get(runId);
   }
 
@@ -233,7 +235,7 @@ export class HeldRuns {
   }
 
   /** Returns true if one more run can be watched. */
-  canWatch(run: HeldRun): boolean {
+  canWatch(run: CachedRun): boolean {
     return (
       run.isWatched || [...this.#runs.values()].filter((other) => other.isWatched).length < MAX_RUNS
     );
@@ -243,12 +245,12 @@ export class HeldRuns {
     return [...this.#runs.values()].reduce((sum, { heapBytes }) => sum + heapBytes, 0);
   }
 
-  #drop(run: HeldRun): void {
+  #drop(run: CachedRun): void {
     if (this.#runs.get(run.runId) === run) this.#runs.delete(run.runId);
   }
 
   /** Evicts runs, except watched ones and the latest one. */
-  #makeRoom(latest: HeldRun): void {
+  #makeRoom(latest: CachedRun): void {
     let bytes = this.#bytes;
     for (const run of this.#runs.values()) {
       if (this.#runs.size <= MAX_RUNS && bytes <= MAX_BYTES) return;
