@@ -78,7 +78,7 @@ export async function loadRoleToRun(name: string, search: RoleSearch): Promise<R
  * Returns the roles with which a run continues: those of the configuration, else role files in
  * `folder`.
  *
- * @throws the errors of `roleToRun`.
+ * @throws the errors of `loadRoleToRun`.
  */
 export async function loadNamedRole(
   name: string,

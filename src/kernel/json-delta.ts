@@ -66,7 +66,7 @@ export function applyJsonDelta(before: unknown, delta: JsonDelta): unknown {
 /**
  * Returns the value after the change, and changes the old value in place unless it is frozen. So
  * the cost is that of the change, even in long lists. Requires the only owner of both the value and
- * the delta, since the result reuses parts of both. Throws like `withDelta`.
+ * the delta, since the result reuses parts of both. Throws like `applyJsonDelta`.
  */
 export function applyDeltaInPlace(before: unknown, delta: JsonDelta): unknown {
   return applyDelta(before, delta, true);

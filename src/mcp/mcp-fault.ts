@@ -84,7 +84,7 @@ export function createTooLargeFault(subject: string, maxBytes: number): McpFault
 
 const OPTION = "(maxResponseBytes)";
 
-/** True for a fault of `tooLarge`: no option raises the other limits of an answer. */
+/** True for a fault of `createTooLargeFault`: no option raises the other limits of an answer. */
 export function isSizeExcess({ message }: McpFault): boolean {
   return message.endsWith(OPTION);
 }

@@ -130,7 +130,7 @@ interface OpenAgentSpan<Span> {
   children: Map<string | undefined, Set<AgentId>> | undefined;
   /**
    * Model calls by step (side calls by the call that they serve) and tool calls by call; see
-   * `callKey`.
+   * `createCallKey`.
    */
   readonly calls: Map<string, Held<Span>>;
 }

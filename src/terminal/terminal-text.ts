@@ -80,7 +80,7 @@ export function formatShortLine(text: string, width = MAX_SHOWN): string {
   return fit(formatSingleLine(head) + (head.length < text.length ? ELLIPSIS : ""), width);
 }
 
-/** Returns the first line of foreign text that contains anything, as `shortLine` does. */
+/** Returns the first line of foreign text that contains anything, as `formatShortLine` does. */
 export function formatFirstLine(text: string, width = MAX_SHOWN): string {
   const head = text.slice(0, MAX_BEFORE_FIRST_LINE);
   const lines = createPrintable(head, { layout: "rows", tab: " " }).trimStart();

@@ -48,7 +48,7 @@ export function formatShortCount(count: number): string {
   return `${(count / 1_000_000).toFixed(1)}M`;
 }
 
-/** Formats US dollars: `$0.0123`, `$4.20`; zero is `$0`. Use `costText` for costs. */
+/** Formats US dollars: `$0.0123`, `$4.20`; zero is `$0`. Use `formatCost` for costs. */
 export function formatDollars(usd: number): string {
   if (usd === 0) return "$0";
   if (usd < SMALLEST_SHOWN_USD) return "<$0.0001";

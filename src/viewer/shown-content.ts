@@ -86,7 +86,7 @@ export class ShownContent {
     // `by` is one of a few fixed words here; in a grant, `by` is text of the caller.
     const by = type === "question.answered" ? { by: event.by, answer: event.answer } : {};
     const kept = parseKnownEvent({ ...shown, ...by });
-    if (kept === undefined) throw new Error("What is left of an event is one.");
+    if (kept === undefined) throw new Error("A redacted event matches no schema of an event.");
     return kept;
   }
 
