@@ -54,7 +54,7 @@ export function pauseIfWaiting(agent: AgentRuntime, state: AgentState): AgentSta
     return pauseExecution(state, REQUESTED);
   const message = questions.length === 0 ? "Subagents are paused." : describeWait(questions);
   const data = { questions: questions.length, pausedSubagents: children.length };
-  return pauseExecution(state, { code: "answers_needed", message, data });
+  return pauseExecution(state, { code: "input_required", message, data });
 }
 
 /** Maximum number of questions named in the reason of a pause. */
@@ -81,7 +81,7 @@ const REQUESTED: StopReason = {
 export function pauseForSubagents(agent: AgentRuntime, state: AgentState): AgentState {
   if (agent.run.pauseSignal.aborted) return pauseExecution(state, REQUESTED);
   const data = { questions: 0, pausedSubagents: getBackgroundChildren(state).length };
-  return pauseExecution(state, { code: "answers_needed", message: "Subagents are paused.", data });
+  return pauseExecution(state, { code: "input_required", message: "Subagents are paused.", data });
 }
 
 /**

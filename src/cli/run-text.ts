@@ -28,7 +28,7 @@ import {
   formatShortCount,
 } from "../view/amounts.ts";
 import { formatTable, type Column, type Cell } from "../terminal/table.ts";
-import { groupRuns, type RunGroup } from "../view/run-row.ts";
+import { groupRuns, isAnswered, type RunGroup } from "../view/run-row.ts";
 import { REST_SIGNS, QUESTION } from "../terminal/activity-text.ts";
 import { suggestGrantCommand } from "./amount-options.ts";
 import { formatJsonLine } from "./json-text.ts";
@@ -86,7 +86,10 @@ function describeRunHead(head: RunHead, { hasColor }: OutputStyle): readonly str
   } = head;
   // If the run waits for a process, the reason of its last pause is obsolete.
   const isBrief = reason === undefined || status === "completed" || status === "waiting";
-  const { text, style } = formatStatusCell(status, isBrief ? "" : reason.code);
+  const { text, style } = formatStatusCell(
+    status,
+    isBrief || reason.code === status ? "" : reason.code,
+  );
   const paint = createPainter(hasColor);
   const facts = [
     `started ${new Date(head.startedAtMs).toISOString()}`,
@@ -156,7 +159,7 @@ function formatListSection(title: string, lines: readonly string[]): readonly st
 }
 
 const TITLES: Readonly<Record<RunGroup, string>> = {
-  input_required: "needs you",
+  attention: "needs attention",
   working: "working",
   done: "done",
 };
@@ -167,21 +170,12 @@ export function formatRunList(
   { nowMs, width, hasColor }: OutputStyle & { readonly nowMs: number },
 ): string {
   return groupRuns(rows)
-    .flatMap(([name, group]): readonly (readonly [string, readonly RunRow[]])[] => [
-      [TITLES[name], group.filter((row) => !isLost(row))],
-      // A run whose process crashed is not active.
-      ["lost", group.filter(isLost)],
-    ])
-    .flatMap(([title, group]) => {
+    .flatMap(([name, group]) => {
       if (group.length === 0) return [];
-      const columns = createRunColumns(`${title} (${group.length})`, nowMs);
+      const columns = createRunColumns(`${TITLES[name]} (${group.length})`, nowMs);
       return [formatTable(columns, group, width, createPainter(hasColor)).join("\n")];
     })
     .join("\n\n");
-}
-
-function isLost({ status }: RunRow): boolean {
-  return status === "lost";
 }
 
 function createRunColumns(title: string, nowMs: number): readonly Column<RunRow>[] {
@@ -217,17 +211,18 @@ function createRightColumn(
   return { title, align: "right", cell, rank };
 }
 
-function explainStatus({ status, reason, questions = [] }: RunRow): string {
+function explainStatus(run: RunRow): string {
+  const { status, reason, questions = [] } = run;
   if (status === "input_required") return [...new Set(questions.map(formatToolName))].join(", ");
+  if (isAnswered(run)) return "answered, resume it";
   if (reason === undefined) return "";
-  if (status === "waiting" && reason.code === "answers_needed") return "answered, resume it";
   const isRefused = status === "paused" && !PAUSES.has(reason.code);
   const hasCode = status === "stopped" || status === "failed" || isRefused;
   return hasCode ? formatShortLine(reason.code) : "";
 }
 
 /** Codes of an intended pause, unlike a pause because no process could continue the run. */
-const PAUSES: ReadonlySet<string> = new Set(["answers_needed", "pause_requested"]);
+const PAUSES: ReadonlySet<string> = new Set(["input_required", "pause_requested"]);
 
 function formatToolName({ toolName }: { readonly toolName: string }): string {
   return formatShortLine(toolName);
@@ -380,7 +375,7 @@ export const STATUSES: readonly string[] = Object.keys(SIGNS).toSorted();
 /** Returns `✖ failed: token_limit`. `more` is the short reason. */
 function formatStatusCell(status: RunRowStatus, more = ""): Cell {
   const { icon, style } = SIGNS[status];
-  const words = status === "input_required" ? TITLES[status] : status;
+  const words = status.replace("_", " ");
   return { text: `${icon} ${words}${more === "" ? "" : `: ${more}`}`, style };
 }
 

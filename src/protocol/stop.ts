@@ -38,18 +38,18 @@ export type SettledStatus = TerminalStatus | "paused";
 export type Status = SettledStatus | "pending" | "running";
 
 /**
- * Reason of a pause: a question is open (`answers_needed`), or `requestPause` was called
+ * Reason of a pause: a question is open (`input_required`), or `requestPause` was called
  * (`pause_requested`).
  *
  * @example
  * ```ts
- * if (result.status === "paused" && result.reason.code === "answers_needed")
+ * if (result.status === "paused" && result.reason.code === "input_required")
  *   console.log(`${result.questions.length} questions are open.`);
  * ```
  */
-export type PauseCode = "answers_needed" | "pause_requested";
+export type PauseCode = "input_required" | "pause_requested";
 export const PAUSE_CODES = [
-  "answers_needed",
+  "input_required",
   "pause_requested",
 ] as const satisfies readonly PauseCode[];
 

@@ -195,7 +195,7 @@ function describePauseEvent(event: EspalierEvent): string | undefined {
     }
     case "question.asked": {
       const { toolName, arguments: input, reason } = formatQuestion(event.question);
-      return `needs you: ${toolName} ${input}: ${reason}`;
+      return `input required: ${toolName} ${input}: ${reason}`;
     }
     case "question.answered": {
       const { toolName, answer, by, waitedMs, reason } = event;

@@ -48,7 +48,7 @@ export function formatQuestionTable(
   const { icon, style } = QUESTION;
   const columns: readonly Column<Row>[] = [
     {
-      title: `needs you (${questions.length})`,
+      title: `input required (${questions.length})`,
       cell: ({ agentPath }) => ({ text: `${icon} ${agentPath}`, style }),
       minWidth: 14,
     },

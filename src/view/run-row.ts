@@ -138,8 +138,7 @@ function chooseRowStatus(
   if (status === "ended") return "ended";
   if (status === "paused") {
     // All questions have an answer in the mailbox, and no process has refused to run it.
-    const isAnswered = facts?.status === "working" && facts.reason?.code === "answers_needed";
-    if (isAnswered) return "waiting";
+    if (facts?.status === "working" && facts.reason?.code === "input_required") return "waiting";
     return facts?.status === "input_required" ? "input_required" : "paused";
   }
   const isAsking = facts?.status === "input_required";
@@ -170,14 +169,14 @@ export function runTimeLeft(limitMs: number, time: RunTime, nowMs: number): numb
   return Math.max(0, limitMs - (durationMs - idleMs));
 }
 
-const GROUPS = ["input_required", "working", "done"] as const;
+const GROUPS = ["attention", "working", "done"] as const;
 export type RunGroup = (typeof GROUPS)[number];
 
 const GROUP_OF: Readonly<Record<RunRowStatus, RunGroup>> = {
-  input_required: "input_required",
-  paused: "input_required",
+  input_required: "attention",
+  paused: "attention",
+  lost: "attention",
   working: "working",
-  lost: "working",
   waiting: "working",
   completed: "done",
   stopped: "done",
@@ -186,9 +185,18 @@ const GROUP_OF: Readonly<Record<RunRowStatus, RunGroup>> = {
   ended: "done",
 };
 
+/** True if all questions of a paused run have answers, and no process has continued it since. */
+export function isAnswered({ status, reason }: Pick<RunRow, "status" | "reason">): boolean {
+  return status === "waiting" && reason?.code === "input_required";
+}
+
+function chooseGroup(run: RunRow): RunGroup {
+  return isAnswered(run) ? "attention" : GROUP_OF[run.status];
+}
+
 /** Returns each group with its runs, in the given order: newest first. */
 export function groupRuns(
   runs: readonly RunRow[],
 ): readonly (readonly [RunGroup, readonly RunRow[]])[] {
-  return GROUPS.map((group) => [group, runs.filter(({ status }) => GROUP_OF[status] === group)]);
+  return GROUPS.map((group) => [group, runs.filter((run) => chooseGroup(run) === group)]);
 }

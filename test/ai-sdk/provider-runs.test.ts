@@ -111,7 +111,7 @@ proves(
     const fixture = newFixture();
 
     const paused = await fixture.outcome(fixture.start(first));
-    expect([paused.status, paused.reason.code]).toEqual(["paused", "answers_needed"]);
+    expect([paused.status, paused.reason.code]).toEqual(["paused", "input_required"]);
     const answers = paused.questions.map((question) => approve(question));
     const resumed = fixture.resume(second, paused.pausedRun, answers);
     expect((await fixture.outcome(resumed)).text).toBe("ok");

@@ -177,7 +177,7 @@ test("of two children that are both paused the one that is given continues with 
   const paused = await fixture.run(
     build([calls(use("delegate"))], [calls(use("pay")), calls(use("pay"))]).role,
   );
-  expect(ending(paused)).toEqual(["paused", "answers_needed"]);
+  expect(ending(paused)).toEqual(["paused", "input_required"]);
   const again = build([says("ok")], [says("Paid."), says("Paid.")]);
   const run = fixture.resume(again.role, paused.pausedRun, approveAll(paused));
   void run.result.catch(() => undefined);

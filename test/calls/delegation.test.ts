@@ -170,7 +170,7 @@ proves(
     const fixture = newFixture();
     const paused = await fixture.run(build([calls(use("delegate"))], [calls(use("pay"))]).role);
     expect([ending(paused), asked(paused)]).toEqual([
-      ["paused", "answers_needed"],
+      ["paused", "input_required"],
       [["root/child#1", "pay"]],
     ]);
     const again = build([says("ok")], [says("Paid it.")]);

@@ -292,7 +292,7 @@ test("what was hidden stays hidden over a pause, for the calls of that step", as
     });
   const fixture = newFixture();
   const paused = await fixture.run(build([calls(use("pay"), use("alone"), use("drop"))]).role);
-  expect(ending(paused)).toEqual(["paused", "answers_needed"]);
+  expect(ending(paused)).toEqual(["paused", "input_required"]);
   isOffered = true;
   const again = build([says("ok")]);
   const result = await fixture.outcome(

@@ -221,7 +221,7 @@ test("a long result beside a question is summarised once, before the pause", asy
   const fixture = newFixture();
   const paused = await fixture.run(first.role);
   expect([ending(paused), first.model.requests.length, paused.usage.total.modelCalls]).toEqual([
-    ["paused", "answers_needed"],
+    ["paused", "input_required"],
     2,
     2,
   ]);

@@ -98,7 +98,7 @@ test("retries, failures, hidden tools, whole texts and attachments are after the
   const here = world();
   const fixture = newFixture();
   const paused = await fixture.run(here.part(0, 2).role);
-  expect(ending(paused)).toEqual(["paused", "answers_needed"]);
+  expect(ending(paused)).toEqual(["paused", "input_required"]);
   here.open(); // What was hidden in a step stays hidden in it.
   const resumed = await fixture.outcome(
     fixture.resume(here.part(2).role, paused.pausedRun, approveAll(paused)),

@@ -35,7 +35,7 @@ proves(
     const fixture = newFixture();
     const paused = await fixture.run(first.role);
     expect([ending(paused), tool.calls.length, asked(paused)]).toEqual([
-      ["paused", "answers_needed"],
+      ["paused", "input_required"],
       0,
       [["solo", "deploy"]],
     ]);

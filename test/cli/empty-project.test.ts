@@ -111,7 +111,7 @@ proves(["D756"], "lists an answered run that nobody resumed as such", () => {
     runId: RunIdSchema().parse("run_1"),
     title: "clerk: Mail it.",
     status: "waiting",
-    reason: { code: "answers_needed", message: "" },
+    reason: { code: "input_required", message: "" },
     createdAtMs: 0,
     updatedAtMs: 0,
     owner: null,

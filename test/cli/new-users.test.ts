@@ -116,3 +116,24 @@ test("an unknown run is reported with the store that was searched", async () => 
     `No run matches "x" in ${kept.path}. Use a run id, a prefix or @last. List them: espalier --store runs.db runs. For another store, add --store <path>. [usage]\n`,
   );
 });
+
+test("runs accepts a status as it lists it", async () => {
+  await using kept = keptRuns();
+  await fourRuns(kept);
+  const list = async (status: string): Promise<string> => {
+    const args = ["runs", "--status", status, "--json", "--store", "runs.db"];
+    const { stdout } = await performed(args, { cwd: kept.folder });
+    return [...stdout.matchAll(/\{"runId":"(run_\d)","title"/gu)].map(([, runId]) => runId).join();
+  };
+  const spellings = ["input required", "input_required", "input-required,failed"];
+  expect(await Promise.all(spellings.map(list))).toEqual(["run_4", "run_4", "run_4,run_2"]);
+});
+
+test("an answered run that nobody has resumed needs attention", async () => {
+  await using kept = keptRuns();
+  await fourRuns(kept);
+  const at = { cwd: kept.folder };
+  await performed(["approve", "@last", "--store", "runs.db"], at);
+  const { stdout } = await performed(["runs", "--store", "runs.db"], at);
+  expect(stdout).toMatch(/^needs attention \(1\) .*\nrun_4 +… waiting: answered, resume it /u);
+});

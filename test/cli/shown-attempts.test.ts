@@ -153,7 +153,7 @@ proves(["D756"], "gives a paused run the time until its pause, in show and after
   const result = await new Orchestrator({ store: kept.store, clock }).start(role, "Buy.").result;
   const options = { isQuiet: false, isKept: true, command: "espalier" };
   expect(describeSettledRun(result, [], options)[0]).toMatch(
-    / paused \(answers_needed\): .*, 5\.0s$/,
+    / paused \(input_required\): .*, 5\.0s$/,
   );
   const text = await printed(kept, "show", result.runId);
   expect(text).toContain("‖ paused after 5.0s  1 agent, 1 paused");

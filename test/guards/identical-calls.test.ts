@@ -84,7 +84,7 @@ proves(
     const paused = await fixture.run(role);
     expect([paused.status, paused.reason.code, tool.runs(), model.requests.length]).toEqual([
       "paused",
-      "answers_needed",
+      "input_required",
       2,
       3,
     ]);

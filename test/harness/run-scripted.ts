@@ -138,7 +138,7 @@ const STATUS_OF: ReadonlyMap<string, SettledStatus> = new Map([
   ["completed", "completed"],
   ["error", "failed"],
   ["cancelled", "cancelled"],
-  ["answers_needed", "paused"],
+  ["input_required", "paused"],
   ["pause_requested", "paused"],
 ]);
 

@@ -31,7 +31,7 @@ test("the stories result in what they are for", async () => {
     groups: ["completed", "completed", 7],
     hooked: ["completed", "completed", 2],
     parallel: ["completed", "completed", 5],
-    paused: ["paused", "answers_needed", 3],
+    paused: ["paused", "input_required", 3],
     stopped: ["stopped", "stop_requested", 4],
     tight: ["stopped", "token_limit", 6],
     thoughtful: ["completed", "completed", 3],

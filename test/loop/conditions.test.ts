@@ -388,7 +388,7 @@ test("the status follows from the code that a condition gives, and from nothing 
 });
 
 test("what only the loop can know is not for conditions to say", async () => {
-  for (const code of ["completed", "cancelled", "error", "answers_needed", "pause_requested"]) {
+  for (const code of ["completed", "cancelled", "error", "input_required", "pause_requested"]) {
     const { role } = soloist([work], { tools: [spyTool("work")], stopWhen: [after(1, code)] });
     const { status, agents } = await newFixture().run(role);
     expect([status, agents[0]?.errors.map((error) => error.code)]).toEqual([

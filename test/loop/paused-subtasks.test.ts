@@ -46,7 +46,7 @@ proves(
       paused.questions.map(({ agentPath, toolName }) => [agentPath, toolName]),
     ]).toEqual([
       {
-        code: "answers_needed",
+        code: "input_required",
         message: "Waits for approval of pay (lead/helper#1).",
         data: { questions: 1, pausedSubagents: 1 },
       },

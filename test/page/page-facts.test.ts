@@ -238,7 +238,7 @@ describe.skipIf(browser === undefined)("facts of a run on the page", () => {
       );
       expect(await page.locator(".status").innerText()).toBe("waits for a process");
       expect(await page.locator("body").innerText()).not.toMatch(
-        /until its question is answered|answers_needed/,
+        /until its question is answered|input_required/,
       );
     },
   );

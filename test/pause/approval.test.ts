@@ -38,7 +38,7 @@ proves(
     const paused = await fixture.run(role);
     expect([paused.status, paused.reason.code, tool.calls.length]).toEqual([
       "paused",
-      "answers_needed",
+      "input_required",
       0,
     ]);
     const ends: readonly string[] = ["run.ended", "agent.ended", "step.completed"];

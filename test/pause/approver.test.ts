@@ -71,7 +71,7 @@ proves(
     ).toEqual([["approved", "approver", 0]]);
 
     const without = await payingWith(undefined);
-    expect([ending(without.result), without.tool.paid]).toEqual([["paused", "answers_needed"], []]);
+    expect([ending(without.result), without.tool.paid]).toEqual([["paused", "input_required"], []]);
   },
 );
 
@@ -179,7 +179,7 @@ describe("an approver", () => {
     test(`that ${name} has answered nothing: the run pauses, and can be answered`, async () => {
       const { fixture, tool, role, result: paused } = await payingWith(approver);
       expect([ending(paused), tool.paid, takeWarnings().length]).toEqual([
-        ["paused", "answers_needed"],
+        ["paused", "input_required"],
         [],
         1,
       ]);
@@ -219,7 +219,7 @@ describe("an approver", () => {
 
   test("that gives nothing leaves the question open, without a warning", async () => {
     const { result } = await payingWith(() => undefined);
-    expect([ending(result), takeWarnings()]).toEqual([["paused", "answers_needed"], []]);
+    expect([ending(result), takeWarnings()]).toEqual([["paused", "input_required"], []]);
   });
 
   test("may answer some and leave others: the run pauses with the others, what was allowed has run", async () => {

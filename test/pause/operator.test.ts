@@ -180,7 +180,7 @@ describe("a pause is asked for", () => {
     held.open();
     const paused = await fixture.outcome(run);
     expect([ending(paused), asked(paused)]).toEqual([
-      ["paused", "answers_needed"],
+      ["paused", "input_required"],
       [["solo", "pay"]],
     ]);
     const result = await fixture.outcome(

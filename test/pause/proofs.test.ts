@@ -52,7 +52,7 @@ proves(
       const first = team(true, true, [pays]);
       const paused = await fixture.run(first.lead.role, { budget: { costUsd: 1 } });
       expect([ending(paused), asked(paused)]).toEqual([
-        ["paused", "answers_needed"],
+        ["paused", "input_required"],
         [["lead/helper#1", "pay"]],
       ]);
       const events = fixture.sink.events.length;

@@ -20,7 +20,7 @@ proves(["D523"], "names the calls of all agents in the reason of the run", async
   const fixture = newFixture();
   const { reason } = await fixture.run(lead.role);
   expect(reason).toEqual({
-    code: "answers_needed",
+    code: "input_required",
     message: "Waits for result of mail (lead), approval of pay (lead/payer#1).",
     data: { questions: 2, pausedSubagents: 1 },
   });

@@ -54,7 +54,7 @@ test("a grandchild's question pauses the tree; all others have run to the end, a
   const fixture = newFixture();
   const paused = await fixture.run(tree.root.role);
   expect([ending(paused), asked(paused), tree.payment.paid]).toEqual([
-    ["paused", "answers_needed"],
+    ["paused", "input_required"],
     [["root/child#1/payer#1", "pay"]],
     [],
   ]);
@@ -180,7 +180,7 @@ test("a child that asks again pauses the tree again, and only what is new is ask
     fixture.resume(root.role, first.pausedRun, approveAll(first)),
   );
   expect([ending(second), asked(second), questionOf(second).arguments, payment.paid]).toEqual([
-    ["paused", "answers_needed"],
+    ["paused", "input_required"],
     [["root/child#1/payer#1", "pay"]],
     { amount: 2 },
     [1],

@@ -58,9 +58,9 @@ const ENDS: Readonly<
   },
   run_paused: {
     run: () => start([asks("pay", { eur: 5 })]),
-    reason: "answers_needed",
+    reason: "input_required",
     message:
-      "Expected run run_1 to complete, got paused (answers_needed): Waits for approval of pay (solo). Continue it: orchestrator.resume(error.result.pausedRun, { answers }).",
+      "Expected run run_1 to complete, got paused (input_required): Waits for approval of pay (solo). Continue it: orchestrator.resume(error.result.pausedRun, { answers }).",
   },
 };
 

@@ -329,7 +329,7 @@ export function changes(): {
     pause: {
       type: "pause",
       reason: {
-        code: "answers_needed",
+        code: "input_required",
         message: "Somebody has to answer.",
         data: { questions: 1 },
       },

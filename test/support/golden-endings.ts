@@ -129,7 +129,7 @@ export const ENDINGS: readonly Ending[] = [
     role: () => soloist([says("half a", { finishReason: "length" })]).role,
   }),
   ending(["completed", "completed"], { role: () => soloist([says("done")]).role }),
-  ending(["paused", "answers_needed"], {
+  ending(["paused", "input_required"], {
     role: () =>
       soloist([work], { tools: [spyTool("work", () => "done", { needsApproval: true })] }).role,
   }),

@@ -24,7 +24,7 @@ export const TICK_MS = 10;
 
 export const PREVIOUS_TRACE_ID = "c".repeat(32);
 
-export const PAUSED = { code: "answers_needed", message: CANARY, data: { detail: CANARY } };
+export const PAUSED = { code: "input_required", message: CANARY, data: { detail: CANARY } };
 
 export function reasonOf(status: TerminalStatus): EventBody<"run.ended">["reason"] {
   const codes = {

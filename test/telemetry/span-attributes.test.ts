@@ -283,7 +283,7 @@ test("a paused run says that it waits and for how many answers, and each agent w
       [
         ["espalier.outcome", "suspended"],
         ["espalier.run.state", "suspended"],
-        ["espalier.stop.reason", "answers_needed"],
+        ["espalier.stop.reason", "input_required"],
         ["espalier.run.questions", 1],
       ],
       [
@@ -298,7 +298,7 @@ test("a paused run says that it waits and for how many answers, and each agent w
     [
       [
         ["espalier.outcome", "suspended"],
-        ["espalier.stop.reason", "answers_needed"],
+        ["espalier.stop.reason", "input_required"],
         ["espalier.agent.steps", 1],
       ],
       [

@@ -33,7 +33,7 @@ export const STOPPED: Activity = {
 export const PAUSED: Activity = {
   kind: "settled",
   status: "paused",
-  reason: { code: "answers_needed", message: "Somebody has to answer.", data: {} },
+  reason: { code: "input_required", message: "Somebody has to answer.", data: {} },
   durationMs: 2_000,
 };
 

@@ -32,35 +32,35 @@ test("the open questions stand on top, in as many lines as there is room for", (
 
   expect(picture(view, { width: 130, nowMs: 61_000 })).toMatchInlineSnapshot(`
     "
-    needs you (3)  tool                     waits  arguments                                 reason
-    ? lead/a#1     mail               3m 59s left  {"to":"ann","text":"Hello."}              Mails leave the house.
-    ? lead/a#2     delete_everything       1m 01s  {"text":"\\u001b[2Jevil \\u001b[2Jevil \\u…  Mails leave the house.
-    ? lead/a#3     mail                    1m 01s  {"to":"ann","text":"Hello."}              One two.
+    input required (3)  tool                     waits  arguments                                 reason
+    ? lead/a#1          mail               3m 59s left  {"to":"ann","text":"Hello."}              Mails leave the house.
+    ? lead/a#2          delete_everything       1m 01s  {"text":"\\u001b[2Jevil \\u001b[2Jevil \\u…  Mails leave the house.
+    ? lead/a#3          mail                    1m 01s  {"to":"ann","text":"Hello."}              One two.
     agent             state                     step  own tok  tree tok  own cost  tree cost    time  task
     lead              ⠋ thinking                   2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of lead
     ├─ a#1            ? asks: mail                 2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of a#1
-    └─ a#2            ‖ paused: answers_needed     2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Somebody has to answer.
+    └─ a#2            ‖ paused: input_required     2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Somebody has to answer.
     ⠋ 1m 01s  3 agents, 2 running, 1 paused
     left  steps █░░░░░ 3 of 20
     "
   `);
   expect(picture(view, { width: 60, height: 11 })).toMatchInlineSnapshot(`
     "
-    needs you (3)  tool               arguments
-    ? lead/a#1     mail               {"to":"ann","text":"Hello…
-    ? lead/a#2     delete_everything  {"text":"\\u001b[2Jevil \\u…
-    ? lead/a#3     mail               {"to":"ann","text":"Hello…
+    input required (3)  tool               arguments
+    ? lead/a#1          mail               {"to":"ann","text":"…
+    ? lead/a#2          delete_everything  {"text":"\\u001b[2Jev…
+    ? lead/a#3          mail               {"to":"ann","text":"…
     agent             state            step  tree tok  tree cost
     lead              ⠋ thinking          2      1.2k    $0.0123
     ├─ a#1            ? asks: mail        2      1.2k    $0.0123
-    └─ a#2            ‖ paused: answ…     2      1.2k    $0.0123
+    └─ a#2            ‖ paused: inpu…     2      1.2k    $0.0123
     ⠋ 0ms  3 agents, 2 running, 1 paused
     left  steps █░░░░░ 3 of 20
     "
   `);
   expect(picture(view, { width: 30, height: 6 })).toMatchInlineSnapshot(`
     "
-    needs you (3)  tool  arguments
+    input required (3)  tool
     agent           state
     lead            ⠋ thinking
     ⠋ 0ms
@@ -76,10 +76,10 @@ test("paused agents are folded after those that ended, and before those that run
   expect(picture(resting, { height: 9 })).toMatchInlineSnapshot(`
     "
     agent       state             step  own tok  tree tok  own cost  tree cost    time  task
-    lead        ‖ paused: answe…     2     1.2k      1.2k   $0.0123    $0.0123    2.0s  Somebody has to…
+    lead        ‖ paused: input…     2     1.2k      1.2k   $0.0123    $0.0123    2.0s  Somebody has to…
     ├─ a ×2 +4  ‖ paused                             2.4k              $0.0246
     ├─ a#3      ✔ completed          2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of a#3
-    └─ b#1      ‖ paused: answe…     2     1.2k      1.2k   $0.0123    $0.0123    2.0s  Somebody has to…
+    └─ b#1      ‖ paused: input…     2     1.2k      1.2k   $0.0123    $0.0123    2.0s  Somebody has to…
     ⠋ 0ms  9 agents, 0 running, 6 paused
     left  steps █░░░░░ 3 of 20
     "
@@ -87,8 +87,8 @@ test("paused agents are folded after those that ended, and before those that run
   expect(picture(resting, { height: 6 })).toMatchInlineSnapshot(`
     "
     agent        state              step  own tok  tree tok  own cost  tree cost  time  task
-    lead         ‖ paused: answer…     2     1.2k      1.2k   $0.0123    $0.0123  2.0s  Somebody has to…
-    ├─ a#1       ‖ paused: answer…     2     1.2k      1.2k   $0.0123    $0.0123  2.0s  Somebody has to…
+    lead         ‖ paused: input_…     2     1.2k      1.2k   $0.0123    $0.0123  2.0s  Somebody has to…
+    ├─ a#1       ‖ paused: input_…     2     1.2k      1.2k   $0.0123    $0.0123  2.0s  Somebody has to…
     └─ … 7 more  4 paused
     ⠋ 0ms  9 agents, 0 running, 6 paused
     left  steps █░░░░░ 3 of 20

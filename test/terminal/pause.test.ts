@@ -50,7 +50,7 @@ test("a question stands on top of the tree until it is answered, and its wait co
   fixture.clock.advance(90_000);
   expect(frame(fixture.terminal)).toMatchInlineSnapshot(`
     "
-    needs you (2)        tool        waits  arguments                                 reason
+    input required (2)   tool        waits  arguments                                 reason
     ? lead/researcher#1  mail  8m 30s left  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the…
     ? lead/researcher#2  mail  8m 30s left  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the…
     agent             state                 step  own tok  tree tok  own cost  tree cost    time  task
@@ -98,12 +98,12 @@ test("a question that a tool asks is gone once it is answered, and the tool is a
   const run = fixture.orchestrator.start(role, "Fill it in.");
   while (fixture.sink.ofType("question.asked").length < 1) await flushEventLoop();
   fixture.clock.advance(1_000);
-  expect(frame(fixture.terminal)).toMatch(/needs you \(1\)[^]*The form is not complete/);
+  expect(frame(fixture.terminal)).toMatch(/input required \(1\)[^]*The form is not complete/);
   answer.resolve(undefined);
   while (fixture.sink.ofType("question.answered").length < 1) await flushEventLoop();
   fixture.clock.advance(1_000);
   expect(frame(fixture.terminal)).toMatch(/clerk +\S form/);
-  expect(frame(fixture.terminal)).not.toContain("needs you");
+  expect(frame(fixture.terminal)).not.toContain("input required");
   resolve(undefined);
   await run.result;
 });
@@ -113,13 +113,13 @@ test("a run that pauses leaves its tree and its questions, and its report says h
   const result = await fixture.orchestrator.start(newLead(), "Tell all.").result;
   expect(frame(fixture.terminal)).toMatchInlineSnapshot(`
     "
-    needs you (2)        tool  waits  arguments                                 reason
+    input required (2)   tool  waits  arguments                                 reason
     ? lead/researcher#1  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
     ? lead/researcher#2  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
     agent            state                     step  own tok  tree tok  own cost  tree cost  time  task
-    lead             ‖ paused: answers_needed     1       15        45   unknown    unknown   0ms  Subagents are paused.
-    ├─ researcher#1  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Waits for approval of m…
-    └─ researcher#2  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Waits for approval of m…
+    lead             ‖ paused: input_required     1       15        45   unknown    unknown   0ms  Subagents are paused.
+    ├─ researcher#1  ‖ paused: input_required     1       15        15   unknown    unknown   0ms  Waits for approval of m…
+    └─ researcher#2  ‖ paused: input_required     1       15        15   unknown    unknown   0ms  Waits for approval of m…
     ‖ paused after 0ms  3 agents, 3 paused
     "
   `);
@@ -129,15 +129,15 @@ test("a run that pauses leaves its tree and its questions, and its report says h
     .toMatchInlineSnapshot(`
       "
       Open questions
-      needs you (2)        tool  answer by  arguments                                 reason
+      input required (2)   tool  answer by  arguments                                 reason
       ? lead/researcher#1  mail   any time  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@examp…
       ? lead/researcher#2  mail   any time  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@examp…
 
       Tree
       agent            state                step  own tok  tree tok  own cost  tree cost  task
-      lead             ‖ paused: answers_…     1       15        45   unknown    unknown  Subagents are p…
-      ├─ researcher#1  ‖ paused: answers_…     1       15        15   unknown    unknown  Waits for appro…
-      └─ researcher#2  ‖ paused: answers_…     1       15        15   unknown    unknown  Waits for appro…
+      lead             ‖ paused: input_re…     1       15        45   unknown    unknown  Subagents are p…
+      ├─ researcher#1  ‖ paused: input_re…     1       15        15   unknown    unknown  Waits for appro…
+      └─ researcher#2  ‖ paused: input_re…     1       15        15   unknown    unknown  Waits for appro…
 
       Budget of the run
       no limits
@@ -194,13 +194,13 @@ test("a view that starts at a resumption builds the tree anew; at the end its nu
   expect(summary(foldOf(resumed).root)).toEqual(summary(rebuildTree(result)));
   expect(frame(fixture.terminal)).toMatchInlineSnapshot(`
     "
-    needs you (2)        tool  waits  arguments                                 reason
+    input required (2)   tool  waits  arguments                                 reason
     ? lead/researcher#1  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
     ? lead/researcher#2  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
     agent            state                     step  own tok  tree tok  own cost  tree cost  time  task
-    lead             ‖ paused: answers_needed     1       15        45   unknown    unknown   0ms  Subagents are paused.
-    ├─ researcher#1  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Waits for approval of m…
-    └─ researcher#2  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Waits for approval of m…
+    lead             ‖ paused: input_required     1       15        45   unknown    unknown   0ms  Subagents are paused.
+    ├─ researcher#1  ‖ paused: input_required     1       15        15   unknown    unknown   0ms  Waits for approval of m…
+    └─ researcher#2  ‖ paused: input_required     1       15        15   unknown    unknown   0ms  Waits for approval of m…
     ‖ paused after 0ms  3 agents, 3 paused
     left  steps █████░ 17 of 20
     agent            state        step  own tok  tree tok  own cost  tree cost    time  task
@@ -243,11 +243,11 @@ test("plain lines tell of questions, answers, the pause and the resumption", asy
         0ms  lead started: Tell all.
         0ms  lead/researcher#1 started: Read the docs.
         0ms  lead/researcher#2 started: Read the code.
-        0ms  lead/researcher#1 needs you: mail {"to":"ann@example.org","text":"\\u001b[…: A mail to ann@example.org leaves the house.
-        0ms  lead/researcher#2 needs you: mail {"to":"ann@example.org","text":"\\u001b[…: A mail to ann@example.org leaves the house.
-        0ms  lead/researcher#1 paused (answers_needed: Waits for approval of mail (lead/researcher#1).)
-        0ms  lead/researcher#2 paused (answers_needed: Waits for approval of mail (lead/researcher#2).)
-        0ms  lead paused (answers_needed: Subagents are paused.)
+        0ms  lead/researcher#1 input required: mail {"to":"ann@example.org","text":"\\u001b[…: A mail to ann@example.org leaves the house.
+        0ms  lead/researcher#2 input required: mail {"to":"ann@example.org","text":"\\u001b[…: A mail to ann@example.org leaves the house.
+        0ms  lead/researcher#1 paused (input_required: Waits for approval of mail (lead/researcher#1).)
+        0ms  lead/researcher#2 paused (input_required: Waits for approval of mail (lead/researcher#2).)
+        0ms  lead paused (input_required: Subagents are paused.)
         0ms  lead run paused: 2 answers needed, 45 tokens, cost unknown, 0ms
         0ms  lead run resumed after 1m 00s, with 2 answers
         0ms  lead resumed: Tell all.

@@ -56,8 +56,8 @@ describe("a child in the background that needs an approval", () => {
         [],
       ]);
       expect(rests(paused)).toEqual({
-        lead: "paused (answers_needed)",
-        "lead/worker#1": "paused (answers_needed)",
+        lead: "paused (input_required)",
+        "lead/worker#1": "paused (input_required)",
       });
       const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
       expect([result.text, pay.paid, reporters(lead.model.requests[4]), settlements(s)]).toEqual([

@@ -90,7 +90,7 @@ describe("a question two levels down", () => {
 
       const path = "root/child#1/grandchild#1";
       expect([ending(paused), asked(paused)]).toEqual([
-        ["paused", "answers_needed"],
+        ["paused", "input_required"],
         [[path, "write"]],
       ]);
       expect(fixture.sink.ofType("run.paused")[0]?.questions).toEqual(paused.questions);
@@ -148,7 +148,7 @@ describe("a question two levels down", () => {
     const again = second.result ?? expect.fail("refused");
     checkRun(again, [...fixture.sink.events, ...second.events]);
     expect([ending(again), asked(again), again.pausedRun?.pauseCount, at.log()]).toEqual([
-      ["paused", "answers_needed"],
+      ["paused", "input_required"],
       [[path, "write"]],
       2,
       [`${path} wrote one`],

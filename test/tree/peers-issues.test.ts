@@ -368,7 +368,7 @@ describe("30: a subagent that goes round in circles is noticed", () => {
     const { root, ran } = loops();
     const paused = await newFixture({ approver: leaveOpen }).run(root.role);
     expect([ending(paused), asked(paused), ran.length]).toEqual([
-      ["paused", "answers_needed"],
+      ["paused", "input_required"],
       [["root/child#1/leaf#1", "work"]],
       2,
     ]);

@@ -201,7 +201,7 @@ describe("seen: an approval that a child needs is lost, and reported as success"
       const s = newFixture();
       const paused = await s.run(root.role);
       expect([ending(paused), asked(paused), ends(paused), pay.paid]).toEqual([
-        ["paused", "answers_needed"],
+        ["paused", "input_required"],
         [["root/child#1", "pay"]],
         ["paused", "paused"],
         [],

@@ -24,8 +24,8 @@ proves(["V146"], "what goes on only if somebody asks for it needs somebody", () 
   const rows: readonly RunRow[] = STATUSES.map((status) => ({ ...calmRun(0).run, status }));
   const groups = groupRuns(rows).map(([group, runs]) => [group, runs.map(({ status }) => status)]);
   expect(groups).toEqual([
-    ["input_required", ["input_required", "paused"]],
-    ["working", ["waiting", "lost", "working"]],
+    ["attention", ["input_required", "paused", "lost"]],
+    ["working", ["waiting", "working"]],
     ["done", ["completed", "stopped", "failed", "cancelled", "ended"]],
   ]);
 });

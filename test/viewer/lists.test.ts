@@ -76,7 +76,7 @@ proves(
     ]);
     expect(runs.find(({ status }) => status === "input_required")).toMatchObject({
       questions: [{ toolName: "pay" }],
-      reason: { code: "answers_needed" },
+      reason: { code: "input_required" },
       agentCount: 1,
     });
     expect(runs.find(({ status }) => status === "stopped")).toMatchObject({

@@ -23,7 +23,7 @@ interface OverviewProps extends OnRun {
 export function AgentOverview({ detail, state, route }: OverviewProps) {
   const { reason, error, text, output } = detail;
   // If all questions are answered, the page has no open question of the run.
-  const isAnswered = reason?.code === "answers_needed" && state.questions.value.length === 0;
+  const isAnswered = reason?.code === "input_required" && state.questions.value.length === 0;
   const isOver = reason?.code === "completed" || isAnswered;
   return (
     <>

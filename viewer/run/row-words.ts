@@ -13,7 +13,7 @@ export function chooseSign(row: AgentRow): Sign {
 function describePause(row: AgentRow, questions: readonly QuestionRow[]): string {
   const note = row[AT.note];
   switch (note) {
-    case "answers_needed":
+    case "input_required":
       if (questions.length === 0) return "answered, waits for a process";
       return questions.some(({ agentId }) => agentId === row[AT.id])
         ? "paused until its question is answered"

@@ -74,7 +74,7 @@ function StatusText({ run }: { readonly run: RunRow }) {
   const [question] = run.questions ?? [];
   switch (status) {
     case "input_required":
-      if (question === undefined) return <>needs you</>;
+      if (question === undefined) return <>input required</>;
       return (
         <>
           <Line text={question.agentPath} most={80} /> asks <Code text={question.toolName} /> ·

@@ -59,7 +59,7 @@ function parseLimit(text: string | undefined): number {
 
 function readStatuses(text: string | undefined): readonly string[] | undefined {
   if (text === undefined) return undefined;
-  const statuses = text.split(",").map((status) => status.trim());
+  const statuses = text.split(",").map((status) => status.trim().replace(/[ -]/u, "_"));
   const unknown = statuses.find((status) => !STATUSES.includes(status));
   if (unknown === undefined) return statuses;
   throw new UsageError(

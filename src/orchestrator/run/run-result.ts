@@ -286,10 +286,10 @@ export interface PausedRunResult extends RunResultBase {
   /** Discriminant of `RunResult`. */
   readonly status: "paused";
   /**
-   * Reason of the pause: `answers_needed` if questions are open, `pause_requested` if the caller
+   * Reason of the pause: `input_required` if questions are open, `pause_requested` if the caller
    * asked for it.
    */
-  readonly reason: StopReason<"answers_needed" | "pause_requested">;
+  readonly reason: StopReason<"input_required" | "pause_requested">;
   /** Always `undefined`: a paused run has no final result. */
   readonly output: undefined;
   /**
@@ -410,7 +410,7 @@ function describeReason(
   { reason }: SettledAgent["settled"],
   questions: readonly Question[],
 ): StopReason {
-  if (reason.code !== "answers_needed") return reason;
+  if (reason.code !== "input_required") return reason;
   const data = { ...reason.data, questions: questions.length };
   return { ...reason, message: describeWait(questions), data };
 }
