@@ -2,6 +2,7 @@
 // Sealed data of the server returns to it, and to no other model, with the next request.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { createServer } from "node:http";
 
 import { defineAgent, defineTool, Orchestrator, ModelError, type Model } from "espalier";
@@ -45,7 +46,11 @@ const oracle: Model = {
       message.role === "assistant" ? getReplyPieces(message) : message,
     );
     const body = JSON.stringify({ parts, tools, maxOutputTokens });
-    const response = await fetch(url, { method: "POST", body, signal });
+    const sent = fetch(url, { method: "POST", body, signal });
+    const response = await sent.catch((cause: unknown) => {
+      const message = "The server cannot be reached.";
+      throw new ModelError({ code: "model_unavailable", message, cause });
+    });
     if (!response.ok) {
       const message = `Expected a reply, got status ${response.status}.`;
       throw new ModelError({ code: "model_unavailable", message });
@@ -95,8 +100,12 @@ const role = defineAgent({
 const budget = { totalTokens: 50_000 };
 const { text } = await new Orchestrator().start(role, "How is Berlin?", { budget }).result;
 server.close();
+await once(server, "close");
+const retryPolicy = { maxAttempts: 1 };
+const lost = await new Orchestrator({ retryPolicy }).start(role, "How is Berlin?").result;
 
 assert.equal(text, "It is warm.");
 assert.equal(asked.length, 2);
+assert.equal(lost.reason.data?.["error"], "model_unavailable");
 assert.ok(asked[1]?.includes("c2VjcmV0"));
 console.log(text);

@@ -209,7 +209,7 @@ function createFailedAttempt(
       code: "model_invalid_reply",
       message: isCoded
         ? thrown.message
-        : `Expected the model ${model.id} to fail with a ModelError, got ${getErrorMessage(thrown)}. Correct the model's adapter.`,
+        : `Expected the model ${model.id} to fail with a ModelError, got ${JSON.stringify(getErrorMessage(thrown))}. Other errors are neither retried nor passed to a fallback. Correct the model's adapter.`,
       data: {
         provider: model.provider,
         model: model.id,

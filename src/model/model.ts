@@ -129,7 +129,7 @@ export interface Model {
    * call. Calls may overlap.
    *
    * Must reject with a `ModelError` if it fails, and soon after `options.signal` was aborted. Any
-   * other error becomes `model_invalid_reply`, which is not retried.
+   * other error becomes `model_invalid_reply`, which is neither retried nor passed to a fallback.
    */
   generate(request: ModelRequest, options: GenerateOptions): Promise<ModelReply>;
   /**

@@ -160,7 +160,7 @@ describe("a model that breaks its contract", () => {
         type: "failed",
         error: new ModelError({
           code: "model_invalid_reply",
-          message: `Expected the model scripted to fail with a ModelError, got ${said}. Correct the model's adapter.`,
+          message: `Expected the model scripted to fail with a ModelError, got ${JSON.stringify(said)}. Other errors are neither retried nor passed to a fallback. Correct the model's adapter.`,
           data: { provider: "test", model: "scripted" },
           cause: thrown,
         }),
