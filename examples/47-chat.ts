@@ -6,11 +6,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 
-import { defineAgent, memoryStore, Orchestrator, toSse } from "espalier";
+import { defineAgent, memoryStore, Orchestrator, toSse, type Run, type Session } from "espalier";
 import { latch, says, ScriptedModel } from "espalier/testing";
 import { z } from "zod";
 
 const held = latch();
+const both = latch();
+let together = 0;
 const guide = defineAgent({
   name: "guide",
   instructions: "You know gardens.",
@@ -19,7 +21,9 @@ const guide = defineAgent({
     ({ messages }) => {
       const times = messages.filter(({ role }) => role === "user").length;
       const reply = says(`You have asked me ${times} times.`);
-      return times === 2 ? { ...reply, after: held.opened } : reply;
+      if (times === 3 && ++together === 2) both.open();
+      const after = times === 2 ? held.opened : both.opened;
+      return times === 1 ? reply : { ...reply, after };
     },
     { price: { inputUsdPerMillion: 0.25, outputUsdPerMillion: 2 } },
   ),
@@ -43,7 +47,14 @@ async function post(req: IncomingMessage, res: ServerResponse, chat: string) {
     budget: { costUsd: 0.05, totalTokens: 20_000, timeMs: 60_000 }, // per run
   });
   res.writeHead(200, SSE_HEADERS);
-  await pipeline(toSse(run), res);
+  const stream = pipeline(toSse(run), res); // rejects if the page is closed
+  await Promise.all([stream, mergeConflict(run, session)]);
+}
+
+/** Saves the messages of a run if another run was saved since it started. */
+async function mergeConflict(run: Run, session: Session): Promise<void> {
+  const result = await run.result;
+  if (result.session?.status === "conflict") await session.merge(result);
 }
 
 /** GET /chats/<id>: returns the messages of the ended runs. */
@@ -142,12 +153,25 @@ const reading = show(answer, opened);
 held.open();
 const [question] = await Promise.all([reading, second]);
 const said: unknown = await (await fetch(url)).json();
+
+// Two messages at once: both are saved.
+await Promise.all([send(url, "Do figs grow here?"), send(url, "And kiwis?")]);
+let { executionCount } = await orchestrator.openSession("ann");
+while (executionCount < 4) ({ executionCount } = await orchestrator.openSession("ann"));
 server.close();
 
 console.log([...texts.values()].join("\n"));
 assert.equal(question, "And in the shade?");
 assert.deepEqual([...opened.values()], ["You have asked me 2 times."]);
-assert.deepEqual([...texts.values()], ["You have asked me 1 times.", "You have asked me 2 times."]);
+assert.deepEqual(
+  [...texts.values()],
+  [
+    "You have asked me 1 times.",
+    "You have asked me 2 times.",
+    "You have asked me 3 times.",
+    "You have asked me 3 times.",
+  ],
+);
 assert.deepEqual(said, [
   { role: "user", text: "What grows along a wall?" },
   { role: "assistant", text: "You have asked me 1 times." },
