@@ -33,7 +33,7 @@ const finder = defineAgent({
   instructions: "Save what you find.",
   model: new ScriptedModel(() => asks("save", { finding: "a rose" })),
   tools: [save],
-  stopWhen: [allOf(twoSteps, hasToolCall("save"))],
+  stopWhen: allOf(twoSteps, hasToolCall("save")),
 });
 const found = await new Orchestrator().start(finder, "Find something.").result;
 console.log(`${found.status}: ${found.reason.code}`);

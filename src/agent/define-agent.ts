@@ -346,7 +346,8 @@ export interface AgentDefinition<
    */
   readonly showBudget?: boolean;
   /**
-   * Conditions that stop the agent. Each is checked before the first step and after every step.
+   * Conditions that stop the agent: one, or a list. Each is checked before the first step and
+   * after every step.
    *
    * @default the agent stops when it has answered or its budget is used up
    *
@@ -357,11 +358,11 @@ export interface AgentDefinition<
    *   instructions: "Search once.",
    *   model,
    *   tools: [search],
-   *   stopWhen: [hasToolCall("search")],
+   *   stopWhen: hasToolCall("search"),
    * });
    * ```
    */
-  readonly stopWhen?: readonly StopCondition<Context>[];
+  readonly stopWhen?: StopCondition<Context> | readonly StopCondition<Context>[];
   /**
    * Hooks that observe or change what the agents of this role do. They run after the hooks of the
    * orchestrator. See `observe`, `transform`, `wrapModelCall`, `wrapToolCall` and `processStep`.
@@ -614,9 +615,9 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   if (definition.description !== undefined)
     checkText(`${name}.description`, definition.description);
   checkModel(`${name}.model`, model);
-  const { tools: listed = [], subagents = [], stopWhen = [], hooks = [] } = definition;
+  const { tools: listed = [], subagents = [], hooks = [] } = definition;
   checkList(`${name}.tools`, listed, adviseOnToolList(listed));
-  for (const [field, list] of Object.entries({ subagents, stopWhen, hooks }))
+  for (const [field, list] of Object.entries({ subagents, hooks }))
     checkList(`${name}.${field}`, list);
   const result = createTypedResult(definition);
   const { finish, outputMode } = result;
@@ -631,7 +632,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     checkMaxOutputTokens(name, definition.maxOutputTokens, model);
   if (definition.temperature !== undefined)
     checkTemperature(`${name}.temperature`, definition.temperature);
-  checkConditions(name, stopWhen);
+  const stopWhen = readConditions(name, definition.stopWhen);
   checkHooks(`${name}.hooks`, hooks);
   const { guards = [], toolFilters = [] } = definition;
   checkGuards(`${name}.guards`, guards);
@@ -664,7 +665,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
         : copyDynamicRoleBounds(`${name}.dynamicRoles`, dynamicRoles),
     budget,
     showBudget,
-    stopWhen: Object.freeze([...stopWhen]),
+    stopWhen,
     hooks: Object.freeze([...hooks]),
     wrapUp: readWrapUp(name, definition.wrapUp),
     sections: arrangeSections(`${name}.sections`, definition.sections ?? []),
@@ -804,10 +805,16 @@ function readWrapUp(name: string, wrapUp: boolean | string | undefined): AgentRo
   return wrapUp;
 }
 
-function checkConditions(name: string, conditions: readonly StopCondition[]): void {
+function readConditions(
+  name: string,
+  stopWhen: AgentDefinition["stopWhen"] = [],
+): AgentRole["stopWhen"] {
+  const conditions = typeof stopWhen === "function" ? [stopWhen] : stopWhen;
+  checkList(`${name}.stopWhen`, conditions, "Pass a condition, or a list of conditions.");
   for (const [index, condition] of conditions.entries()) {
     if (typeof condition === "function") continue;
     const field = `${name}.stopWhen[${index}]`;
     throw mismatch(field, "a function", condition, "See hasToolCall().");
   }
+  return Object.freeze([...conditions]);
 }

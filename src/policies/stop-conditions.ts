@@ -76,7 +76,7 @@ export type StopCondition<Context = unknown> = (
  *   instructions: "Search once, then stop.",
  *   model,
  *   tools: [search],
- *   stopWhen: [hasToolCall("search")],
+ *   stopWhen: hasToolCall("search"),
  * });
  * ```
  */
@@ -102,7 +102,7 @@ export function hasToolCall(toolName: string): (facts: StopContext) => StopReaso
  *
  * @example
  * ```ts
- * const stopWhen = [hasFinishReason("length", "content_filter")];
+ * const stopWhen = hasFinishReason("length", "content_filter");
  * ```
  */
 export function hasFinishReason(
@@ -131,7 +131,7 @@ export function hasFinishReason(
  *
  * @example
  * ```ts
- * const stopWhen = [anyOf(hasToolCall("publish"), hasFinishReason("length"))];
+ * const stopWhen = anyOf(hasToolCall("publish"), hasFinishReason("length"));
  * ```
  */
 export function anyOf<Context = unknown>(
@@ -156,7 +156,7 @@ export function anyOf(...conditions: readonly StopCondition[]): StopCondition {
  *
  * @example
  * ```ts
- * const stopWhen = [allOf(hasToolCall("search"), hasToolCall("save_note"))];
+ * const stopWhen = allOf(hasToolCall("search"), hasToolCall("save_note"));
  * ```
  */
 export function allOf<Context = unknown>(

@@ -22,7 +22,7 @@ import type { ToolsetTool } from "../tools/toolsets.ts";
  * const options: RoleFileOptions = {
  *   models: { fast: openai("gpt-5-mini"), strong: openai("gpt-5") },
  *   tools: [search],
- *   extend: { researcher: { stopWhen: [hasToolCall("search")] } },
+ *   extend: { researcher: { stopWhen: hasToolCall("search") } },
  * };
  * ```
  */
@@ -74,7 +74,7 @@ export interface RoleFileOptions<
  *
  * @example
  * ```ts
- * const extension: RoleExtension = { stopWhen: [hasToolCall("search")], budget: { steps: 5 } };
+ * const extension: RoleExtension = { stopWhen: hasToolCall("search"), budget: { steps: 5 } };
  * ```
  */
 export type RoleExtension<Context = unknown> = Partial<

@@ -7,7 +7,6 @@ import { z } from "zod";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import { observe } from "../../src/hooks/hook.ts";
-import { hasToolCall } from "../../src/policies/stop-conditions.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { thrownBy } from "../support/thrown.ts";
@@ -330,7 +329,7 @@ test("a budget that is no object is refused", () => {
 const NO_LISTS: readonly (readonly [string, unknown])[] = [
   ["tools", tool("search")],
   ["subagents", "helper"],
-  ["stopWhen", hasToolCall("search")],
+  ["stopWhen", "done"],
   ["hooks", observe(["agent.ended"], () => undefined)],
 ];
 

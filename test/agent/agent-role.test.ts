@@ -74,6 +74,13 @@ test("a role has its definition, with the documented defaults", () => {
   });
 });
 
+test("a single stop condition becomes a list of one", () => {
+  const enough = hasToolCall("search");
+  const { stopWhen } = defineAgent({ ...GOOD, stopWhen: enough });
+  expect(stopWhen).toEqual([enough]);
+  expect(Object.isFrozen(stopWhen)).toBe(true);
+});
+
 test("what is given is taken", () => {
   const [search, helper, enough] = [
     tool("search"),

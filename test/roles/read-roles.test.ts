@@ -13,6 +13,7 @@ import { observe } from "../../src/hooks/hook.ts";
 import type { Model } from "../../src/model/model.ts";
 import { countedTracing } from "../support/local-tracing.ts";
 import type { Message } from "../../src/protocol/message.ts";
+import { hasToolCall } from "../../src/policies/stop-conditions.ts";
 import { readRoles } from "../../src/roles/read-roles.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
@@ -260,6 +261,7 @@ test("code says what a file cannot, and comes first in what both say, key by key
   });
   const hooks = [observe(["tool.started"], () => {})];
   const output = z.object({ sum: z.number() });
+  const stopWhen = hasToolCall("save");
   const extend = {
     lead: {
       model: strong,
@@ -270,6 +272,7 @@ test("code says what a file cannot, and comes first in what both say, key by key
       contextPolicy: { injectedTexts: ["Two."], selectMessages: nothing },
       delegation: { background: true },
       wrapUp: false,
+      stopWhen,
     },
   };
   const [lead, other] = await readRoles(folder.path, { ...OPTIONS, extend });
@@ -283,6 +286,7 @@ test("code says what a file cannot, and comes first in what both say, key by key
     budget: { steps: 5, toolCalls: 4, totalTokens: 6 },
     contextPolicy: { inheritMetadata: true, injectedTexts: ["Two."], selectMessages: nothing },
     delegation: { background: true },
+    stopWhen: [stopWhen],
   });
   // The tool Finish is made anew for every role.
   expect({ ...lead, finish: undefined, tools: lead?.tools.map(({ name }) => name) }).toEqual({

@@ -233,6 +233,9 @@ test("hooks, guards, filters, sections and stop conditions ask, too", () => {
   expectTypeOf(defineAgent({ ...basics, name: "c", stopWhen: [userStop] })).toEqualTypeOf<
     AgentRole<undefined, User>
   >();
+  expectTypeOf(defineAgent({ ...basics, name: "c1", stopWhen: userStop })).toEqualTypeOf<
+    AgentRole<undefined, User>
+  >();
   expectTypeOf(
     defineAgent({ ...basics, name: "d", dynamicRoles: { models: { a: model }, tools: [whoAmI] } }),
   ).toEqualTypeOf<AgentRole<undefined, User>>();
