@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 
 import { z } from "zod";
 
-import { defineAgent, defineTool, Orchestrator, type Model } from "espalier";
+import { defineAgent, defineTool, ModelError, Orchestrator, type Model } from "espalier";
 import {
   asks,
   executeTool,
@@ -137,7 +137,8 @@ buyer completed (completed) 2 steps, 30 of 90 tokens
 // 5. What goes wrong: a model that fails, beside one that does not.
 {
   const lead = new ScriptedModel([{ calls: parts }, says("12, and one that I do not know.")]);
-  const error = new TypeError("No connection.");
+  const message = "No connection.";
+  const error = new ModelError({ code: "model_unavailable", message });
   const clerk = new ScriptedModel([says("12 euros."), { error }]);
   const orchestrator = new Orchestrator({ retryPolicy: { maxAttempts: 1 } });
   const run = orchestrator.start(buyer({ lead, clerk }), "Both?");
