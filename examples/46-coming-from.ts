@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { z } from "zod";
 
 import { defineAgent, defineTool, Orchestrator } from "espalier";
-import { asks, ScriptedModel } from "espalier/testing";
+import { asks, says, ScriptedModel } from "espalier/testing";
 
 // In your program: openai("gpt-5-mini"), imported from "espalier".
 const openai = (name: string) =>
@@ -66,3 +66,21 @@ assert.deepEqual(
   agents.map(({ output }) => output),
   [{ euros: 24 }, { euros: 12 }, { euros: 12 }],
 );
+
+// An existing conversation goes into the first task.
+{
+  const stored = [
+    { role: "user", text: "Do pears grow here?" },
+    { role: "assistant", text: "Yes." },
+  ];
+  const question = "And figs?";
+  const transcript = stored.map(({ role, text }) => `${role}: ${text}`);
+  const task = `The conversation so far:\n${transcript.join("\n")}\n\nNow answer: ${question}`;
+  const model = new ScriptedModel([says("Yes, figs too.")]);
+  const guide = defineAgent({ name: "guide", instructions: "Answer.", model });
+  await orchestrator.start(guide, task).orThrow();
+  assert.equal(
+    model.requests[0]?.messages.at(-1)?.text,
+    "The conversation so far:\nuser: Do pears grow here?\nassistant: Yes.\n\nNow answer: And figs?",
+  );
+}
