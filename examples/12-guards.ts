@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { z } from "zod";
 
 import { defineAgent, defineTool, Orchestrator, toolFilter, toolGuard, approve } from "espalier";
+import { transform, wrapModelCall } from "espalier/hooks";
 import { asks, says, ScriptedModel } from "espalier/testing";
 
 const written: string[] = [];
@@ -109,3 +110,37 @@ const offered = model.requests.map(({ tools }) => tools.map(({ name }) => name).
 console.log(offered);
 assert.deepEqual(offered, ["confirm", "confirm", "write confirm", "write confirm"]);
 assert.deepEqual(written, ["docs/roses.md", "readme.md", "docs/tulips.md"]);
+
+// Hooks check the task and the answer.
+const refusePasswords = transform("userInput", ({ task }) =>
+  task.includes("password") ? { refuse: "I answer questions about gardens." } : undefined,
+);
+// Asks for another answer, at most three times.
+const askAgain = transform("stop", ({ text }) =>
+  text.includes("guarantee") ? { continueWith: "Answer again without a guarantee." } : undefined,
+);
+// Replaces what must never leave, in each reply.
+const maskKeys = wrapModelCall(async (_call, next) => {
+  const reply = await next();
+  const text = reply.message.text.replaceAll(/sk-\w+/g, "[secret]");
+  return { ...reply, message: { ...reply.message, text } };
+});
+const talker = new ScriptedModel([
+  says("I guarantee roses."),
+  says("Roses may grow. Your key is sk-123."),
+]);
+const gardener = defineAgent({
+  name: "gardener",
+  instructions: "Answer questions about gardens.",
+  model: talker,
+  hooks: [refusePasswords, askAgain, maskKeys],
+});
+const refused = await new Orchestrator().start(gardener, "What is the password?").result;
+const checked = await new Orchestrator().start(gardener, "Do roses grow here?").result;
+console.log(checked.text);
+assert.deepEqual(
+  [refused.status, refused.reason.code, refused.reason.message, refused.newMessages],
+  ["stopped", "input_refused", "I answer questions about gardens.", []],
+);
+assert.equal(checked.text, "Roses may grow. Your key is [secret].");
+assert.equal(talker.requests.length, 2);
