@@ -33,6 +33,10 @@ const onlyInside = transform("beforeTool", ({ arguments: input }) => {
 const redact = transform("afterTool", ({ text }) => ({
   text: text.replaceAll(/sk-\w+/g, "[secret]"),
 }));
+// Adds a message to this request only.
+const today = transform("beforeModel", ({ messages }) => ({
+  messages: [...messages, { role: "user", origin: "injected", text: "Today is Monday." }],
+}));
 // Runs code around a tool call.
 const timed = wrapToolCall(async ({ toolName }, next) => {
   const result = await next();
@@ -57,7 +61,7 @@ const reader = defineAgent({
   instructions: "Read the notes.",
   model,
   tools: [read],
-  hooks: [onlyInside, redact, timed, tidy, countSteps, reviewOnce],
+  hooks: [onlyInside, redact, today, timed, tidy, countSteps, reviewOnce],
 });
 
 const orchestrator = new Orchestrator({
@@ -77,4 +81,10 @@ assert.deepEqual(
     "the text of folder/notes.txt, token [secret]",
     "Not executed: read was denied. Stay inside the folder. Do without it, or answer with what you have.",
   ],
+);
+assert.deepEqual(
+  model.requests.map(
+    ({ messages }) => messages.filter(({ text }) => text === "Today is Monday.").length,
+  ),
+  [1, 1, 1, 1],
 );
