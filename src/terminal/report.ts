@@ -213,12 +213,20 @@ function formatTraceLines({ status, traceId }: RunResult, jaegerUrl: string | un
 }
 
 /** Returns the advice for a run that is paused. */
-function suggestContinuation({ status, questions }: RunResult, paint: Paint): readonly string[] {
+function suggestContinuation(
+  { status, runId, questions }: RunResult,
+  paint: Paint,
+): readonly string[] {
   if (status !== "paused") return [];
   const count = questions.length;
-  const call = `orchestrator.resume(result.pausedRun${count === 0 ? "" : ", answers"})`;
+  const options = count === 0 ? "" : ", { answers }";
+  const call = `orchestrator.resume(result.pausedRun${options})`;
+  const storedCall = `await orchestrator.resume(${formatSingleLine(JSON.stringify(runId))}${options})`;
   const needed = count === 0 ? "" : `; it needs ${formatQuantity(count, "answer")}`;
-  return [`Continue with ${paint("bold", call)}${needed}`];
+  return [
+    `Continue with ${paint("bold", call)}${needed}`,
+    `If a store has the run: ${paint("bold", storedCall)}`,
+  ];
 }
 
 function summarizeRefusals(refusalsByCode: RunResult["refusalsByCode"]): string {

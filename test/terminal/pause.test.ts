@@ -152,7 +152,8 @@ test("a run that pauses leaves its tree and its questions, and its report says h
       scripted            3           4     30       0      15  unknown
 
       ‖ paused after 0ms: Waits for approval of mail (lead/researcher#1), approval of mail (lead/researcher#2).
-      Continue with orchestrator.resume(result.pausedRun, answers); it needs 2 answers
+      Continue with orchestrator.resume(result.pausedRun, { answers }); it needs 2 answers
+      If a store has the run: await orchestrator.resume("run_1", { answers })
       3 agents, deepest at depth 1, no spawn refused
       Trace id 0af7651916cd43dd8448eb211c80319c
       "
@@ -166,7 +167,9 @@ test("a pause that was asked for needs no answers", async () => {
   const run = fixture.orchestrator.start(role, "Do it.");
   run.requestPause();
   const report = formatRunReport(await run.result);
-  expect(report).toContain("Continue with orchestrator.resume(result.pausedRun)\n");
+  expect(report).toContain(
+    'Continue with orchestrator.resume(result.pausedRun)\nIf a store has the run: await orchestrator.resume("run_1")\n',
+  );
   expect(report).not.toContain("Open questions");
 });
 
