@@ -13,11 +13,17 @@ interface Waiting {
 export class PendingAnswers {
   /** Created with the first wait, because most runs ask nothing. */
   #waiting: Map<QuestionId, Waiting> | undefined;
+  readonly #asked = new Set<QuestionId>();
   #onWait: (() => void) | undefined;
 
   /** True while a question waits for an answer. */
   get isWaiting(): boolean {
     return this.#waiting !== undefined && this.#waiting.size > 0;
+  }
+
+  /** Returns true if the question has waited for an answer since the run began or was resumed. */
+  wasAsked(questionId: QuestionId): boolean {
+    return this.#asked.has(questionId);
   }
 
   /** Registers a function that is called whenever a wait begins. */
@@ -33,6 +39,7 @@ export class PendingAnswers {
     const { promise: answer, resolve } = Promise.withResolvers<Answer>();
     const waiting = (this.#waiting ??= new Map<QuestionId, Waiting>());
     waiting.set(questionId, { findProblem, resolve });
+    this.#asked.add(questionId);
     this.#onWait?.();
     return { answer, leave: () => void waiting.delete(questionId) };
   }

@@ -139,8 +139,8 @@ export type ErrorCode =
   | "unsupported_version"
   /**
    * An answer is missing, unknown, given twice, of the wrong kind, for other arguments, or late.
-   * Take the questions from `result.questions` anew, and answer each once with `approve`, `deny`,
-   * `provideResult` or `provideError`.
+   * Take the questions from `result.questions` anew, or from `orchestrator.getResult(runId)`. Answer
+   * each once with `approve`, `deny`, `provideResult` or `provideError`.
    */
   | "invalid_answer"
   /**

@@ -72,6 +72,8 @@ export async function askApprover(
     if (problem !== undefined) throw new TypeError(problem);
     return { answer };
   } catch (cause) {
+    // The approver may reject because its signal was aborted.
+    if (signal.aborted) return {};
     const what = redactSecrets(getErrorMessage(cause));
     warnOnce(
       approver,

@@ -42,16 +42,24 @@ import { formatToolResult } from "../../tools/result-text.ts";
 import type { CallEnd } from "../effects.ts";
 import { recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
 
-/** Returns the permission of a call whose question was open when the run was paused. */
+/**
+ * Returns the permission of a call whose question was open when the run was paused. Without an
+ * answer the approver is asked, once for each resumption.
+ */
 export function resumeQuestion(
   call: CallInProgress,
   bound: OwnCall,
   deferral: QuestionDeferral,
 ): Permission | Promise<Permission> {
   const { answer, agent } = call;
-  if (answer === undefined && !isOverdue(deferral.question, agent.run.clock.nowMs()))
+  const { clock, pendingAnswers, settings } = agent.run;
+  const { question } = deferral;
+  if (answer !== undefined || isOverdue(question, clock.nowMs()))
+    return decideQuestion(call, bound, deferral, { answer, by: "caller" });
+  const { approver } = settings.approvals;
+  if (approver === undefined || pendingAnswers.wasAsked(question.questionId))
     return { type: "deferred", deferral };
-  return decideQuestion(call, bound, deferral, { answer });
+  return decideByApprover(call, bound, deferral);
 }
 
 /**
@@ -68,13 +76,22 @@ export async function decideOrAskApprover(
     return createPermission(call, bound, decision);
   // Repaired arguments are never put to an approver, because the model did not write them.
   if (bound.unrepaired !== undefined) return bound.unrepaired;
+  const question = createQuestion(call, "approval", decision.reason, pickShownArguments(bound));
+  // Created before the approver is asked, because it may change the value.
+  return await decideByApprover(call, bound, createQuestionDeferral(call, bound, question));
+}
+
+/** Returns the permission that follows from the approver's answer, or from its absence. */
+async function decideByApprover(
+  call: CallInProgress,
+  bound: OwnCall,
+  deferral: QuestionDeferral,
+): Promise<Permission> {
   const { agent } = call;
+  const { question } = deferral;
   const { clock, settings, pauseSignal } = agent.run;
   const { unansweredPolicy } = settings.approvals;
-  const question = createQuestion(call, "approval", decision.reason, pickShownArguments(bound));
   agent.recordWithinCall({ type: "question.asked", question }, call.position);
-  // Created before the question, because the approver may change the value.
-  const deferral = createQuestionDeferral(call, bound, question);
   agent.holdClock();
   let edited: OwnCall | RejectedCall | undefined;
   const reply = await askApprover(call, question, {
@@ -93,11 +110,13 @@ export async function decideOrAskApprover(
   const { answer, failure } = reply;
   const isLate = isOverdue(question, clock.nowMs());
   if (answer === undefined && !isLate && (unansweredPolicy === "pause" || pauseSignal.aborted)) {
-    const reason = joinSentences([question.reason, ...(failure === undefined ? [] : [failure])]);
+    const isNew = failure !== undefined && !question.reason.includes(failure);
+    const reason = isNew ? joinSentences([question.reason, failure]) : question.reason;
     return { type: "deferred", deferral: { ...deferral, question: { ...question, reason } } };
   }
   agent.releaseClock();
-  return decideQuestion(call, bound, deferral, isLate ? {} : { ...reply, edited });
+  const by = "approver";
+  return decideQuestion(call, bound, deferral, isLate ? { by } : { ...reply, edited, by });
 }
 
 function describeMismatch(edited: OwnCall | RejectedCall | undefined): string | undefined {
@@ -108,20 +127,21 @@ function describeMismatch(edited: OwnCall | RejectedCall | undefined): string | 
 }
 
 /**
- * Decides a question that nothing waits for any longer. `edited` is the call with the arguments of
- * the answer, if they are already parsed.
+ * Decides a question that nothing waits for any longer. `by` gave the answer. `edited` is the call
+ * with the arguments of the answer, if they are already parsed.
  */
 function decideQuestion(
   call: CallInProgress,
   bound: OwnCall,
   deferral: QuestionDeferral,
-  reply: ApproverReply & { readonly edited?: OwnCall | RejectedCall | undefined },
+  reply: ApproverReply & {
+    readonly by: Decider;
+    readonly edited?: OwnCall | RejectedCall | undefined;
+  },
 ): Permission | Promise<Permission> {
   const { question } = deferral;
-  const { answer, failure, edited } = reply;
+  const { answer, failure, edited, by: decider } = reply;
   const isSameProcess = call.deferral === undefined;
-  // A deferred question is answered by the caller that resumes the run.
-  const decider: Decider = isSameProcess ? "approver" : "caller";
   if (answer?.type === "approved") {
     const { arguments: changed } = answer;
     const body = {

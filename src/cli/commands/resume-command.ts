@@ -51,7 +51,7 @@ export const body: CommandBody = async (call) => {
   const { orchestrator, follower, person } = prepareRun(call, { hand, kept });
   const interrupted = hasEnded ? [] : describeInterrupted(reading.fold, hand.roles);
   if (!hasEnded && person !== undefined)
-    await answerOpenQuestions(orchestrator, kept.store, run, person);
+    await answerExternalCalls(orchestrator, kept.store, run, person);
   const known = new Set(reading.record.handledMail);
   const options = { takeOver: has("takeOver"), grants };
   const resumed = await tryResume(orchestrator, run, options).catch((cause: unknown) => {
@@ -126,8 +126,11 @@ function describeInterrupted(fold: RunFold, roles: readonly AgentRole[]): readon
   return ["Interrupted during a call:", ...sorted.map(({ line }) => line)];
 }
 
-/** Asks the person for the answers that the run needs. A question without an answer stays open. */
-async function answerOpenQuestions(
+/**
+ * Asks the person for the results of external calls. Approvals are requested while the run
+ * continues. A question without an answer stays open.
+ */
+async function answerExternalCalls(
   orchestrator: Orchestrator,
   store: Store,
   { runId }: StoredRun,
@@ -135,6 +138,7 @@ async function answerOpenQuestions(
 ): Promise<void> {
   const { signal } = new AbortController();
   for (const question of await readOpenQuestions(store, runId)) {
+    if (question.kind !== "external") continue;
     const answer = await person(question, { signal });
     if (answer !== undefined) await orchestrator.answer(runId, [answer]);
   }

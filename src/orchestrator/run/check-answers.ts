@@ -22,7 +22,7 @@ import {
   type JsonObject,
   sameJson,
 } from "../../kernel/json.ts";
-import type { AgentId, QuestionId } from "../../protocol/ids.ts";
+import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import { type Answer, AnswerSchema, isOverdue, type Question } from "../../protocol/question.ts";
 import { bindCall, type BoundCall, rebindCall } from "../../tools/bind-call.ts";
@@ -108,19 +108,30 @@ export function checkAnswers(
   return answers;
 }
 
-/** Throws `invalid_answer` if a question that is not overdue has no answer. */
+/**
+ * Throws `invalid_answer` if a question has no answer, is not overdue, and is not asked of the
+ * approver when the run continues.
+ */
 export function assertAllAnswered(
-  { questions }: RestoredRun,
+  { runId, questions }: RestoredRun,
   answers: ReadonlyMap<QuestionId, Answer>,
-  nowMs: number,
+  { nowMs, hasApprover }: { readonly nowMs: number; readonly hasApprover: boolean },
 ): void {
   const missing = questions.find(
-    (question) => !answers.has(question.questionId) && !isOverdue(question, nowMs),
+    (question) =>
+      !answers.has(question.questionId) &&
+      !isOverdue(question, nowMs) &&
+      !(hasApprover && question.kind === "approval"),
   );
   if (missing === undefined) return;
-  const { questionId, agentPath } = missing;
-  const message = `Expected an answer to every open question, got none to ${nameQuestion(missing)}. Add an answer to it.`;
+  const { questionId, agentPath, kind } = missing;
+  const other = kind === "approval" ? ", or resume with an approver" : "";
+  const message = `Expected an answer to every open question, got none to ${nameQuestion(missing)}. Add an answer to it${other}. ${describeWhereQuestionsAre(runId)}.`;
   throw createInvalidAnswer(message, { problem: "missing", questionId, agentPath });
+}
+
+function describeWhereQuestionsAre(runId: RunId): string {
+  return `Its questions are in pausedRun.questions or, with a store, in (await orchestrator.getResult(${JSON.stringify(runId)})).questions`;
 }
 
 /** Throws `invalid_answer` for a value that is not a list. */
@@ -192,7 +203,7 @@ function explainUnknownAnswer(
   run: RestoredRun,
 ): EspalierError {
   if (!run.answered.includes(questionId)) {
-    const got = `one to ${questionId}, which is not a question of this run. Take the questions from pausedRun.questions`;
+    const got = `one to ${questionId}, which is not a question of this run. ${describeWhereQuestionsAre(run.runId)}`;
     return createWrongAnswer("unknown", index, got, { questionId });
   }
   // The id of a question is `<executionId>.<step>.<index>`.

@@ -52,8 +52,8 @@ export interface Arrival {
   readonly answers: readonly Answer[];
   readonly mail?: readonly ReceivedMail[];
   /**
-   * True if no question may stay open. By default true for a settled run without mail. Mail is
-   * handled in any case.
+   * True if each question needs an answer or an approver. By default true for a settled run without
+   * mail. Mail is handled in any case.
    */
   readonly areAllNeeded?: boolean;
 }
@@ -78,7 +78,8 @@ export function checkContinuation(
   };
   const given = new Map(checkAnswers(run, answers, checks));
   const settled = takeMailedAnswers(run, mail, given, { ...checks, wasCutOff });
-  if (areAllNeeded) assertAllAnswered(run, given, nowMs);
+  const hasApprover = settings.approvals.approver !== undefined;
+  if (areAllNeeded) assertAllAnswered(run, given, { nowMs, hasApprover });
   assertReady(run, registry);
   const grants = resolveGrants(run, asked, { hasToEnd: wasCutOff });
   const status = run.agents[0]?.state.status;

@@ -284,7 +284,8 @@ export interface ResumeOptions<out Role extends AgentRole<unknown, never> = Agen
   "onStreamPart" | "signal" | "context"
 > {
   /**
-   * Answers to the open questions. A paused run needs an answer to each question.
+   * Answers to the open questions. A paused run needs an answer to each question, except approvals
+   * for which the orchestrator has an `approver`.
    *
    * @example
    * ```ts
