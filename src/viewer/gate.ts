@@ -17,8 +17,8 @@ export interface GateOptions {
   readonly authorize: ViewerOptions["authorize"] | undefined;
   /** Returns true for a `Host` header that names the server. */
   readonly isOurs: (host: string) => boolean;
-  /** Command line of espalier, for messages. */
-  readonly command: string;
+  /** Command line of espalier, for messages. `undefined` in a program of the user. */
+  readonly command: string | undefined;
 }
 
 const LARGEST_BODY_BYTES = 1_000_000;
@@ -54,7 +54,10 @@ export class Gate {
     }
     const [, given] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
     if (given !== undefined && isSameToken(given, token)) return;
-    const advice = `Open the address that \`${command} view --url\` prints.`;
+    const advice =
+      command === undefined
+        ? "Open the `url` of the viewer, or the address of its page with `#token=` and its `token`."
+        : `Open the address that \`${command} view --url\` prints.`;
     throw createRefusedRequest(
       401,
       "unauthorized",

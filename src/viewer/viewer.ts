@@ -245,7 +245,7 @@ class RunViewer implements Viewer {
       token: this.token,
       authorize,
       isOurs,
-      command: getViewerCommand(this.#options),
+      command: this.#options.command,
     });
   }
 

@@ -180,6 +180,11 @@ proves(
       404,
       "not_found",
     ]);
+    const unauthorized = await askApi(place, "meta", { headers: { authorization: undefined } });
+    expect(unauthorized.body).toMatchObject({
+      message:
+        "Expected the token of the viewer, got none. Open the `url` of the viewer, or the address of its page with `#token=` and its `token`.",
+    });
     const command = `pnpm "a&b" <x$1>`;
     const other = await opened({ pageFolder, command });
     const escaped = "pnpm &quot;a&amp;b&quot; &lt;x$1>";
