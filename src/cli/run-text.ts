@@ -45,6 +45,8 @@ interface ShownRunParts {
 
 const MAX_ROWS = 50;
 
+const PAST_TREE = "The process of the run has stopped. Each agent is shown as it was then:";
+
 /** Returns the report of a run. */
 export function formatRunOverview(parts: ShownRunParts, style: OutputStyle): string {
   const { fold, head, questions, nowMs } = parts;
@@ -53,7 +55,8 @@ export function formatRunOverview(parts: ShownRunParts, style: OutputStyle): str
     { startedAtMs, time: head, budget, remaining, refusals, root, end, questions },
     { width: style.width, nowMs, hasColor: style.hasColor },
   );
-  return joinSections([describeRunHead(head, style), describeRunCauses(fold), tree]);
+  const past = head.status === "lost" ? [PAST_TREE] : [];
+  return joinSections([describeRunHead(head, style), describeRunCauses(fold), [...past, ...tree]]);
 }
 
 /** Returns the problems of a run: its causes, and every agent, call and spawn without success. */
@@ -111,8 +114,9 @@ function describeRunHead(head: RunHead, { hasColor }: OutputStyle): readonly str
 }
 
 /** A pause of less than a second is not shown. */
-function describePausedTime({ idleMs }: RunHead): string {
-  return idleMs < 1_000 ? "" : `, paused for ${formatDuration(idleMs)} of it`;
+function describePausedTime({ idleMs, status }: RunHead): string {
+  const words = status === "lost" ? "without a process" : "paused";
+  return idleMs < 1_000 ? "" : `, ${words} for ${formatDuration(idleMs)} of it`;
 }
 
 function describeRunCauses(fold: RunFold): readonly string[] {

@@ -49,10 +49,23 @@ proves(["D498"], "cancels a run whose process has died, without its roles", asyn
   });
   const { stdout } = await performed(["show", runId, "--store", kept.path], at);
   expect(stdout.split("\n").slice(0, 3)).toEqual([
-    `${runId} ⊘ cancelled: cancelled`,
+    `${runId} ⊘ cancelled`,
     "lead: Wait.",
     "Enough.",
   ]);
+});
+
+proves(["D526"], "shows the agents of a lost run as they were", async () => {
+  await using kept = keptRuns();
+  const lead = agent("lead", [says("Done.")]);
+  const runId = await createLostRun(kept, kept.orchestrator.start(lead, "Wait."));
+  const at = { cwd: kept.folder };
+  const { stdout } = await performed(["show", runId, "--store", kept.path], at);
+  expect(stdout).toContain(
+    "\n\nThe process of the run has stopped. Each agent is shown as it was then:\n",
+  );
+  expect(stdout).toMatch(/, without a process for [^·]* of it ·/u);
+  expect(stdout).not.toContain("paused for");
 });
 
 proves(["D498"], "records the cancellation of a run that only its roles can end", async () => {

@@ -64,6 +64,10 @@ const OF_ROLES: ReadonlySet<string> = new Set([
   "price_unknown",
 ]);
 
+async function failCall(): Promise<never> {
+  throw new Error("A cancelled run calls no model.");
+}
+
 /** Returns roles with the names that the run has. To be cancelled it calls no model, tool or hook. */
 async function createStandIns(store: Store, run: StoredRun): Promise<readonly AgentRole[]> {
   const reading = new RunReading(store, run);
@@ -71,10 +75,7 @@ async function createStandIns(store: Store, run: StoredRun): Promise<readonly Ag
   const agents = new Map(reading.fold.agents.map((agent) => [agent.role, agent]));
   return [...agents].map(([name, { provider, model: id }]) => {
     const price = lookUpModelPrice(provider, id);
-    const generate = async (): Promise<never> => {
-      throw new Error("A cancelled run calls no model.");
-    };
-    const model = { provider, id, generate, ...(price === undefined ? {} : { price }) };
+    const model = { provider, id, generate: failCall, ...(price === undefined ? {} : { price }) };
     return defineAgent({ name, description: name, instructions: name, model });
   });
 }
