@@ -9,7 +9,8 @@ interface LabeledBranch {
 }
 
 /**
- * Formats the events of a run as a text tree, for snapshot tests. Agents show status, reason and
+ * Formats the events of a run as a text tree, for snapshot tests, without a line break at its end.
+ * Agents show status, reason and
  * tokens; below them are their steps, the tool calls of each step, and subagents below the call
  * that started them.
  *
