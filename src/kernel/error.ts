@@ -164,8 +164,8 @@ export type ErrorCode =
    */
   | "run_active"
   /**
-   * The run has ended and cannot continue. Read its result with `orchestrator.getResult`, start
-   * another run, or fork a snapshot of it.
+   * The run has ended and cannot continue. Read its result with `orchestrator.getResult`, or start
+   * another run. A run that a limit stopped continues with `grants`.
    */
   | "run_ended"
   /**

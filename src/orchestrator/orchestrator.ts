@@ -306,7 +306,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * Roles are not needed, and nothing is claimed or changed.
    *
    * @throws EspalierError `unknown_run` if the store has no such run.
-   * @throws EspalierError `invalid_state` if the run is active, or its process died.
+   * @throws EspalierError `invalid_state` if the run is active, was released, or lost its process.
    * @throws EspalierError `unsupported_version` or `invalid_journal` if the journal cannot be read.
    * @throws EspalierError `store_failed` if the store fails.
    * @throws EspalierError `invalid_argument` if the orchestrator has no store.

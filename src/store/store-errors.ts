@@ -95,7 +95,7 @@ export function createUnknownRunError(runId: RunId): EspalierError {
 
 /** Returns the error for a request to a run that has ended. */
 export function createRunEndedError(runId: RunId): EspalierError {
-  const message = `Cannot continue run ${JSON.stringify(runId)}: it has ended. Read its result with orchestrator.getResult, start another run, or fork a snapshot of it.`;
+  const message = `Cannot continue run ${JSON.stringify(runId)}: it has ended. Read its result with orchestrator.getResult, or start another run. If a limit stopped it, resume it with grants.`;
   return new EspalierError({ code: "run_ended", message, data: { runId } });
 }
 

@@ -51,6 +51,10 @@ async function leftOnce(
     code: "run_released",
     data: { runId: ID },
   });
+  expect(await rejectionOf(one.getResult(ID))).toMatchObject({
+    code: "invalid_state",
+    message: `Cannot read the result of run ${ID}: it is running, was released, or its process died. Await the run, or resume it.`,
+  });
   await turns(5);
   clock.advance(60_000); // What ignores its signal is waited for a while longer.
   await turns(5);

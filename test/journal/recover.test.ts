@@ -188,7 +188,10 @@ test("runs that have ended, and those that the store does not know, cannot be re
   const before = [await store.find(run.runId), await linesOf(store, run.runId)];
   for (const takeOver of [false, true]) {
     const error = await rejectionOf(orchestrator(role).resume(run.runId, { takeOver }));
-    expect(error).toMatchObject({ code: "run_ended" });
+    expect(error).toMatchObject({
+      code: "run_ended",
+      message: `Cannot continue run "${run.runId}": it has ended. Read its result with orchestrator.getResult, or start another run. If a limit stopped it, resume it with grants.`,
+    });
   }
   expect([await store.find(run.runId), await linesOf(store, run.runId)]).toEqual(before);
   const unknown = await rejectionOf(orchestrator(role).resume("run_99"));

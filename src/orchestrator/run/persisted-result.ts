@@ -140,7 +140,7 @@ async function rebuildPausedRun(
 function createUnsettledError(runId: RunId): EspalierError {
   return new EspalierError({
     code: "invalid_state",
-    message: `Cannot read the result of run ${runId}: it is running, or its process died. Await the run, or resume it.`,
+    message: `Cannot read the result of run ${runId}: it is running, was released, or its process died. Await the run, or resume it.`,
     data: { runId, status: "open" },
   });
 }

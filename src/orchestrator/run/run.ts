@@ -291,7 +291,8 @@ export interface Run<out Output = unknown> {
   /**
    * Releases the run without ending it, so that another process, or this one later, can resume it.
    * No further call starts. Calls that return within `graceMs` are persisted; others are aborted,
-   * and repeated by the next owner. `result` and all readers then reject with `run_released`.
+   * and repeated by the next owner. `result` and all readers then reject with `run_released`, and
+   * `getResult` rejects until the run has ended or paused. A `RunFold` of its events has its usage.
    * Returns `true` if the run was released. Returns `false` if it ended or paused first, or
    * `execute` continued it here meanwhile.
    *
