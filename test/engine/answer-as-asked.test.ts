@@ -1,4 +1,5 @@
-// Answers that are given in the moment in which their question is read, before the store has it, in the process of the run and in another.
+// Answers that are given as soon as their question is read, before the store has it, in the process
+// of the run and in another one.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -58,38 +59,42 @@ const connections: Readonly<Record<string, () => readonly [Store, Store]>> = {
 for (const [kind, open] of Object.entries(connections))
   for (const who of ["leader", "other"] as const)
     for (const how of ["sink", "reader"] as const)
-      proves(["D240"], `${kind}: as soon as a ${how} has it, by the ${who}`, async () => {
-        const done = doings();
-        const [own, theirs] = open();
-        const answered: Promise<unknown>[] = [];
-        const runId = `${kind}-${who}-${how}`;
-        const answer = (question: Question): void => {
-          const by = who === "leader" ? leader : other;
-          answered.push(by.answer(runId, [approve(question)]));
-        };
-        const sink: EventSink = {
-          emit: (event) => {
-            if (event.type === "question.asked") answer(event.question);
-          },
-        };
-        const sinks = how === "sink" ? [sink] : [];
-        const leader = new Orchestrator({ store: own, approver: silent, sinks });
-        const other = new Orchestrator({ store: theirs });
-        const run = leader.start(asker(done), "Go.", { runId });
-        if (how === "reader") for await (const event of run.events()) sink.emit(event);
-        const { status } = await run.result;
-        expect([status, await Promise.all(answered), counts(done)]).toEqual([
-          "completed",
-          [[], []],
-          [1, 1],
-        ]);
-        await own.close();
-        if (theirs !== own) await theirs.close();
-      });
+      proves(
+        ["D240"],
+        `${kind}: accepts an answer as soon as a ${how} reads the question, from the ${who}`,
+        async () => {
+          const done = doings();
+          const [own, theirs] = open();
+          const answered: Promise<unknown>[] = [];
+          const runId = `${kind}-${who}-${how}`;
+          const answer = (question: Question): void => {
+            const by = who === "leader" ? leader : other;
+            answered.push(by.answer(runId, [approve(question)]));
+          };
+          const sink: EventSink = {
+            emit: (event) => {
+              if (event.type === "question.asked") answer(event.question);
+            },
+          };
+          const sinks = how === "sink" ? [sink] : [];
+          const leader = new Orchestrator({ store: own, approver: silent, sinks });
+          const other = new Orchestrator({ store: theirs });
+          const run = leader.start(asker(done), "Go.", { runId });
+          if (how === "reader") for await (const event of run.events()) sink.emit(event);
+          const { status } = await run.result;
+          expect([status, await Promise.all(answered), counts(done)]).toEqual([
+            "completed",
+            [[], []],
+            [1, 1],
+          ]);
+          await own.close();
+          if (theirs !== own) await theirs.close();
+        },
+      );
 
 proves(
   ["D240"],
-  "a question that a run under way never asked: too early, after a while",
+  "rejects an answer to a question that an active run never asked as too early, after a wait",
   async () => {
     const done = doings();
     const clock = new ManualClock(1_000_000);
@@ -104,7 +109,7 @@ proves(
     })();
     const question = await asked.promise;
     const unknown = { ...approve(question), questionId: `${question.questionId}.1` };
-    // @ts-expect-error: an id of no question.
+    // @ts-expect-error: no question has this id.
     const refused = rejectionOf(other.answer(ID, [unknown]));
     const looking = turns(10).then(async () => {
       for (let looks = 0; looks < 40; looks += 1) {
@@ -116,8 +121,8 @@ proves(
     await looking;
     expect([code, data["problem"]]).toEqual(["invalid_answer", "unknown"]);
     expect(message).toContain("too early");
-    // Who leads it knows at once what it asks.
-    // @ts-expect-error: an id of no question.
+    // The owner of the run knows at once which questions are open.
+    // @ts-expect-error: no question has this id.
     expect((await rejectionOf(leader.answer(ID, [unknown]))).message).not.toContain("too early");
     await run.cancel();
   },

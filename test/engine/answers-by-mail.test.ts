@@ -1,4 +1,5 @@
-// Answers that come by mail: while the approver is asked, at a pause, for some questions or all, and over the death of who leads the run.
+// Answers that arrive in the mailbox: while the approver is asked, at a pause, for some or all
+// questions, and when the owner of the run dies.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -24,7 +25,7 @@ const ORDER = { runId: ID, role: "asker", task: "Go." };
 const UNFIT = { thing: "stone" };
 const PAUSING = { unansweredPolicy: "pause" } as const;
 
-/** Makes two calls at once that need an approval, then says what came of them. */
+/** Makes two calls at once that need an approval, then replies with their results. */
 function asker(done: Doings): AgentRole {
   return defineAgent({
     name: "asker",
@@ -39,7 +40,7 @@ function asker(done: Doings): AgentRole {
   });
 }
 
-/** Its schema has a rule that JSON Schema cannot express. */
+/** A tool whose schema has a rule that JSON Schema cannot express. */
 function work({ calls }: Doings): FunctionTool {
   const input = z.object({ thing: z.string().refine((thing) => thing !== UNFIT.thing) });
   return defineTool({
@@ -69,7 +70,7 @@ async function questionsIn(
   return events.flatMap((event) => (event.type === "question.asked" ? [event.question] : []));
 }
 
-/** Waits until there are two, and gives the last two. */
+/** Waits until two questions were asked, and returns the last two. */
 async function twoQuestionsIn(store: Parameters<typeof storedEvents>[0]) {
   for (;;) {
     const questions = await questionsIn(store).catch(() => []);
@@ -80,7 +81,7 @@ async function twoQuestionsIn(store: Parameters<typeof storedEvents>[0]) {
 
 const BOTH = "work of a work of b";
 
-proves(["E16"], "while the approver is being asked, from another process", async () => {
+proves(["E16"], "applies answers of another process while the approver is asked", async () => {
   const done = doings();
   const { process, store, pushed, clock } = engineWorld();
   const one = process({ roles: [asker(done)], ...SILENT });
@@ -107,7 +108,7 @@ proves(["E16"], "while the approver is being asked, from another process", async
 
 proves(
   ["E16"],
-  "some answers of a paused run: it goes on with them, and asks on for the rest",
+  "continues a paused run with some of the answers, and asks again for the rest",
   async () => {
     const done = doings();
     const { process, store, pushed } = engineWorld();
@@ -121,7 +122,7 @@ proves(
     const again = await pushed(make().execute(ORDER));
     expect(again).toMatchObject({ status: "paused", questions: [{ questionId: a.questionId }] });
     expect([counts(done), done.asked.length]).toEqual([[1], 1]);
-    // Once more, with nothing new: the same result, and nothing happens.
+    // Executing it again without new answers returns the same result and changes nothing.
     expect(await pushed(make().execute(ORDER))).toEqual(again);
     expect(await process({}).answer(ID, [approve(a)])).toEqual([]);
     expect(await pushed(make().execute(ORDER))).toMatchObject({ status: "completed", text: BOTH });
@@ -129,85 +130,97 @@ proves(
   },
 );
 
-proves(["E16"], "of two who answer at once one wins, and the other learns so", async () => {
-  const done = doings();
-  const { process, pushed } = engineWorld();
-  const paused = await pushed(process({ roles: [asker(done)], ...PAUSING }).execute(ORDER));
-  const [a, b] = paused.questions;
-  if (a === undefined || b === undefined) throw new Error("Nothing was asked.");
-  const [one, two] = [process({}), process({})];
-  const settled = await Promise.allSettled([
-    one.answer(ID, [approve(a)]),
-    two.answer(ID, [deny(a)]),
-  ]);
-  expect(settled).toMatchObject([
-    { status: "fulfilled", value: [b] },
-    {
-      status: "rejected",
-      reason: { code: "invalid_answer", data: { problem: "already_answered" } },
-    },
-  ]);
-  expect(await rejectionOf(two.answer(ID, [deny(a)]))).toMatchObject({
-    code: "invalid_answer",
-    data: { problem: "already_answered", questionId: a.questionId },
-  });
-  await one.answer(ID, [approve(b)]);
-  const role = asker(done);
-  expect(await pushed(process({ roles: [role] }).execute(ORDER))).toMatchObject({ text: BOTH });
-});
-
-proves(["E16"], "what does not fit is refused at once, all of it", async () => {
-  const done = doings();
-  const { process, store, pushed } = engineWorld();
-  const paused = await pushed(process({ roles: [asker(done)], ...PAUSING }).execute(ORDER));
-  const [a, b] = paused.questions;
-  if (a === undefined || b === undefined) throw new Error("Nothing was asked.");
-  const other = process({});
-  const bad: readonly (readonly [string, readonly unknown[]])[] = [
-    ["malformed", [{}]],
-    ["malformed", [approve(a, { arguments: { id: nestedLists() } })]],
-    ["unknown", [approve(b), { ...approve(a), questionId: "execution_9.1.0" }]],
-    ["duplicate", [approve(b), approve(a), deny(a)]],
-    ["wrong_kind", [approve(b), provideResult(a, 1)]],
-    ["altered", [approve(b), { ...approve(a), argumentsHash: "x" }]],
-  ];
-  for (const [problem, answers] of bad) {
-    // @ts-expect-error: some of them are no answers.
-    const posting = other.answer(ID, answers);
-    expect(await rejectionOf(posting), problem).toMatchObject({
+proves(
+  ["E16"],
+  "accepts the first of two concurrent answers, and rejects the second as already answered",
+  async () => {
+    const done = doings();
+    const { process, pushed } = engineWorld();
+    const paused = await pushed(process({ roles: [asker(done)], ...PAUSING }).execute(ORDER));
+    const [a, b] = paused.questions;
+    if (a === undefined || b === undefined) throw new Error("Nothing was asked.");
+    const [one, two] = [process({}), process({})];
+    const settled = await Promise.allSettled([
+      one.answer(ID, [approve(a)]),
+      two.answer(ID, [deny(a)]),
+    ]);
+    expect(settled).toMatchObject([
+      { status: "fulfilled", value: [b] },
+      {
+        status: "rejected",
+        reason: { code: "invalid_answer", data: { problem: "already_answered" } },
+      },
+    ]);
+    expect(await rejectionOf(two.answer(ID, [deny(a)]))).toMatchObject({
       code: "invalid_answer",
-      data: { problem },
+      data: { problem: "already_answered", questionId: a.questionId },
     });
-  }
-  expect(await store.readMail(runId(ID))).toEqual([]);
-  expect(await rejectionOf(other.answer("nobody", []))).toMatchObject({ code: "unknown_run" });
-});
-
-proves(["E16"], "an answer that turns out unfit is on record, and can be given anew", async () => {
-  const done = doings();
-  const { process, store, pushed } = engineWorld();
-  const make = () => process({ roles: [asker(done)], ...PAUSING });
-  const paused = await pushed(make().execute(ORDER));
-  const [a, b] = paused.questions;
-  if (a === undefined || b === undefined) throw new Error("Nothing was asked.");
-  // Only the tool knows that these are no arguments of it.
-  const unfit = approve(a, { arguments: UNFIT });
-  expect(await process({}).answer(ID, [unfit, approve(b)])).toEqual([]);
-  const again = await pushed(make().execute(ORDER));
-  expect(again).toMatchObject({ status: "paused", questions: [{ questionId: a.questionId }] });
-  const records = await storedRecords(store, runId(ID));
-  const posts = records.flatMap((record) => (record.type === "post" ? [record] : []));
-  expect(posts.map(({ number }) => number)).toEqual([1, 2]);
-  expect(posts[0]?.problem).toContain("work");
-  expect(posts[1]?.problem).toBeUndefined();
-  expect(await process({}).answer(ID, [approve(a)])).toEqual([]);
-  expect(await pushed(make().execute(ORDER))).toMatchObject({ status: "completed", text: BOTH });
-  expect(counts(done)).toEqual([1, 1]);
-});
+    await one.answer(ID, [approve(b)]);
+    const role = asker(done);
+    expect(await pushed(process({ roles: [role] }).execute(ORDER))).toMatchObject({ text: BOTH });
+  },
+);
 
 proves(
   ["E16"],
-  "an unfit answer while the approver is asked is on record, and can be given anew",
+  "rejects a batch with an invalid answer at once, and posts none of its answers",
+  async () => {
+    const done = doings();
+    const { process, store, pushed } = engineWorld();
+    const paused = await pushed(process({ roles: [asker(done)], ...PAUSING }).execute(ORDER));
+    const [a, b] = paused.questions;
+    if (a === undefined || b === undefined) throw new Error("Nothing was asked.");
+    const other = process({});
+    const bad: readonly (readonly [string, readonly unknown[]])[] = [
+      ["malformed", [{}]],
+      ["malformed", [approve(a, { arguments: { id: nestedLists() } })]],
+      ["unknown", [approve(b), { ...approve(a), questionId: "execution_9.1.0" }]],
+      ["duplicate", [approve(b), approve(a), deny(a)]],
+      ["wrong_kind", [approve(b), provideResult(a, 1)]],
+      ["altered", [approve(b), { ...approve(a), argumentsHash: "x" }]],
+    ];
+    for (const [problem, answers] of bad) {
+      // @ts-expect-error: some are not answers.
+      const posting = other.answer(ID, answers);
+      expect(await rejectionOf(posting), problem).toMatchObject({
+        code: "invalid_answer",
+        data: { problem },
+      });
+    }
+    expect(await store.readMail(runId(ID))).toEqual([]);
+    expect(await rejectionOf(other.answer("nobody", []))).toMatchObject({ code: "unknown_run" });
+  },
+);
+
+proves(
+  ["E16"],
+  "records an answer with invalid arguments, and asks the question again",
+  async () => {
+    const done = doings();
+    const { process, store, pushed } = engineWorld();
+    const make = () => process({ roles: [asker(done)], ...PAUSING });
+    const paused = await pushed(make().execute(ORDER));
+    const [a, b] = paused.questions;
+    if (a === undefined || b === undefined) throw new Error("Nothing was asked.");
+    // Only the refinement of the tool's schema rejects these arguments.
+    const unfit = approve(a, { arguments: UNFIT });
+    expect(await process({}).answer(ID, [unfit, approve(b)])).toEqual([]);
+    const again = await pushed(make().execute(ORDER));
+    expect(again).toMatchObject({ status: "paused", questions: [{ questionId: a.questionId }] });
+    const records = await storedRecords(store, runId(ID));
+    const posts = records.flatMap((record) => (record.type === "post" ? [record] : []));
+    expect(posts.map(({ number }) => number)).toEqual([1, 2]);
+    expect(posts[0]?.problem).toContain("work");
+    expect(posts[1]?.problem).toBeUndefined();
+    expect(await process({}).answer(ID, [approve(a)])).toEqual([]);
+    expect(await pushed(make().execute(ORDER))).toMatchObject({ status: "completed", text: BOTH });
+    expect(counts(done)).toEqual([1, 1]);
+  },
+);
+
+proves(
+  ["E16"],
+  "records an invalid answer that arrives while the approver is asked, and accepts another one",
   async () => {
     const done = doings();
     const { process, store, pushed } = engineWorld();
@@ -233,7 +246,7 @@ proves(
 
 proves(
   ["E15", "E16"],
-  "an answer is not lost by the death of who was asking, whenever that is",
+  "applies an answer after the asking process died at any append",
   async () => {
     for (const how of ["before", "after"] as const)
       for (let at = 1; at <= 8; at += 1) {
@@ -269,45 +282,49 @@ proves(
   },
 );
 
-proves(["E16"], "a deadline that passes does not wait for the other questions", async () => {
-  const done = doings();
-  const { process, pushed, clock } = engineWorld();
-  let nth = 0;
-  const role = defineAgent({
-    name: "asker",
-    description: "Asks.",
-    instructions: "You ask.",
-    model: thinker("asker", ({ results }) =>
-      results.length < 2
-        ? { calls: ["a", "b"].map((thing) => ["work", { thing }] as const) }
-        : { text: results.join(" ") },
-    ),
-    tools: [countedTool(done.calls, "work", undefined, { needsApproval: true })],
-    guards: [
-      toolGuard(async () => {
-        nth += 1;
-        if (nth === 2) {
-          await turns(2);
-          clock.advance(400);
-        }
-        return { type: "allow" };
-      }),
-    ],
-  });
-  const make = () => process({ roles: [role], ...PAUSING, answerTimeoutMs: 1_000 });
-  const paused = await pushed(make().execute(ORDER), 1);
-  expect(paused.status).toBe("paused");
-  const [a, b] = paused.questions.map(({ deadlineAtMs }) => deadlineAtMs ?? 0);
-  expect((b ?? 0) - (a ?? 0)).toBeGreaterThan(0);
-  clock.advance((a ?? 0) - clock.nowMs());
-  const again = await pushed(make().execute(ORDER), 1);
-  expect(again).toMatchObject({ status: "paused", questions: [{ deadlineAtMs: b }] });
-  clock.advance(1_000);
-  expect((await pushed(make().execute(ORDER), 1)).status).toBe("completed");
-  expect(counts(done)).toEqual([]);
-});
+proves(
+  ["E16"],
+  "settles a question at its deadline without waiting for the other questions",
+  async () => {
+    const done = doings();
+    const { process, pushed, clock } = engineWorld();
+    let nth = 0;
+    const role = defineAgent({
+      name: "asker",
+      description: "Asks.",
+      instructions: "You ask.",
+      model: thinker("asker", ({ results }) =>
+        results.length < 2
+          ? { calls: ["a", "b"].map((thing) => ["work", { thing }] as const) }
+          : { text: results.join(" ") },
+      ),
+      tools: [countedTool(done.calls, "work", undefined, { needsApproval: true })],
+      guards: [
+        toolGuard(async () => {
+          nth += 1;
+          if (nth === 2) {
+            await turns(2);
+            clock.advance(400);
+          }
+          return { type: "allow" };
+        }),
+      ],
+    });
+    const make = () => process({ roles: [role], ...PAUSING, answerTimeoutMs: 1_000 });
+    const paused = await pushed(make().execute(ORDER), 1);
+    expect(paused.status).toBe("paused");
+    const [a, b] = paused.questions.map(({ deadlineAtMs }) => deadlineAtMs ?? 0);
+    expect((b ?? 0) - (a ?? 0)).toBeGreaterThan(0);
+    clock.advance((a ?? 0) - clock.nowMs());
+    const again = await pushed(make().execute(ORDER), 1);
+    expect(again).toMatchObject({ status: "paused", questions: [{ deadlineAtMs: b }] });
+    clock.advance(1_000);
+    expect((await pushed(make().execute(ORDER), 1)).status).toBe("completed");
+    expect(counts(done)).toEqual([]);
+  },
+);
 
-proves(["E16"], "a run that has ended takes no answer", async () => {
+proves(["E16"], "rejects answers to a run that has ended", async () => {
   const done = doings();
   const { process, pushed } = engineWorld();
   const make = () => process({ roles: [asker(done)], ...PAUSING });
@@ -327,7 +344,7 @@ proves(["E16"], "a run that has ended takes no answer", async () => {
   });
 });
 
-/** Returns lists in lists, nested deeper than a schema can check. */
+/** Returns nested lists, deeper than a schema can check. */
 function nestedLists(): JsonValue {
   let list: JsonValue = [];
   for (let level = 0; level < 100_000; level += 1) list = [list];

@@ -1,5 +1,7 @@
-// Goal: what is asked of a run while it comes to rest, and while it looks whether mail makes it continue, breaks nothing and is not lost.
-// Method: a store that says when the pause is kept, and holds all later reads until the test lets them through.
+// Goal: a request that arrives while a run pauses, or while it checks its mailbox before it
+// continues, is applied and breaks nothing.
+// Method: a store that reports when the pause is persisted, and holds all later reads until the
+// test lets them through.
 
 import { expect } from "vitest";
 
@@ -32,7 +34,7 @@ import {
 
 const ID = runId("order-4711");
 
-/** Asks for a call, while a subagent in the background waits at the gate. */
+/** Makes a call that needs an approval, while a background subagent waits at the gate. */
 function lead(done: Doings, gate: Latch): AgentRole {
   const helper = defineAgent({
     name: "helper",
@@ -65,7 +67,7 @@ async function firstQuestion(run: Run): Promise<Question> {
   throw new Error("Nothing was asked.");
 }
 
-/** A run that has come to its pause with an answer in its mailbox, and has not looked there yet. */
+/** Returns a run that has paused with an answer in its mailbox, which it has not read yet. */
 async function atItsPause() {
   const clock = new ManualClock(1_000_000);
   const inner = memoryStore({ clock });
@@ -125,7 +127,7 @@ for (const [what, ask, ends] of ASKED)
     expect(await inner.find(ID)).toMatchObject({ status: rest, owner: null });
   });
 
-proves(["D280"], "stopped by mail while its pause is being kept", async () => {
+proves(["D280"], "stops a run by mail while its pause is being persisted", async () => {
   const clock = new ManualClock(1_000_000);
   const inner = memoryStore({ clock });
   const [writing, goOn] = [latch(), latch()];
@@ -157,7 +159,7 @@ proves(["D280"], "stopped by mail while its pause is being kept", async () => {
 
 proves(
   ["D285"],
-  "left at its question, answered, and asked to pause before it is led again",
+  "pauses a resumed run by mail before it applies an answer, and applies the answer when it is resumed again",
   async () => {
     const { process, pushed, store } = engineWorld();
     const done = doings();
@@ -188,62 +190,77 @@ for (const [what, method, isDone] of [
   ["cannot be reached", "claim", false],
   ["loses its answer", "claim", true],
 ] as const)
-  proves(["D283"], `a store that ${what} at ${method}`, async () => {
+  proves(
+    ["D283"],
+    `continues an answered run although the store ${what} at ${method}`,
+    async () => {
+      const clock = new ManualClock(1_000_000);
+      const inner = memoryStore({ clock });
+      let failures = 0;
+      let isKept = false;
+      const failOnce = async <T>(work: () => Promise<T>): Promise<T> => {
+        if (!isKept || failures > 0) return await work();
+        failures += 1;
+        if (isDone) await work();
+        throw createStoreError("connection", "Expected the store, got nothing.");
+      };
+      const store: Store = {
+        ...forwarding(inner),
+        release: async (...asked) => {
+          await inner.release(...asked);
+          isKept = true;
+        },
+        [method]: (...asked: Parameters<Store["claim"]>) =>
+          failOnce<unknown>(() =>
+            method === "find" ? inner.find(asked[0]) : inner.claim(...asked),
+          ),
+      };
+      const { process, pushed } = engineWorld(store, clock);
+      const [done, gate] = [doings(), latch()];
+      const one = process({});
+      const run = one.start(lead(done, gate), "Go.", { runId: ID });
+      const question = await firstQuestion(run);
+      await one.answer(ID, [approve(question)]);
+      gate.open();
+      const { status } = await pushed(run.result);
+      expect([failures, status, counts(done), clock.pendingTimers]).toEqual([
+        1,
+        "completed",
+        [1],
+        0,
+      ]);
+      expect(await inner.find(ID)).toMatchObject({ status: "ended", owner: null, epoch: 2 });
+    },
+  );
+
+proves(
+  ["D281"],
+  "completes a run whose late heartbeat is refused because the run was released",
+  async () => {
     const clock = new ManualClock(1_000_000);
     const inner = memoryStore({ clock });
-    let failures = 0;
-    let isKept = false;
-    const failOnce = async <T>(work: () => Promise<T>): Promise<T> => {
-      if (!isKept || failures > 0) return await work();
-      failures += 1;
-      if (isDone) await work();
-      throw createStoreError("connection", "Expected the store, got nothing.");
-    };
+    const [gate, beating, over] = [latch(), latch(), latch()];
     const store: Store = {
       ...forwarding(inner),
+      heartbeat: async (ownership) => {
+        beating.open();
+        await over.opened;
+        await inner.heartbeat(ownership);
+      },
       release: async (...asked) => {
         await inner.release(...asked);
-        isKept = true;
+        over.open();
+        await turns(5);
       },
-      [method]: (...asked: Parameters<Store["claim"]>) =>
-        failOnce<unknown>(() => (method === "find" ? inner.find(asked[0]) : inner.claim(...asked))),
     };
     const { process, pushed } = engineWorld(store, clock);
-    const [done, gate] = [doings(), latch()];
-    const one = process({});
-    const run = one.start(lead(done, gate), "Go.", { runId: ID });
-    const question = await firstQuestion(run);
-    await one.answer(ID, [approve(question)]);
+    const role = solo(doings(), { count: 1, hold: () => gate.opened });
+    const run = process({}).start(role, "Go.", { runId: ID });
+    await turns(20);
+    clock.advance(5_000);
+    await beating.opened;
     gate.open();
-    const { status } = await pushed(run.result);
-    expect([failures, status, counts(done), clock.pendingTimers]).toEqual([1, "completed", [1], 0]);
-    expect(await inner.find(ID)).toMatchObject({ status: "ended", owner: null, epoch: 2 });
-  });
-
-proves(["D281"], "refused, since the run was given up meanwhile", async () => {
-  const clock = new ManualClock(1_000_000);
-  const inner = memoryStore({ clock });
-  const [gate, beating, over] = [latch(), latch(), latch()];
-  const store: Store = {
-    ...forwarding(inner),
-    heartbeat: async (ownership) => {
-      beating.open();
-      await over.opened;
-      await inner.heartbeat(ownership);
-    },
-    release: async (...asked) => {
-      await inner.release(...asked);
-      over.open();
-      await turns(5);
-    },
-  };
-  const { process, pushed } = engineWorld(store, clock);
-  const role = solo(doings(), { count: 1, hold: () => gate.opened });
-  const run = process({}).start(role, "Go.", { runId: ID });
-  await turns(20);
-  clock.advance(5_000);
-  await beating.opened;
-  gate.open();
-  expect(await pushed(run.result)).toMatchObject({ status: "completed" });
-  expect(await inner.find(ID)).toMatchObject({ status: "ended", owner: null });
-});
+    expect(await pushed(run.result)).toMatchObject({ status: "completed" });
+    expect(await inner.find(ID)).toMatchObject({ status: "ended", owner: null });
+  },
+);

@@ -1,4 +1,4 @@
-// A run under an id of the caller's: one run, however often it is asked for, and wherever.
+// Runs under an id that the caller chose: one run, however often and wherever it is requested.
 
 import { expect, test } from "vitest";
 
@@ -14,21 +14,25 @@ import { counts, doings, engineWorld, latch, runId, solo, turns } from "./engine
 const ID = "order-4711";
 const TEXT = "Go. worked 0, worked 1.";
 
-proves(["E10"], "the id once more, while its run is under way: its handle", async () => {
-  const done = doings();
-  const role = solo(done);
-  const { store, process } = engineWorld();
-  const one = process({ roles: [role] });
-  const first = one.start(role, "Go.", { runId: ID });
-  expect(one.start(role, "Go.", { runId: ID })).toBe(first);
-  expect(first.runId).toBe(ID);
-  await turns(3);
-  expect(one.start(role, "Go.", { runId: ID })).toBe(first);
-  expect(await first.result).toMatchObject({ runId: ID, text: TEXT });
-  expect([counts(done), (await store.list()).length]).toEqual([[1, 1], 1]);
-});
+proves(
+  ["E10"],
+  "returns the handle of the active run for a second start with the same id",
+  async () => {
+    const done = doings();
+    const role = solo(done);
+    const { store, process } = engineWorld();
+    const one = process({ roles: [role] });
+    const first = one.start(role, "Go.", { runId: ID });
+    expect(one.start(role, "Go.", { runId: ID })).toBe(first);
+    expect(first.runId).toBe(ID);
+    await turns(3);
+    expect(one.start(role, "Go.", { runId: ID })).toBe(first);
+    expect(await first.result).toMatchObject({ runId: ID, text: TEXT });
+    expect([counts(done), (await store.list()).length]).toEqual([[1, 1], 1]);
+  },
+);
 
-proves(["E10"], "the signal of who asked for it later cancels it as well", async () => {
+proves(["E10"], "cancels the run when the signal of a later start is aborted", async () => {
   const done = doings();
   const role = solo(done, { hold: (_nth, signal) => aborted(signal) });
   const one = engineWorld().process({ roles: [role] });
@@ -41,7 +45,7 @@ proves(["E10"], "the signal of who asked for it later cancels it as well", async
   expect(counts(done)).toEqual([1]);
 });
 
-proves(["E10"], "another task or role under the id of a run is refused at once", async () => {
+proves(["E10"], "refuses another task or role under the id of an active run", async () => {
   const done = doings();
   const [role, other] = [solo(done), solo(done, { name: "other" })];
   const one = engineWorld().process({ roles: [role] });
@@ -55,7 +59,7 @@ proves(["E10"], "another task or role under the id of a run is refused at once",
   expect(one.sink.events.filter(({ type }) => type === "run.started")).toHaveLength(1);
 });
 
-proves(["E10"], "a task of parts given once more is the same task", async () => {
+proves(["E10"], "accepts an equal task of message parts as the same task", async () => {
   const role = solo(doings());
   const one = engineWorld().process({ roles: [role] });
   const uri = "data:image/png;base64,iVBORw0KGgo=";
@@ -69,7 +73,7 @@ proves(["E10"], "a task of parts given once more is the same task", async () => 
   }
 });
 
-proves(["E10"], "an unusable task is refused as such under the id of a run, too", async () => {
+proves(["E10"], "refuses an invalid task as such under the id of an active run", async () => {
   const role = solo(doings());
   const one = engineWorld().process({ roles: [role] });
   const run = one.start(role, "Go.", { runId: ID });
@@ -79,28 +83,34 @@ proves(["E10"], "an unusable task is refused as such under the id of a run, too"
     [[{ role: "user", text: "Go." }], "invalid_argument"],
   ];
   for (const [task, code] of unusable)
-    // @ts-expect-error: no task.
+    // @ts-expect-error: not a task.
     expect(thrownBy(() => one.start(role, task, { runId: ID }))).toMatchObject({ code });
   expect(await run.result).toMatchObject({ text: TEXT });
 });
 
-proves(["E10"], "what is no id is refused before anything has begun", async () => {
-  const role = solo(doings());
-  const { process, store } = engineWorld();
-  const one = process({ roles: [role] });
-  for (const bad of ["", "x".repeat(513), "a\0b", "\ud800", ".", "..", 7, null])
-    // @ts-expect-error: some of them are no text.
-    expect(thrownBy(() => one.start(role, "Go.", { runId: bad }))).toMatchObject({
-      code: "invalid_argument",
+proves(
+  ["E10"],
+  "refuses invalid run ids before anything starts, and accepts one of 512 characters",
+  async () => {
+    const role = solo(doings());
+    const { process, store } = engineWorld();
+    const one = process({ roles: [role] });
+    for (const bad of ["", "x".repeat(513), "a\0b", "\ud800", ".", "..", 7, null])
+      // @ts-expect-error: some are not strings.
+      expect(thrownBy(() => one.start(role, "Go.", { runId: bad }))).toMatchObject({
+        code: "invalid_argument",
+      });
+    expect([one.activeRuns(), await store.list()]).toEqual([[], []]);
+    const longest = "é".repeat(512);
+    expect(await one.start(role, "Go.", { runId: longest }).result).toMatchObject({
+      runId: longest,
     });
-  expect([one.activeRuns(), await store.list()]).toEqual([[], []]);
-  const longest = "é".repeat(512);
-  expect(await one.start(role, "Go.", { runId: longest }).result).toMatchObject({ runId: longest });
-});
+  },
+);
 
 proves(
   ["E10"],
-  "an id of which the store has something is left alone: nothing happens",
+  "rejects an id that exists in the store, and leaves the stored run unchanged",
   async () => {
     const done = doings();
     const role = solo(done);
@@ -117,20 +127,24 @@ proves(
   },
 );
 
-proves(["E10"], "of two processes at once one leads, and the other has done nothing", async () => {
-  const done = doings();
-  const role = solo(done);
-  const { process, clock } = engineWorld();
-  const [one, two] = [process({ roles: [role] }), process({ roles: [role] })];
-  const runs = [one, two].map((each) => each.start(role, "Go.", { runId: ID }));
-  const [first, second] = await Promise.allSettled(runs.map(({ result }) => result));
-  expect(first).toMatchObject({ status: "fulfilled", value: { text: TEXT } });
-  expect(second).toMatchObject({ status: "rejected", reason: { code: "run_exists" } });
-  expect([two.sink.events, counts(done), done.asked.length]).toEqual([[], [1, 1], 3]);
-  expect(clock.pendingTimers).toBe(0);
-});
+proves(
+  ["E10"],
+  "lets one of two processes run an id that both start at once, and rejects the other without effects",
+  async () => {
+    const done = doings();
+    const role = solo(done);
+    const { process, clock } = engineWorld();
+    const [one, two] = [process({ roles: [role] }), process({ roles: [role] })];
+    const runs = [one, two].map((each) => each.start(role, "Go.", { runId: ID }));
+    const [first, second] = await Promise.allSettled(runs.map(({ result }) => result));
+    expect(first).toMatchObject({ status: "fulfilled", value: { text: TEXT } });
+    expect(second).toMatchObject({ status: "rejected", reason: { code: "run_exists" } });
+    expect([two.sink.events, counts(done), done.asked.length]).toEqual([[], [1, 1], 3]);
+    expect(clock.pendingTimers).toBe(0);
+  },
+);
 
-test("without a store an id is free again once its run has ended", async () => {
+test("accepts an id again once its run has ended, without a store", async () => {
   const role = solo(doings());
   const one = new Orchestrator({ roles: [role] });
   const first = one.start(role, "Go.", { runId: ID });
@@ -142,19 +156,19 @@ test("without a store an id is free again once its run has ended", async () => {
 
 proves(
   ["E11"],
-  "an empty journal whose owner is gone is begun by start and by execute",
+  "starts a run with an empty journal, by start and by execute, once its owner is stale",
   async () => {
     for (const how of ["start", "execute"] as const) {
       const done = doings();
       const role = solo(done);
       const { process, store, clock, pushed } = engineWorld();
-      // It dies between the making of the journal and its first record.
+      // The process dies between the creation of the journal and its first record.
       const dying = dyingStore(store, { at: 1, how: "before" });
       const dead = process({ roles: [role], store: dying.store });
       await dead.start(role, "Go.", { runId: ID }).result.catch(() => undefined);
       expect(await store.find(runId(ID))).toMatchObject({ status: "open", recordCount: 0 });
       const two = process({ roles: [role] });
-      // Its owner seems to live still.
+      // The owner still seems alive.
       expect(await rejectionOf(two.start(role, "Go.", { runId: ID }).result)).toMatchObject({
         code: "run_exists",
       });
@@ -173,7 +187,7 @@ proves(
 
 proves(
   ["E11"],
-  "a death at any of the first appends: execute goes on under the same id",
+  "completes a run by execute under the same id after its process died at any of the first appends",
   async () => {
     for (const how of ["before", "after"] as const)
       for (const at of [1, 2, 3, 4, 5]) {
@@ -197,49 +211,59 @@ proves(
   },
 );
 
-proves(["E11"], "of processes at once that begin an empty journal one leads", async () => {
-  const done = doings();
-  const role = solo(done);
-  const { process, store, clock, pushed } = engineWorld();
-  const dying = dyingStore(store, { at: 1, how: "before" });
-  const dead = process({ roles: [role], store: dying.store });
-  await dead.start(role, "Go.", { runId: ID }).result.catch(() => undefined);
-  clock.advance(30_000);
-  const runs = [1, 2, 3].map(() => process({ roles: [role] }).start(role, "Go.", { runId: ID }));
-  const settled = await pushed(Promise.allSettled(runs.map(({ result }) => result)));
-  expect(settled.map(({ status }) => status).toSorted()).toEqual([
-    "fulfilled",
-    "rejected",
-    "rejected",
-  ]);
-  expect([counts(done), (await store.find(runId(ID)))?.status]).toEqual([[1, 1], "ended"]);
-});
+proves(
+  ["E11"],
+  "lets one of three processes start a run with an empty journal, and rejects the others",
+  async () => {
+    const done = doings();
+    const role = solo(done);
+    const { process, store, clock, pushed } = engineWorld();
+    const dying = dyingStore(store, { at: 1, how: "before" });
+    const dead = process({ roles: [role], store: dying.store });
+    await dead.start(role, "Go.", { runId: ID }).result.catch(() => undefined);
+    clock.advance(30_000);
+    const runs = [1, 2, 3].map(() => process({ roles: [role] }).start(role, "Go.", { runId: ID }));
+    const settled = await pushed(Promise.allSettled(runs.map(({ result }) => result)));
+    expect(settled.map(({ status }) => status).toSorted()).toEqual([
+      "fulfilled",
+      "rejected",
+      "rejected",
+    ]);
+    expect([counts(done), (await store.find(runId(ID)))?.status]).toEqual([[1, 1], "ended"]);
+  },
+);
 
-proves(["E11"], "who comes to an empty journal too late leaves it as it is", async () => {
-  const done = doings();
-  const { process, store, pushed } = engineWorld();
-  const made = await store.create(runId(ID), "", { token: "t", hostname: "h", processId: 1 });
-  await store.release(made, "open");
-  const gate = latch();
-  const slow = {
-    ...forwarding(store),
-    claim: async (...given: Parameters<typeof store.claim>) => {
-      await gate.opened;
-      return await store.claim(...given);
-    },
-  };
-  const role = solo(done);
-  const late = process({ roles: [role], store: slow }).start(role, "Go.", { runId: ID });
-  await turns(10);
-  const one = process({ roles: [role] });
-  expect(await pushed(one.start(role, "Go.", { runId: ID }).result)).toMatchObject({ text: TEXT });
-  gate.open();
-  expect(await rejectionOf(pushed(late.result))).toMatchObject({ code: "run_exists" });
-  expect(await store.find(runId(ID))).toMatchObject({ status: "ended", owner: null });
-  expect(counts(done)).toEqual([1, 1]);
-});
+proves(
+  ["E11"],
+  "rejects a late start on an empty journal, and leaves the run of the other process unchanged",
+  async () => {
+    const done = doings();
+    const { process, store, pushed } = engineWorld();
+    const made = await store.create(runId(ID), "", { token: "t", hostname: "h", processId: 1 });
+    await store.release(made, "open");
+    const gate = latch();
+    const slow = {
+      ...forwarding(store),
+      claim: async (...given: Parameters<typeof store.claim>) => {
+        await gate.opened;
+        return await store.claim(...given);
+      },
+    };
+    const role = solo(done);
+    const late = process({ roles: [role], store: slow }).start(role, "Go.", { runId: ID });
+    await turns(10);
+    const one = process({ roles: [role] });
+    expect(await pushed(one.start(role, "Go.", { runId: ID }).result)).toMatchObject({
+      text: TEXT,
+    });
+    gate.open();
+    expect(await rejectionOf(pushed(late.result))).toMatchObject({ code: "run_exists" });
+    expect(await store.find(runId(ID))).toMatchObject({ status: "ended", owner: null });
+    expect(counts(done)).toEqual([1, 1]);
+  },
+);
 
-proves(["E10"], "it is found by its id while it is under way", async () => {
+proves(["E10"], "finds an active run by its id until it ends", async () => {
   const gate = latch();
   const done = doings();
   const role = solo(done, { hold: () => gate.opened });

@@ -1,4 +1,5 @@
-// RunClient over the engine on the store, with workers of other processes: one run, however often it is ordered, attached to, or taken over.
+// `RunClient` over the store engine, with workers in other processes: one run, however often it is
+// started, attached to, or taken over.
 
 import { expect } from "vitest";
 
@@ -32,7 +33,7 @@ import {
 const ID = runId("order-4711");
 const TEXT = "Go. worked 0, worked 1.";
 
-/** Makes two calls that need an approval, then says what came of them. */
+/** Makes two calls that need an approval, then replies with their results. */
 function asker(done: Doings) {
   return defineAgent({
     name: "solo",
@@ -49,7 +50,7 @@ function asker(done: Doings) {
 
 proves(
   ["E24"],
-  "ordered a hundred times at once, by several clients, with two workers",
+  "executes a run once that three clients start a hundred times at once, with two workers",
   async () => {
     const world = engineWorld();
     const { pushed, clock, store } = world;
@@ -79,7 +80,7 @@ proves(
   },
 );
 
-proves(["E24"], "an id of another run is refused, and that run is left alone", async () => {
+proves(["E24"], "refuses an id that another run has, and leaves that run unchanged", async () => {
   const world = engineWorld();
   const { process, store, pushed } = world;
   const done = doings();
@@ -106,17 +107,17 @@ proves(["E24"], "an id of another run is refused, and that run is left alone", a
   expect(thrownBy(() => client.attach(""))).toMatchObject({ code: "invalid_argument" });
 });
 
-proves(["E24"], "an axis of the budget that is undefined is one that is left out", async () => {
+proves(["E24"], "treats an undefined budget axis like an absent one", async () => {
   const world = engineWorld();
   const client = clientOf(world);
   const budget = { steps: 5, costUsd: undefined };
-  // @ts-expect-error: programs without exact optional types can say it.
+  // @ts-expect-error: programs without `exactOptionalPropertyTypes` can pass it.
   for (let time = 0; time < 2; time += 1) await client.start("solo", "Go.", { runId: ID, budget });
   await client.start("solo", "Go.", { runId: ID, budget: { steps: 5 } });
   expect(await world.store.readMail(ID)).toHaveLength(1);
 });
 
-proves(["E24"], "a client that died at any moment of ordering orders anew", async () => {
+proves(["E24"], "starts a run again after its client died at any step of ordering it", async () => {
   for (const dies of ["create", "post", "release", "lead"] as const) {
     const world = engineWorld();
     const { store, clock, pushed } = world;
@@ -139,7 +140,7 @@ proves(["E24"], "a client that died at any moment of ordering orders anew", asyn
 
 proves(
   ["E24"],
-  "a client whose order another one hands over, and a worker takes over, before it has given it up",
+  "completes a run that another client hands over, and a worker claims, before its client releases it",
   async () => {
     const world = engineWorld();
     const { store, clock, pushed } = world;
@@ -162,7 +163,7 @@ proves(
 
 proves(
   ["E24"],
-  "questions and answers, one after the other, by a client that knows the id alone",
+  "lists and answers questions one by one for a client that knows only the run id",
   async () => {
     const world = engineWorld();
     const { pushed, store } = world;
@@ -188,7 +189,7 @@ proves(
   },
 );
 
-proves(["E24"], "cancelled: not begun, paused, and led", async () => {
+proves(["E24"], "cancels runs that have not started, are paused, or are active", async () => {
   const world = engineWorld();
   const { pushed, clock } = world;
   const done = doings();
@@ -228,7 +229,7 @@ async function seqsOf(events: readonly EspalierEvent[], from = 1): Promise<void>
 
 proves(
   ["E25"],
-  "the events of a run, from any number on, once and without gaps, over a takeover",
+  "returns the events of a run from any number on, once and without gaps, across a takeover",
   async () => {
     const world = engineWorld();
     const { pushed, clock, store, process } = world;
@@ -261,48 +262,56 @@ proves(
   },
 );
 
-proves(["E25"], "they end at a pause, and go on from the next number", async () => {
-  const world = engineWorld();
-  const { pushed, store } = world;
-  const done = doings();
-  const worker = await workerIn(world, { roles: [asker(done)], unansweredPolicy: "pause" });
-  const run = await clientOf(world).start("solo", "Go.", { runId: ID });
-  const before = await pushed(allOf(run.events()));
-  expect(before.at(-1)?.type).toBe("run.paused");
-  await run.answer((await run.getQuestions()).map((one) => approve(one)));
-  const after = await pushed(allOf(run.events({ from: before.length + 1 })));
-  expect([...before, ...after]).toEqual(await storedEvents(store, ID));
-  expect(after.at(-1)?.type).toBe("run.ended");
-  await pushed(worker.close());
-});
+proves(
+  ["E25"],
+  "ends the events at a pause, and continues them from the next number after the answers",
+  async () => {
+    const world = engineWorld();
+    const { pushed, store } = world;
+    const done = doings();
+    const worker = await workerIn(world, { roles: [asker(done)], unansweredPolicy: "pause" });
+    const run = await clientOf(world).start("solo", "Go.", { runId: ID });
+    const before = await pushed(allOf(run.events()));
+    expect(before.at(-1)?.type).toBe("run.paused");
+    await run.answer((await run.getQuestions()).map((one) => approve(one)));
+    const after = await pushed(allOf(run.events({ from: before.length + 1 })));
+    expect([...before, ...after]).toEqual(await storedEvents(store, ID));
+    expect(after.at(-1)?.type).toBe("run.ended");
+    await pushed(worker.close());
+  },
+);
 
-proves(["E25"], "a reader that gives up has the reason, and no timer is left", async () => {
-  const world = engineWorld();
-  const { pushed, clock } = world;
-  const run = await clientOf(world).start("solo", "Go.", { runId: ID });
-  const controller = new AbortController();
-  const { signal } = controller;
-  const waits = [run.getResult({ signal }), allOf(run.events({ signal }))];
-  const settled = Promise.allSettled(waits);
-  await turns(10);
-  controller.abort(new Error("Enough."));
-  expect(await pushed(settled)).toMatchObject([
-    { status: "rejected", reason: { message: "Enough." } },
-    { status: "rejected", reason: { message: "Enough." } },
-  ]);
-  expect(clock.pendingTimers).toBe(0);
-  for (const from of [0, -1, 1.5])
-    expect(await rejectionOf(allOf(run.events({ from })))).toMatchObject({
-      code: "invalid_argument",
+proves(
+  ["E25"],
+  "rejects a read whose signal is aborted with its reason, and leaves no timer behind",
+  async () => {
+    const world = engineWorld();
+    const { pushed, clock } = world;
+    const run = await clientOf(world).start("solo", "Go.", { runId: ID });
+    const controller = new AbortController();
+    const { signal } = controller;
+    const waits = [run.getResult({ signal }), allOf(run.events({ signal }))];
+    const settled = Promise.allSettled(waits);
+    await turns(10);
+    controller.abort(new Error("Enough."));
+    expect(await pushed(settled)).toMatchObject([
+      { status: "rejected", reason: { message: "Enough." } },
+      { status: "rejected", reason: { message: "Enough." } },
+    ]);
+    expect(clock.pendingTimers).toBe(0);
+    for (const from of [0, -1, 1.5])
+      expect(await rejectionOf(allOf(run.events({ from })))).toMatchObject({
+        code: "invalid_argument",
+      });
+    expect(await rejectionOf(allOf(clientOf(world).attach("nobody").events()))).toMatchObject({
+      code: "unknown_run",
     });
-  expect(await rejectionOf(allOf(clientOf(world).attach("nobody").events()))).toMatchObject({
-    code: "unknown_run",
-  });
-});
+  },
+);
 
 proves(
   ["E24"],
-  "worker and client in one process: at once, without a look into the store",
+  "completes a run at once, without a sweep, if worker and client share a process",
   async () => {
     const world = engineWorld();
     const { store, clock, process } = world;

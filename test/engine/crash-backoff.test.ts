@@ -1,5 +1,6 @@
-// Goal: when a run is led again after a crash, and beside which others.
-// Method: processes that end as by `kill -9` in the midst of a tool call, over a store in memory, by a manual clock.
+// Goal: when a run is executed again after a crash, and beside which others.
+// Method: processes that end as by `kill -9` during a tool call, over an in-memory store, by a
+// manual clock.
 
 import { describe, expect } from "vitest";
 
@@ -13,7 +14,7 @@ import { crashesOf, HEALTHY, passed, poison, POISON, type Cast } from "./poison-
 describe("resumeLostRuns", () => {
   proves(
     ["D463", "D464", "D466"],
-    "leads a run without crashes first, and one that ends its processes ever later until it fails",
+    "resumes runs without crashes first, and delays a run that kills its process longer each time until it fails",
     async () => {
       const world = engineWorld();
       const { clock } = world;
@@ -21,7 +22,7 @@ describe("resumeLostRuns", () => {
       const slow = solo(doings(), {
         name: "healthy",
         count: 2,
-        // Longer than the poison needs to end the process.
+        // Longer than the poisoned run needs to end the process.
         hold: () => passed(clock, 300),
       });
       const roles = [poison(world, cast), slow];
@@ -73,10 +74,10 @@ describe("resumeLostRuns", () => {
   );
 });
 
-describe("workers over the engine on the store", () => {
+describe("workers over the store engine", () => {
   proves(
     ["D463", "D464"],
-    "lead other runs while one that crashed waits, and that one alone once it crashed twice",
+    "execute other runs while a crashed run waits, and execute a run alone after its second crash",
     async () => {
       const world = engineWorld();
       const cast: Cast = { now: undefined, kills: 0 };
@@ -91,14 +92,14 @@ describe("workers over the engine on the store", () => {
         await life.orchestrator.startWorker(storeEngine({ clock: world.clock }));
         livesS.push(Math.floor((await untilDead(world, life)) / 1_000));
       }
-      // From the first to the second crash nothing waits; then 1, 2 and 4 seconds.
+      // The second attempt follows at once; the next ones wait 1, 2 and 4 seconds.
       expect([livesS, await crashesOf(world)]).toEqual([[0, 0, 1, 2, 4], 4]);
       const last = mortalProcess(world, { roles });
       cast.now = last;
       const worker = await last.orchestrator.startWorker(storeEngine({ clock: world.clock }));
       const healthy = await client.start("healthy", "Go.", { runId: HEALTHY });
       const { text } = await world.pushed(healthy.getResult());
-      // The other run is done while the first still waits its 8 seconds.
+      // The other run completes while the first one still waits its 8 seconds.
       expect([text, await status()]).toEqual(["Go. worked 0.", "open"]);
       const result = await world.pushed(poisoned.getResult());
       expect([result.status, result.errors.map(({ code }) => code)]).toEqual([
@@ -112,11 +113,11 @@ describe("workers over the engine on the store", () => {
 
   proves(
     ["D464"],
-    "fail no run for the crashes of another one, however long its calls take",
+    "fail no run because of another run's crashes, however long its calls take",
     async () => {
       const world = engineWorld();
       const cast: Cast = { now: undefined, kills: 0 };
-      // Never completes a call as long as the poison lives beside it.
+      // Never completes a call while the poisoned run shares its process.
       const slow = solo(doings(), {
         name: "healthy",
         count: 1,

@@ -1,5 +1,6 @@
 // Goal: what counts as a crash of a run, and how the run ends after too many.
-// Method: processes that end as by `kill -9` in the midst of a tool call, over a store in memory, by a manual clock.
+// Method: processes that end as by `kill -9` during a tool call, over an in-memory store, by a
+// manual clock.
 
 import { describe, expect } from "vitest";
 
@@ -25,10 +26,10 @@ import {
   type Cast,
 } from "./poison-cast.ts";
 
-describe("a crash", () => {
+describe("the crash count", () => {
   proves(
     ["D469"],
-    "is no release, no answer, no resume and no takeover from a live owner",
+    "ignores releases, answers, resumes and takeovers from a live owner",
     async () => {
       const world = engineWorld();
       const { store, pushed } = world;
@@ -77,11 +78,11 @@ describe("a crash", () => {
     },
   );
 
-  proves(["D465"], "counts from the last completed step or tool call", async () => {
+  proves(["D465"], "restarts after each completed step or tool call", async () => {
     const world = engineWorld();
     const cast: Cast = { now: undefined, kills: 0 };
     const counted: (number | undefined)[] = [];
-    // Its second call ends the process: in the first life after progress, then without.
+    // The second call ends the process: in the first life after progress, then without.
     const hold = async (nth: number): Promise<unknown> => {
       await passed(world.clock, 100);
       counted.push(await crashesOf(world));
@@ -99,7 +100,7 @@ describe("a crash", () => {
 
   proves(
     ["D465"],
-    "of a call that must not be repeated counts, since to cut it off is no progress",
+    "includes crashes in calls that must not be repeated, whose interruption is no progress",
     async () => {
       const world = engineWorld();
       const cast: Cast = { now: undefined, kills: 0 };
@@ -113,12 +114,12 @@ describe("a crash", () => {
       const life = mortalProcess(world, { roles: [role] });
       const run = await world.pushed(life.orchestrator.resume(POISON));
       const { status, steps } = await world.pushed(run.result);
-      // Each life told the model that its call was interrupted, and the model made the next one.
+      // In each life the model learned that its call was interrupted, and made the next one.
       expect([counted, status, steps.length, cast.kills]).toEqual([[1, 2, 3, 4], "failed", 5, 5]);
     },
   );
 
-  proves(["D462"], "is counted though the process dies of reading the journal", async () => {
+  proves(["D462"], "includes crashes while the journal is read", async () => {
     const world = engineWorld();
     const { store } = world;
     const cast: Cast = { now: undefined, kills: 0 };
@@ -143,7 +144,7 @@ describe("a crash", () => {
     expect(await rejectionOf(readResult(store, POISON))).toMatchObject({ code: "crash_loop" });
   });
 
-  proves(["D462"], "is counted though the process dies of the context of the run", async () => {
+  proves(["D462"], "includes crashes while the worker creates the context of the run", async () => {
     const world = engineWorld();
     const cast: Cast = { now: undefined, kills: 0 };
     const roles = [solo(doings(), { name: "poison" })];
@@ -159,7 +160,7 @@ describe("a crash", () => {
     }
     const last = mortalProcess(world, { roles });
     const worker = await last.orchestrator.startWorker(storeEngine({ clock: world.clock }));
-    // It has no journal that could end: it rests with the reason.
+    // The run has no journal that could end: it pauses with the reason.
     expect(await rejectionOf(world.pushed(run.getResult()))).toMatchObject({ code: "crash_loop" });
     await run.sendCommand({ type: "resume" });
     expect((await world.pushed(run.getResult())).status).toBe("completed");
@@ -195,56 +196,60 @@ describe("a run that fails for its crashes", () => {
     });
   }
 
-  proves(["D467"], "ends its subagents, charges its leases, and calls nothing more", async () => {
-    const world = engineWorld();
-    const { store } = world;
-    const cast: Cast = { now: undefined, kills: 0 };
-    const done = new Map<string, number>();
-    const role = tree(world, cast, done);
-    await startAndDie(world, cast, role);
-    for (let life = 2; life <= 5; life += 1) await recoverAndDie(world, cast, role);
-    const before = [...done.values()];
-    const last = mortalProcess(world, { roles: [role] });
-    const run = await world.pushed(last.orchestrator.resume(POISON));
-    const result = await world.pushed(run.result);
-    expect([...done.values()]).toEqual(before);
-    expect(result).toMatchObject({ status: "failed", reason: { code: "error" } });
-    expect(result.errors).toEqual([
-      {
-        agentId: result.agents[0]?.agentId,
-        agentPath: "lead",
-        code: "crash_loop",
-        message: result.reason.message,
-        data: {
-          runId: POISON,
-          crashes: 5,
-          calls: ["work of lead/leaf#3", "work of lead/leaf#2", "SpawnSubagent of lead"],
+  proves(
+    ["D467"],
+    "ends its subagents, releases its leases, and makes no further call",
+    async () => {
+      const world = engineWorld();
+      const { store } = world;
+      const cast: Cast = { now: undefined, kills: 0 };
+      const done = new Map<string, number>();
+      const role = tree(world, cast, done);
+      await startAndDie(world, cast, role);
+      for (let life = 2; life <= 5; life += 1) await recoverAndDie(world, cast, role);
+      const before = [...done.values()];
+      const last = mortalProcess(world, { roles: [role] });
+      const run = await world.pushed(last.orchestrator.resume(POISON));
+      const result = await world.pushed(run.result);
+      expect([...done.values()]).toEqual(before);
+      expect(result).toMatchObject({ status: "failed", reason: { code: "error" } });
+      expect(result.errors).toEqual([
+        {
+          agentId: result.agents[0]?.agentId,
+          agentPath: "lead",
+          code: "crash_loop",
+          message: result.reason.message,
+          data: {
+            runId: POISON,
+            crashes: 5,
+            calls: ["work of lead/leaf#3", "work of lead/leaf#2", "SpawnSubagent of lead"],
+          },
         },
-      },
-    ]);
-    expect(result.reason.message).toMatch(/5 processes in a row died .* Calls in flight: /);
-    expect(result.reason.message).toMatch(/Fix it and start a new run\.$/u);
-    expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
-      ["lead", "failed"],
-      ["lead/leaf#1", "completed"],
-      ["lead/leaf#2", "cancelled"],
-      ["lead/leaf#3", "cancelled"],
-    ]);
-    const events: EspalierEvent[] = [];
-    for await (const event of clientOf(world).attach(POISON).events()) events.push(event);
-    const count = (type: EspalierEvent["type"]): number =>
-      events.filter((event) => event.type === type).length;
-    expect([count("subagent.spawned"), count("subagent.ended"), count("agent.ended")]).toEqual([
-      3, 3, 4,
-    ]);
-    expect(events.at(-1)).toMatchObject({ type: "run.ended", error: { code: "crash_loop" } });
-    expect(await readResult(store, POISON)).toEqual(result);
-    expect((await store.find(POISON))?.status).toBe("ended");
-  });
+      ]);
+      expect(result.reason.message).toMatch(/5 processes in a row died .* Calls in flight: /);
+      expect(result.reason.message).toMatch(/Fix it and start a new run\.$/u);
+      expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
+        ["lead", "failed"],
+        ["lead/leaf#1", "completed"],
+        ["lead/leaf#2", "cancelled"],
+        ["lead/leaf#3", "cancelled"],
+      ]);
+      const events: EspalierEvent[] = [];
+      for await (const event of clientOf(world).attach(POISON).events()) events.push(event);
+      const count = (type: EspalierEvent["type"]): number =>
+        events.filter((event) => event.type === type).length;
+      expect([count("subagent.spawned"), count("subagent.ended"), count("agent.ended")]).toEqual([
+        3, 3, 4,
+      ]);
+      expect(events.at(-1)).toMatchObject({ type: "run.ended", error: { code: "crash_loop" } });
+      expect(await readResult(store, POISON)).toEqual(result);
+      expect((await store.find(POISON))?.status).toBe("ended");
+    },
+  );
 
   proves(
     ["D468", "D497"],
-    "rests with crash_loop if its process dies even of that, until it is asked to resume",
+    "pauses with crash_loop until it is resumed if its process dies even while failing it",
     async () => {
       const world = engineWorld();
       const cast: Cast = { now: undefined, kills: 0 };

@@ -1,5 +1,5 @@
-// Goal: the engine over the store alone keeps every promise of engines.
-// Method: the contract suite on a store in memory and on one in a file.
+// Goal: the store engine fulfils the engine contract.
+// Method: the contract suite on an in-memory store and on one in a file.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,5 @@
-// One store, one clock, and any number of processes that lead runs there: what tests of runs that move work with.
+// One store, one clock, and any number of processes that execute runs there, for tests of runs that
+// change their process.
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
@@ -22,9 +23,9 @@ import { countedTool, thinker, type Thought } from "../journal/thinkers.ts";
 export interface EngineWorld {
   readonly clock: ManualClock;
   readonly store: Store;
-  /** An orchestrator as a process of its own has one. */
+  /** Creates an orchestrator as a separate process would. */
   process(options: OrchestratorOptions): Orchestrator & { readonly sink: RecordingSink };
-  /** What it comes to, while time advances. */
+  /** Advances time until the work settles, and returns its result. */
   pushed<T>(work: Promise<T>, stepMs?: number): Promise<T>;
 }
 
@@ -43,12 +44,12 @@ export function engineWorld(store?: Store, clock = new ManualClock(1_000_000)): 
   };
 }
 
-/** A client in a process without a worker. */
+/** Returns a client in a process without a worker. */
 export function clientOf({ clock, store }: EngineWorld, rolesVersion = "1"): RunClient {
   return new RunClient({ store, engine: storeEngine({ clock }), clock, rolesVersion });
 }
 
-/** A worker in a process of its own. */
+/** Starts a worker in its own process. */
 export async function workerIn(
   { clock, process }: EngineWorld,
   options: OrchestratorOptions,
@@ -58,7 +59,7 @@ export async function workerIn(
   return await process(options).startWorker(engine, { context: () => undefined, ...work });
 }
 
-/** Moves time on until the work has settled. */
+/** Advances time until the work has settled. */
 async function pushed<T>(clock: ManualClock, work: Promise<T>, stepMs = 50): Promise<T> {
   const over = { isSo: false };
   const note = (): void => void (over.isSo = true);
@@ -71,11 +72,11 @@ async function pushed<T>(clock: ManualClock, work: Promise<T>, stepMs = 50): Pro
   throw new Error("It never settles.");
 }
 
-/** What agents did in all processes together. */
+/** Counts what agents did in all processes together. */
 export interface Doings {
-  /** Model calls that began, by what the agent had heard. */
+  /** Model calls that began: the agent and how many tool results it had. */
   readonly asked: string[];
-  /** Executions of tools, by their idempotency keys. */
+  /** Executions of tools by idempotency key. */
   readonly calls: Map<string, number>;
 }
 
@@ -83,12 +84,15 @@ export function doings(): Doings {
   return { asked: [], calls: new Map() };
 }
 
-/** How often each call was executed. */
+/** Returns how often each call was executed. */
 export function counts({ calls }: Doings): readonly number[] {
   return [...calls.values()];
 }
 
-/** An agent that calls `work` so many times, one after the other, and says what came of it. `hold`: what a call waits for, by its number. */
+/**
+ * Returns an agent that calls `work` `count` times, one after the other, and replies with the
+ * results. A call waits for `hold`, which gets its number.
+ */
 export function solo(
   done: Doings,
   {

@@ -1,4 +1,4 @@
-// An order, executed any number of times and anywhere: one run, each effect once.
+// Requests that are executed any number of times and in any process: one run, each effect once.
 
 import { expect } from "vitest";
 
@@ -20,7 +20,7 @@ const TEXT = "Go. worked 0, worked 1.";
 
 proves(
   ["E19"],
-  "a hundred times at once, from three processes: one run, each effect once",
+  "executes a request once that three processes execute a hundred times at once",
   async () => {
     const done = doings();
     const { process, pushed, store, clock } = engineWorld();
@@ -38,14 +38,14 @@ proves(
     );
     expect(begun.reduce((sum, count) => sum + count, 0)).toBe(1);
     expect([clock.pendingTimers, (await store.list()).length]).toEqual([0, 1]);
-    // And later: the result alone.
+    // A later execution returns the result alone.
     const again = await pushed(process({ roles: [solo(done)] }).execute(ORDER));
     expect(again).toEqual(results[0]);
     expect(done.asked.length).toBe(3);
   },
 );
 
-proves(["E19"], "a run that was started is joined", async () => {
+proves(["E19"], "joins a run that was started", async () => {
   const done = doings();
   const gate = latch();
   const role = solo(done, { hold: () => gate.opened });
@@ -62,7 +62,7 @@ proves(["E19"], "a run that was started is joined", async () => {
 
 proves(
   ["E19"],
-  "the result of another process is waited for, and the run taken over once it is lost",
+  "waits for the result of another process, and takes the run over once that process is lost",
   async () => {
     for (const isLost of [false, true]) {
       const done = doings();
@@ -88,7 +88,7 @@ proves(
         await turns(5);
         clock.advance(1_000);
       }
-      expect([two.activeRuns(), reads]).toEqual([[], 0]); // Nothing is read while it only waits.
+      expect([two.activeRuns(), reads]).toEqual([[], 0]); // Waiting reads no records.
       gate.open();
       const result = await pushed(executed, 500);
       expect(result).toMatchObject({ status: "completed", text: TEXT });
@@ -97,56 +97,56 @@ proves(
   },
 );
 
-proves(
-  ["E19"],
-  "a process that was let go of is not waited for: the run is taken over",
-  async () => {
-    const done = doings();
-    const first = solo(done, { hold: (_nth, signal) => aborted(signal) });
-    const { process, pushed, clock } = engineWorld();
-    const one = process({ roles: [first] });
-    const run = one.start(first, "Go.", { runId: ID });
-    await turns(20);
-    const beganMs = clock.nowMs();
-    const two = process({ roles: [solo(done)] });
-    const result = await pushed(two.execute(ORDER, { takeOverAfterMs: 500 }));
-    expect(result).toMatchObject({ status: "completed", text: TEXT });
-    expect(clock.nowMs() - beganMs).toBeGreaterThanOrEqual(500);
-    expect(clock.nowMs() - beganMs).toBeLessThan(1_500);
-    clock.advance(5_000);
-    expect(await rejectionOf(run.result)).toMatchObject({ code: "run_fenced" });
-  },
-);
-
-proves(["E19"], "signs of life and their absence go by the options", async () => {
+proves(["E19"], "takes a run over from a live process after `takeOverAfterMs`", async () => {
   const done = doings();
-  const { process, store, clock } = engineWorld();
   const first = solo(done, { hold: (_nth, signal) => aborted(signal) });
-  const times = { heartbeatIntervalMs: 300, staleAfterMs: 1_000 };
-  const dying = dyingStore(store, { at: 5, how: "before" });
-  const one = process({ roles: [first], store: dying.store, ...times });
+  const { process, pushed, clock } = engineWorld();
+  const one = process({ roles: [first] });
   const run = one.start(first, "Go.", { runId: ID });
   await turns(20);
   const beganMs = clock.nowMs();
-  for (let beat = 1; beat <= 5; beat += 1) {
-    clock.advance(300);
-    await turns(2);
-    expect((await store.find(ID))?.heartbeatAtMs).toBe(beganMs + beat * 300);
-  }
-  const two = process({ roles: [solo(done)], ...times });
-  clock.advance(200);
-  expect((await rejectionOf(two.resume(ID))).code).toBe("run_active");
-  run.requestPause(); // At this record its process dies.
-  await rejectionOf(run.result);
-  clock.advance(799);
-  expect((await rejectionOf(two.resume(ID))).code).toBe("run_active");
-  clock.advance(1);
-  expect(await (await two.resume(ID)).result).toMatchObject({ text: TEXT });
+  const two = process({ roles: [solo(done)] });
+  const result = await pushed(two.execute(ORDER, { takeOverAfterMs: 500 }));
+  expect(result).toMatchObject({ status: "completed", text: TEXT });
+  expect(clock.nowMs() - beganMs).toBeGreaterThanOrEqual(500);
+  expect(clock.nowMs() - beganMs).toBeLessThan(1_500);
+  clock.advance(5_000);
+  expect(await rejectionOf(run.result)).toMatchObject({ code: "run_fenced" });
 });
 
 proves(
   ["E19"],
-  "a run that rests and whose process did not live to say so is put right",
+  "applies the configured heartbeat interval and the time after which an owner is stale",
+  async () => {
+    const done = doings();
+    const { process, store, clock } = engineWorld();
+    const first = solo(done, { hold: (_nth, signal) => aborted(signal) });
+    const times = { heartbeatIntervalMs: 300, staleAfterMs: 1_000 };
+    const dying = dyingStore(store, { at: 5, how: "before" });
+    const one = process({ roles: [first], store: dying.store, ...times });
+    const run = one.start(first, "Go.", { runId: ID });
+    await turns(20);
+    const beganMs = clock.nowMs();
+    for (let beat = 1; beat <= 5; beat += 1) {
+      clock.advance(300);
+      await turns(2);
+      expect((await store.find(ID))?.heartbeatAtMs).toBe(beganMs + beat * 300);
+    }
+    const two = process({ roles: [solo(done)], ...times });
+    clock.advance(200);
+    expect((await rejectionOf(two.resume(ID))).code).toBe("run_active");
+    run.requestPause(); // The process dies at this record.
+    await rejectionOf(run.result);
+    clock.advance(799);
+    expect((await rejectionOf(two.resume(ID))).code).toBe("run_active");
+    clock.advance(1);
+    expect(await (await two.resume(ID)).result).toMatchObject({ text: TEXT });
+  },
+);
+
+proves(
+  ["E19"],
+  "corrects the status of an ended run whose process died before it released the run",
   async () => {
     const done = doings();
     const { process, pushed, store, clock } = engineWorld();
@@ -164,37 +164,41 @@ proves(
   },
 );
 
-proves(["E19"], "who comes to an empty journal too late leaves it as it is", async () => {
-  const done = doings();
-  const clock = new ManualClock(1_000_000);
-  const inner = memoryStore({ clock });
-  const { process, pushed, store } = engineWorld(inner, clock);
-  await store.release(
-    await store.create(ID, "", { token: "t", hostname: "h", processId: 1 }),
-    "open",
-  );
-  const gate = latch();
-  const slow = {
-    ...forwarding(store),
-    claim: async (...given: Parameters<typeof store.claim>) => {
-      await gate.opened;
-      return await store.claim(...given);
-    },
-  };
-  const late = process({ roles: [solo(done)], store: slow }).execute(ORDER);
-  await turns(5);
-  expect(await pushed(process({ roles: [solo(done)] }).execute(ORDER))).toMatchObject({
-    text: TEXT,
-  });
-  gate.open();
-  expect(await pushed(late)).toMatchObject({ text: TEXT });
-  expect(await store.find(ID)).toMatchObject({ status: "ended", owner: null });
-  expect(counts(done)).toEqual([1, 1]);
-});
+proves(
+  ["E19"],
+  "returns the result of another process if it claims an empty journal too late",
+  async () => {
+    const done = doings();
+    const clock = new ManualClock(1_000_000);
+    const inner = memoryStore({ clock });
+    const { process, pushed, store } = engineWorld(inner, clock);
+    await store.release(
+      await store.create(ID, "", { token: "t", hostname: "h", processId: 1 }),
+      "open",
+    );
+    const gate = latch();
+    const slow = {
+      ...forwarding(store),
+      claim: async (...given: Parameters<typeof store.claim>) => {
+        await gate.opened;
+        return await store.claim(...given);
+      },
+    };
+    const late = process({ roles: [solo(done)], store: slow }).execute(ORDER);
+    await turns(5);
+    expect(await pushed(process({ roles: [solo(done)] }).execute(ORDER))).toMatchObject({
+      text: TEXT,
+    });
+    gate.open();
+    expect(await pushed(late)).toMatchObject({ text: TEXT });
+    expect(await store.find(ID)).toMatchObject({ status: "ended", owner: null });
+    expect(counts(done)).toEqual([1, 1]);
+  },
+);
 
 proves(
   ["E19"],
-  "what an order says reaches the run: budget, metadata, deadline, session",
+  "passes budget, metadata, deadline and session of a request to the run",
   async () => {
     const done = doings();
     const { process, pushed, store } = engineWorld();
@@ -220,7 +224,7 @@ proves(
 
 proves(
   ["E124"],
-  "the signal of any execution cancels the run, also of one that has joined it or waits for another process",
+  "cancels the run by the signal of any execution, even one that joined it or waits for another process",
   async () => {
     for (const where of ["begun", "joined", "elsewhere"] as const) {
       const done = doings();
@@ -245,7 +249,7 @@ proves(
   },
 );
 
-proves(["E20", "D647"], "what is no order is refused, and nothing has changed", async () => {
+proves(["E20", "D647"], "refuses invalid requests and options, and creates nothing", async () => {
   const { process, store } = engineWorld();
   const one = process({ roles: [solo(doings())] });
   const bad: readonly (readonly [string, object])[] = [
@@ -272,43 +276,51 @@ proves(["E20", "D647"], "what is no order is refused, and nothing has changed", 
   expect(await store.list()).toEqual([]);
 });
 
-proves(["E19"], "an execution that is left rejects at once where it only waits", async () => {
-  const done = doings();
-  const { process, pushed } = engineWorld();
-  const first: AgentRole = solo(done, { hold: (_nth, signal) => aborted(signal) });
-  const run = process({ roles: [first] }).start(first, "Go.", { runId: ID });
-  await turns(20);
-  const two = process({ roles: [solo(done)] });
-  const leave = new AbortController();
-  const executed = two.execute(ORDER, { releaseSignal: leave.signal });
-  await turns(10);
-  leave.abort();
-  expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_released" });
-  const already = two.execute(ORDER, { releaseSignal: AbortSignal.abort() });
-  expect(await rejectionOf(pushed(already))).toMatchObject({ code: "run_released" });
-  void run.cancel("Over.").catch(() => undefined);
-  await pushed(run.result);
-});
+proves(
+  ["E19"],
+  "rejects an execution that only waits as soon as its release signal is aborted",
+  async () => {
+    const done = doings();
+    const { process, pushed } = engineWorld();
+    const first: AgentRole = solo(done, { hold: (_nth, signal) => aborted(signal) });
+    const run = process({ roles: [first] }).start(first, "Go.", { runId: ID });
+    await turns(20);
+    const two = process({ roles: [solo(done)] });
+    const leave = new AbortController();
+    const executed = two.execute(ORDER, { releaseSignal: leave.signal });
+    await turns(10);
+    leave.abort();
+    expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_released" });
+    const already = two.execute(ORDER, { releaseSignal: AbortSignal.abort() });
+    expect(await rejectionOf(pushed(already))).toMatchObject({ code: "run_released" });
+    void run.cancel("Over.").catch(() => undefined);
+    await pushed(run.result);
+  },
+);
 
-proves(["E19"], "an orchestrator that was closed meanwhile leads no run any more", async () => {
-  const done = doings();
-  const { process, pushed, store } = engineWorld();
-  const first = solo(done, { hold: (_nth, signal) => aborted(signal) });
-  const dying = dyingStore(store, { at: 4, how: "after" });
-  const run = process({ roles: [first], store: dying.store }).start(first, "Go.", { runId: ID });
-  run.result.catch(() => undefined);
-  await turns(20);
-  const two = process({ roles: [solo(done)] });
-  const executed = two.execute(ORDER);
-  await turns(10);
-  await two.close();
-  expect(await rejectionOf(pushed(executed, 1_000))).toMatchObject({ code: "invalid_state" });
-  expect(two.activeRuns()).toEqual([]);
-});
+proves(
+  ["E19"],
+  "rejects a waiting execution of a closed orchestrator, and starts no run",
+  async () => {
+    const done = doings();
+    const { process, pushed, store } = engineWorld();
+    const first = solo(done, { hold: (_nth, signal) => aborted(signal) });
+    const dying = dyingStore(store, { at: 4, how: "after" });
+    const run = process({ roles: [first], store: dying.store }).start(first, "Go.", { runId: ID });
+    run.result.catch(() => undefined);
+    await turns(20);
+    const two = process({ roles: [solo(done)] });
+    const executed = two.execute(ORDER);
+    await turns(10);
+    await two.close();
+    expect(await rejectionOf(pushed(executed, 1_000))).toMatchObject({ code: "invalid_state" });
+    expect(two.activeRuns()).toEqual([]);
+  },
+);
 
 proves(
   ["E112"],
-  "of two executions in one process the one that is left rejects, and the run goes on for the other",
+  "rejects one of two executions of a process that is released, and continues the run for the other",
   async () => {
     const done = doings();
     const gate = latch();
@@ -320,7 +332,7 @@ proves(
     const stays = one.execute(ORDER, { releaseSignal: other.signal });
     await turns(20);
     leave.abort();
-    expect(await rejectionOf(executed)).toMatchObject({ code: "run_released" }); // At once.
+    expect(await rejectionOf(executed)).toMatchObject({ code: "run_released" }); // Rejects at once.
     const late = one.execute(ORDER, { releaseSignal: leave.signal });
     expect(await rejectionOf(late)).toMatchObject({ code: "run_released" });
     gate.open();
@@ -330,7 +342,7 @@ proves(
   },
 );
 
-proves(["E112"], "a run is given up with the last of its executions", async () => {
+proves(["E112"], "releases a run with the last of its executions", async () => {
   const done = doings();
   const { process, pushed, store } = engineWorld();
   const one = process({ roles: [solo(done, { hold: (_nth, signal) => aborted(signal) })] });

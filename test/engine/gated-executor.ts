@@ -1,10 +1,10 @@
-// An executor without an orchestrator: each leading is handed to the test, which says what becomes of it.
+// An executor without an orchestrator: it hands each execution to the test, which settles it.
 
 import type { RunExecutor, ExecutorResult } from "../../src/engine/engine.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 
-/** A run that is led. */
+/** An execution of a run. */
 export interface Leading {
   readonly runId: RunId;
   readonly leave: AbortSignal;
@@ -19,9 +19,9 @@ export class GatedExecutor implements RunExecutor {
   readonly maxRuns = 10;
   readonly roles: readonly string[];
   readonly version: string;
-  /** Of all leadings, the runs. */
+  /** The runs of all executions. */
   readonly led: RunId[] = [];
-  /** The most leadings of one run at one time. */
+  /** The highest number of concurrent executions of one run. */
   mostAtOnce = 0;
   readonly #underWay = new Map<RunId, number>();
   readonly #waiting: Leading[] = [];
@@ -32,7 +32,7 @@ export class GatedExecutor implements RunExecutor {
     this.version = version;
   }
 
-  /** The next leading, in the order in which they began. */
+  /** Returns the next execution, in the order in which they began. */
   next(): Promise<Leading> {
     const leading = this.#waiting.shift();
     if (leading !== undefined) return Promise.resolve(leading);
@@ -58,7 +58,7 @@ export class GatedExecutor implements RunExecutor {
   }
 }
 
-/** Resolves when a leading is to be left. */
+/** Resolves when an execution is to be released. */
 export function toBeLeft({ leave }: Leading): Promise<void> {
   return new Promise((resolve) => {
     if (leave.aborted) resolve();

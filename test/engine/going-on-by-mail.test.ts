@@ -1,4 +1,5 @@
-// A run without an approver here is answered while another agent works: it pauses then, and continues by itself, under the same handle.
+// A run without an approver in its process is answered while another agent works: it pauses, then
+// continues by itself under the same handle.
 
 import { expect } from "vitest";
 
@@ -26,7 +27,7 @@ import {
 
 const ID = runId("order-4711");
 
-/** Asks for `count` calls, while a subagent in the background waits at the gate. */
+/** Makes `count` calls, while a background subagent waits at the gate. */
 function lead(done: Doings, gate?: Latch, count = 2): AgentRole {
   const helper = defineAgent({
     name: "helper",
@@ -60,7 +61,7 @@ function lead(done: Doings, gate?: Latch, count = 2): AgentRole {
   });
 }
 
-/** The first so many questions. */
+/** Returns the first `count` questions. */
 async function asked(run: Run, count: number): Promise<readonly Question[]> {
   const questions: Question[] = [];
   for await (const event of run.events({ from: 1 })) {
@@ -70,46 +71,50 @@ async function asked(run: Run, count: number): Promise<readonly Question[]> {
   throw new Error("It ended before.");
 }
 
-proves(["D242"], "answered here, or by another process, while a subagent works", async () => {
-  for (const who of ["here", "elsewhere"] as const) {
-    const done = doings();
-    const gate = latch();
-    const { process, pushed, store, clock } = engineWorld();
-    const one = process({});
-    const run = one.start(lead(done, gate), "Go.", { runId: ID });
-    const events = allOf(run.events());
-    const pieces = allOf(run.stream());
-    const questions = await asked(run, 2);
-    const by = who === "here" ? one : process({});
-    const answers = questions.map((one) => approve(one));
-    expect(await pushed(by.answer(ID, answers))).toEqual([]);
-    await turns(20);
-    expect(counts(done)).toEqual([]); // The lead waits for its subagent.
-    gate.open();
-    const { status, text, questions: open } = await pushed(run.result);
-    expect([status, text, open, counts(done)]).toEqual([
-      "completed",
-      "work of 0 work of 1",
-      [],
-      [1, 1],
-    ]);
-    const kept = await storedEvents(store, ID);
-    checkRecordedOnce(kept);
-    expect(await events).toEqual(kept); // One reader has read all of it.
-    expect(kept.map(({ type }) => type)).toEqual(
-      expect.arrayContaining(["run.paused", "run.resumed"]),
-    );
-    expect((await pieces).at(-1)).toMatchObject({ type: "end" });
-    expect([one.activeRuns(), clock.pendingTimers]).toEqual([[], 0]);
-    expect(await store.find(ID)).toMatchObject({ status: "ended", owner: null });
-    const recording = await loadRecording(store, ID);
-    await replaysToTheSame({ role: lead(doings()) }, { recording, result: await run.result });
-  }
-});
+proves(
+  ["D242"],
+  "continues a run that is answered here or by another process while a subagent works",
+  async () => {
+    for (const who of ["here", "elsewhere"] as const) {
+      const done = doings();
+      const gate = latch();
+      const { process, pushed, store, clock } = engineWorld();
+      const one = process({});
+      const run = one.start(lead(done, gate), "Go.", { runId: ID });
+      const events = allOf(run.events());
+      const pieces = allOf(run.stream());
+      const questions = await asked(run, 2);
+      const by = who === "here" ? one : process({});
+      const answers = questions.map((one) => approve(one));
+      expect(await pushed(by.answer(ID, answers))).toEqual([]);
+      await turns(20);
+      expect(counts(done)).toEqual([]); // The lead waits for its subagent.
+      gate.open();
+      const { status, text, questions: open } = await pushed(run.result);
+      expect([status, text, open, counts(done)]).toEqual([
+        "completed",
+        "work of 0 work of 1",
+        [],
+        [1, 1],
+      ]);
+      const kept = await storedEvents(store, ID);
+      checkRecordedOnce(kept);
+      expect(await events).toEqual(kept); // One reader has read all events.
+      expect(kept.map(({ type }) => type)).toEqual(
+        expect.arrayContaining(["run.paused", "run.resumed"]),
+      );
+      expect((await pieces).at(-1)).toMatchObject({ type: "end" });
+      expect([one.activeRuns(), clock.pendingTimers]).toEqual([[], 0]);
+      expect(await store.find(ID)).toMatchObject({ status: "ended", owner: null });
+      const recording = await loadRecording(store, ID);
+      await replaysToTheSame({ role: lead(doings()) }, { recording, result: await run.result });
+    }
+  },
+);
 
 proves(
   ["D242"],
-  "with some of the answers: what they allow is done, and the rest asked on",
+  "makes the calls that were answered, and pauses for the remaining questions",
   async () => {
     const done = doings();
     const gate = latch();
@@ -126,7 +131,7 @@ proves(
   },
 );
 
-proves(["D242"], "cancelled after that, it ends", async () => {
+proves(["D242"], "ends a run that is cancelled after it continued with an answer", async () => {
   const done = doings();
   const later = latch();
   const { process, pushed, store } = engineWorld();
@@ -162,7 +167,7 @@ proves(["D242"], "cancelled after that, it ends", async () => {
 
 proves(
   ["D242"],
-  "one that was asked to pause rests, and so does one of a closed orchestrator",
+  "keeps a run paused after a pause request or a closed orchestrator, and resumes it elsewhere",
   async () => {
     for (const how of ["paused", "closed"] as const) {
       const done = doings();
@@ -179,7 +184,7 @@ proves(
       else void one.close();
       gate.open();
       expect((await pushed(run.result)).status).toBe("paused");
-      // Nothing is lost: a process that looks for open runs continues it.
+      // The answers are not lost: a process that looks for open runs continues the run.
       expect(await store.find(ID)).toMatchObject({ status: "open", owner: null });
       const { runs } = await process({ roles: [lead(done, gate)] }).resumeLostRuns();
       expect(await pushed(runs[0]?.result ?? Promise.reject(new Error("none")))).toMatchObject({

@@ -1,4 +1,4 @@
-// When a run can be relied upon: `run.whenPersisted()`.
+// `run.whenPersisted()`: when another process can continue a run.
 
 import { expect } from "vitest";
 
@@ -11,27 +11,31 @@ import { counts, doings, engineWorld, latch, runId, solo, turns } from "./engine
 
 const ID = runId("order-4711");
 
-proves(["D241"], "then the store has it, and another process goes on with it", async () => {
-  const done = doings();
-  const { process, store, pushed, clock } = engineWorld();
-  const dying = dyingStore(store, { at: 2, how: "before" });
-  const run = process({ store: dying.store }).start(solo(done), "Go.", { runId: ID });
-  expect(await store.find(ID)).toBeUndefined();
-  await run.whenPersisted();
-  expect(await store.find(ID)).toMatchObject({ status: "open" });
-  expect((await store.find(ID))?.recordCount).toBeGreaterThan(0);
-  expect((await rejectionOf(run.result)).code).toBe("store_failed");
-  clock.advance(60_000);
-  const { runs, failed } = await process({ roles: [solo(done)] }).resumeLostRuns();
-  expect([runs.map((one) => one.runId), failed]).toEqual([[ID], []]);
-  expect(await pushed(runs[0]?.result ?? Promise.reject(new Error("no run")))).toMatchObject({
-    status: "completed",
-    text: "Go. worked 0, worked 1.",
-  });
-  expect(counts(done)).toEqual([1, 1]);
-});
+proves(
+  ["D241"],
+  "resolves once the store has the run, and another process can continue it",
+  async () => {
+    const done = doings();
+    const { process, store, pushed, clock } = engineWorld();
+    const dying = dyingStore(store, { at: 2, how: "before" });
+    const run = process({ store: dying.store }).start(solo(done), "Go.", { runId: ID });
+    expect(await store.find(ID)).toBeUndefined();
+    await run.whenPersisted();
+    expect(await store.find(ID)).toMatchObject({ status: "open" });
+    expect((await store.find(ID))?.recordCount).toBeGreaterThan(0);
+    expect((await rejectionOf(run.result)).code).toBe("store_failed");
+    clock.advance(60_000);
+    const { runs, failed } = await process({ roles: [solo(done)] }).resumeLostRuns();
+    expect([runs.map((one) => one.runId), failed]).toEqual([[ID], []]);
+    expect(await pushed(runs[0]?.result ?? Promise.reject(new Error("no run")))).toMatchObject({
+      status: "completed",
+      text: "Go. worked 0, worked 1.",
+    });
+    expect(counts(done)).toEqual([1, 1]);
+  },
+);
 
-proves(["D241"], "at any time: what has happened by then", async () => {
+proves(["D241"], "resolves at any time once all records so far are persisted", async () => {
   const done = doings();
   const { process, store, pushed } = engineWorld();
   const begun = latch();
@@ -44,15 +48,15 @@ proves(["D241"], "at any time: what has happened by then", async () => {
   await begun.opened;
   await run.whenPersisted();
   const { recordCount = 0 } = (await store.find(ID)) ?? {};
-  await run.whenPersisted(); // Nothing is due.
+  await run.whenPersisted(); // No record is pending.
   await turns(5);
   expect((await store.find(ID))?.recordCount).toBe(recordCount);
   gate.open();
   await pushed(run.result);
-  await run.whenPersisted(); // It has ended.
+  await run.whenPersisted(); // The run has ended.
 });
 
-proves(["D241"], "without a store, or where another run has the id, it rejects", async () => {
+proves(["D241"], "rejects without a store, or if another run has the id", async () => {
   const done = doings();
   const without = new Orchestrator().start(solo(done), "Go.");
   expect((await rejectionOf(without.whenPersisted())).code).toBe("invalid_state");
@@ -60,6 +64,6 @@ proves(["D241"], "without a store, or where another run has the id, it rejects",
   const store = memoryStore();
   await new Orchestrator({ store }).start(solo(done), "Go.", { runId: ID }).result;
   const again = new Orchestrator({ store }).start(solo(done), "Go.", { runId: ID });
-  // Nothing reads its result: that is no unhandled rejection.
+  // The result that nobody reads causes no unhandled rejection.
   expect((await rejectionOf(again.whenPersisted())).code).toBe("run_exists");
 });

@@ -1,4 +1,5 @@
-// The edges of leaving a run: asked for again, at its beginning and at its end, with subagents that are detached, and by a store that is slow.
+// Edge cases of releasing a run: executed again, at its start and its end, with detached subagents,
+// and with a slow store.
 
 import { expect } from "vitest";
 
@@ -21,7 +22,7 @@ const LONG = { graceMs: 60_000 };
 
 proves(
   ["E14"],
-  "asked for again within the grace, it goes on here, and nothing is repeated",
+  "continues a run here, without repeating anything, that is executed again within the grace period",
   async () => {
     for (const isBack of [true, false]) {
       const done = doings();
@@ -33,7 +34,7 @@ proves(
       await turns(15);
       const leaving = run.release(LONG);
       await turns(5);
-      if (isBack) gate.open(); // What returned meanwhile waits to be acted upon.
+      if (isBack) gate.open(); // The returned call waits to be processed.
       const executed = one.execute(ORDER);
       await turns(5);
       gate.open();
@@ -46,30 +47,34 @@ proves(
   },
 );
 
-proves(["E14"], "left, taken up, and left once more", async () => {
-  const done = doings();
-  const gates = [latch(), latch()];
-  const role = solo(done, { hold: (nth) => gates[nth]?.opened });
-  const { process, pushed } = engineWorld();
-  const one = process({ roles: [role] });
-  const run = one.start(role, "Go.", { runId: ID });
-  await turns(15);
-  const first = run.release(LONG);
-  const leave = new AbortController();
-  const executed = one.execute(ORDER, { releaseSignal: leave.signal, graceMs: 60_000 });
-  expect(await first).toBe(false);
-  gates[0]?.open();
-  await turns(15);
-  leave.abort();
-  gates[1]?.open();
-  expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_released" });
-  expect([counts(done), done.asked.length]).toEqual([[1, 1], 2]);
-  const two = process({ roles: [role] });
-  expect(await pushed(two.execute(ORDER))).toMatchObject({ text: TEXT });
-  expect([counts(done), done.asked.length]).toEqual([[1, 1], 3]);
-});
+proves(
+  ["E14"],
+  "releases a run again that was executed again after its first release",
+  async () => {
+    const done = doings();
+    const gates = [latch(), latch()];
+    const role = solo(done, { hold: (nth) => gates[nth]?.opened });
+    const { process, pushed } = engineWorld();
+    const one = process({ roles: [role] });
+    const run = one.start(role, "Go.", { runId: ID });
+    await turns(15);
+    const first = run.release(LONG);
+    const leave = new AbortController();
+    const executed = one.execute(ORDER, { releaseSignal: leave.signal, graceMs: 60_000 });
+    expect(await first).toBe(false);
+    gates[0]?.open();
+    await turns(15);
+    leave.abort();
+    gates[1]?.open();
+    expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_released" });
+    expect([counts(done), done.asked.length]).toEqual([[1, 1], 2]);
+    const two = process({ roles: [role] });
+    expect(await pushed(two.execute(ORDER))).toMatchObject({ text: TEXT });
+    expect([counts(done), done.asked.length]).toEqual([[1, 1], 3]);
+  },
+);
 
-proves(["E13"], "leaves a run that an execution which is given up itself took up", async () => {
+proves(["E13"], "releases a run whose new execution has an aborted release signal", async () => {
   const done = doings();
   const role = solo(done, { hold: (_nth, signal) => aborted(signal) });
   const { process, pushed, store } = engineWorld();
@@ -88,21 +93,25 @@ proves(["E13"], "leaves a run that an execution which is given up itself took up
   expect(await store.find(runId(ID))).toMatchObject({ status: "open", owner: null });
 });
 
-proves(["E13"], "left twice at once is left once, and after it not at all", async () => {
-  const done = doings();
-  const role = solo(done, { hold: (_nth, signal) => aborted(signal) });
-  const { process, pushed, clock } = engineWorld();
-  const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
-  await turns(15);
-  const both = Promise.all([run.release(LONG), run.release({ graceMs: 1 })]);
-  expect(await pushed(both, 5_000)).toEqual([true, true]);
-  expect(await run.release()).toBe(false);
-  expect(clock.pendingTimers).toBe(0);
-});
+proves(
+  ["E13"],
+  "releases a run once for two concurrent calls, and does nothing for a third",
+  async () => {
+    const done = doings();
+    const role = solo(done, { hold: (_nth, signal) => aborted(signal) });
+    const { process, pushed, clock } = engineWorld();
+    const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
+    await turns(15);
+    const both = Promise.all([run.release(LONG), run.release({ graceMs: 1 })]);
+    expect(await pushed(both, 5_000)).toEqual([true, true]);
+    expect(await run.release()).toBe(false);
+    expect(clock.pendingTimers).toBe(0);
+  },
+);
 
 proves(
   ["E13"],
-  "left in the tick of its start nothing has begun, and the next leader begins it",
+  "starts nothing of a run that is released in the tick of its start, and leaves it to the next owner",
   async () => {
     const done = doings();
     const role = solo(done);
@@ -123,7 +132,7 @@ proves(
 
 proves(
   ["E13"],
-  "a run that waits for its turn to begin is left without a trace of it",
+  "releases runs that wait to start without leaving timers or active runs",
   async () => {
     const done = doings();
     const role = solo(done);
@@ -139,7 +148,7 @@ proves(
   },
 );
 
-proves(["E13"], "a run that ends meanwhile is not left", async () => {
+proves(["E13"], "releases no run that ends meanwhile", async () => {
   const role = solo(doings());
   const { process, store } = engineWorld();
   const one = process({ roles: [role] });
@@ -156,36 +165,40 @@ proves(["E13"], "a run that ends meanwhile is not left", async () => {
   expect(await run.release()).toBe(false);
 });
 
-proves(["E13"], "detached subagents are left with their run, whose result was given", async () => {
-  const done = doings();
-  const role = defineAgent({
-    name: "lead",
-    description: "Leads.",
-    instructions: "You lead.",
-    model: thinker("lead", ({ results }) =>
-      results.length === 0
-        ? { calls: [["SpawnSubagent", { role: "solo", task: "Go.", background: true }]] }
-        : { text: "Begun." },
-    ),
-    subagents: [solo(done, { hold: (nth, signal) => (nth === 0 ? aborted(signal) : undefined) })],
-    delegation: { background: true, parentEndPolicy: "detach" },
-  });
-  const { process, pushed, store, clock } = engineWorld();
-  const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
-  expect(await run.result).toMatchObject({ text: "Begun." });
-  await turns(15);
-  expect(await pushed(run.release({ graceMs: 100 }), 100)).toBe(true);
-  await turns(5);
-  expect(await rejectionOf(run.settled)).toMatchObject({ code: "run_released" });
-  expect(await store.find(runId(ID))).toMatchObject({ status: "open", owner: null });
-  clock.advance(60_000);
-  await turns(5);
-  expect(clock.pendingTimers).toBe(0);
-});
+proves(
+  ["E13"],
+  "releases detached subagents with their run after its result was returned",
+  async () => {
+    const done = doings();
+    const role = defineAgent({
+      name: "lead",
+      description: "Leads.",
+      instructions: "You lead.",
+      model: thinker("lead", ({ results }) =>
+        results.length === 0
+          ? { calls: [["SpawnSubagent", { role: "solo", task: "Go.", background: true }]] }
+          : { text: "Begun." },
+      ),
+      subagents: [solo(done, { hold: (nth, signal) => (nth === 0 ? aborted(signal) : undefined) })],
+      delegation: { background: true, parentEndPolicy: "detach" },
+    });
+    const { process, pushed, store, clock } = engineWorld();
+    const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
+    expect(await run.result).toMatchObject({ text: "Begun." });
+    await turns(15);
+    expect(await pushed(run.release({ graceMs: 100 }), 100)).toBe(true);
+    await turns(5);
+    expect(await rejectionOf(run.settled)).toMatchObject({ code: "run_released" });
+    expect(await store.find(runId(ID))).toMatchObject({ status: "open", owner: null });
+    clock.advance(60_000);
+    await turns(5);
+    expect(clock.pendingTimers).toBe(0);
+  },
+);
 
 proves(
   ["E13"],
-  "what comes while the store is told is no reason but that it was left",
+  "rejects with run_released alone if calls return while the store releases the run",
   async () => {
     const clock = new ManualClock(1_000_000);
     const inner = memoryStore({ clock });
@@ -207,7 +220,7 @@ proves(
     await turns(15);
     const leaving = run.release({ graceMs: 10 });
     await pushed(told.opened);
-    work.open(); // Too late.
+    work.open(); // The call returns too late.
     await turns(10);
     gate.open();
     expect(await pushed(leaving)).toBe(true);
@@ -215,33 +228,37 @@ proves(
   },
 );
 
-proves(["E12", "E14"], "a run in a session is left with it, here and elsewhere", async () => {
-  for (const isHere of [true, false]) {
-    const done = doings();
-    const gate = latch();
-    const role = solo(done, { hold: (nth) => (nth === 0 ? gate.opened : undefined) });
-    const { process, pushed, store } = engineWorld();
-    const one = process({ roles: [role] });
-    const order = { ...ORDER, sessionId: "talk" };
-    const leave = new AbortController();
-    const executed = one.execute(order, { releaseSignal: leave.signal });
-    executed.catch(() => undefined);
-    await turns(20);
-    leave.abort();
-    gate.open();
-    expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_released" });
-    const next = isHere ? one : process({ roles: [role] });
-    expect(await pushed(next.execute(order))).toMatchObject({ status: "completed", text: TEXT });
-    expect(counts(done)).toEqual([1, 1]);
-    expect(await store.listSessions()).toEqual(["talk"]);
-    const after = { ...order, runId: "order-4712", task: "And?" };
-    expect(await pushed(next.execute(after))).toMatchObject({ status: "completed" });
-  }
-});
+proves(
+  ["E12", "E14"],
+  "releases a run in a session, and continues it in the session here or elsewhere",
+  async () => {
+    for (const isHere of [true, false]) {
+      const done = doings();
+      const gate = latch();
+      const role = solo(done, { hold: (nth) => (nth === 0 ? gate.opened : undefined) });
+      const { process, pushed, store } = engineWorld();
+      const one = process({ roles: [role] });
+      const order = { ...ORDER, sessionId: "talk" };
+      const leave = new AbortController();
+      const executed = one.execute(order, { releaseSignal: leave.signal });
+      executed.catch(() => undefined);
+      await turns(20);
+      leave.abort();
+      gate.open();
+      expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_released" });
+      const next = isHere ? one : process({ roles: [role] });
+      expect(await pushed(next.execute(order))).toMatchObject({ status: "completed", text: TEXT });
+      expect(counts(done)).toEqual([1, 1]);
+      expect(await store.listSessions()).toEqual(["talk"]);
+      const after = { ...order, runId: "order-4712", task: "And?" };
+      expect(await pushed(next.execute(after))).toMatchObject({ status: "completed" });
+    }
+  },
+);
 
 proves(
   ["E13"],
-  "a reply that returns in time is kept, and nobody is asked about its calls",
+  "persists a reply that returns within the grace period, and asks no approver about its calls",
   async () => {
     const done = doings();
     const gate = latch();
@@ -274,7 +291,7 @@ proves(
   },
 );
 
-proves(["E13"], "a run that was taken over cannot be left any more", async () => {
+proves(["E13"], "refuses the release of a run that another process took over", async () => {
   const done = doings();
   const role = solo(done, { hold: (_nth, signal) => aborted(signal) });
   const { process, pushed } = engineWorld();
@@ -291,7 +308,7 @@ proves(["E13"], "a run that was taken over cannot be left any more", async () =>
 
 proves(
   ["E12", "E13"],
-  "a call that must not be repeated and has said that it begins is waited for, and is done once",
+  "waits for a call that must not be repeated and has recorded its start, and makes it once",
   async () => {
     const clock = new ManualClock(1_000_000);
     const inner = memoryStore({ clock });

@@ -1,4 +1,5 @@
-// A run that is given up: what is under way is kept if it returns in time, nothing further begins, and the next leader continues it.
+// A run that its process releases: calls that return in time are persisted, nothing further starts,
+// and the next owner continues it.
 
 import { expect, test } from "vitest";
 
@@ -30,7 +31,10 @@ const TEXT = "Go. worked 0, worked 1.";
 const GRACE = { graceMs: 1_000 };
 const LEFT = { status: "open", owner: null, heartbeatAtMs: null };
 
-/** Starts the run in one process, which leaves it once things are under way, then executes its order in another. */
+/**
+ * Starts the run in one process, which releases it once calls are in flight, then executes the
+ * request in another.
+ */
 async function leftOnce(
   role: (process: "first" | "second") => AgentRole,
   options: OrchestratorOptions,
@@ -56,7 +60,7 @@ async function leftOnce(
     message: `Cannot read the result of run ${ID}: it is running, was released, or its process died. Await the run, or resume it.`,
   });
   await turns(5);
-  clock.advance(60_000); // What ignores its signal is waited for a while longer.
+  clock.advance(60_000); // Calls that ignore their signal are waited for a while longer.
   await turns(5);
   expect(clock.pendingTimers).toBe(0);
   expect(await store.find(runId(ID))).toMatchObject(LEFT);
@@ -65,7 +69,7 @@ async function leftOnce(
   return { result: await pushed(two.execute(order)), one, two, store, clock };
 }
 
-proves(["E12", "E13"], "a tool call that returns in time is kept", async () => {
+proves(["E12", "E13"], "persists a tool call that returns within the grace period", async () => {
   const done = doings();
   const gate = latch();
   const role = () => solo(done, { hold: (nth) => (nth === 0 ? gate.opened : undefined) });
@@ -80,7 +84,7 @@ proves(["E12", "E13"], "a tool call that returns in time is kept", async () => {
   ]);
 });
 
-proves(["E12"], "a tool call that does not return in time is made again", async () => {
+proves(["E12"], "repeats a tool call that does not return within the grace period", async () => {
   const done = doings();
   let ends = 0;
   const role = (process: string) =>
@@ -96,7 +100,7 @@ proves(["E12"], "a tool call that does not return in time is made again", async 
   expect([counts(done), ends]).toEqual([[2, 1], 1]);
 });
 
-proves(["E12"], "one that must not be repeated is interrupted", async () => {
+proves(["E12"], "interrupts a tool call that must not be repeated", async () => {
   const done = doings();
   const role = (process: string) =>
     solo(done, {
@@ -109,7 +113,7 @@ proves(["E12"], "one that must not be repeated is interrupted", async () => {
   expect(counts(done)).toEqual([1, 1]);
 });
 
-/** The same agent, whose model takes until the gate opens when it is first asked. */
+/** Returns the same agent, whose model replies once the gate opens. */
 function slowModel(done: Doings, gate: () => Promise<unknown>): AgentRole {
   const quick = solo(done).model;
   const model: Model = {
@@ -125,7 +129,7 @@ function slowModel(done: Doings, gate: () => Promise<unknown>): AgentRole {
 
 proves(
   ["E12", "E13"],
-  "a model call that returns in time is kept, and its calls wait",
+  "persists a model call that returns in time, and starts none of its tool calls",
   async () => {
     const done = doings();
     const gate = latch();
@@ -140,7 +144,7 @@ proves(
   },
 );
 
-proves(["E12"], "a model call that does not return is ended, and made again", async () => {
+proves(["E12"], "aborts and repeats a model call that does not return in time", async () => {
   const done = doings();
   const never = latch();
   const role = (process: string) =>
@@ -168,7 +172,7 @@ function lead(child: AgentRole, count: number): AgentRole {
   });
 }
 
-proves(["E12", "E13"], "delegations under way: each subagent's call is kept", async () => {
+proves(["E12", "E13"], "persists the calls of several subagents that return in time", async () => {
   const done = doings();
   const gate = latch();
   const role = () => lead(solo(done, { hold: (nth) => (nth === 0 ? gate.opened : undefined) }), 3);
@@ -181,85 +185,101 @@ proves(["E12", "E13"], "delegations under way: each subagent's call is kept", as
   expect([counts(done), done.asked.length]).toEqual([[1, 1, 1, 1, 1, 1], 9]);
 });
 
-proves(["E13"], "subagents whose start was kept with another one's begin nothing", async () => {
-  const { process, pushed } = engineWorld();
-  const done = doings();
-  const role = lead(solo(done), 5);
-  const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
-  while (done.asked.length === 0) await turns(1);
-  expect(await pushed(run.release(GRACE))).toBe(true);
-  expect(done.asked).toEqual(["solo 0"]);
-  const two = process({ roles: [role] });
-  const result = await pushed(two.execute({ ...ORDER, role: "lead" }));
-  expect([result.status, counts(done).length]).toEqual(["completed", 10]);
-});
+proves(
+  ["E13"],
+  "starts no subagent whose spawn was persisted together with another's start",
+  async () => {
+    const { process, pushed } = engineWorld();
+    const done = doings();
+    const role = lead(solo(done), 5);
+    const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
+    while (done.asked.length === 0) await turns(1);
+    expect(await pushed(run.release(GRACE))).toBe(true);
+    expect(done.asked).toEqual(["solo 0"]);
+    const two = process({ roles: [role] });
+    const result = await pushed(two.execute({ ...ORDER, role: "lead" }));
+    expect([result.status, counts(done).length]).toEqual(["completed", 10]);
+  },
+);
 
-proves(["E13"], "a tool call that waits for a slot does not begin after the wish", async () => {
-  const done = doings();
-  const gate = latch();
-  const child = () => solo(done, { hold: (nth) => (nth === 0 ? gate.opened : undefined) });
-  const options = { concurrency: { toolCalls: 1 } };
-  const { result } = await leftOnce(
-    () => lead(child(), 3),
-    options,
-    () => {
-      expect(counts(done)).toEqual([1]);
-      gate.open();
-      done.asked.push("left");
-    },
-  );
-  expect(done.asked.slice(0, 4)).toEqual(["solo 0", "solo 0", "solo 0", "left"]);
-  expect(result.status).toBe("completed");
-  expect(counts(done)).toEqual([1, 1, 1, 1, 1, 1]);
-});
+proves(
+  ["E13"],
+  "starts no tool call that waits for a slot, and makes it in the next process",
+  async () => {
+    const done = doings();
+    const gate = latch();
+    const child = () => solo(done, { hold: (nth) => (nth === 0 ? gate.opened : undefined) });
+    const options = { concurrency: { toolCalls: 1 } };
+    const { result } = await leftOnce(
+      () => lead(child(), 3),
+      options,
+      () => {
+        expect(counts(done)).toEqual([1]);
+        gate.open();
+        done.asked.push("left");
+      },
+    );
+    expect(done.asked.slice(0, 4)).toEqual(["solo 0", "solo 0", "solo 0", "left"]);
+    expect(result.status).toBe("completed");
+    expect(counts(done)).toEqual([1, 1, 1, 1, 1, 1]);
+  },
+);
 
-proves(["E13"], "a tool call that waits for a slot begins nothing while it is left", async () => {
-  const { process, pushed, clock } = engineWorld();
-  const done = doings();
-  const gates = [latch(), latch(), latch()];
-  let begun = 0;
-  const child = solo(done, { hold: () => gates[begun++]?.opened });
-  const role = lead(child, 3);
-  const one = process({ roles: [role], concurrency: { toolCalls: 1 } });
-  const run = one.start(role, "Go.", { runId: ID });
-  await turns(15);
-  const leaving = run.release(GRACE);
-  gates[0]?.open();
-  const beganMs = clock.nowMs();
-  expect(await pushed(leaving, 100)).toBe(true);
-  expect(clock.nowMs() - beganMs).toBeLessThan(1_000); // What waits for a slot is not waited for.
-  await turns(10);
-  expect([begun, done.asked.length]).toEqual([1, 3]);
-});
+proves(
+  ["E13"],
+  "does not wait for tool calls that wait for a slot, and starts none of them",
+  async () => {
+    const { process, pushed, clock } = engineWorld();
+    const done = doings();
+    const gates = [latch(), latch(), latch()];
+    let begun = 0;
+    const child = solo(done, { hold: () => gates[begun++]?.opened });
+    const role = lead(child, 3);
+    const one = process({ roles: [role], concurrency: { toolCalls: 1 } });
+    const run = one.start(role, "Go.", { runId: ID });
+    await turns(15);
+    const leaving = run.release(GRACE);
+    gates[0]?.open();
+    const beganMs = clock.nowMs();
+    expect(await pushed(leaving, 100)).toBe(true);
+    expect(clock.nowMs() - beganMs).toBeLessThan(1_000); // Calls that wait for a slot do not delay the release.
+    await turns(10);
+    expect([begun, done.asked.length]).toEqual([1, 3]);
+  },
+);
 
-proves(["E13"], "a model call that waits for a slot does not begin after the wish", async () => {
-  const { process, pushed } = engineWorld();
-  const done = doings();
-  const gate = latch();
-  const role = lead(
-    slowModel(done, () => gate.opened),
-    3,
-  );
-  const one = process({ roles: [role], concurrency: { modelCalls: 1 } });
-  const run = one.start(role, "Go.", { runId: ID });
-  await turns(15);
-  const leaving = run.release(GRACE);
-  gate.open();
-  expect(await pushed(leaving, 100)).toBe(true);
-  await turns(10);
-  expect(done.asked).toEqual(["solo 0"]);
-  const two = process({ roles: [role] });
-  const result = await pushed(two.execute({ ...ORDER, role: "lead" }));
-  expect([result.status, counts(done), done.asked.length]).toEqual([
-    "completed",
-    [1, 1, 1, 1, 1, 1],
-    9,
-  ]);
-});
+proves(
+  ["E13"],
+  "starts no model call that waits for a slot, and makes it in the next process",
+  async () => {
+    const { process, pushed } = engineWorld();
+    const done = doings();
+    const gate = latch();
+    const role = lead(
+      slowModel(done, () => gate.opened),
+      3,
+    );
+    const one = process({ roles: [role], concurrency: { modelCalls: 1 } });
+    const run = one.start(role, "Go.", { runId: ID });
+    await turns(15);
+    const leaving = run.release(GRACE);
+    gate.open();
+    expect(await pushed(leaving, 100)).toBe(true);
+    await turns(10);
+    expect(done.asked).toEqual(["solo 0"]);
+    const two = process({ roles: [role] });
+    const result = await pushed(two.execute({ ...ORDER, role: "lead" }));
+    expect([result.status, counts(done), done.asked.length]).toEqual([
+      "completed",
+      [1, 1, 1, 1, 1, 1],
+      9,
+    ]);
+  },
+);
 
 proves(
   ["E12", "E13"],
-  "an approver that is being asked is asked again by the next leader",
+  "aborts the question to an approver, and asks again in the next process",
   async () => {
     const done = doings();
     const asked: string[] = [];
@@ -280,7 +300,7 @@ proves(
   },
 );
 
-proves(["E13"], "readers of a run that is left end, and know why", async () => {
+proves(["E13"], "ends the readers of a released run with run_released", async () => {
   const done = doings();
   const gate = latch();
   const role = solo(done, { hold: () => gate.opened });
@@ -299,14 +319,14 @@ proves(["E13"], "readers of a run that is left end, and know why", async () => {
   expect(clock.pendingTimers).toBe(0);
 });
 
-test("a run that is kept nowhere cannot be left", async () => {
+test("refuses to release a run without a store", async () => {
   const role = solo(doings());
   const run = new Orchestrator({ roles: [role] }).start(role, "Go.");
   expect(await rejectionOf(run.release())).toMatchObject({ code: "invalid_state" });
   expect(await run.result).toMatchObject({ text: TEXT });
 });
 
-test("a grace that is none is refused, and the run goes on", async () => {
+test("refuses an invalid grace period, and continues the run", async () => {
   const role = solo(doings());
   const run = engineWorld()
     .process({ roles: [role] })
@@ -316,7 +336,7 @@ test("a grace that is none is refused, and the run goes on", async () => {
   expect(await run.result).toMatchObject({ text: TEXT });
 });
 
-test("a release option that does not exist is refused by the name of the method", async () => {
+test("refuses an unknown release option by the name of the method", async () => {
   const role = solo(doings());
   const run = engineWorld()
     .process({ roles: [role] })

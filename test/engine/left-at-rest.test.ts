@@ -1,5 +1,7 @@
-// Goal: what comes while a run comes to rest, or falls due while it rests, is done though the process that led it is gone.
-// Method: a store into which something is posted in the last moment, and whose process dies then; workers over the engine on the store alone.
+// Goal: mail that arrives while a run pauses, and a deadline that passes while it is paused, are
+// handled although its process is gone.
+// Method: a store into which mail arrives at the last moment, and whose process dies then; workers
+// over the store engine.
 
 import { expect } from "vitest";
 
@@ -28,7 +30,10 @@ const ORDER = { runId: ID, role: "solo", task: "Go." };
 const ASKING = { count: 1, tool: { needsApproval: true } } as const;
 const CANCEL: RunMail = { type: "cancel", message: "Not needed." };
 
-/** The store of a process that dies when a run of its comes to rest, after that is stored; in that moment a post comes. */
+/**
+ * Returns the store of a process that dies once the pause of a run is stored; mail arrives at that
+ * moment.
+ */
 function dyingAtRest(
   store: Store,
   mail: RunMail,
@@ -53,7 +58,7 @@ async function waited({ clock }: EngineWorld, seconds: number): Promise<void> {
 
 proves(
   ["E110"],
-  "what is posted after the last look of who led a run is found by a worker, though that process has died",
+  "handles mail that arrives after the owner's last read by a worker, although the owner has died",
   async () => {
     const world = engineWorld();
     const { store, clock, process, pushed } = world;
@@ -75,7 +80,7 @@ proves(
 
 proves(
   ["E111"],
-  "a deadline of which only a process knew that is gone is found in the store, and a refused run is left alone",
+  "finds a deadline in the store that only a dead process knew, and attempts a refused run once",
   async () => {
     const world = engineWorld();
     const { clock, pushed } = world;
@@ -109,7 +114,7 @@ proves(
 
 proves(
   ["E111"],
-  "a worker that serves already finds a deadline of another one that is gone",
+  "finds the deadline of a run whose worker has closed, in a worker that already serves",
   async () => {
     const world = engineWorld();
     const { store, pushed } = world;
@@ -127,14 +132,14 @@ proves(
     const second = await workerIn(world, { ...asking, store: { ...forwarding(store), read } });
     await pushed(first.close());
     await waited(world, 90);
-    expect(reads).toEqual([ID]); // Once, however often it looks.
+    expect(reads).toEqual([ID]); // Read once, however many sweeps follow.
     await waited(world, 50);
     expect(await pushed(run.getResult())).toMatchObject({ status: "completed" });
     await pushed(second.close());
   },
 );
 
-proves(["E123"], "an engine is told of no time that no calendar has", async () => {
+proves(["E123"], "passes no deadline to the engine that is beyond the range of dates", async () => {
   for (const [answerTimeoutMs, hasTime] of [
     [1_000, true],
     [Number.MAX_SAFE_INTEGER, false],

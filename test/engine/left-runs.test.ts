@@ -1,4 +1,4 @@
-// What a process sees of a run that it gave up: no snapshot and no event number twice. And the
+// What a process sees of a run that it released: no snapshot and no event number twice. And the
 // subagents that a result leaves to the run.
 
 import { expect } from "vitest";
@@ -26,7 +26,7 @@ const numbersOf = ({ events }: RecordingSink): readonly number[] => events.map((
 const upTo = (last: number): readonly number[] =>
   Array.from({ length: last }, (_value, index) => index + 1);
 
-/** Runs the work of two processes that share one sink. */
+/** Creates two processes that share one sink. */
 function sharedSink(store?: Store, clock?: ManualClock) {
   const world = engineWorld(store, clock);
   const sink = new RecordingSink();
@@ -38,7 +38,7 @@ function sharedSink(store?: Store, clock?: ManualClock) {
   return { ...world, process, shared: sink };
 }
 
-proves(["D472"], "a run that was left gives no snapshot, and names the remedy", async () => {
+proves(["D472"], "refuses a snapshot of a released run, and names the remedy", async () => {
   const { process, pushed } = engineWorld();
   const role = solo(doings(), { hold: (_nth, signal) => aborted(signal) });
   const one = process({ roles: [role] });
@@ -53,14 +53,14 @@ proves(["D472"], "a run that was left gives no snapshot, and names the remedy", 
   expect(await rejectionOf(run.result)).toMatchObject({ code: "run_released" });
 });
 
-proves(["D472"], "a sink that both owners share gets each number once", async () => {
+proves(["D472"], "emits each event number once to a sink that both owners share", async () => {
   const { process, pushed, shared, clock } = sharedSink();
   const hanging = solo(doings(), { hold: (_nth, signal) => aborted(signal) });
   const run = process(hanging).start(hanging, "Go.", { runId: ID });
   await turns(15);
   expect(await pushed(run.release({ graceMs: 100 }), 100)).toBe(true);
   await turns(5);
-  clock.advance(60_000); // The calls that were aborted end.
+  clock.advance(60_000); // The aborted calls end.
   await turns(5);
   const left = shared.events.length;
   expect(numbersOf(shared)).toEqual(upTo(left));
@@ -71,65 +71,69 @@ proves(["D472"], "a sink that both owners share gets each number once", async ()
   expect(numbersOf(shared)).toEqual(upTo(shared.events.length));
 });
 
-proves(["D472"], "an event of the moment in which the store is told is not emitted", async () => {
-  const clock = new ManualClock(1_000_000);
-  const inner = memoryStore({ clock });
-  const [told, gate] = [latch(), latch()];
-  const isSlow = { now: false };
-  const { process, pushed, shared } = sharedSink(
-    {
-      ...forwarding(inner),
-      append: async (...given: Parameters<typeof inner.append>) => {
-        await inner.append(...given);
-        if (!isSlow.now) return;
-        told.open();
-        await gate.opened;
+proves(
+  ["D472"],
+  "emits no event of a call that reports while the store releases the run",
+  async () => {
+    const clock = new ManualClock(1_000_000);
+    const inner = memoryStore({ clock });
+    const [told, gate] = [latch(), latch()];
+    const isSlow = { now: false };
+    const { process, pushed, shared } = sharedSink(
+      {
+        ...forwarding(inner),
+        append: async (...given: Parameters<typeof inner.append>) => {
+          await inner.append(...given);
+          if (!isSlow.now) return;
+          told.open();
+          await gate.opened;
+        },
       },
-    },
-    clock,
-  );
-  const reports: (() => void)[] = [];
-  const worker = (hold: (signal: AbortSignal) => Promise<unknown>) =>
-    defineAgent({
-      name: "worker",
-      description: "Works.",
-      instructions: "You work.",
-      model: thinker("worker", ({ results }) =>
-        results.length === 0 ? { calls: [["work", { thing: "0" }]] } : { text: "Done." },
-      ),
-      tools: [
-        countedTool(new Map(), "work", async (_input, { signal, reportProgress }) => {
-          reports.push(() => reportProgress({ message: "Half." }));
-          await hold(signal);
-          return "worked";
-        }),
-      ],
-    });
-  const slow = worker(aborted);
-  const run = process(slow).start(slow, "Go.", { runId: ID });
-  await turns(15);
-  const report = (): void => {
-    for (const tell of reports) tell();
-  };
-  report(); // Recorded: it comes before the run is given up.
-  isSlow.now = true;
-  // Shorter than the delay after which events alone are written.
-  const leaving = pushed(run.release({ graceMs: 10 }), 5);
-  await told.opened;
-  report(); // Not recorded any more.
-  isSlow.now = false;
-  gate.open();
-  expect(await leaving).toBe(true);
-  report();
-  await turns(5);
-  const left = numbersOf(shared);
-  expect(shared.ofType("tool.progressed")).toHaveLength(1);
-  const quick = worker(() => Promise.resolve());
-  const recovered = await process(quick).resume(ID);
-  expect(await pushed(recovered.result)).toMatchObject({ text: "Done." });
-  expect(left).toEqual(upTo(left.length));
-  expect(numbersOf(shared)).toEqual(upTo(shared.events.length));
-});
+      clock,
+    );
+    const reports: (() => void)[] = [];
+    const worker = (hold: (signal: AbortSignal) => Promise<unknown>) =>
+      defineAgent({
+        name: "worker",
+        description: "Works.",
+        instructions: "You work.",
+        model: thinker("worker", ({ results }) =>
+          results.length === 0 ? { calls: [["work", { thing: "0" }]] } : { text: "Done." },
+        ),
+        tools: [
+          countedTool(new Map(), "work", async (_input, { signal, reportProgress }) => {
+            reports.push(() => reportProgress({ message: "Half." }));
+            await hold(signal);
+            return "worked";
+          }),
+        ],
+      });
+    const slow = worker(aborted);
+    const run = process(slow).start(slow, "Go.", { runId: ID });
+    await turns(15);
+    const report = (): void => {
+      for (const tell of reports) tell();
+    };
+    report(); // Recorded, since the run is not released yet.
+    isSlow.now = true;
+    // Shorter than the delay after which batches of events alone are written.
+    const leaving = pushed(run.release({ graceMs: 10 }), 5);
+    await told.opened;
+    report(); // Not recorded any more.
+    isSlow.now = false;
+    gate.open();
+    expect(await leaving).toBe(true);
+    report();
+    await turns(5);
+    const left = numbersOf(shared);
+    expect(shared.ofType("tool.progressed")).toHaveLength(1);
+    const quick = worker(() => Promise.resolve());
+    const recovered = await process(quick).resume(ID);
+    expect(await pushed(recovered.result)).toMatchObject({ text: "Done." });
+    expect(left).toEqual(upTo(left.length));
+    expect(numbersOf(shared)).toEqual(upTo(shared.events.length));
+  },
+);
 
 /** A lead that ends before its subagent. */
 function detaching(hold: (nth: number, signal: AbortSignal) => Promise<unknown> | undefined) {
@@ -149,7 +153,7 @@ function detaching(hold: (nth: number, signal: AbortSignal) => Promise<unknown> 
 
 proves(
   ["D473"],
-  "a result lists the subagents that still work, with their usage so far",
+  "lists the subagents that still work in the result, with their usage so far",
   async () => {
     const { process, pushed } = engineWorld();
     const hanging = detaching((nth, signal) => (nth === 0 ? aborted(signal) : undefined));

@@ -1,4 +1,5 @@
-// A process of a test that ends as by `kill -9`: from then on nothing that it does reaches the store, and nothing that it waits for comes.
+// A process of a test that ends as by `kill -9`: from then on none of its writes reach the store,
+// and none of its promises settle.
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
@@ -6,7 +7,7 @@ import type { Store } from "../../src/store/store.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
 import { turns, type EngineWorld } from "./engine-world.ts";
 
-/** So short that a dead owner is soon known for one. */
+/** Short, so that a dead owner is soon recognised. */
 const SIGNS_OF_LIFE = { heartbeatIntervalMs: 5, staleAfterMs: 10 };
 
 const NEVER = new Promise<never>(() => undefined);
@@ -14,7 +15,7 @@ const NEVER = new Promise<never>(() => undefined);
 export interface MortalProcess {
   readonly orchestrator: Orchestrator;
   readonly isDead: boolean;
-  /** Ends the process. What the caller waits for never comes. */
+  /** Ends the process. The returned promise never settles. */
   die(): Promise<never>;
 }
 
@@ -52,7 +53,10 @@ export function mortalProcess(
   };
 }
 
-/** Moves time on until the process is dead, and until others know it. Gives for how long that took, in milliseconds. */
+/**
+ * Advances time until the process is dead and others know it. Returns for how many milliseconds it
+ * lived.
+ */
 export async function untilDead({ clock }: EngineWorld, life: MortalProcess): Promise<number> {
   const beganMs = clock.nowMs();
   for (let steps = 0; steps < 10_000 && !life.isDead; steps += 1) {

@@ -1,4 +1,5 @@
-// The same over a file that several connections have open: orders, a leader that leaves, mail, and a client.
+// Requests, a released run, mail and a client over a database file that several connections have
+// open.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,24 +24,28 @@ const TEXT = "Go. worked 0, worked 1.";
 const folder = mkdtempSync(join(tmpdir(), "espalier-engine-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-proves(["E19"], "an order, thirty times at once over three connections", async () => {
-  const done = doings();
-  const stores = [1, 2, 3].map(() => sqliteStore(join(folder, "orders.db")));
-  const each = stores.map((store) => new Orchestrator({ roles: [solo(done)], store }));
-  const executed = Array.from(
-    { length: 30 },
-    async (_, nth) => await each[nth % 3]?.execute(ORDER),
-  );
-  const results = await Promise.all(executed);
-  expect(new Set(results.map((result) => result?.text))).toEqual(new Set([TEXT]));
-  expect([counts(done), done.asked.length]).toEqual([[1, 1], 3]);
-  expect(await stores[0]?.find(ID)).toMatchObject({ status: "ended", owner: null });
-  for (const store of stores) await store.close();
-});
+proves(
+  ["E19"],
+  "executes a request once that three connections execute thirty times at once",
+  async () => {
+    const done = doings();
+    const stores = [1, 2, 3].map(() => sqliteStore(join(folder, "orders.db")));
+    const each = stores.map((store) => new Orchestrator({ roles: [solo(done)], store }));
+    const executed = Array.from(
+      { length: 30 },
+      async (_, nth) => await each[nth % 3]?.execute(ORDER),
+    );
+    const results = await Promise.all(executed);
+    expect(new Set(results.map((result) => result?.text))).toEqual(new Set([TEXT]));
+    expect([counts(done), done.asked.length]).toEqual([[1, 1], 3]);
+    expect(await stores[0]?.find(ID)).toMatchObject({ status: "ended", owner: null });
+    for (const store of stores) await store.close();
+  },
+);
 
 proves(
   ["E12", "E15", "E24", "E25"],
-  "a worker that leaves, mail meanwhile, and a client that sees it all",
+  "continues a run of a closed worker with its mail, and returns all events to a client",
   async () => {
     const done = doings();
     const gate = latch();
@@ -78,7 +83,7 @@ proves(
   },
 );
 
-proves(["E127"], "a worker over a store that only reads is refused before it serves", async () => {
+proves(["E127"], "refuses a worker over a read-only store before it serves", async () => {
   const file = join(folder, "read.db");
   const own = sqliteStore(file);
   await own.list();

@@ -1,5 +1,7 @@
-// Goal: workers and clients over a database that cannot have their runs are refused at once, and nothing serves or is ordered.
-// Method: a real PostgreSQL server; a schema that a newer release wrote, and a user who may not make one.
+// Goal: workers and clients over a database that cannot store their runs are refused at once, and
+// nothing is served or ordered.
+// Method: a real PostgreSQL server; a schema that a newer release wrote, and a user who may not
+// create one.
 
 import { afterAll, describe, expect } from "vitest";
 
@@ -27,7 +29,10 @@ function storeIn(schema: string, connectionString = there().url): Store {
   return store;
 }
 
-/** What a worker, a client that orders and one that asks are refused with; and how many queues were made meanwhile. */
+/**
+ * Returns the errors of a worker, a client that orders and one that asks; and how many queues were
+ * created meanwhile.
+ */
 async function refusals(store: Store): Promise<readonly unknown[]> {
   const jobs = there().newSchema();
   const engine = opened(() => there().engine(jobs));
@@ -45,8 +50,8 @@ async function refusals(store: Store): Promise<readonly unknown[]> {
   return [...errors, rowCount];
 }
 
-describe.skipIf(place === undefined)("a database that cannot have runs", () => {
-  proves(["E114"], "with tables of a newer release", async () => {
+describe.skipIf(place === undefined)("a database that cannot store runs", () => {
+  proves(["E114"], "refuses workers and clients if a newer release wrote its tables", async () => {
     const schema = there().newSchema();
     expect(await storeIn(schema).list()).toEqual([]);
     await there().admin.query(`insert into ${schema}.migration (version) values (999)`);
@@ -59,16 +64,20 @@ describe.skipIf(place === undefined)("a database that cannot have runs", () => {
     expect(rowCount).toBe(0);
   });
 
-  proves(["E114"], "without our tables, and without the right to make them", async () => {
-    const user = `stranger_${process.pid}`;
-    await there().admin.query(`create role ${user} login`);
-    const stranger = there().url.replace("postgres@", `${user}@`);
-    const message: unknown = expect.stringContaining("permission denied");
-    const data: unknown = expect.objectContaining({ isTransient: false });
-    const denied: unknown = expect.objectContaining({ code: "store_failed", message, data });
-    const store = storeIn(there().newSchema(), stranger);
-    expect(await refusals(store)).toEqual([denied, denied, denied, 0]);
-    await store.close();
-    await there().admin.query(`drop role ${user}`);
-  });
+  proves(
+    ["E114"],
+    "refuses workers and clients if it lacks our tables and the right to create them",
+    async () => {
+      const user = `stranger_${process.pid}`;
+      await there().admin.query(`create role ${user} login`);
+      const stranger = there().url.replace("postgres@", `${user}@`);
+      const message: unknown = expect.stringContaining("permission denied");
+      const data: unknown = expect.objectContaining({ isTransient: false });
+      const denied: unknown = expect.objectContaining({ code: "store_failed", message, data });
+      const store = storeIn(there().newSchema(), stranger);
+      expect(await refusals(store)).toEqual([denied, denied, denied, 0]);
+      await store.close();
+      await there().admin.query(`drop role ${user}`);
+    },
+  );
 });

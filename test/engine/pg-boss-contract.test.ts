@@ -1,5 +1,6 @@
-// Goal: the engine over pg-boss keeps every promise of engines.
-// Method: the contract suite, the store and the queues of each check in schemas of their own on a real PostgreSQL server.
+// Goal: the pg-boss engine fulfils the engine contract.
+// Method: the contract suite, the store and the queues of each check in separate schemas on a real
+// PostgreSQL server.
 
 import { afterAll, describe, expect } from "vitest";
 

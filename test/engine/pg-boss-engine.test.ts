@@ -1,5 +1,7 @@
-// Goal: runs are led over pg-boss as every engine has to lead them; what cannot be done is refused in words that help.
-// Method: a real PostgreSQL server of our own; a fake executor; users and schemas that cannot be used; an instance of the user's.
+// Goal: the pg-boss engine executes runs as every engine has to; unusable configurations are
+// refused with helpful messages.
+// Method: a real PostgreSQL server of our own; a fake executor; users and schemas that cannot be
+// used; a pg-boss instance of the user's.
 
 import { PgBoss } from "pg-boss";
 import { afterAll, describe, expect, test } from "vitest";
@@ -19,17 +21,17 @@ function there(): PgBossPlace {
   return place ?? expect.fail("no server");
 }
 
-describe.skipIf(place === undefined)("as every engine", () => {
+describe.skipIf(place === undefined)("the pg-boss engine in the trials of every engine", () => {
   for (const { name, run } of engineTrials())
-    // Each of them proves one, and says which.
+    // Each trial proves one requirement, and names it.
     proves(["E40", "E41", "E42", "E43", "E44", "E45", "E46", "E47"], name, async () => {
       const schema = there().newSchema();
       await run(() => there().engine(schema));
     });
 });
 
-describe.skipIf(place === undefined)("a boss of the user's", () => {
-  proves(["E53"], "is used, beside what else is in it, and not stopped", async () => {
+describe.skipIf(place === undefined)("a pg-boss instance of the user's", () => {
+  proves(["E53"], "is used beside its other queues, and not stopped", async () => {
     const options = { connectionString: there().url, schema: there().newSchema() };
     const boss = new PgBoss({ ...options, superviseIntervalSeconds: 2, monitorIntervalSeconds: 2 });
     const engine = pgBossEngine({ boss });
@@ -52,62 +54,70 @@ describe.skipIf(place === undefined)("a boss of the user's", () => {
   });
 });
 
-describe.skipIf(place === undefined)("what cannot be used", () => {
-  /** What leading and serving are refused with. */
+describe.skipIf(place === undefined)("an unusable database", () => {
+  /** Returns the errors that leading and serving are refused with. */
   async function refusals(options: PgBossEngineOptions): Promise<unknown> {
     const engine = opened(() => pgBossEngine(options));
     const asked = [engine.enqueue(ticketOf("run_1")), engine.serve(new FakeExecutor())];
     return await Promise.all(asked.map((one) => one.then(() => "done", String)));
   }
 
-  /** All of these words, of both. */
+  /** Matches if both errors contain all of these words. */
   function refusedWith(...words: readonly string[]): unknown {
     const isSaid = (text: unknown): boolean => words.every((word) => String(text).includes(word));
     return [expect.toSatisfy(isSaid), expect.toSatisfy(isSaid)];
   }
 
-  proves(["E52"], "a database that is not there, and one without the rights", async () => {
-    const elsewhere = there().url.replace(/postgres$/, "nothing");
-    expect(await refusals({ connectionString: elsewhere })).toEqual(
-      refusedWith("does not exist", "Check the name, the password and the rights"),
-    );
-    expect(await refusals({ connectionString: "postgres://127.0.0.1:1/nothing" })).toEqual(
-      refusedWith("ECONNREFUSED", "Check that the server is running"),
-    );
-    const user = `guest_${process.pid}`;
-    await there().admin.query(`create role ${user} login password 'x'`);
-    const connectionString = there().url.replace("postgres@", `${user}:x@`);
-    expect(await refusals({ connectionString })).toEqual(
-      refusedWith("permission denied", "Check the name, the password and the rights"),
-    );
-    await there().admin.query(`drop role ${user}`);
-  });
+  proves(
+    ["E52"],
+    "refuses a database that does not exist, one that is unreachable, and one without the rights",
+    async () => {
+      const elsewhere = there().url.replace(/postgres$/, "nothing");
+      expect(await refusals({ connectionString: elsewhere })).toEqual(
+        refusedWith("does not exist", "Check the name, the password and the rights"),
+      );
+      expect(await refusals({ connectionString: "postgres://127.0.0.1:1/nothing" })).toEqual(
+        refusedWith("ECONNREFUSED", "Check that the server is running"),
+      );
+      const user = `guest_${process.pid}`;
+      await there().admin.query(`create role ${user} login password 'x'`);
+      const connectionString = there().url.replace("postgres@", `${user}:x@`);
+      expect(await refusals({ connectionString })).toEqual(
+        refusedWith("permission denied", "Check the name, the password and the rights"),
+      );
+      await there().admin.query(`drop role ${user}`);
+    },
+  );
 
-  proves(["E52"], "a database that takes no writes", async () => {
+  proves(["E52"], "refuses a read-only database", async () => {
     const connectionString = `${there().url}?options=-c%20default_transaction_read_only%3Don`;
     expect(await refusals({ connectionString })).toEqual(
       refusedWith("read-only transaction", "The server or the user is read-only"),
     );
   });
 
-  proves(["E52"], "tables that were made under a bare name are the same ones", async () => {
-    const schema = there().newSchema();
-    const bare = new PgBoss({ connectionString: there().url, schema });
-    bare.on("error", () => undefined);
-    await bare.start();
-    await bare.createQueue("theirs");
-    await bare.stop();
-    const engine = opened(() => there().engine(schema));
-    await engine.serve(new FakeExecutor({ maxRuns: 0 }));
-    await engine.enqueue(ticketOf("run_1"));
-    const { rows } = await there().admin.query(
-      `select count(*)::int as queues from ${schema}.queue where name = 'theirs'`,
-    );
-    expect(rows).toEqual([{ queues: 1 }]);
-    expect(await there().jobs(schema)).toMatchObject([{ run_id: "run_1" }]);
-  });
+  proves(
+    ["E52"],
+    "shares the tables of a pg-boss instance that names its schema without quotes",
+    async () => {
+      const schema = there().newSchema();
+      const bare = new PgBoss({ connectionString: there().url, schema });
+      bare.on("error", () => undefined);
+      await bare.start();
+      await bare.createQueue("theirs");
+      await bare.stop();
+      const engine = opened(() => there().engine(schema));
+      await engine.serve(new FakeExecutor({ maxRuns: 0 }));
+      await engine.enqueue(ticketOf("run_1"));
+      const { rows } = await there().admin.query(
+        `select count(*)::int as queues from ${schema}.queue where name = 'theirs'`,
+      );
+      expect(rows).toEqual([{ queues: 1 }]);
+      expect(await there().jobs(schema)).toMatchObject([{ run_id: "run_1" }]);
+    },
+  );
 
-  proves(["E52"], "a schema may be named like a word of SQL", async () => {
+  proves(["E52"], "accepts a schema named like a reserved word of SQL", async () => {
     const executor = new FakeExecutor();
     const engine = opened(() => there().engine("user"));
     await served(engine, executor);
@@ -118,7 +128,7 @@ describe.skipIf(place === undefined)("what cannot be used", () => {
     await there().admin.query(`drop schema "user" cascade`);
   });
 
-  proves(["E52"], "a schema that this release of pg-boss does not know", async () => {
+  proves(["E52"], "refuses a schema that this release of pg-boss does not support", async () => {
     const schema = there().newSchema();
     const engine = there().engine(schema);
     await engine.serve(new FakeExecutor());
@@ -130,7 +140,7 @@ describe.skipIf(place === undefined)("what cannot be used", () => {
     );
   });
 
-  proves(["E52"], "what could not be begun is tried anew when it is next asked for", async () => {
+  proves(["E52"], "tries again to set up its tables at the next call after a failure", async () => {
     const schema = there().newSchema();
     const user = `late_${process.pid}`;
     await there().admin.query(`create role ${user} login password 'x'`);
@@ -150,7 +160,7 @@ describe.skipIf(place === undefined)("what cannot be used", () => {
   });
 });
 
-test("options that cannot be used are refused", () => {
+test("refuses unusable options", () => {
   const connectionString = "postgres://localhost/nothing";
   const boss = new PgBoss(connectionString);
   const refused: readonly (readonly [string, PgBossEngineOptions])[] = [
@@ -175,7 +185,7 @@ test("options that cannot be used are refused", () => {
   expect(boss.listenerCount("error")).toBe(0);
 });
 
-test("nothing is connected to before it is needed, and a time that is none is refused", async () => {
+test("connects only when it is used, and refuses an invalid time and use after closing", async () => {
   const engine = pgBossEngine({ connectionString: "postgres://127.0.0.1:1/nothing" });
   await expect(engine.enqueue(ticketOf("run_1"), Number.NaN)).rejects.toMatchObject({
     code: "invalid_argument",
@@ -188,7 +198,7 @@ test("nothing is connected to before it is needed, and a time that is none is re
   });
 });
 
-proves(["E52"], "without the package pg-boss it is said which one is missing", () => {
+proves(["E52"], "names the missing package pg-boss and how to install it", () => {
   const output = outputWithout(
     "pg-boss",
     `import { pgBossEngine } from "./src/engine/pg-boss/pg-boss-engine.ts";

@@ -1,5 +1,7 @@
-// Goal: no run is lost and none is led twice at a time when a worker dies, is frozen, or the database goes away.
-// Method: a real PostgreSQL server, stopped, crashed and started; a worker in a process of its own, frozen and killed; times in the table moved back.
+// Goal: no run is lost and none is executed twice at a time when a worker dies or is frozen, or the
+// database goes away.
+// Method: a real PostgreSQL server, stopped, crashed and started; a worker in its own process,
+// frozen and killed; times in the table moved back.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -22,7 +24,7 @@ function there(): PgBossPlace {
   return place ?? expect.fail("no server");
 }
 
-/** A worker in another process, and what it says, line by line. */
+/** A worker in another process, and the lines that it prints. */
 class ServingProcess {
   readonly child: ChildProcess;
   readonly #lines: AsyncIterator<string>;
@@ -51,7 +53,7 @@ class ServingProcess {
   }
 }
 
-/** The worker of another process leads run_1; another one of this process serves. */
+/** The worker of another process executes run_1; another one of this process serves. */
 async function ledElsewhere() {
   const schema = there().newSchema();
   const process = new ServingProcess(schema);
@@ -68,7 +70,7 @@ async function ledElsewhere() {
 }
 
 describe.skipIf(place === undefined)("a worker that is lost", () => {
-  proves(["E48"], "killed: its runs are led by another one", async () => {
+  proves(["E48"], "loses its runs to another worker when it is killed", async () => {
     const { process, executor } = await ledElsewhere();
     process.child.kill("SIGKILL");
     const run = await executor.next();
@@ -78,14 +80,14 @@ describe.skipIf(place === undefined)("a worker that is lost", () => {
 
   proves(
     ["E48", "E49"],
-    "frozen: the same, and when it wakes it says nothing of what is led elsewhere",
+    "loses its runs to another worker when it is frozen, and reports nothing about them when it wakes",
     async () => {
       const { schema, process, executor } = await ledElsewhere();
       process.child.kill("SIGSTOP");
       const run = await executor.next();
       process.child.kill("SIGCONT");
       await process.says("left");
-      // Were it believed, the job would wait to be led once more, beside the one that is led.
+      // If its report counted, the job would be queued again, beside the one in progress.
       const led = { run_id: "run_1", state: "active", retry_count: 1 };
       expect(await there().jobs(schema)).toEqual([led]);
       run.end();
@@ -95,7 +97,7 @@ describe.skipIf(place === undefined)("a worker that is lost", () => {
 
   proves(
     ["E49"],
-    "taken for lost: it leaves the run, and what it says of it at the end does not count",
+    "releases a run whose job another worker was given, and its late report is ignored",
     async () => {
       const schema = there().newSchema();
       const [lost, other] = [new FakeExecutor(), new FakeExecutor()];
@@ -110,7 +112,7 @@ describe.skipIf(place === undefined)("a worker that is lost", () => {
         opened(() => there().engine(schema)),
         other,
       );
-      lost.maxRuns = 1; // So that the other one gets it.
+      lost.maxRuns = 1; // So that the other worker gets the run.
       await there().admin.query(
         `update ${schema}.job set heartbeat_on = now() - interval '1 minute'`,
       );
@@ -128,7 +130,7 @@ describe.skipIf(place === undefined)("a worker that is lost", () => {
 
   proves(
     ["E49"],
-    "taken for lost, and given the run once more: it leads it only after it has left it",
+    "executes a run that it is given again only after it has released it",
     async () => {
       const schema = there().newSchema();
       const executor = new FakeExecutor();
@@ -155,33 +157,37 @@ describe.skipIf(place === undefined)("a worker that is lost", () => {
   );
 });
 
-describe.skipIf(place === undefined)("time", () => {
-  proves(["E50"], "a worker gives signs of life for as long as it leads a run", async () => {
-    const schema = there().newSchema();
-    const executor = new FakeExecutor();
-    const engine = opened(() => there().engine(schema));
-    const worker = await served(engine, executor);
-    await engine.enqueue(ticketOf("run_1"));
-    const run = await executor.next();
-    const signs = async (afterSeconds: number): Promise<unknown> => {
-      const { rows } = await there().admin.query(
-        `select heartbeat_on > started_on + $1 * interval '1 second' as is_later from ${schema}.job`,
-        [afterSeconds],
-      );
-      return rows;
-    };
-    await expect.poll(() => signs(2), { timeout: 9_000 }).toEqual([{ is_later: true }]);
-    // Also while it is left, which may take its grace period.
-    const closed = worker.close();
-    await run.left;
-    await expect.poll(() => signs(5), { timeout: 9_000 }).toEqual([{ is_later: true }]);
-    run.end();
-    await closed;
-  });
+describe.skipIf(place === undefined)("times of jobs", () => {
+  proves(
+    ["E50"],
+    "refreshes the heartbeat of a job for as long as the worker executes its run",
+    async () => {
+      const schema = there().newSchema();
+      const executor = new FakeExecutor();
+      const engine = opened(() => there().engine(schema));
+      const worker = await served(engine, executor);
+      await engine.enqueue(ticketOf("run_1"));
+      const run = await executor.next();
+      const signs = async (afterSeconds: number): Promise<unknown> => {
+        const { rows } = await there().admin.query(
+          `select heartbeat_on > started_on + $1 * interval '1 second' as is_later from ${schema}.job`,
+          [afterSeconds],
+        );
+        return rows;
+      };
+      await expect.poll(() => signs(2), { timeout: 9_000 }).toEqual([{ is_later: true }]);
+      // Also during its release, which may take the grace period.
+      const closed = worker.close();
+      await run.left;
+      await expect.poll(() => signs(5), { timeout: 9_000 }).toEqual([{ is_later: true }]);
+      run.end();
+      await closed;
+    },
+  );
 
   proves(
     ["E50"],
-    "a run may be led, and may wait, for longer than pg-boss lets jobs be",
+    "allows a run to execute, and to wait, for longer than pg-boss keeps jobs",
     async () => {
       const schema = there().newSchema();
       const executor = new FakeExecutor();
@@ -230,56 +236,51 @@ describe.skipIf(place === undefined)("time", () => {
 
 describe.skipIf(place?.machine === undefined)("a database that goes away", () => {
   for (const way of ["stop", "crash"] as const)
-    proves(
-      ["E51"],
-      `while a worker serves (${way}): it goes on when the database is back`,
-      async () => {
-        const schema = there().newSchema();
-        const machine = there().machine ?? expect.fail("not ours");
-        const executor = new FakeExecutor();
-        const client = opened(() => there().engine(schema));
-        await served(
-          opened(() => there().engine(schema)),
-          executor,
-        );
-        await client.enqueue(ticketOf("run_1"));
-        await client.enqueue(ticketOf("run_2"));
-        const [one, two] = [await executor.next(), await executor.next()];
-        await machine[way]();
-        await expect(client.enqueue(ticketOf("run_3"))).rejects.toMatchObject({
-          code: "engine_failed",
-        });
-        // No worker can be notified of it.
-        one.end();
-        await expect
-          .poll(takeWarnings)
-          .toEqual([
-            expect.stringContaining("EspalierWarning: A pg-boss worker could not continue"),
-          ]);
-        await machine.start();
-        await expect
-          .poll(() =>
-            client.enqueue(ticketOf("run_3")).then(
-              () => "led",
-              () => "failed",
-            ),
-          )
-          .toBe("led");
-        // What could not be reported is led once more; what is led still may be as well, if it was silent for too long.
-        two.end();
-        const seen = new Set<string>();
-        while (!seen.has(one.runId) || !seen.has("run_3")) {
-          const run = await executor.next();
-          seen.add(run.runId);
-          run.end();
-        }
-        executor.endAll();
-        await expect.poll(() => there().jobs(schema)).toEqual([]);
-        takeWarnings();
-      },
-    );
+    proves(["E51"], `continues serving when the database is back (${way})`, async () => {
+      const schema = there().newSchema();
+      const machine = there().machine ?? expect.fail("not ours");
+      const executor = new FakeExecutor();
+      const client = opened(() => there().engine(schema));
+      await served(
+        opened(() => there().engine(schema)),
+        executor,
+      );
+      await client.enqueue(ticketOf("run_1"));
+      await client.enqueue(ticketOf("run_2"));
+      const [one, two] = [await executor.next(), await executor.next()];
+      await machine[way]();
+      await expect(client.enqueue(ticketOf("run_3"))).rejects.toMatchObject({
+        code: "engine_failed",
+      });
+      // No worker can be notified.
+      one.end();
+      await expect
+        .poll(takeWarnings)
+        .toEqual([expect.stringContaining("EspalierWarning: A pg-boss worker could not continue")]);
+      await machine.start();
+      await expect
+        .poll(() =>
+          client.enqueue(ticketOf("run_3")).then(
+            () => "led",
+            () => "failed",
+          ),
+        )
+        .toBe("led");
+      // A run whose end could not be reported is executed again; so may be the other one, if its
+      // heartbeats were missing for too long.
+      two.end();
+      const seen = new Set<string>();
+      while (!seen.has(one.runId) || !seen.has("run_3")) {
+        const run = await executor.next();
+        seen.add(run.runId);
+        run.end();
+      }
+      executor.endAll();
+      await expect.poll(() => there().jobs(schema)).toEqual([]);
+      takeWarnings();
+    });
 
-  test("it may go away for good: a worker and an engine can be closed all the same", async () => {
+  test("lets a worker and an engine close although the database never comes back", async () => {
     const schema = there().newSchema();
     const machine = there().machine ?? expect.fail("not ours");
     const executor = new FakeExecutor();

@@ -1,4 +1,4 @@
-// A run that ends each process that leads it, and what is seen of it in the store.
+// A run that ends each process that executes it, and what the store shows of it.
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import type { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -9,7 +9,7 @@ export const POISON = runId("poison");
 export const HEALTHY = runId("healthy");
 
 export interface Cast {
-  /** What the poison calls do: to the process that leads now. */
+  /** The process that executes the run now, which the poison calls end. */
   now: MortalProcess | undefined;
   /** Calls that killed a process. */
   kills: number;
@@ -29,12 +29,12 @@ export function passed(clock: ManualClock, delayMs: number): Promise<void> {
   return new Promise((resolve) => void clock.setTimer(delayMs, resolve));
 }
 
-/** The count of the run in the store. */
+/** Returns the crash count of the run in the store. */
 export async function crashesOf({ store }: EngineWorld, id = POISON): Promise<number | undefined> {
   return (await store.find(id))?.crashCount;
 }
 
-/** Has the run started in a process that dies of it. */
+/** Starts the run in a process that dies of it. */
 export async function startAndDie(world: EngineWorld, cast: Cast, role: AgentRole): Promise<void> {
   const life = mortalProcess(world, { roles: [role] });
   cast.now = life;
@@ -42,7 +42,7 @@ export async function startAndDie(world: EngineWorld, cast: Cast, role: AgentRol
   await untilDead(world, life);
 }
 
-/** Has the run recovered, in a process that dies of it. */
+/** Resumes the run in a process that dies of it. */
 export async function recoverAndDie(
   world: EngineWorld,
   cast: Cast,

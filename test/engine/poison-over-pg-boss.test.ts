@@ -1,5 +1,7 @@
-// Goal: a run that ends each process that leads it is failed after five deaths over pg-boss, and keeps no other run from completing.
-// Method: real worker processes over pg-boss and PostgreSQL, each started again when it has died. pg-boss misses a dead worker after 10 s.
+// Goal: over pg-boss, a run that ends each process that executes it fails after five deaths, and
+// other runs complete.
+// Method: real worker processes over pg-boss and PostgreSQL, each restarted after its death.
+// pg-boss misses a dead worker after 10 s.
 
 import { join } from "node:path";
 
@@ -19,7 +21,7 @@ const found = await findPostgres();
 const server = typeof found === "string" ? undefined : found;
 if (typeof found === "string") console.warn(`Tests of PostgreSQL are skipped: ${found}.`);
 
-/** Five times the ten seconds after which a dead worker is missed, and more where all of it is slow. */
+/** Five times the ten seconds after which a dead worker is missed, with room for slow machines. */
 const LIMIT_MS = 400_000;
 
 describe.skipIf(server === undefined)("over pg-boss", () => {

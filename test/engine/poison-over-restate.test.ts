@@ -1,5 +1,7 @@
-// Goal: a run that ends each process that leads it is failed after five deaths over Restate, and keeps no other run from completing.
-// Method: a real Restate server, real worker processes over PostgreSQL, each started again when it has died.
+// Goal: over Restate, a run that ends each process that executes it fails after five deaths, and
+// other runs complete.
+// Method: a real Restate server, real worker processes over PostgreSQL, each restarted after its
+// death.
 
 import { join } from "node:path";
 
@@ -32,7 +34,8 @@ describe.skipIf(servers === undefined)("over Restate", () => {
       afterwards(() => Promise.all([postgres.close(), restate.close()]));
       const deaths: readonly Death[] = ["exit", "kill", "memory"];
       const outcomes: unknown[] = [];
-      // One after the other: the workers of all places would serve the same role in the same version.
+      // One after the other: the workers of all places would serve the same role in the same
+      // version.
       for (const death of deaths) {
         const { ingressUrl, adminUrl } = restate;
         const port = await freePort();

@@ -1,5 +1,7 @@
-// Goal: a run that ends each process that leads it is failed after five deaths, and keeps no other run from completing.
-// Method: real worker processes over the engine on the store, each started again when it has died, and a client beside them.
+// Goal: a run that ends each process that executes it fails after five deaths, and other runs
+// complete.
+// Method: real worker processes over the store engine, each restarted after its death, and a client
+// beside them.
 
 import { join } from "node:path";
 
@@ -27,7 +29,7 @@ async function ofWorkers(store: Store, workers: readonly PoisonWorkerOptions[]) 
   return await whatBecomes(client, PoisonPlace.open(workers));
 }
 
-describe("over the engine on the store", () => {
+describe("over the store engine", () => {
   proves(
     ["D460"],
     "fails the run after five deaths by exit, abort, SIGKILL or a lack of memory, over SQLite",
@@ -47,7 +49,7 @@ describe("over the engine on the store", () => {
   );
 });
 
-describe.skipIf(server === undefined)("over the engine on the store in PostgreSQL", () => {
+describe.skipIf(server === undefined)("over the store engine in PostgreSQL", () => {
   proves(["D460"], "fails the run after five deaths of two workers", async () => {
     afterwards(() => server?.close());
     const place = { connectionString: server?.url ?? "", schema: `poison_${process.pid}` };

@@ -1,5 +1,7 @@
-// Goal: a service that recovers its runs when it starts does not die again and again by one of them.
-// Method: a real process that starts its runs, or calls `resumeLostRuns`, and is started again each time it has died.
+// Goal: a service that resumes its runs when it starts does not die again and again because of one
+// run.
+// Method: a real process that starts its runs, or calls `resumeLostRuns`, and is restarted after
+// each death.
 
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";

@@ -1,5 +1,6 @@
-// A worker, or a service that recovers its runs, in a process of its own. One of its tools ends the process.
-// Its options are the JSON of its only argument. Says `serves` over its channel.
+// A worker, or a service that resumes its runs, in its own process. One of its tools ends the
+// process.
+// Its options are the JSON of its only argument. Sends `serves` over its channel.
 
 import { kill, abort, exit, pid } from "node:process";
 import { setTimeout } from "node:timers/promises";
@@ -25,7 +26,7 @@ export interface PoisonWorkerOptions {
   readonly store:
     | { readonly path: string }
     | { readonly connectionString: string; readonly schema: string };
-  /** `none`: a service that starts or recovers its runs by itself. */
+  /** `none`: a service that starts or resumes its runs by itself. */
   readonly engine:
     | { readonly name: "none"; readonly starts: readonly string[] }
     | { readonly name: "store" }
@@ -37,7 +38,7 @@ export interface PoisonWorkerOptions {
         readonly port: number;
       };
   readonly death: Death;
-  /** Where the calls of tools are noted. */
+  /** The file that lists the calls of tools. */
   readonly log: string;
 }
 
@@ -84,7 +85,7 @@ const work = toolOf("work", async () => {
   return "worked";
 });
 
-/** A role whose agents call its tool so many times, and then say that they are done. */
+/** Returns a role whose agents call its tool this many times, and then reply that they are done. */
 function roleOf(name: string, tool: ReturnType<typeof toolOf>, times: number) {
   const model = new ScriptedModel(({ messages }) => {
     const nth = messages.filter((message) => message.role === "tool").length;
@@ -101,7 +102,7 @@ if (options.engine.name === "none") await serveAlone(options.engine.starts);
 else await orchestrator.startWorker(engineOf(options.engine), { sweepIntervalMs: 500 });
 process.send?.("serves");
 
-/** Starts the runs that are not there yet, and recovers the others. */
+/** Starts the runs that do not exist yet, and resumes the others. */
 async function serveAlone(starts: readonly string[]): Promise<void> {
   const known = new Set((await store.list()).map(({ runId }) => String(runId)));
   for (const role of roles)

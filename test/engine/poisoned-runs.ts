@@ -1,9 +1,9 @@
-// What is asked of workers of which each dies by one run: the same over each engine.
+// Workers that die of one of their runs: the same checks for each engine.
 
 import type { RunClient } from "../../src/engines.ts";
 import type { PoisonPlace } from "../support/poison-place.ts";
 
-/** What becomes of a run that ends its processes, of one beside it, and of one after it. */
+/** The outcomes of a run that ends its processes, of one beside it, and of one after it. */
 export const POISONED = {
   poison: ["failed", "error", ["crash_loop"]],
   healthy: ["completed", "healthy is done"],

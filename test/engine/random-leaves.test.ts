@@ -1,4 +1,5 @@
-// A tree of agents that is left at random moments, again and again, and led on by another process each time: it ends as one that was not.
+// A tree of agents that is released at random moments and continued by another process each time:
+// it ends like one that was not.
 
 import { expect } from "vitest";
 
@@ -14,7 +15,7 @@ import { engineWorld, runId, turns } from "./engine-world.ts";
 const ID = runId("order-4711");
 const SIZE = { leads: 2, workers: 2 };
 const SEEDS = [1, 2, 3];
-/** A replay takes longer than the run. */
+/** The seed that is replayed, since a replay takes longer than the run. */
 const REPLAYED = 2;
 
 interface Story {
@@ -31,7 +32,7 @@ function sum(worlds: readonly World[], of: (world: World) => ReadonlyMap<string,
   return all;
 }
 
-/** `graceMs`: undefined, it is never left. */
+/** Runs the tree to its end. `graceMs`: undefined if it is never released. */
 async function told(seed: number, isPaying: boolean, graceMs: number | undefined): Promise<Story> {
   const random = randomFrom(seed);
   const some = (most: number): number => Math.floor(random() * most);
@@ -54,7 +55,7 @@ async function told(seed: number, isPaying: boolean, graceMs: number | undefined
       leave.abort();
     }
     const result = await pushed(executed, 100);
-    clock.advance(60_000); // What ignores its signal.
+    clock.advance(60_000); // For calls that ignore their signal.
     await turns(2);
     if (typeof result === "string") {
       expect(result).toBe("run_released");
@@ -77,20 +78,24 @@ async function told(seed: number, isPaying: boolean, graceMs: number | undefined
   }
 }
 
-proves(["E12", "E13"], "whose work returns within the grace: nothing is done twice", async () => {
-  const plain = await told(0, true, undefined);
-  let leaves = 0;
-  for (const seed of SEEDS) {
-    const story = await told(seed, true, 1_000_000);
-    leaves += story.leaves;
-    expect(story, `seed ${seed}`).toEqual({ ...plain, leaves: story.leaves });
-  }
-  expect(leaves).toBeGreaterThan(SEEDS.length * 3);
-});
+proves(
+  ["E12", "E13"],
+  "repeats no call of a tree of agents whose calls return within the grace period",
+  async () => {
+    const plain = await told(0, true, undefined);
+    let leaves = 0;
+    for (const seed of SEEDS) {
+      const story = await told(seed, true, 1_000_000);
+      leaves += story.leaves;
+      expect(story, `seed ${seed}`).toEqual({ ...plain, leaves: story.leaves });
+    }
+    expect(leaves).toBeGreaterThan(SEEDS.length * 3);
+  },
+);
 
 proves(
   ["E12", "E13"],
-  "that has no grace: what must not be repeated is not, and the rest ends alike",
+  "repeats no unrepeatable call of a tree of agents without grace period, and returns the same text",
   async () => {
     const plain = await told(0, false, undefined);
     for (const seed of SEEDS) {

@@ -1,4 +1,5 @@
-// What a program in JavaScript may hand in by mistake, to clients, to runs that they attach to, to workers and to what records runs.
+// Arguments that a JavaScript program may pass by mistake to clients, attached runs, workers and
+// recordings.
 
 import { expect } from "vitest";
 
@@ -9,7 +10,7 @@ import { allOf } from "../support/all-of.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { clientOf, doings, engineWorld, solo } from "./engine-world.ts";
 
-/** The method of something, as no compiler has seen it called. */
+/** Calls a method without the compiler's checks. */
 async function called(owner: object, method: string, ...given: readonly unknown[]) {
   const work: unknown = Reflect.get(owner, method);
   if (typeof work !== "function") throw new Error(`There is no ${method}.`);
@@ -23,7 +24,7 @@ function isIterable(value: unknown): value is AsyncIterable<unknown> {
 
 proves(
   ["D327"],
-  "what is no options is refused by name, and so is an option that there is not",
+  "names the argument that is not an options object, and the option that does not exist",
   async () => {
     const world = engineWorld();
     const { clock, process, store } = world;

@@ -1,5 +1,7 @@
-// Goal: a person who looks at a run that no process could lead reads why, in the terminal and in the viewer.
-// Method: a worker rests a run, the next one cannot lead it; `espalier show` and the viewer read the store.
+// Goal: a person who looks at a run that no process could execute reads why, in the terminal and in
+// the viewer.
+// Method: a worker pauses a run, the next one cannot resume it; `espalier show` and the viewer read
+// the store.
 
 import { expect } from "vitest";
 
@@ -17,7 +19,9 @@ const ID = runId("order");
 const NO_TENANT =
   "Expected options.context to return the context of run order, but it threw: No tenant.. Fix it, and resume the run.";
 
-/** A run whose second worker refuses it, after the first one has asked for an approval. */
+/**
+ * Creates a run whose second worker refuses it, after it asked for an approval in the first one.
+ */
 async function refuse(world: EngineWorld): Promise<void> {
   const { pushed } = world;
   const roles = [asker(["pear"])];
@@ -43,7 +47,7 @@ async function refuse(world: EngineWorld): Promise<void> {
   await pushed(second.close());
 }
 
-proves(["D496"], "says in espalier show why no process could lead a run", async () => {
+proves(["D496"], "prints why no process could execute a run in `espalier show`", async () => {
   await using kept = keptRuns();
   const world = engineWorld(kept.store);
   await refuse(world);
@@ -64,14 +68,14 @@ proves(["D496"], "says in espalier show why no process could lead a run", async 
   await world.pushed(third.close());
 });
 
-/** A run that no process has begun, and at whose beginning processes died. */
+/** Creates a run that no process has started, and at whose start processes died. */
 async function laidToRest(store: Store): Promise<void> {
   const owner = { token: "dead", hostname: "elsewhere", processId: 1 };
   const cause = new EspalierError({ code: "crash_loop", message: "It dies." });
   await pauseUntilMail(store, await store.create(ID, "asker: Buy.", owner), cause);
 }
 
-proves(["D535"], "names in the list of runs the code for which a run rests", async () => {
+proves(["D535"], "prints the error code of a paused run in the list of runs", async () => {
   const listed = async (make: (store: Store) => Promise<void>) => {
     await using kept = keptRuns();
     await make(kept.store);
@@ -85,7 +89,7 @@ proves(["D535"], "names in the list of runs the code for which a run rests", asy
   ]);
 });
 
-proves(["D496"], "says so of a run that has not begun, too", async () => {
+proves(["D496"], "prints why no process could execute a run that has not started", async () => {
   await using kept = keptRuns();
   await laidToRest(kept.store);
   const { code, stderr } = await performed(["show", ID, "--store", kept.path], {
@@ -99,7 +103,7 @@ proves(["D496"], "says so of a run that has not begun, too", async () => {
 
 proves(
   ["D496"],
-  "says in the viewer why no process could lead a run, without its message if content is not shown",
+  "shows in the viewer why no process could execute a run, without its message if content is hidden",
   async () => {
     for (const content of [true, false]) {
       const { place, ...world } = await viewerWorld({ content });

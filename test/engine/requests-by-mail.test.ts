@@ -1,4 +1,5 @@
-// What is asked of a run by mail: done once, wherever the run is led, whenever its process dies, and followed by a replay.
+// Commands to a run by mail: applied once, in whichever process the run is and whenever that
+// process dies, and reproduced by a replay.
 
 import { expect } from "vitest";
 
@@ -27,7 +28,10 @@ import {
 const ID = runId("order-4711");
 const ORDER = { runId: ID, role: "worker", task: "Go." };
 
-/** Calls `work` three times, one after the other; the second waits at the gate. Replies with the other messages that it got. */
+/**
+ * Calls `work` three times, one after the other; the second call waits at the gate. Replies with
+ * the other messages that it got.
+ */
 function worker(done: Doings, gate?: Latch): AgentRole {
   return defineAgent({
     name: "worker",
@@ -54,7 +58,7 @@ const REQUESTS: readonly RunCommand[] = [
   { type: "grant", budget: { steps: 5 }, by: "ops" },
 ];
 
-/** A second goes by. */
+/** Lets a second pass. */
 async function passing(clock: ManualClock): Promise<void> {
   for (let push = 0; push < 10; push += 1) {
     clock.advance(100);
@@ -70,40 +74,44 @@ async function factsOf(store: Parameters<typeof storedEvents>[0]) {
   return { grants, posts };
 }
 
-proves(["E15", "E17"], "of a run that is led, here and elsewhere, and replayed", async () => {
-  for (const where of ["here", "elsewhere"] as const) {
-    const done = doings();
-    const gate = latch();
-    const { process, store, pushed } = engineWorld();
-    const one = process({ roles: [worker(done, gate)] });
-    const executed = one.execute(ORDER);
-    await turns(20);
-    const asking = where === "here" ? one : process({});
-    for (const request of REQUESTS) await asking.sendCommand(ID, request);
-    await asking.sendCommand(ID, {
-      type: "steer",
-      message: "To whom?",
-      agentPath: "worker/nobody#1",
-    });
-    const heeded = (async () => {
-      while ((await factsOf(store)).posts.length < 3) await turns(5);
-    })();
-    await pushed(heeded);
-    gate.open();
-    const result = await pushed(executed);
-    expect(result).toMatchObject({ status: "completed", text: "Done. Hurry." });
-    expect(await factsOf(store)).toEqual({ grants: 1, posts: [1, 2, 3] });
-    const records = await storedRecords(store, ID);
-    const last = records.findLast((record) => record.type === "post");
-    expect(last?.type === "post" ? last.problem : "").toContain("worker/nobody#1");
-    await replaysToTheSame(
-      { role: worker(doings()) },
-      { recording: await loadRecording(store, ID), result },
-    );
-  }
-});
+proves(
+  ["E15", "E17"],
+  "applies commands to an active run from its own and another process, and replays them",
+  async () => {
+    for (const where of ["here", "elsewhere"] as const) {
+      const done = doings();
+      const gate = latch();
+      const { process, store, pushed } = engineWorld();
+      const one = process({ roles: [worker(done, gate)] });
+      const executed = one.execute(ORDER);
+      await turns(20);
+      const asking = where === "here" ? one : process({});
+      for (const request of REQUESTS) await asking.sendCommand(ID, request);
+      await asking.sendCommand(ID, {
+        type: "steer",
+        message: "To whom?",
+        agentPath: "worker/nobody#1",
+      });
+      const heeded = (async () => {
+        while ((await factsOf(store)).posts.length < 3) await turns(5);
+      })();
+      await pushed(heeded);
+      gate.open();
+      const result = await pushed(executed);
+      expect(result).toMatchObject({ status: "completed", text: "Done. Hurry." });
+      expect(await factsOf(store)).toEqual({ grants: 1, posts: [1, 2, 3] });
+      const records = await storedRecords(store, ID);
+      const last = records.findLast((record) => record.type === "post");
+      expect(last?.type === "post" ? last.problem : "").toContain("worker/nobody#1");
+      await replaysToTheSame(
+        { role: worker(doings()) },
+        { recording: await loadRecording(store, ID), result },
+      );
+    }
+  },
+);
 
-proves(["E15", "E17"], "to pause, to go on, and to stop", async () => {
+proves(["E15", "E17"], "pauses, resumes and refuses to stop an ended run by command", async () => {
   const done = doings();
   const gate = latch();
   const { process, store, pushed } = engineWorld();
@@ -121,7 +129,7 @@ proves(["E15", "E17"], "to pause, to go on, and to stop", async () => {
     reason: { code: "pause_requested" },
   });
   const asked = done.asked.length;
-  // Nothing is asked of it: it rests.
+  // No command arrived: the run stays paused.
   const make = () => process({ roles: [worker(done)] });
   expect(await pushed(make().execute(ORDER))).toMatchObject({ status: "paused" });
   expect(done.asked.length).toBe(asked);
@@ -144,7 +152,7 @@ proves(["E15", "E17"], "to pause, to go on, and to stop", async () => {
   });
 });
 
-proves(["E15"], "to stop a run that is paused", async () => {
+proves(["E15"], "stops a paused run by command", async () => {
   const done = doings();
   const gate = latch();
   const { process, pushed } = engineWorld();
@@ -164,7 +172,7 @@ proves(["E15"], "to stop a run that is paused", async () => {
   expect(done.asked.length).toBe(asked);
 });
 
-proves(["E15"], "of a run whose process died: the next one does it", async () => {
+proves(["E15"], "applies commands to a run whose process died in the next process", async () => {
   const done = doings();
   const { process, store, pushed } = engineWorld();
   const dying = dyingStore(store, { at: 4, how: "after" });
@@ -179,7 +187,7 @@ proves(["E15"], "of a run whose process died: the next one does it", async () =>
 
 proves(
   ["E15", "E17"],
-  "once, over a death at any append before and after it was heeded",
+  "applies each command once, although the process dies at any append before or after it",
   async () => {
     for (const how of ["before", "after"] as const)
       for (let at = 1; at <= 14; at += 1) {
@@ -210,7 +218,7 @@ proves(
 
 proves(
   ["E15"],
-  "what a later release asks is left unread, and the run stays to be found",
+  "leaves commands of a later release unread, and keeps the run open for others to find",
   async () => {
     const done = doings();
     const gate = latch();
@@ -240,7 +248,7 @@ proves(
   },
 );
 
-proves(["E15"], "what is no request is refused, and nothing is posted", async () => {
+proves(["E15"], "refuses invalid commands, and posts none", async () => {
   const done = doings();
   const { process, store, pushed } = engineWorld();
   const one = process({ roles: [worker(done)] });
@@ -256,7 +264,7 @@ proves(["E15"], "what is no request is refused, and nothing is posted", async ()
   ];
   await store.create(ID, "", { token: "t", hostname: "h", processId: 1 });
   for (const request of bad) {
-    // @ts-expect-error: it is no request.
+    // @ts-expect-error: not a command.
     const { code } = await rejectionOf(one.sendCommand(ID, request));
     expect(code, JSON.stringify(request)).toBe("invalid_argument");
   }

@@ -1,6 +1,7 @@
-// Goal: the engine over Restate keeps every promise of engines.
-// Method: the contract suite, each check with a Restate server of its own and a schema of its own in a real PostgreSQL server. Workers of one
-// deployment listen at ports behind one address, as behind a balancer.
+// Goal: the Restate engine fulfils the engine contract.
+// Method: the contract suite, each check with its own Restate server and its own schema in a real
+// PostgreSQL server. Workers of one deployment listen at ports behind one address, as behind a load
+// balancer.
 
 import { afterAll, describe, expect } from "vitest";
 
@@ -19,7 +20,7 @@ const why = typeof postgres === "string" ? postgres : whyNoRestate();
 if (why !== undefined) console.warn(`The contract over Restate is skipped: ${why}.`);
 afterAll(() => (typeof postgres === "string" ? undefined : postgres.close()));
 
-/** As many as a check has, and as serve under one of them. */
+/** The most deployments of a check, and the most workers of a deployment. */
 const DEPLOYMENTS = 3;
 const WORKERS = 4;
 
@@ -52,7 +53,7 @@ async function newPlace(): Promise<EngineSetup> {
   };
 }
 
-/** An address, and the ports behind it that no worker was given yet. */
+/** An address, and the ports behind it that no worker uses yet. */
 interface Deployment {
   readonly workerUrl: string;
   readonly freePorts: number[];

@@ -1,4 +1,5 @@
-// Goal: nothing that was handed to Restate is lost with a worker or with the server, and no process of a worker says a word by itself.
+// Goal: no run that Restate accepted is lost with a worker or the server, and no worker process
+// prints anything.
 // Method: a real server and processes, ended as by `kill -9`.
 
 import { fork, type ChildProcess } from "node:child_process";
@@ -32,9 +33,9 @@ async function newServer(): Promise<RestateServer> {
   return server;
 }
 
-/** A worker in a process of its own, and what it says. */
+/** A worker in its own process, and its output. */
 class WorkerProcess {
-  /** The runs: a slow server may deliver one twice. */
+  /** A set of runs: a slow server may deliver one twice. */
   readonly led = new Set<string>();
   readonly #child: ChildProcess;
   readonly #wake: () => void;
@@ -71,7 +72,7 @@ class WorkerProcess {
   }
 }
 
-/** Two workers at one address. `until` resolves when something holds of what they lead. */
+/** Starts two workers at one address. `until` resolves once a condition on their runs holds. */
 async function twoProcesses({ ingressUrl, adminUrl }: RestateServer) {
   const ports = [await freePort(), await freePort()];
   const workerUrl = `http://127.0.0.1:${await balancer(ports)}`;
@@ -94,13 +95,13 @@ async function settleNext(executor: GatedExecutor): Promise<RunId> {
   return leading.runId;
 }
 
-/** Settles whatever is delivered from now on. */
+/** Settles every run that is delivered from now on. */
 async function settleRest(executor: GatedExecutor): Promise<never> {
   for (;;) await settleNext(executor);
 }
 
 describe.skipIf(typeof found === "string")("over a real server", () => {
-  proves(["E65"], "what a worker led that was killed is led by another one", async () => {
+  proves(["E65"], "delivers the runs of a killed worker to another one", async () => {
     const server = await newServer();
     const { workers, until } = await twoProcesses(server);
     const client = restateEngine({ ingressUrl: server.ingressUrl });
@@ -118,7 +119,7 @@ describe.skipIf(typeof found === "string")("over a real server", () => {
     expect([other.led.size, one.said, other.said]).toEqual([4, "", ""]);
   });
 
-  proves(["E65"], "what a server that was killed had taken is led when it is back", async () => {
+  proves(["E65"], "delivers the accepted runs of a killed server when it is back", async () => {
     const server = await newServer();
     const { ingressUrl, adminUrl } = server;
     const executor = new GatedExecutor([role]);
@@ -136,8 +137,8 @@ describe.skipIf(typeof found === "string")("over a real server", () => {
     await server.crash();
     await toBeLeft(first);
     await server.start();
-    // It is left late: what the server has led again by now waits for it.
-    // A slow server may deliver a run twice: what counts is which runs are led, and when.
+    // The execution is released late: the new delivery of the same run waits for it.
+    // A slow server may deliver a run twice: which runs are executed counts, and when.
     const before = new Set<RunId>();
     while (before.size < 2) before.add(await settleNext(executor));
     first.fail(LEFT);
@@ -152,25 +153,21 @@ describe.skipIf(typeof found === "string")("over a real server", () => {
     ]);
   });
 
-  proves(
-    ["E125"],
-    "a worker that is closed ends though the server says nothing any more",
-    async () => {
-      const server = await newServer();
-      const { ingressUrl, adminUrl, pid } = server;
-      const executor = new GatedExecutor([role]);
-      const engine = restateEngine({ ingressUrl, adminUrl, port: 0 });
-      const worker = await engine.serve(executor);
-      const [led] = runIds;
-      if (led === undefined) throw new Error();
-      await engine.enqueue({ runId: led, role, version: "1" });
-      const first = await executor.next();
-      process.kill(pid, "SIGSTOP");
-      const closed = worker.close();
-      await toBeLeft(first);
-      first.fail(LEFT);
-      await closed;
-      expect(executor.led).toEqual([led]);
-    },
-  );
+  proves(["E125"], "closes a worker although the server no longer responds", async () => {
+    const server = await newServer();
+    const { ingressUrl, adminUrl, pid } = server;
+    const executor = new GatedExecutor([role]);
+    const engine = restateEngine({ ingressUrl, adminUrl, port: 0 });
+    const worker = await engine.serve(executor);
+    const [led] = runIds;
+    if (led === undefined) throw new Error();
+    await engine.enqueue({ runId: led, role, version: "1" });
+    const first = await executor.next();
+    process.kill(pid, "SIGSTOP");
+    const closed = worker.close();
+    await toBeLeft(first);
+    first.fail(LEFT);
+    await closed;
+    expect(executor.led).toEqual([led]);
+  });
 });

@@ -1,4 +1,4 @@
-// Goal: values of `headers` that Restate, or a proxy before it, repeats are in no error.
+// Goal: errors contain no values of `headers` that Restate, or a proxy before it, repeats.
 // Method: an HTTP server on the loopback that refuses each request and quotes its headers.
 
 import { createServer } from "node:http";
@@ -12,7 +12,7 @@ import { proves } from "../harness/proves.ts";
 import { listening } from "../mcp/authorization-server.ts";
 import { rejection } from "../support/openai-calls.ts";
 
-proves(["D409"], "no error of Restate contains a header that its proxy repeats", async () => {
+proves(["D409"], "redacts headers that a proxy of Restate repeats in its errors", async () => {
   const http = createServer((request, response) => {
     response.writeHead(403).end(`Who is ${String(request.headers.authorization)}?`);
   });

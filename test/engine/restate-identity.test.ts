@@ -1,4 +1,5 @@
-// Goal: a worker with keys leads runs for the Restate server that signs with one of them, and for no other server.
+// Goal: a worker with keys executes runs for the Restate server that signs with one of them, and
+// for no other server.
 // Method: a real server with a private key, one without, and requests by hand.
 
 import { generateKeyPairSync } from "node:crypto";
@@ -33,7 +34,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** As Restate writes it. */
+/** Encodes a key as Restate writes it. */
 function identityKey(key: typeof publicKey): string {
   return `publickeyv1_${base58(key.export({ type: "spki", format: "der" }).subarray(-32))}`;
 }
@@ -43,12 +44,12 @@ function base58(bytes: Uint8Array): string {
   let text = "";
   for (let rest = BigInt(`0x${Buffer.from(bytes).toString("hex")}`); rest > 0n; rest /= 58n)
     text = `${digits[Number(rest % 58n)]}${text}`;
-  // Zeros at the beginning are lost in a number.
+  // Leading zeros are lost in a number.
   const zeros = bytes.findIndex((byte) => byte !== 0);
   return `${"1".repeat(zeros)}${text}`;
 }
 
-/** The status with which a worker replies to an unsigned request. */
+/** Returns the status with which a worker replies to an unsigned request. */
 async function statusOf(port: number, method: string, path: string): Promise<unknown> {
   const session = connect(`http://127.0.0.1:${port}`);
   try {
@@ -69,28 +70,32 @@ async function statusOf(port: number, method: string, path: string): Promise<unk
 const ticket = { runId: RunIdSchema().parse("run_1"), role: "lead", version: "1" };
 const service = createServiceName("lead", "1");
 
-describe.skipIf(server === undefined)("with keys", () => {
-  proves(["E68"], "what Restate has signed is led, what nobody has signed is refused", async () => {
-    const port = await freePort();
-    const identityKeys = [identityKey(publicKey)];
-    const engine = restateEngine({ ingressUrl, adminUrl, port, identityKeys });
-    const executor = new GatedExecutor(["lead"]);
-    const worker = await engine.serve(executor);
-    afterwards(() => worker.close());
-    await engine.enqueue(ticket);
-    (await executor.next()).settle();
-    await server?.whenDone(service);
-    const replies = [
-      await statusOf(port, "POST", `/invoke/${service}/lead`),
-      await statusOf(port, "GET", "/discover"),
-    ];
-    expect([replies, executor.led]).toEqual([[401, 401], ["run_1"]]);
-    expect(takeWarnings()).toEqual([
-      "EspalierWarning: A Restate worker refused a request. Rejecting request as its JWT did not validate: Error: missing header: x-restate-signature-scheme. Check identityKeys, and the deployment that is registered at its address. Further refusals are not reported.",
-    ]);
-  });
+describe.skipIf(server === undefined)("a worker with identity keys", () => {
+  proves(
+    ["E68"],
+    "executes signed runs, and refuses unsigned requests with status 401",
+    async () => {
+      const port = await freePort();
+      const identityKeys = [identityKey(publicKey)];
+      const engine = restateEngine({ ingressUrl, adminUrl, port, identityKeys });
+      const executor = new GatedExecutor(["lead"]);
+      const worker = await engine.serve(executor);
+      afterwards(() => worker.close());
+      await engine.enqueue(ticket);
+      (await executor.next()).settle();
+      await server?.whenDone(service);
+      const replies = [
+        await statusOf(port, "POST", `/invoke/${service}/lead`),
+        await statusOf(port, "GET", "/discover"),
+      ];
+      expect([replies, executor.led]).toEqual([[401, 401], ["run_1"]]);
+      expect(takeWarnings()).toEqual([
+        "EspalierWarning: A Restate worker refused a request. Rejecting request as its JWT did not validate: Error: missing header: x-restate-signature-scheme. Check identityKeys, and the deployment that is registered at its address. Further refusals are not reported.",
+      ]);
+    },
+  );
 
-  proves(["E68"], "a server that signs with another key cannot register the worker", async () => {
+  proves(["E68"], "is not registered by a server that signs with another key", async () => {
     const other = identityKey(generateKeyPairSync("ed25519").publicKey);
     const engine = restateEngine({ ingressUrl, adminUrl, port: 0, identityKeys: [other] });
     const refused: unknown = expect.stringContaining("401");

@@ -1,5 +1,5 @@
-// Goal: what cannot be used is refused at once, what cannot be reached gives coded errors, and nothing is open to other machines
-// unless requests are signed.
+// Goal: unusable options are refused at once, unreachable servers give coded errors, and workers
+// listen to other machines only if requests are signed.
 // Method: no Restate; addresses at which nothing listens, or another server does.
 
 import { createServer, connect } from "node:http2";
@@ -81,7 +81,7 @@ describe("options", () => {
     ],
   ];
   for (const [options, message] of refused)
-    proves(["E69"], `refused: ${JSON.stringify(options)}`, () =>
+    proves(["E69"], `refuses ${JSON.stringify(options)}`, () =>
       expect(messageFor(options)).toEqual(["invalid_argument", message]),
     );
 
@@ -93,18 +93,18 @@ describe("options", () => {
     "127.example",
     "::ffff:10.0.0.7",
   ])
-    proves(["E68"], `without keys no worker listens at ${host}`, () => {
+    proves(["E68"], `refuses to listen at ${host} without keys`, () => {
       const message = `Expected options.host to be a loopback host, got "${host}". Set identityKeys to the public keys of Restate's request identity, or listen on 127.0.0.1. Without keys, anyone who reaches the port can start runs.`;
       expect(messageFor({ ingressUrl, host })).toEqual(["invalid_argument", message]);
       expect(messageFor({ ingressUrl, host, identityKeys: [KEY] })).toHaveProperty("serve");
     });
 
   for (const host of ["localhost", "127.0.0.1", "127.8.8.8", "::1"])
-    test(`a worker may listen at ${host} without keys`, () => {
+    test(`accepts ${host} without keys`, () => {
       expect(messageFor({ ingressUrl, host })).toHaveProperty("serve");
     });
 
-  proves(["E69"], "keys that are none are refused before anything listens", async () => {
+  proves(["E69"], "refuses malformed keys before anything listens", async () => {
     const engine = restateEngine({ ingressUrl, port: 0, identityKeys: ["publickeyv1_abc"] });
     await expect(engine.serve(new GatedExecutor(["a"]))).rejects.toMatchObject({
       code: "invalid_argument",
@@ -114,8 +114,8 @@ describe("options", () => {
   });
 });
 
-describe("names", () => {
-  proves(["E60"], "any role has a name that Restate takes, each version its own", () => {
+describe("service names", () => {
+  proves(["E60"], "are valid in Restate for any role, and differ for each role and version", () => {
     const pairs = [
       ["lead", "1"],
       ["lead", "2"],
@@ -128,12 +128,12 @@ describe("names", () => {
     const names = pairs.map(([role, version]) => createServiceName(role, version));
     expect(names.filter((name) => !/^[a-zA-Z][a-zA-Z0-9._-]{0,127}$/.test(name))).toEqual([]);
     expect(new Set(names).size).toBe(pairs.length);
-    // What was registered under a name is led under it by a later release, too.
+    // Stable across releases: a registered name must stay valid.
     expect(names[0]).toBe("espalier.lead.78eb5cf8a2e638ab1e8de2b3a0309931");
   });
 });
 
-describe("what is not there", () => {
+describe("an unreachable server or missing package", () => {
   async function failing(options: Partial<RestateEngineOptions>, of: "lead" | "serve") {
     const engine = restateEngine({ ingressUrl, ...options });
     const done = of === "lead" ? engine.enqueue(ticket) : engine.serve(new GatedExecutor(["lead"]));
@@ -143,7 +143,7 @@ describe("what is not there", () => {
     );
   }
 
-  proves(["E67"], "a server that is not there is told after some attempts", async () => {
+  proves(["E67"], "is reported with its address after some attempts", async () => {
     const url = `http://127.0.0.1:${await freePort()}`;
     const port = url.slice("http://127.0.0.1:".length);
     expect(await failing({ ingressUrl: `${url}/` }, "lead")).toMatchObject({
@@ -160,7 +160,7 @@ describe("what is not there", () => {
     );
   });
 
-  proves(["E67"], "a port that is taken is told", async () => {
+  proves(["E67"], "is not the cause if the port is in use, which is reported", async () => {
     const server = createServer();
     const port = await freePort();
     await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
@@ -184,7 +184,7 @@ describe("what is not there", () => {
       "serve({ roles: [], version: '', maxRuns: 1 })",
     ],
   ] as const)
-    proves(["E69"], `without ${missing} it says what to install`, () => {
+    proves(["E69"], `names ${missing} and how to install it`, () => {
       const output = outputWithout(
         missing,
         `import { restateEngine } from "./src/engine/restate/restate-engine.ts";
@@ -198,14 +198,20 @@ describe("what is not there", () => {
     });
 });
 
-proves(["E64"], "a worker takes no more at once over one connection than it can lead", async () => {
-  const port = await freePort();
-  const worker = await restateEngine({ ingressUrl, port }).serve(new GatedExecutor(["lead"]));
-  const session = connect(`http://127.0.0.1:${port}`);
-  const settings = await new Promise<unknown>((resolve) => session.once("remoteSettings", resolve));
-  const closed = new Promise((resolve) => session.once("close", resolve));
-  await worker.close();
-  await worker.close();
-  await closed;
-  expect(settings).toMatchObject({ maxConcurrentStreams: 10 });
-});
+proves(
+  ["E64"],
+  "limits the concurrent streams of a connection to the runs that a worker can execute",
+  async () => {
+    const port = await freePort();
+    const worker = await restateEngine({ ingressUrl, port }).serve(new GatedExecutor(["lead"]));
+    const session = connect(`http://127.0.0.1:${port}`);
+    const settings = await new Promise<unknown>((resolve) =>
+      session.once("remoteSettings", resolve),
+    );
+    const closed = new Promise((resolve) => session.once("close", resolve));
+    await worker.close();
+    await worker.close();
+    await closed;
+    expect(settings).toMatchObject({ maxConcurrentStreams: 10 });
+  },
+);

@@ -1,5 +1,6 @@
-// A worker in a process of its own. Arguments: the ingress, the admin API, the address of the workers, its port, its role. Says over its
-// channel `ready`, then each run that it begins to lead; a run that it gets over it settles, as often as the server delivers it.
+// A worker in its own process. Arguments: the ingress, the admin API, the address of the workers,
+// its port, its role. Sends `ready` over its channel, then each run that it begins to execute.
+// Settles each run that it receives there, as often as the server delivers it.
 
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import type { RunId } from "../../src/protocol/ids.ts";

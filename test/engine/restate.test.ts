@@ -1,5 +1,7 @@
-// Goal: over a real Restate server, runs are led by the workers that can lead them, one leading of a run at a time, until they rest.
-// Method: executors that hand each leading to the test; nothing is timed, what is left undone is asked of the server.
+// Goal: over a real Restate server, workers execute the runs of their roles, one execution of a run
+// at a time, until the runs pause or end.
+// Method: executors that hand each execution to the test; no timing, the server reports what is
+// pending.
 
 import { afterAll, describe, expect } from "vitest";
 
@@ -25,7 +27,7 @@ afterAll(() => server?.close());
 const runId = RunIdSchema().parse("run/1 of §");
 let count = 0;
 
-/** A role of one test. */
+/** Returns a role for one test. */
 function newRole(): string {
   count += 1;
   return `role-${count}`;
@@ -37,7 +39,7 @@ async function serve(executor: GatedExecutor, at: { port: number; workerUrl?: st
   return worker;
 }
 
-/** A worker that Restate does not know. */
+/** Starts a worker that Restate does not know. */
 function serveAlone(port: number) {
   return restateEngine({ ingressUrl: "http://127.0.0.1:1", port }).serve(new GatedExecutor(["a"]));
 }
@@ -57,21 +59,25 @@ async function worker(role = newRole(), version = "1") {
   return { executor, port, close, whenDone, ticket: { runId, role, version } };
 }
 
-describe.skipIf(server === undefined)("leading", () => {
-  proves(["E60"], "a run is led once by a worker of its role and version, no other", async () => {
-    const role = newRole();
-    const [one, two, three] = [await worker(role), await worker(role, "2"), await worker()];
-    await client.enqueue(one.ticket);
-    const leading = await one.executor.next();
-    leading.settle();
-    await one.whenDone();
-    const led = [one, two, three].map(({ executor }) => executor.led);
-    expect([leading.runId, led]).toEqual([runId, [[runId], [], []]]);
-  });
+describe.skipIf(server === undefined)("execution of runs", () => {
+  proves(
+    ["E60"],
+    "executes a run once by a worker of its role and version, and by no other",
+    async () => {
+      const role = newRole();
+      const [one, two, three] = [await worker(role), await worker(role, "2"), await worker()];
+      await client.enqueue(one.ticket);
+      const leading = await one.executor.next();
+      leading.settle();
+      await one.whenDone();
+      const led = [one, two, three].map(({ executor }) => executor.led);
+      expect([leading.runId, led]).toEqual([runId, [[runId], [], []]]);
+    },
+  );
 
   proves(
     ["E61"],
-    "what is asked for while a run is led comes after it, each for itself",
+    "queues a request for an active run behind it, separately for each run",
     async () => {
       const { executor, ticket, whenDone } = await worker();
       await client.enqueue(ticket);
@@ -88,19 +94,15 @@ describe.skipIf(server === undefined)("leading", () => {
     },
   );
 
-  proves(
-    ["E61"],
-    "a hundred that ask for the same run are a hundred leadings in a row",
-    async () => {
-      const { executor, ticket, whenDone } = await worker();
-      await Promise.all(Array.from({ length: 100 }, () => client.enqueue(ticket)));
-      for (let nth = 1; nth <= 100; nth += 1) (await executor.next()).settle();
-      await whenDone();
-      expect([executor.led.length, executor.mostAtOnce]).toEqual([100, 1]);
-    },
-  );
+  proves(["E61"], "executes a run a hundred times in sequence for a hundred requests", async () => {
+    const { executor, ticket, whenDone } = await worker();
+    await Promise.all(Array.from({ length: 100 }, () => client.enqueue(ticket)));
+    for (let nth = 1; nth <= 100; nth += 1) (await executor.next()).settle();
+    await whenDone();
+    expect([executor.led.length, executor.mostAtOnce]).toEqual([100, 1]);
+  });
 
-  proves(["E62"], "a run is led at the time that was asked for, not before", async () => {
+  proves(["E62"], "executes a run at the requested time, not before", async () => {
     const { executor, ticket, whenDone } = await worker();
     const atMs = Date.now() + 400.5;
     await client.enqueue(ticket, atMs);
@@ -113,20 +115,24 @@ describe.skipIf(server === undefined)("leading", () => {
     expect([executor.led, leading.atMs >= atMs]).toEqual([["past", runId], true]);
   });
 
-  proves(["E62"], "a run that waits until a time is led then, one that waits is not", async () => {
-    const { executor, ticket, whenDone } = await worker();
-    await client.enqueue(ticket);
-    const first = await executor.next();
-    const untilMs = Date.now() + 400;
-    first.settle({ type: "waiting", untilMs });
-    const second = await executor.next();
-    expect(second.atMs).toBeGreaterThanOrEqual(untilMs);
-    second.settle({ type: "waiting" });
-    await whenDone();
-    expect(executor.led).toEqual([runId, runId]);
-  });
+  proves(
+    ["E62"],
+    "executes a waiting run at its deadline, and one without deadline not at all",
+    async () => {
+      const { executor, ticket, whenDone } = await worker();
+      await client.enqueue(ticket);
+      const first = await executor.next();
+      const untilMs = Date.now() + 400;
+      first.settle({ type: "waiting", untilMs });
+      const second = await executor.next();
+      expect(second.atMs).toBeGreaterThanOrEqual(untilMs);
+      second.settle({ type: "waiting" });
+      await whenDone();
+      expect(executor.led).toEqual([runId, runId]);
+    },
+  );
 
-  proves(["E63"], "what rejects is led again until it settles, and then no more", async () => {
+  proves(["E63"], "repeats a rejected execution until it settles, and then no more", async () => {
     const { executor, ticket, whenDone } = await worker();
     await client.enqueue(ticket);
     for (const code of ["store_failed", "run_active", "run_released"] as const)
@@ -149,68 +155,72 @@ describe.skipIf(server === undefined)("several workers at one address", () => {
     return { executors, workers, ticket: { runId, role, version: "1" } };
   }
 
-  proves(
-    ["E64"],
-    "a worker that closes leaves its runs to another, and takes no more",
-    async () => {
-      const { executors, workers, ticket } = await twoWorkers();
-      await client.enqueue(ticket);
-      const leadings = executors.map((executor) => executor.next());
-      const began = await Promise.race(
-        leadings.map(async (next, index) => ({ index, leading: await next })),
-      );
-      const closed = workers[began.index]?.close();
-      await toBeLeft(began.leading);
-      began.leading.fail(LEFT);
-      const other = await leadings[1 - began.index];
-      await closed;
-      other?.settle();
-      await server?.whenDone(createServiceName(ticket.role, ticket.version));
-      expect(executors.map(({ led }) => led)).toEqual([[runId], [runId]]);
-    },
-  );
+  proves(["E64"], "hand the runs of a closing worker to another one", async () => {
+    const { executors, workers, ticket } = await twoWorkers();
+    await client.enqueue(ticket);
+    const leadings = executors.map((executor) => executor.next());
+    const began = await Promise.race(
+      leadings.map(async (next, index) => ({ index, leading: await next })),
+    );
+    const closed = workers[began.index]?.close();
+    await toBeLeft(began.leading);
+    began.leading.fail(LEFT);
+    const other = await leadings[1 - began.index];
+    await closed;
+    other?.settle();
+    await server?.whenDone(createServiceName(ticket.role, ticket.version));
+    expect(executors.map(({ led }) => led)).toEqual([[runId], [runId]]);
+  });
 });
 
-describe.skipIf(server === undefined)("what Restate knows", () => {
-  proves(["E63"], "it repeats without end, remembers nothing, and breaks nothing off", async () => {
-    const { ticket } = await worker();
-    const response = await fetch(`${adminUrl}/services/${createServiceName(ticket.role, "1")}`);
-    expect(await response.json()).toMatchObject({
-      ty: "VirtualObject",
-      handlers: [{ name: "lead", ty: "Exclusive" }],
-      idempotency_retention: "1m",
-      journal_retention: "0s",
-      inactivity_timeout: "1d",
-      abort_timeout: "1m",
-      retry_policy: {
-        initial_interval: "50ms",
-        exponentiation_factor: 2,
-        max_attempts: Number.MAX_SAFE_INTEGER,
-        max_interval: "5s",
-        on_max_attempts: "Kill",
-      },
-    });
-  });
+describe.skipIf(server === undefined)("the registered service", () => {
+  proves(
+    ["E63"],
+    "retries without limit, retains no journal, and aborts no execution",
+    async () => {
+      const { ticket } = await worker();
+      const response = await fetch(`${adminUrl}/services/${createServiceName(ticket.role, "1")}`);
+      expect(await response.json()).toMatchObject({
+        ty: "VirtualObject",
+        handlers: [{ name: "lead", ty: "Exclusive" }],
+        idempotency_retention: "1m",
+        journal_retention: "0s",
+        inactivity_timeout: "1d",
+        abort_timeout: "1m",
+        retry_policy: {
+          initial_interval: "50ms",
+          exponentiation_factor: 2,
+          max_attempts: Number.MAX_SAFE_INTEGER,
+          max_interval: "5s",
+          on_max_attempts: "Kill",
+        },
+      });
+    },
+  );
 
-  proves(["E64"], "a further worker at an address breaks nothing off", async () => {
-    const { executor, ticket, port, whenDone } = await worker();
-    await client.enqueue(ticket);
-    const leading = await executor.next();
-    const workerUrl = `http://127.0.0.1:${port}`;
-    await serve(new GatedExecutor([ticket.role]), { port: 0, workerUrl });
-    expect(leading.leave.aborted).toBe(false);
-    leading.settle();
-    await whenDone();
-    expect(executor.led).toEqual([runId]);
-  });
+  proves(
+    ["E64"],
+    "aborts no execution when a further worker registers at its address",
+    async () => {
+      const { executor, ticket, port, whenDone } = await worker();
+      await client.enqueue(ticket);
+      const leading = await executor.next();
+      const workerUrl = `http://127.0.0.1:${port}`;
+      await serve(new GatedExecutor([ticket.role]), { port: 0, workerUrl });
+      expect(leading.leave.aborted).toBe(false);
+      leading.settle();
+      await whenDone();
+      expect(executor.led).toEqual([runId]);
+    },
+  );
 
   proves(
     ["E65"],
-    "what a worker led is led at the address of the one that came after it",
+    "delivers a run of a closed worker to the address that was registered last",
     async () => {
       const role = newRole();
       const [one, two] = [await worker(role), await worker(role)];
-      // Who registered last is asked first.
+      // The address that was registered last is asked first.
       await client.enqueue(two.ticket);
       const leading = await two.executor.next();
       const three = await worker(role);
@@ -224,7 +234,7 @@ describe.skipIf(server === undefined)("what Restate knows", () => {
     },
   );
 
-  proves(["E66"], "what is registered at an address takes the place of what was", async () => {
+  proves(["E66"], "replaces the roles that were registered at its address before", async () => {
     const { ticket, port, close } = await worker();
     await close();
     const executor = new GatedExecutor([ticket.role], "2");
@@ -236,21 +246,25 @@ describe.skipIf(server === undefined)("what Restate knows", () => {
   });
 });
 
-describe.skipIf(server === undefined)("what cannot be done", () => {
-  proves(["E66"], "a role or a version that no worker ever had is unknown", async () => {
-    const { ticket } = await worker();
-    for (const { role, version } of [
-      { role: "nobody", version: "1" },
-      { role: ticket.role, version: "2" },
-    ])
-      await expect(client.enqueue({ runId, role, version })).rejects.toMatchObject({
-        code: "unknown_role",
-        message: `Cannot start the run: no worker has served the role "${role}" in version ${version}. Start a worker with this role and version first, or correct the name.`,
-        data: { role, version },
-      });
-  });
+describe.skipIf(server === undefined)("an impossible request", () => {
+  proves(
+    ["E66"],
+    "is refused with unknown_role for a role or version that no worker ever had",
+    async () => {
+      const { ticket } = await worker();
+      for (const { role, version } of [
+        { role: "nobody", version: "1" },
+        { role: ticket.role, version: "2" },
+      ])
+        await expect(client.enqueue({ runId, role, version })).rejects.toMatchObject({
+          code: "unknown_role",
+          message: `Cannot start the run: no worker has served the role "${role}" in version ${version}. Start a worker with this role and version first, or correct the name.`,
+          data: { role, version },
+        });
+    },
+  );
 
-  proves(["E67"], "an address that is not that of the ingress is told", async () => {
+  proves(["E67"], "is refused with a hint at the address if that is not the ingress", async () => {
     const { ticket } = await worker();
     await expect(restateEngine({ ingressUrl: adminUrl }).enqueue(ticket)).rejects.toMatchObject({
       code: "engine_failed",
@@ -259,7 +273,7 @@ describe.skipIf(server === undefined)("what cannot be done", () => {
     });
   });
 
-  proves(["E67"], "a worker that Restate does not reach is not registered, and ends", async () => {
+  proves(["E67"], "ends a worker that Restate cannot reach, without registering it", async () => {
     const port = await freePort();
     const workerUrl = `http://127.0.0.1:${await freePort()}`;
     const engine = restateEngine({ ingressUrl, adminUrl, port, workerUrl });
@@ -271,13 +285,17 @@ describe.skipIf(server === undefined)("what cannot be done", () => {
     await (await serveAlone(port)).close();
   });
 
-  proves(["E67"], "a worker at whose address others are is not registered", async () => {
-    const workerUrl = `http://127.0.0.1:${(await otherWorker()).port}`;
-    const engine = restateEngine({ ingressUrl, adminUrl, port: 0, workerUrl });
-    const role = newRole();
-    await expect(engine.serve(new GatedExecutor([role]))).rejects.toMatchObject({
-      code: "engine_failed",
-      message: `Expected Restate at ${adminUrl} to register the worker at ${workerUrl}, got a worker without ${createServiceName(role, "1")} at that address. Check adminUrl and workerUrl.`,
-    });
-  });
+  proves(
+    ["E67"],
+    "does not register a worker at whose address another worker listens",
+    async () => {
+      const workerUrl = `http://127.0.0.1:${(await otherWorker()).port}`;
+      const engine = restateEngine({ ingressUrl, adminUrl, port: 0, workerUrl });
+      const role = newRole();
+      await expect(engine.serve(new GatedExecutor([role]))).rejects.toMatchObject({
+        code: "engine_failed",
+        message: `Expected Restate at ${adminUrl} to register the worker at ${workerUrl}, got a worker without ${createServiceName(role, "1")} at that address. Check adminUrl and workerUrl.`,
+      });
+    },
+  );
 });

@@ -1,4 +1,5 @@
-// A worker in a process of its own, for tests that freeze or kill it: says when it leads a run, and when it has left it.
+// A worker in its own process, for tests that freeze or kill it: prints when it executes a run, and
+// when it has released it.
 
 import { systemClock } from "../../src/kernel/clock.ts";
 import { pgBossEngine } from "../../src/engine/pg-boss/pg-boss-engine.ts";
@@ -14,5 +15,5 @@ process.stdout.write("leads\n");
 await run.left;
 run.fail("run_released");
 process.stdout.write("left\n");
-// Until it is killed.
+// Keeps the process alive until it is killed.
 systemClock.setTimer(600_000, () => undefined);

@@ -1,4 +1,4 @@
-// The engine on the store alone, with several workers in one process, and what it is made with.
+// The store engine with several workers in one process, and its options.
 
 import { expect } from "vitest";
 
@@ -12,7 +12,7 @@ import { GatedExecutor } from "./gated-executor.ts";
 const ID = runId("order-1");
 const ticketOf = (role: string, id = ID, version = "1") => ({ runId: id, role, version });
 
-proves(["D321"], "of several workers that has a run led which has its role", async () => {
+proves(["D321"], "hands a run to the worker that has its role", async () => {
   const { clock, store, process, pushed } = engineWorld();
   const engine = storeEngine({ clock });
   const client = new RunClient({ store, engine, clock });
@@ -29,35 +29,43 @@ proves(["D321"], "of several workers that has a run led which has its role", asy
   await pushed(first.close());
 });
 
-proves(["D321"], "a role that a worker had is no unknown one", async () => {
-  const engine = storeEngine();
-  const red = await engine.serve(new GatedExecutor(["red"]));
-  const blue = await engine.serve(new GatedExecutor(["blue"]));
-  await red.close();
-  await engine.enqueue(ticketOf("red"));
-  await expect(engine.enqueue(ticketOf("green"))).rejects.toMatchObject({ code: "unknown_role" });
-  await engine.enqueue(ticketOf("green", ID, "2"));
-  await blue.close();
-  await engine.enqueue(ticketOf("green"));
-});
+proves(
+  ["D321"],
+  "accepts a role that a closed worker had, and refuses one that no worker had",
+  async () => {
+    const engine = storeEngine();
+    const red = await engine.serve(new GatedExecutor(["red"]));
+    const blue = await engine.serve(new GatedExecutor(["blue"]));
+    await red.close();
+    await engine.enqueue(ticketOf("red"));
+    await expect(engine.enqueue(ticketOf("green"))).rejects.toMatchObject({ code: "unknown_role" });
+    await engine.enqueue(ticketOf("green", ID, "2"));
+    await blue.close();
+    await engine.enqueue(ticketOf("green"));
+  },
+);
 
-proves(["D321"], "who leads a run is told of it again, and others have what is new", async () => {
-  const engine = storeEngine();
-  const [left, right] = [new GatedExecutor(["red"]), new GatedExecutor(["red"])];
-  const workers = [await engine.serve(left), await engine.serve(right)];
-  await engine.enqueue(ticketOf("red"));
-  const leading = await left.next();
-  await engine.enqueue(ticketOf("red"));
-  const other = runId("order-2");
-  await engine.enqueue(ticketOf("red", other));
-  (await right.next()).settle();
-  leading.settle();
-  (await left.next()).settle();
-  await Promise.all(workers.map((worker) => worker.close()));
-  expect([left.led, right.led]).toEqual([[ID, ID], [other]]);
-});
+proves(
+  ["D321"],
+  "notifies the owner of a run again, and hands new runs to other workers",
+  async () => {
+    const engine = storeEngine();
+    const [left, right] = [new GatedExecutor(["red"]), new GatedExecutor(["red"])];
+    const workers = [await engine.serve(left), await engine.serve(right)];
+    await engine.enqueue(ticketOf("red"));
+    const leading = await left.next();
+    await engine.enqueue(ticketOf("red"));
+    const other = runId("order-2");
+    await engine.enqueue(ticketOf("red", other));
+    (await right.next()).settle();
+    leading.settle();
+    (await left.next()).settle();
+    await Promise.all(workers.map((worker) => worker.close()));
+    expect([left.led, right.led]).toEqual([[ID, ID], [other]]);
+  },
+);
 
-proves(["D321"], "a worker that closes is told of nothing more", async () => {
+proves(["D321"], "hands no new run to a worker that closes", async () => {
   const engine = storeEngine();
   const [left, right] = [new GatedExecutor(["red"]), new GatedExecutor(["red"])];
   const closing = await engine.serve(left);
@@ -74,7 +82,7 @@ proves(["D321"], "a worker that closes is told of nothing more", async () => {
   expect([left.led, right.led]).toEqual([[ID], [other]]);
 });
 
-proves(["D322"], "options that it does not have, or cannot use, are refused", () => {
+proves(["D322"], "refuses unknown and invalid options", () => {
   const given: Record<string, unknown>[] = [
     { sweepIntervalMs: -1 },
     { sweepIntervalMs: NaN },

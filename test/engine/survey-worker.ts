@@ -1,5 +1,5 @@
-// A worker in a process of its own, for tests that kill and freeze it. Its options are the JSON of its only argument. Says `serves` over its
-// channel, and closes when it gets SIGTERM.
+// A worker in its own process, for tests that kill and freeze it. Its options are the JSON of its
+// only argument. Sends `serves` over its channel, and closes on SIGTERM.
 
 import { z } from "zod";
 
@@ -19,9 +19,9 @@ import { SURVEY_LIMITS, surveyRoles, type SurveyOptions } from "../support/surve
 export interface SurveyWorkerOptions extends SurveyOptions {
   readonly connectionString: string;
   readonly schema: string;
-  /** How many runs it leads at once. Default: as `work` has it. */
+  /** How many runs the worker executes at once. Default: that of `startWorker`. */
   readonly maxRuns?: number;
-  /** Where the batches are noted that the store has taken. */
+  /** The file that lists the batches that the store has accepted. */
   readonly batchLog: string;
   readonly engine:
     | { readonly name: "pg-boss"; readonly jobs: string }
@@ -34,7 +34,7 @@ export interface SurveyWorkerOptions extends SurveyOptions {
       };
 }
 
-/** Records that the store has taken, and from which owner of their run. */
+/** Records that the store has accepted, and the owner of their run. */
 export interface TakenBatch {
   readonly runId: string;
   readonly epoch: number;
@@ -65,7 +65,7 @@ async function close(): Promise<void> {
   process.disconnect();
 }
 
-/** Notes each batch that is taken, with the ownership under which it was. */
+/** Logs each accepted batch with the ownership under which it was written. */
 function noting(real: Store): Store {
   const append: Store["append"] = async (ownership, batch) => {
     await real.append(ownership, batch);

@@ -1,5 +1,6 @@
-// What holds of runs that workers lead over a real engine and PostgreSQL, whatever is killed: they come to what a run comes to that nothing
-// happens to. Real servers, and workers in processes of their own, which are killed, frozen and replaced.
+// Runs that workers execute over a real engine and PostgreSQL end like undisturbed ones, whatever
+// is killed. Real servers, and workers in their own processes, which are killed, frozen and
+// replaced.
 
 import { afterAll, describe, expect, vi } from "vitest";
 
@@ -25,7 +26,7 @@ import {
 
 /** How long workers and the engine are killed. */
 const KILL_SECONDS = Number(process.env["KILL_SECONDS"] ?? 30);
-/** Only a hang is caught. */
+/** Catches only a hang. */
 const HANG_MS = 300_000 + KILL_SECONDS * 1_000;
 
 export async function surveysOver(name: EngineName): Promise<void> {
@@ -46,7 +47,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
   describe.skipIf(typeof found === "string")(`over ${name}`, () => {
     proves(
       ["E100"],
-      "30 runs of 25 agents, a worker of which is killed, are the runs that they would be",
+      "completes 30 runs of 25 agents with the same texts although one of their workers is killed",
       async () => {
         const place = await open();
         const surveys = await orderSurveys(place, 30);
@@ -58,7 +59,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
         await expectTexts(surveys);
         const { effects } = place;
         expect([kept.size > 100, begunAfter(effects, killedMs, kept)]).toEqual([true, []]);
-        // All that the dead worker had under way, no more: the leaves of each run that it led.
+        // At most the calls that the dead worker had in flight: the leaves of each of its runs.
         const moved = await movedRuns(surveys);
         const again = [...repeated(effects).values()].reduce((sum, count) => sum + count, 0);
         expect([moved.length > 0, again <= moved.length * 20]).toEqual([true, true]);
@@ -67,7 +68,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
 
     proves(
       ["E101", "E113"],
-      "a frozen worker that wakes up harms nothing: one text, one journal, and no call twice that must not be",
+      "completes a run of a frozen worker once, with one journal and no unrepeatable call twice after it wakes",
       async () => {
         const place = await open({ modelMs: 200, toolMs: 400 });
         const survey = await askedSurvey(place, "pears", 3);
@@ -80,7 +81,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
         frozen?.freeze();
         const { text, status } = await survey.run.getResult();
         frozen?.thaw();
-        await frozen?.terminate(); // What it had still to write, it has tried to.
+        await frozen?.terminate(); // By then it has tried to write its pending records.
         expect(outOfTurn(place)).toEqual([]);
         expect(status).toBe("completed");
         expect(text).toContain("Not repeated");
@@ -92,7 +93,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
       },
     );
 
-    proves(["E102"], "one order a hundred times at once is one run", async () => {
+    proves(["E102"], "executes one run for a hundred concurrent starts of one order", async () => {
       const place = await open();
       const task = surveyTask("once");
       const runs = await Promise.all(
@@ -108,7 +109,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
 
     proves(
       ["E103"],
-      "a run of 25 agents is cancelled while it is led; none of its calls begins later",
+      "cancels an active run of 25 agents, and starts none of its calls later",
       async () => {
         const place = await open({ modelMs: 2_000 });
         const [survey] = await orderSurveys(place, 1);
@@ -124,23 +125,19 @@ export async function surveysOver(name: EngineName): Promise<void> {
       },
     );
 
-    proves(
-      ["E103"],
-      "a run that waits for an answer is cancelled: the call is not made",
-      async () => {
-        const place = await open();
-        const { run } = await askedSurvey(place, "pears", 2);
-        expect((await run.getResult()).status).toBe("paused");
-        await run.cancel("Not needed.");
-        expect((await run.getResult()).status).toBe("cancelled");
-        expect(place.effects.filter(({ key }) => key.startsWith("pay"))).toEqual([]);
-        expect((await rejectionOf(run.cancel())).code).toBe("run_ended");
-      },
-    );
+    proves(["E103"], "cancels a run that waits for an answer without making the call", async () => {
+      const place = await open();
+      const { run } = await askedSurvey(place, "pears", 2);
+      expect((await run.getResult()).status).toBe("paused");
+      await run.cancel("Not needed.");
+      expect((await run.getResult()).status).toBe("cancelled");
+      expect(place.effects.filter(({ key }) => key.startsWith("pay"))).toEqual([]);
+      expect((await rejectionOf(run.cancel())).code).toBe("run_ended");
+    });
 
     proves(
       ["E104"],
-      "a run goes on with an answer that came after all workers were replaced; the call is made once, a second answer refused",
+      "continues a run with an answer after all workers were replaced, makes the call once, and rejects a second answer",
       async () => {
         const place = await open();
         const survey = await askedSurvey(place, "pears", 2);
@@ -161,7 +158,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
 
     proves(
       ["E105"],
-      "a worker that is told to end gives its runs up: what had returned is not done again",
+      "releases the runs of a terminated worker, and repeats no call that had returned",
       async () => {
         const place = await open();
         const surveys = await orderSurveys(place, 10);
@@ -174,7 +171,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
 
     proves(
       ["E106"],
-      "a run that cannot be led is tried once, and says why; a role that no worker has is refused at once",
+      "attempts a run that cannot be executed once, reports why, and refuses an unknown role at once",
       async () => {
         const place = await open({ workers: 1 });
         const run = await place.client.start("broke", "Go.", { budget: { costUsd: 1 } });
@@ -186,7 +183,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
 
     proves(
       ["E107"],
-      "a run that moved is one list of events without a gap and one trace, in which no span began twice",
+      "records the events of a moved run without a gap, in one trace in which no span began twice",
       async () => {
         const place = await open();
         const [survey] = await orderSurveys(place, 1);
@@ -210,7 +207,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
 
     proves(
       ["E109", "E113"],
-      "while workers and the engine are killed at random, every run ends, and no call that must not be repeated is begun twice",
+      "ends every run while workers and the engine are killed at random, and starts no unrepeatable call twice",
       async () => {
         const place = await open({ modelMs: 100, toolMs: 50 });
         const outcome = await underFire(place, { seconds: KILL_SECONDS });
@@ -229,11 +226,11 @@ export async function surveysOver(name: EngineName): Promise<void> {
 
   const machine = typeof found === "string" ? undefined : found.postgres.machine;
   describe.skipIf(machine === undefined)(
-    `over ${name}, with a database that is ours to end`,
+    `over ${name}, with a database that the test may crash`,
     () => {
       proves(
         ["E108"],
-        "runs are left when their database dies, and go on when it is back: nothing that was kept is done again",
+        "continues runs after their database crashed, and repeats no persisted call",
         async () => {
           const place = await open();
           const surveys = await orderSurveys(place, 10);

@@ -1,4 +1,4 @@
-// What is asked of runs that real workers lead over a real engine, the same for each engine.
+// Operations on runs that real workers execute over a real engine, the same for each engine.
 
 import { expect } from "vitest";
 
@@ -27,7 +27,7 @@ export interface Survey {
   readonly run: RemoteRun;
 }
 
-/** All of them end with the text of a run to which nothing happens. */
+/** Expects each survey to end with the text of an undisturbed run. */
 export async function expectTexts(surveys: readonly Survey[]): Promise<void> {
   const results = await Promise.all(surveys.map(({ run }) => run.getResult()));
   expect(results.map(({ status, text }) => [status, text])).toEqual(
@@ -35,7 +35,7 @@ export async function expectTexts(surveys: readonly Survey[]): Promise<void> {
   );
 }
 
-/** The surveys that another worker has led on. */
+/** Returns the surveys that another worker has continued. */
 export async function movedRuns(surveys: readonly Survey[]): Promise<readonly Survey[]> {
   const areMoved = await Promise.all(
     surveys.map(async ({ run }) =>
@@ -45,7 +45,7 @@ export async function movedRuns(surveys: readonly Survey[]): Promise<readonly Su
   return surveys.filter((_, index) => areMoved[index]);
 }
 
-/** How often an effect began beyond once, by key. */
+/** Returns how often an effect began beyond once, by key. */
 export function repeated(effects: readonly Effect[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { what, key } of effects)
@@ -53,7 +53,7 @@ export function repeated(effects: readonly Effect[]): ReadonlyMap<string, number
   return new Map([...counts].flatMap(([key, count]) => (count > 1 ? [[key, count - 1]] : [])));
 }
 
-/** The effects whose outcome is kept, of all runs. */
+/** Returns the effects of all runs whose outcome is persisted. */
 export async function keptEffects({ store }: SurveyPlace): Promise<ReadonlySet<string>> {
   const kept = new Set<string>();
   for (const { runId } of await store.list({ limit: 1_000 })) {
@@ -64,7 +64,10 @@ export async function keptEffects({ store }: SurveyPlace): Promise<ReadonlySet<s
   return kept;
 }
 
-/** The keys of what an effect came to: replies have theirs as the id of the response, the results of tools say what was seen. */
+/**
+ * Returns the keys of an effect's outcome: a reply has its key as response id, the result of a tool
+ * names its path.
+ */
 function keysIn(record: JournalRecord): readonly string[] {
   if (record.type !== "effect") return [];
   const said = JSON.stringify(record.outcome);
@@ -73,7 +76,7 @@ function keysIn(record: JournalRecord): readonly string[] {
   return [...said.matchAll(/"seen ([^"]+)"/g)].map(([, path = ""]) => `look ${path}`);
 }
 
-/** Those of the keys that began after a time. */
+/** Returns the effects with these keys that began after a time. */
 export function begunAfter(
   effects: readonly Effect[],
   atMs: number,
@@ -84,7 +87,7 @@ export function begunAfter(
   );
 }
 
-/** All that is known of effects that ended more than once. */
+/** Returns all entries of effects that ended more than once. */
 export function endedTwice(effects: readonly Effect[]): readonly Effect[] {
   const counts = new Map<string, number>();
   for (const { what, key } of effects)
@@ -92,28 +95,28 @@ export function endedTwice(effects: readonly Effect[]): readonly Effect[] {
   return effects.filter(({ key }) => (counts.get(key) ?? 0) > 1);
 }
 
-/** A survey of a lead and leaves that pays once it is allowed to, up to the question. */
+/** Orders a survey of a lead and leaves that pays once it is approved. */
 export async function askedSurvey(place: SurveyPlace, name: string, leaves = 9): Promise<Survey> {
   const task = surveyTask(name, { sections: leaves, leaves: 0, asks: true });
   const run = await place.client.start("lead", task, { runId: name });
   return { task, run };
 }
 
-/** Approves what a run asks, once it does. */
+/** Approves the question of a run, once it asks one. */
 export async function approved(run: RemoteRun): Promise<void> {
   const result = await run.getResult();
   const [question] = result.questions;
   if (question !== undefined) await run.answer([approve(question)]);
 }
 
-/** All events of a run that rests. */
+/** Returns all events of a run that has paused or ended. */
 export async function eventsOf(run: RemoteRun): Promise<readonly EspalierEvent[]> {
   const events: EspalierEvent[] = [];
   for await (const event of run.events()) events.push(event);
   return events;
 }
 
-/** Records of all runs that stand behind, or in the place of, some of a later owner. */
+/** Returns the records of all runs that follow, or replace, records of a later owner. */
 export function outOfTurn({ takenBatches }: SurveyPlace): readonly string[] {
   const byRun = Map.groupBy(takenBatches, ({ runId }) => runId);
   return [...byRun.values()].flatMap((ofRun) =>

@@ -1,5 +1,6 @@
-// Goal: what an engine forgot is found, and what waits in a long line there is not put into it at each look.
-// Method: an engine that leads nothing and remembers when it was asked to, by a manual clock.
+// Goal: a run that an engine forgot is found, and one that waits in a long queue there is not added
+// again by each sweep.
+// Method: an engine that executes nothing and remembers when it was notified, by a manual clock.
 
 import { expect } from "vitest";
 
@@ -11,7 +12,7 @@ const ID = runId("order-4711");
 
 proves(
   ["E126"],
-  "a run that nobody leads is handed over ever more rarely, and at once when something was asked of it",
+  "notifies the engine of an unowned run with growing delays, and at once when a command arrives",
   async () => {
     for (const isExclusive of [true, false]) {
       const world = engineWorld();

@@ -1,4 +1,5 @@
-// Surveys that are ordered and answered one after the other while workers are killed and frozen at random, and the engine is killed.
+// Surveys that are ordered and answered one after the other while workers are killed and frozen at
+// random, and the engine is killed.
 
 import { setTimeout } from "node:timers/promises";
 
@@ -9,24 +10,24 @@ import type { SurveyPlace } from "../support/survey-place.ts";
 import { surveyText } from "../support/surveys.ts";
 import { approved, askedSurvey, outOfTurn } from "./surveys.ts";
 
-/** So many runs in two minutes. */
+/** A hundred runs in two minutes. */
 const RUNS_PER_SECOND = 100 / 120;
 
 interface Outcome {
   readonly runs: number;
   readonly ended: number;
-  /** Texts that no run without kills has, though nothing of it was interrupted. */
+  /** Texts that differ from those of undisturbed runs, though no call was interrupted. */
   readonly otherTexts: readonly string[];
   readonly paidTwice: readonly string[];
-  /** Reservations that are left. */
+  /** Reservations that were not released. */
   readonly openLeases: readonly string[];
   /** Runs whose journal does not end with their end, or cannot be read. */
   readonly unended: readonly string[];
-  /** Records of an older owner that stand after some of a newer one, or in their place. */
+  /** Records of an older owner that follow or replace some of a newer one. */
   readonly outOfTurn: readonly string[];
 }
 
-/** Kills for so long, lets all runs end, and says what came of them. */
+/** Kills for this long, lets all runs end, and returns their outcomes. */
 export async function underFire(
   place: SurveyPlace,
   { seconds }: { readonly seconds: number },
@@ -78,7 +79,10 @@ export async function underFire(
   };
 }
 
-/** In turn: a worker is killed, the other one, one of them is frozen for so long that its runs are led elsewhere, and the engine is killed. */
+/**
+ * In turn: kills one worker, kills the other, freezes one for so long that its runs are taken over,
+ * and kills the engine.
+ */
 async function shoot(place: SurveyPlace, round: number): Promise<void> {
   const index = round % place.workers.length;
   const worker = place.workers[index];
@@ -95,7 +99,7 @@ async function shoot(place: SurveyPlace, round: number): Promise<void> {
   worker?.thaw();
 }
 
-/** The server of the engine, which over pg-boss is the database. */
+/** Crashes the server of the engine, which over pg-boss is the database. */
 async function crashEngine({ servers }: SurveyPlace): Promise<void> {
   const engine = servers.restate ?? servers.postgres.machine;
   await engine?.crash();
@@ -114,7 +118,7 @@ async function oneSurvey(place: SurveyPlace, name: string) {
 
 const AWAY: ReadonlySet<string> = new Set(["engine_failed", "store_failed"]);
 
-/** What cannot be asked while the engine or the database is away is asked again. */
+/** Repeats a request while the engine or the database is away. */
 async function again<T>(ask: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -128,7 +132,7 @@ async function again<T>(ask: () => Promise<T>): Promise<T> {
 
 let state = 12_345;
 
-/** By a sequence that is the same each time. */
+/** A deterministic random sequence. */
 function randomMs(least: number, most: number): number {
   state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
   return least + (state / 2 ** 31) * (most - least);

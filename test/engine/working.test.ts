@@ -1,4 +1,4 @@
-// Workers and clients over the engine on the store alone: what they refuse, leave to others, hand back and find.
+// Workers and clients over the store engine: what they refuse, leave to others, hand back and find.
 
 import { expect } from "vitest";
 
@@ -30,14 +30,14 @@ import {
 const ID = runId("order-4711");
 const TEXT = "Go. worked 0, worked 1.";
 
-/** What an agent of `solo` has. */
+/** Returns the model of `solo`. */
 function quickModel(done: Doings): Model {
   const { model } = solo(done);
   if ("provider" in model) return model;
   throw new Error("It has a fallback.");
 }
 
-/** A worker and a client of one process, over an engine of its own. */
+/** Starts a worker and a client in one process, over their own engine. */
 async function served(
   world: EngineWorld,
   roles: readonly AgentRole[],
@@ -50,7 +50,7 @@ async function served(
   return { worker, orchestrator, engine, client: new RunClient({ store, engine, clock }) };
 }
 
-proves(["E21"], "what is wrong for good is tried once, and the result says why", async () => {
+proves(["E21"], "tries a run with a permanent error once, and returns the reason", async () => {
   const world = engineWorld();
   const { store, pushed, clock } = world;
   const done = doings();
@@ -71,7 +71,7 @@ proves(["E21"], "what is wrong for good is tried once, and the result says why",
   }
   expect([attempts, done.asked]).toEqual([1, []]);
   expect(await store.find(ID)).toMatchObject({ status: "paused", owner: null });
-  // Asked to resume, and then ordered once more.
+  // The run is resumed, and then ordered again.
   await run.sendCommand({ type: "resume" });
   expect(await rejectionOf(pushed(run.getResult()))).toMatchObject({ code: "context_failed" });
   expect(attempts).toBe(2);
@@ -82,80 +82,76 @@ proves(["E21"], "what is wrong for good is tried once, and the result says why",
   await pushed(worker.close());
 });
 
-proves(
-  ["E21"],
-  "a run ordered once more from elsewhere after it was refused is tried again",
-  async () => {
-    const world = engineWorld();
-    const { pushed } = world;
-    const done = doings();
-    let attempts = 0;
-    const context = () => {
-      attempts += 1;
-      if (attempts === 1) throw new Error("No database.");
-      return undefined;
-    };
-    const { worker } = await served(world, [solo(done)], { context });
-    const client = clientOf(world);
-    const run = await client.start("solo", "Go.", { runId: ID });
-    expect(await rejectionOf(pushed(run.getResult()))).toMatchObject({ code: "context_failed" });
-    const again = await client.start("solo", "Go.", { runId: ID });
-    expect(await pushed(again.getResult())).toMatchObject({ status: "completed", text: TEXT });
-    await pushed(worker.close());
-  },
-);
-
-proves(["E21"], "a definition error of a run that was under way, too", async () => {
+proves(["E21"], "tries a refused run again when another process orders it again", async () => {
   const world = engineWorld();
   const { pushed } = world;
   const done = doings();
-  const first = await served(world, [solo(done, { hold: (_nth, signal) => aborted(signal) })]);
-  const run = await first.client.start("solo", "Go.", { runId: ID, budget: { costUsd: 1 } });
-  await turns(20);
-  await pushed(first.worker.close({ graceMs: 100 }));
-  const { price: _known, ...model } = quickModel(done);
-  const bad = solo(done, { more: { model } });
-  const second = await served(world, [bad]);
-  const failed = await rejectionOf(pushed(run.getResult()));
-  expect(failed.code).toBe("price_unknown");
-  await pushed(second.worker.close());
-  const third = await served(world, [solo(done)]);
-  await clientOf(world).attach(ID).sendCommand({ type: "resume" });
-  expect(await pushed(run.getResult())).toMatchObject({ status: "completed", text: TEXT });
-  await pushed(third.worker.close());
+  let attempts = 0;
+  const context = () => {
+    attempts += 1;
+    if (attempts === 1) throw new Error("No database.");
+    return undefined;
+  };
+  const { worker } = await served(world, [solo(done)], { context });
+  const client = clientOf(world);
+  const run = await client.start("solo", "Go.", { runId: ID });
+  expect(await rejectionOf(pushed(run.getResult()))).toMatchObject({ code: "context_failed" });
+  const again = await client.start("solo", "Go.", { runId: ID });
+  expect(await pushed(again.getResult())).toMatchObject({ status: "completed", text: TEXT });
+  await pushed(worker.close());
 });
 
 proves(
   ["E21"],
-  "a worker that cannot lead a run says nothing of one that another leads",
+  "pauses an active run that gets a definition error in another worker, and resumes it in a third",
   async () => {
     const world = engineWorld();
-    const { pushed, store } = world;
+    const { pushed } = world;
     const done = doings();
-    const gate = latch();
-    const first = await served(world, [solo(done, { hold: () => gate.opened })]);
-    const run = await first.client.start("solo", "Go.", { runId: ID });
+    const first = await served(world, [solo(done, { hold: (_nth, signal) => aborted(signal) })]);
+    const run = await first.client.start("solo", "Go.", { runId: ID, budget: { costUsd: 1 } });
     await turns(20);
-    const context = () => {
-      throw new Error("No database.");
-    };
-    const second = await served(world, [solo(done)], { context });
-    await second.client.attach(ID).sendCommand({ type: "steer", message: "Hurry." });
-    await turns(20);
-    expect((await store.readMail(ID)).map(({ key }) => key.split(":")[0])).toEqual([
-      "order",
-      "steer",
-    ]);
-    gate.open();
-    expect(await pushed(run.getResult())).toMatchObject({ status: "completed" });
-    await second.engine.enqueue({ runId: ID, role: "solo", version: "1" });
-    await turns(20);
-    expect(await pushed(run.getResult())).toMatchObject({ status: "completed" });
-    for (const { worker } of [first, second]) await pushed(worker.close());
+    await pushed(first.worker.close({ graceMs: 100 }));
+    const { price: _known, ...model } = quickModel(done);
+    const bad = solo(done, { more: { model } });
+    const second = await served(world, [bad]);
+    const failed = await rejectionOf(pushed(run.getResult()));
+    expect(failed.code).toBe("price_unknown");
+    await pushed(second.worker.close());
+    const third = await served(world, [solo(done)]);
+    await clientOf(world).attach(ID).sendCommand({ type: "resume" });
+    expect(await pushed(run.getResult())).toMatchObject({ status: "completed", text: TEXT });
+    await pushed(third.worker.close());
   },
 );
 
-/** An engine that remembers the tickets and the executor that it got. */
+proves(["E21"], "records no refusal of a worker for a run that another worker owns", async () => {
+  const world = engineWorld();
+  const { pushed, store } = world;
+  const done = doings();
+  const gate = latch();
+  const first = await served(world, [solo(done, { hold: () => gate.opened })]);
+  const run = await first.client.start("solo", "Go.", { runId: ID });
+  await turns(20);
+  const context = () => {
+    throw new Error("No database.");
+  };
+  const second = await served(world, [solo(done)], { context });
+  await second.client.attach(ID).sendCommand({ type: "steer", message: "Hurry." });
+  await turns(20);
+  expect((await store.readMail(ID)).map(({ key }) => key.split(":")[0])).toEqual([
+    "order",
+    "steer",
+  ]);
+  gate.open();
+  expect(await pushed(run.getResult())).toMatchObject({ status: "completed" });
+  await second.engine.enqueue({ runId: ID, role: "solo", version: "1" });
+  await turns(20);
+  expect(await pushed(run.getResult())).toMatchObject({ status: "completed" });
+  for (const { worker } of [first, second]) await pushed(worker.close());
+});
+
+/** An engine that remembers the tickets and the executor that it received. */
 function listening(): Engine & { readonly led: RunTicket[]; executor?: RunExecutor } {
   const led: RunTicket[] = [];
   const engine: Engine & { led: RunTicket[]; executor?: RunExecutor } = {
@@ -169,61 +165,61 @@ function listening(): Engine & { readonly led: RunTicket[]; executor?: RunExecut
   return engine;
 }
 
-proves(["E22"], "what may pass is handed back", async () => {
-  const world = engineWorld();
-  const { store, clock, pushed, process } = world;
-  const engine = listening();
-  let isDown = false;
-  const shaky = {
-    ...forwarding(store),
-    find: async (...given: Parameters<typeof store.find>) => {
-      if (isDown) throw createStoreError("other", "Expected a store, got none. Wait.");
-      return await store.find(...given);
-    },
-  };
-  const worker = await process({ roles: [solo(doings())], store: shaky }).startWorker(engine, {
-    context: () => undefined,
-  });
-  await new RunClient({ store, engine, clock }).start("solo", "Go.", { runId: ID });
-  const settle = async (id = ID, leave = new AbortController().signal) =>
-    await engine.executor?.execute(id, leave);
-  isDown = true;
-  expect(await rejectionOf(settle())).toMatchObject({
-    code: "store_failed",
-  });
-  expect((await store.readMail(ID)).map(({ key }) => key)).toEqual(["order"]);
-  isDown = false;
-  const left = settle(ID, AbortSignal.abort());
-  expect(await rejectionOf(left)).toMatchObject({ code: "run_released" });
-  expect(await pushed(settle())).toEqual({ type: "ended" });
-  expect(await settle(runId("gone"))).toEqual({ type: "ended" });
-  await worker.close();
-});
-
 proves(
   ["E22"],
-  "a worker leaves runs of other roles and versions alone, and another takes them",
+  "rejects an execution with a transient error so that the engine repeats it",
   async () => {
     const world = engineWorld();
-    const { pushed, store } = world;
-    const done = doings();
-    const one = await served(world, [solo(done, { name: "other" })]);
-    const two = await served(world, [solo(done)], { rolesVersion: "v2" });
-    const run = await clientOf(world).start("solo", "Go.", { runId: ID });
-    const waits = run.getResult();
-    await pushed(turns(100));
-    expect([done.asked, (await store.find(ID))?.recordCount]).toEqual([[], 0]);
-    expect(await rejectionOf(one.client.start("solo", "Go."))).toMatchObject({
-      code: "unknown_role",
+    const { store, clock, pushed, process } = world;
+    const engine = listening();
+    let isDown = false;
+    const shaky = {
+      ...forwarding(store),
+      find: async (...given: Parameters<typeof store.find>) => {
+        if (isDown) throw createStoreError("other", "Expected a store, got none. Wait.");
+        return await store.find(...given);
+      },
+    };
+    const worker = await process({ roles: [solo(doings())], store: shaky }).startWorker(engine, {
+      context: () => undefined,
     });
-    const three = await served(world, [solo(done)]);
-    expect(await pushed(waits)).toMatchObject({ text: TEXT });
+    await new RunClient({ store, engine, clock }).start("solo", "Go.", { runId: ID });
+    const settle = async (id = ID, leave = new AbortController().signal) =>
+      await engine.executor?.execute(id, leave);
+    isDown = true;
+    expect(await rejectionOf(settle())).toMatchObject({
+      code: "store_failed",
+    });
     expect((await store.readMail(ID)).map(({ key }) => key)).toEqual(["order"]);
-    for (const { worker } of [one, two, three]) await pushed(worker.close());
+    isDown = false;
+    const left = settle(ID, AbortSignal.abort());
+    expect(await rejectionOf(left)).toMatchObject({ code: "run_released" });
+    expect(await pushed(settle())).toEqual({ type: "ended" });
+    expect(await settle(runId("gone"))).toEqual({ type: "ended" });
+    await worker.close();
   },
 );
 
-proves(["E22"], "so many runs are led at once, the others wait", async () => {
+proves(["E22"], "leaves runs of other roles and versions to other workers", async () => {
+  const world = engineWorld();
+  const { pushed, store } = world;
+  const done = doings();
+  const one = await served(world, [solo(done, { name: "other" })]);
+  const two = await served(world, [solo(done)], { rolesVersion: "v2" });
+  const run = await clientOf(world).start("solo", "Go.", { runId: ID });
+  const waits = run.getResult();
+  await pushed(turns(100));
+  expect([done.asked, (await store.find(ID))?.recordCount]).toEqual([[], 0]);
+  expect(await rejectionOf(one.client.start("solo", "Go."))).toMatchObject({
+    code: "unknown_role",
+  });
+  const three = await served(world, [solo(done)]);
+  expect(await pushed(waits)).toMatchObject({ text: TEXT });
+  expect((await store.readMail(ID)).map(({ key }) => key)).toEqual(["order"]);
+  for (const { worker } of [one, two, three]) await pushed(worker.close());
+});
+
+proves(["E22"], "executes at most `maxRuns` runs at once", async () => {
   const world = engineWorld();
   const { pushed } = world;
   const done = doings();
@@ -251,13 +247,13 @@ proves(["E22"], "so many runs are led at once, the others wait", async () => {
 
 proves(
   ["E22"],
-  "what an engine forgot is found, also one whose client died before it had ordered it",
+  "finds a run that the engine was never notified of, even if its client died while ordering it",
   async () => {
     const world = engineWorld();
     const { store, pushed, clock } = world;
     const done = doings();
     const { worker } = await served(world, [solo(done)]);
-    // Its client made the journal and died; its order comes when the client is back.
+    // The client created the journal and died; it orders again when it is back.
     await store.create(ID, "", { token: "t", hostname: "far", processId: 1 });
     clock.advance(30_000);
     for (let sweep = 0; sweep < 5; sweep += 1) {
@@ -271,7 +267,7 @@ proves(
   },
 );
 
-proves(["E22"], "an order that cannot be read now is looked at again", async () => {
+proves(["E22"], "executes a run although its order could not be read at first", async () => {
   const world = engineWorld();
   const { store, pushed, clock, process } = world;
   let isDown = true;
@@ -299,7 +295,7 @@ proves(["E22"], "an order that cannot be read now is looked at again", async () 
 
 proves(
   ["E23"],
-  "a worker that is closed gives its runs up within its bound, and another goes on",
+  "releases the runs of a closed worker within the grace period, and continues them in another",
   async () => {
     const world = engineWorld();
     const { pushed, clock, store } = world;
@@ -327,52 +323,44 @@ proves(
   },
 );
 
-proves(
-  ["E23"],
-  "a run that another worker leads is not taken from it by the engine on the store",
-  async () => {
-    const world = engineWorld();
-    const { pushed, clock } = world;
-    const done = doings();
-    const gate = latch();
-    const make = () =>
-      served(world, [solo(done, { hold: (nth) => (nth === 0 ? gate.opened : undefined) })]);
-    const workers = [await make(), await make(), await make()];
-    const client = clientOf(world);
-    const runs = await Promise.all(
-      ["a", "b", "c"].map((id) => client.start("solo", "Go.", { runId: id })),
-    );
-    for (let push = 0; push < 60; push += 1) {
-      await turns(5);
-      clock.advance(100);
-    }
-    expect(counts(done)).toEqual([1, 1, 1]);
-    gate.open();
-    const results = await pushed(Promise.all(runs.map((run) => run.getResult())));
-    expect(results.map(({ text }) => text)).toEqual([TEXT, TEXT, TEXT]);
-    expect(counts(done)).toEqual([1, 1, 1, 1, 1, 1]);
-    expect(done.asked.length).toBe(9);
-    for (const { worker } of workers) await pushed(worker.close());
-  },
-);
+proves(["E23"], "takes no run from another worker over the store engine", async () => {
+  const world = engineWorld();
+  const { pushed, clock } = world;
+  const done = doings();
+  const gate = latch();
+  const make = () =>
+    served(world, [solo(done, { hold: (nth) => (nth === 0 ? gate.opened : undefined) })]);
+  const workers = [await make(), await make(), await make()];
+  const client = clientOf(world);
+  const runs = await Promise.all(
+    ["a", "b", "c"].map((id) => client.start("solo", "Go.", { runId: id })),
+  );
+  for (let push = 0; push < 60; push += 1) {
+    await turns(5);
+    clock.advance(100);
+  }
+  expect(counts(done)).toEqual([1, 1, 1]);
+  gate.open();
+  const results = await pushed(Promise.all(runs.map((run) => run.getResult())));
+  expect(results.map(({ text }) => text)).toEqual([TEXT, TEXT, TEXT]);
+  expect(counts(done)).toEqual([1, 1, 1, 1, 1, 1]);
+  expect(done.asked.length).toBe(9);
+  for (const { worker } of workers) await pushed(worker.close());
+});
 
-proves(
-  ["E23"],
-  "who serves after another worker of the same engine is not forgotten with it",
-  async () => {
-    const world = engineWorld();
-    const { pushed, clock, store, process } = world;
-    const done = doings();
-    const engine = storeEngine({ clock, sweepIntervalMs: 1_000_000 });
-    const options = { context: () => undefined };
-    const one = await process({ roles: [solo(done)] }).startWorker(engine, options);
-    const two = await process({ roles: [solo(done)] }).startWorker(engine, options);
-    await pushed(one.close());
-    const client = new RunClient({ store, engine, clock });
-    const run = await client.start("solo", "Go.", { runId: ID });
-    await turns(60);
-    expect((await store.find(ID))?.status).toBe("ended");
-    expect(await run.getResult()).toMatchObject({ text: TEXT });
-    await pushed(two.close());
-  },
-);
+proves(["E23"], "serves on after another worker of the same engine has closed", async () => {
+  const world = engineWorld();
+  const { pushed, clock, store, process } = world;
+  const done = doings();
+  const engine = storeEngine({ clock, sweepIntervalMs: 1_000_000 });
+  const options = { context: () => undefined };
+  const one = await process({ roles: [solo(done)] }).startWorker(engine, options);
+  const two = await process({ roles: [solo(done)] }).startWorker(engine, options);
+  await pushed(one.close());
+  const client = new RunClient({ store, engine, clock });
+  const run = await client.start("solo", "Go.", { runId: ID });
+  await turns(60);
+  expect((await store.find(ID))?.status).toBe("ended");
+  expect(await run.getResult()).toMatchObject({ text: TEXT });
+  await pushed(two.close());
+});
