@@ -2,7 +2,7 @@
 // actual value.
 
 import { EspalierError } from "./error.ts";
-import { isPlainObject } from "./json.ts";
+import { isPlainObject, isRecord } from "./json.ts";
 import { isMisspelt } from "./misspelt.ts";
 
 /** Advice for a limit without a default. */
@@ -152,6 +152,22 @@ export function checkIdentifier(field: string, value: unknown): void {
 export function checkText(field: string, value: unknown): void {
   if (typeof value === "string" && value.trim() !== "") return;
   throw mismatch(field, "a non-empty string", value, "Pass some text.");
+}
+
+/** Throws `invalid_argument` unless `value` is an object, such as a message. */
+export function checkObject(field: string, value: unknown, advice: string): void {
+  if (!isRecord(value)) throw mismatch(field, "an object", value, advice);
+}
+
+/** Throws `invalid_argument` unless `value` is a text, which may be empty. */
+export function checkString(field: string, value: unknown): void {
+  if (typeof value !== "string") throw mismatch(field, "a string", value, "Pass a text.");
+}
+
+/** Throws `invalid_argument` unless `value` is an object that can be iterated. */
+export function checkIterable(field: string, value: unknown, advice: string): void {
+  if (typeof value === "object" && value !== null && Symbol.iterator in value) return;
+  throw mismatch(field, "an array or another iterable", value, advice);
 }
 
 /** Throws `invalid_argument` unless `value` is a function. */

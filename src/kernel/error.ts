@@ -418,6 +418,7 @@ export class EspalierError extends Error {
 
   /** Creates an error. */
   constructor(options: EspalierErrorOptions) {
+    checkOptions(options);
     super(options.message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = options.code;
     this.data = options.data ?? {};
@@ -441,6 +442,15 @@ export class EspalierError extends Error {
   static is(value: unknown): value is EspalierError {
     return isMarkedError(value, MARK);
   }
+}
+
+/** Throws for options that are not an object. check.ts builds on errors and cannot be used here. */
+function checkOptions(options: unknown): void {
+  if (typeof options === "object" && options !== null) return;
+  throw new EspalierError({
+    code: "invalid_argument",
+    message: `Expected the options of an error to be an object, got ${String(options)}. Pass code and message.`,
+  });
 }
 
 /**

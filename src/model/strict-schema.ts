@@ -2,6 +2,7 @@
 // required, and no others are allowed. Optional keys may be null instead. Such nulls are removed
 // before the value is used. Pure.
 
+import { checkObject } from "../kernel/check.ts";
 import {
   isJsonList,
   isJsonObject as isObject,
@@ -34,6 +35,7 @@ export function toStrictSchema(
 ):
   | { readonly isStrict: true; readonly schema: JsonObject }
   | { readonly isStrict: false; readonly reason: string } {
+  checkObject("toStrictSchema schema", schema, "Pass a JSON schema.");
   try {
     if (schema["type"] !== "object") throw new NotStrict("", "not an object schema");
     return { isStrict: true, schema: new StrictWriter().write(schema) };

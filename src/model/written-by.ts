@@ -2,6 +2,7 @@
 // model that wrote them: others refuse them, or take them for their own. Images and files are sent
 // to models that accept them.
 
+import { checkObject } from "../kernel/check.ts";
 import { findGrowth, type Growth } from "../kernel/grown.ts";
 import { freezeInTests } from "../kernel/shared.ts";
 import type { AttachmentKind } from "../protocol/attachment.ts";
@@ -250,6 +251,7 @@ export function createAttachmentHeading(toolName: string, callId: string): Conte
  * ```
  */
 export function getContentParts(message: UserMessage | ToolMessage): readonly ContentPart[] {
+  checkObject("getContentParts message", message, "Pass a message of a user or a tool.");
   const { text, content = [] } = message;
   if (isInOrder(message))
     return content.map((part) => (isAttached(part) ? part : convertToText(part)));

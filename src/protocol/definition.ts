@@ -1,6 +1,7 @@
 // Texts that many records share, stored once per run under their hash: prompts, tool definitions,
 // messages from hooks.
 
+import { checkString } from "../kernel/check.ts";
 import { sha256 } from "../kernel/crypto.ts";
 import { lazySchema, z } from "./lazy-schema.ts";
 
@@ -34,6 +35,7 @@ const ILL_FORMED = Buffer.from([0xff]);
  * ```
  */
 export function hashText(text: string): string {
+  checkString("hashText text", text);
   return text.isWellFormed()
     ? sha256(text)
     : sha256(Buffer.concat([ILL_FORMED, Buffer.from(text, "utf16le")]));

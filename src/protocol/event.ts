@@ -2,7 +2,7 @@
 // The event log is the source of truth. Spans, terminal views and the ledger's history are
 // projections of the log.
 
-import { mismatch } from "../kernel/check.ts";
+import { checkIterable, mismatch } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { completeSentence } from "../kernel/sentence.ts";
 import type { EventBodies } from "./event-bodies.ts";
@@ -258,6 +258,7 @@ export interface EventSink {
  * ```
  */
 export function sumUsage(events: Iterable<EspalierEvent>): Usage {
+  checkIterable("sumUsage events", events, "Pass the events of a run.");
   let sum = NO_USAGE;
   for (const event of events) {
     // All other events repeat a part of these events.

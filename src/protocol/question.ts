@@ -1,7 +1,7 @@
 // Questions of a run that are answered from outside, and their answers. Each concerns a single call
 // with exact arguments.
 
-import { checkKeys } from "../kernel/check.ts";
+import { checkKeys, checkObject, checkText } from "../kernel/check.ts";
 import { sha256 } from "../kernel/crypto.ts";
 import { stringifyCanonical, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import {
@@ -236,7 +236,11 @@ export function computeCallHash({
   return computeArgumentsHash(toolName, argumentsText);
 }
 
-function toReference({ questionId, argumentsHash }: QuestionRef): QuestionRef {
+function toReference(question: QuestionRef): QuestionRef {
+  checkObject("question", question, "Pass a question of result.questions.");
+  const { questionId, argumentsHash } = question;
+  checkText("question.questionId", questionId);
+  checkText("question.argumentsHash", argumentsHash);
   return { questionId, argumentsHash };
 }
 

@@ -1,5 +1,6 @@
 // Builds the message of a reply from its pieces, so that adapters need not count characters. Pure.
 
+import { checkList, checkObject } from "../kernel/check.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { AssistantMessage, ReplyPart, ToolCall } from "./message.ts";
 
@@ -40,6 +41,7 @@ export type ReplyPiece =
  * ```
  */
 export function buildReplyMessage(pieces: readonly ReplyPiece[]): AssistantMessage {
+  checkList("buildReplyMessage pieces", pieces);
   const kept: ReplyPiece[] = [];
   for (const piece of pieces) {
     const last = kept.at(-1);
@@ -107,7 +109,9 @@ function toParts(pieces: readonly ReplyPiece[]): readonly ReplyPart[] | undefine
  * ```
  */
 export function getReplyPieces(message: AssistantMessage): readonly ReplyPiece[] {
+  checkObject("getReplyPieces message", message, "Pass a message of an assistant.");
   const { text, toolCalls, parts } = message;
+  checkList("message.toolCalls", toolCalls);
   if (parts === undefined || !hasSameCalls(parts, toolCalls)) {
     const calls = toolCalls.map((call) => ({ type: "call", ...call }) as const);
     return text === "" ? calls : [{ type: "text", text }, ...calls];

@@ -22,6 +22,7 @@ import {
   formatSingleLine,
   wrapLine,
   type Paint,
+  checkArgument,
 } from "./terminal-text.ts";
 import { SPAWN_REFUSAL_CODES, type SpawnRefusalCode } from "../extend.ts";
 import type { ShownAgent } from "./fold-tree.ts";
@@ -60,6 +61,7 @@ export function formatRunReport(
     readonly jaegerUrl?: string;
   } = {},
 ): string {
+  checkArgument(hasAgents(result), "formatRunReport to get the result of a run");
   const { width = DEFAULT_WIDTH, color = false, jaegerUrl } = options;
   const paint = createPainter(color);
   const root = rebuildTree(result);
@@ -287,4 +289,13 @@ function countRefusedSpawns({ steps }: AgentReport): number {
       REFUSALS.has(errorCode) &&
       (toolName === "SpawnSubagent" || !REFUSALS_OF_ANY_TOOL.has(errorCode)),
   ).length;
+}
+
+function hasAgents(result: unknown): boolean {
+  return (
+    typeof result === "object" &&
+    result !== null &&
+    "agents" in result &&
+    Array.isArray(result.agents)
+  );
 }

@@ -1,5 +1,6 @@
 // Measures, fits and cleans text for a terminal. Text from models cannot control the terminal.
 
+import { EspalierError } from "../index.ts";
 import { styleText } from "node:util";
 
 import stringWidth from "string-width";
@@ -97,6 +98,13 @@ export function formatSingleLine(text: string): string {
   return createPrintable(text, { layout: "line", tab: " " });
 }
 
+/** Throws `invalid_argument` unless a function of this entry got what it expects. */
+export function checkArgument(isValid: boolean, expected: string): void {
+  if (isValid) return;
+  const message = `Expected ${expected}, got something else. Pass it as the first argument.`;
+  throw new EspalierError({ code: "invalid_argument", message });
+}
+
 /**
  * Returns text that is safe to print on a terminal: without escape sequences and control
  * characters, except line breaks. Tabs become spaces. Spaces at the end of the text stay, so that
@@ -108,6 +116,7 @@ export function formatSingleLine(text: string): string {
  * ```
  */
 export function stripControlCharacters(text: string): string {
+  checkArgument(typeof text === "string", "stripControlCharacters to get a text");
   return createPrintable(text, { layout: "text", tab: TAB_STOP });
 }
 

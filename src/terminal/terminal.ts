@@ -1,5 +1,6 @@
 // Entry `espalier/terminal`: live views and reports of runs for a terminal.
 
+import { checkArgument } from "./terminal-text.ts";
 import type { EventSink } from "../index.ts";
 import type { Clock } from "../extend.ts";
 import type { TerminalStream } from "./live-area.ts";
@@ -99,6 +100,8 @@ export interface TerminalView extends EventSink {
  * ```
  */
 export function terminalView(options: TerminalViewOptions = {}): TerminalView {
+  const given: unknown = options;
+  checkArgument(typeof given === "object" && given !== null, "terminalView to get options");
   const { stream = process.stdout, env = process.env, clock = machineClock } = options;
   if (!supportsLiveTree(stream, env)) return new PlainView(stream);
   return new LiveView(stream, clock, options.lastFrame ?? "keep");

@@ -1,3 +1,4 @@
+import { checkList } from "../kernel/check.ts";
 import type { Message, ToolCall } from "../protocol/message.ts";
 
 /**
@@ -16,6 +17,7 @@ import type { Message, ToolCall } from "../protocol/message.ts";
  * ```
  */
 export function findMessageProblems(messages: readonly Message[]): readonly string[] {
+  checkList("findMessageProblems messages", messages);
   const problems: string[] = [];
   let calls: readonly ToolCall[] = [];
   let answered = 0;

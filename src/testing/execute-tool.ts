@@ -2,6 +2,7 @@
 
 import { defineAgent } from "../agent/define-agent.ts";
 import type { Approver } from "../agent/approver.ts";
+import { checkObject } from "../kernel/check.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { omitUndefined, type JsonObject } from "../kernel/json.ts";
@@ -85,6 +86,7 @@ export async function executeTool(
   input: JsonObject,
   { context, metadata, approver = (question) => approve(question), clock }: ExecuteToolOptions = {},
 ): Promise<ToolExecution> {
+  checkObject("executeTool tool", tool, "Pass a tool that defineTool created.");
   const model = new ScriptedModel([asks(tool.name, input), says("Done.")]);
   const role = defineAgent({
     name: "tester",

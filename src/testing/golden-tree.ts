@@ -1,5 +1,6 @@
 // The events of a run as a text tree for snapshot tests.
 
+import { checkIterable } from "../kernel/check.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId } from "../protocol/ids.ts";
 
@@ -26,6 +27,7 @@ interface LabeledBranch {
  * ```
  */
 export function formatEventTree(events: readonly EspalierEvent[]): string {
+  checkIterable("formatEventTree events", events, "Pass the events of a run.");
   const tree: Drawing = { roots: [], agents: new Map(), open: new Map() };
   for (const event of events) draw(tree, event);
   return tree.roots.flatMap((root) => drawBranchLines(root)).join("\n");

@@ -1,7 +1,7 @@
 // Streams a run as server-sent events, for a page or another process that follows it: its events,
 // stream parts and result.
 
-import { checkKeys, mismatch } from "../../kernel/check.ts";
+import { checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { omitUndefined } from "../../kernel/json.ts";
 import { mustBeWhole } from "../../model/check-options.ts";
@@ -74,6 +74,7 @@ export function toSse(
     readonly clock?: Clock;
   } = {},
 ): AsyncIterableIterator<string, undefined> {
+  checkMethods("toSse run", run, ["events", "stream"]);
   checkKeys("sse options", options, [
     "from",
     "lastEventId",
