@@ -1,5 +1,7 @@
-// Goal: an orchestrator runs no more runs at once than it may, first come, first served.
-// Method: scripted models held at latches; a manual clock; runs that end in every way while others wait.
+// Goal: an orchestrator executes at most `maxConcurrentRuns` runs at once, first come, first
+// served.
+// Method: scripted models held at latches; a manual clock; runs that end in every way while others
+// wait.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -23,7 +25,7 @@ import { latch, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
 
-/** Runs that are held at a latch each, and the order in which they asked their models. */
+/** Runs that are held at a latch each, and the order of their model calls. */
 class HeldRuns {
   readonly begun: string[] = [];
   readonly #latches = new Map<string, () => void>();
@@ -78,7 +80,7 @@ proves(["D477"], "runs two of four runs at once and starts the others in their o
   expect(queuedMs()).toEqual([0, 0, 70, 100]);
 });
 
-proves(["D477"], "a run has no queuedMs without a limit", async () => {
+proves(["D477"], "emits no queuedMs without a limit", async () => {
   const clock = new ManualClock();
   const sink = new RecordingSink();
   const orchestrator = new Orchestrator({ clock, sinks: [sink] });
@@ -86,7 +88,7 @@ proves(["D477"], "a run has no queuedMs without a limit", async () => {
   expect(sink.events[0]).not.toHaveProperty("queuedMs");
 });
 
-proves(["D478"], "a run that waits ends when it is cancelled, and starts nothing", async () => {
+proves(["D478"], "ends a queued run that is cancelled, and starts nothing of it", async () => {
   const { orchestrator, held } = world();
   const first = orchestrator.start(held.role("a"), "Go.");
   const second = orchestrator.start(held.role("b"), "Go.");
@@ -101,7 +103,7 @@ proves(["D478"], "a run that waits ends when it is cancelled, and starts nothing
   expect(held.begun).toEqual(["a", "c"]);
 });
 
-proves(["D478"], "a run that waits ends when its signal is aborted", async () => {
+proves(["D478"], "ends a queued run whose signal is aborted", async () => {
   const { orchestrator, held } = world();
   const controller = new AbortController();
   const first = orchestrator.start(held.role("a"), "Go.");
@@ -114,7 +116,7 @@ proves(["D478"], "a run that waits ends when its signal is aborted", async () =>
   expect(held.begun).toEqual(["a"]);
 });
 
-proves(["D478"], "the limit in time of a run does not run while the run waits", async () => {
+proves(["D478"], "counts no queued time against the time limit of a run", async () => {
   const { orchestrator, held, clock } = world();
   const first = orchestrator.start(held.role("a"), "Go.");
   const timed = { budget: { timeMs: 100 } };
@@ -129,7 +131,7 @@ proves(["D478"], "the limit in time of a run does not run while the run waits", 
   expect((await second.result).status).toBe("completed");
 });
 
-proves(["D478"], "an absolute deadline ends a run that waits", async () => {
+proves(["D478"], "stops a queued run at its absolute deadline", async () => {
   const { orchestrator, held, clock } = world();
   const first = orchestrator.start(held.role("a"), "Go.");
   const deadlineAtMs = clock.nowMs() + 50;
@@ -151,43 +153,51 @@ const pay = defineTool({
   execute: () => "paid",
 });
 
-proves(["D477"], "a paused run has no slot, and waits for one when it is resumed", async () => {
-  const { orchestrator, held, clock, queuedMs } = world();
-  const { role } = soloist([asks("pay", { eur: 5 }), says("Paid.")], { tools: [pay] });
-  const paused = await orchestrator.start(role, "Pay.").result;
-  const other = orchestrator.start(held.role("a"), "Go.");
-  await flushEventLoop();
-  expect(held.begun).toEqual(["a"]);
-  const [question] = paused.questions;
-  if (question === undefined || paused.pausedRun === undefined) throw new Error("It has paused.");
-  const resumed = orchestrator.resume(paused.pausedRun, { answers: [approve(question)], role });
-  await flushEventLoop();
-  clock.advance(40);
-  held.open("a");
-  await other.result;
-  expect(await textOf(resumed)).toBe("Paid.");
-  expect(queuedMs()).toEqual([0, 0, 40]);
-});
+proves(
+  ["D477"],
+  "frees the slot of a paused run, and queues the run again when it is resumed",
+  async () => {
+    const { orchestrator, held, clock, queuedMs } = world();
+    const { role } = soloist([asks("pay", { eur: 5 }), says("Paid.")], { tools: [pay] });
+    const paused = await orchestrator.start(role, "Pay.").result;
+    const other = orchestrator.start(held.role("a"), "Go.");
+    await flushEventLoop();
+    expect(held.begun).toEqual(["a"]);
+    const [question] = paused.questions;
+    if (question === undefined || paused.pausedRun === undefined) throw new Error("It has paused.");
+    const resumed = orchestrator.resume(paused.pausedRun, { answers: [approve(question)], role });
+    await flushEventLoop();
+    clock.advance(40);
+    held.open("a");
+    await other.result;
+    expect(await textOf(resumed)).toBe("Paid.");
+    expect(queuedMs()).toEqual([0, 0, 40]);
+  },
+);
 
-proves(["D478"], "a run that waits is in the store and is recovered after a leave", async () => {
-  const store = memoryStore();
-  const { orchestrator, held } = world({ store });
-  const first = orchestrator.start(held.role("a"), "Go.");
-  const role = held.role("b");
-  const second = orchestrator.start(role, "Go.");
-  await second.whenPersisted();
-  expect(await second.release()).toBe(true);
-  expect((await rejectionOf(second.result)).code).toBe("run_released");
-  const elsewhere = new Orchestrator({ store, roles: [role] });
-  const recovered = await elsewhere.resume(second.runId);
-  held.open("b");
-  expect(await textOf(recovered)).toBe("b is done.");
-  held.open("a");
-  await first.result;
-  expect(held.begun).toEqual(["a", "b"]);
-});
+proves(
+  ["D478"],
+  "persists a queued run, which another process resumes after its release",
+  async () => {
+    const store = memoryStore();
+    const { orchestrator, held } = world({ store });
+    const first = orchestrator.start(held.role("a"), "Go.");
+    const role = held.role("b");
+    const second = orchestrator.start(role, "Go.");
+    await second.whenPersisted();
+    expect(await second.release()).toBe(true);
+    expect((await rejectionOf(second.result)).code).toBe("run_released");
+    const elsewhere = new Orchestrator({ store, roles: [role] });
+    const recovered = await elsewhere.resume(second.runId);
+    held.open("b");
+    expect(await textOf(recovered)).toBe("b is done.");
+    held.open("a");
+    await first.result;
+    expect(held.begun).toEqual(["a", "b"]);
+  },
+);
 
-proves(["D477"], "a run that the store refuses gives its slot back", async () => {
+proves(["D477"], "frees the slot of a run that the store refuses", async () => {
   const store = memoryStore();
   const { orchestrator } = world({ store });
   const start = (): Run =>
@@ -198,7 +208,7 @@ proves(["D477"], "a run that the store refuses gives its slot back", async () =>
   expect(await textOf(orchestrator.start(soloist([says("Next.")]).role, "Go."))).toBe("Next.");
 });
 
-proves(["D478"], "a run that a tool of another run starts does not wait for it", async () => {
+proves(["D478"], "starts a run within a tool of another run without queueing it", async () => {
   const { orchestrator } = world();
   const inner = soloist([says("Inside.")]).role;
   const nest = defineTool({
@@ -211,7 +221,7 @@ proves(["D478"], "a run that a tool of another run starts does not wait for it",
   expect(await textOf(orchestrator.start(role, "Go."))).toBe("Outside.");
 });
 
-proves(["D478"], "closing waits for runs that wait for a slot", async () => {
+proves(["D478"], "closes after queued runs have ended", async () => {
   const { orchestrator, held } = world();
   const runs = ["a", "b"].map((name) => orchestrator.start(held.role(name), "Go."));
   held.open("a");
@@ -220,7 +230,7 @@ proves(["D478"], "closing waits for runs that wait for a slot", async () => {
   expect(await Promise.all(runs.map(textOf))).toEqual(["a is done.", "b is done."]);
 });
 
-proves(["D477"], "a recording of a run that waited is replayed without a difference", async () => {
+proves(["D477"], "replays the recording of a queued run without a difference", async () => {
   const store = memoryStore();
   const { orchestrator, held, clock } = world({ store });
   const first = orchestrator.start(held.role("a"), "Go.");
@@ -234,7 +244,7 @@ proves(["D477"], "a recording of a run that waited is replayed without a differe
   expect((await replay(recording, { role })).text).toBe("Done.");
 });
 
-proves(["D477"], "a worker leads no more runs than its orchestrator runs at once", async () => {
+proves(["D477"], "offers engines at most `maxConcurrentRuns` runs per worker", async () => {
   const { role } = soloist([says("Done.")]);
   const orchestrator = new Orchestrator({
     store: memoryStore(),

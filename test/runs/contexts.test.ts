@@ -1,6 +1,7 @@
-// Goal: the context of a run reaches all code of the user's in the whole tree as the very value that was given (H13), is kept nowhere, and is
-// given again to continue (H14); what is asked for is what is given (H12).
-// Method: a context that cannot be copied, frozen or written as JSON without notice, in a tree whose every part looks at it.
+// Goal: the context of a run reaches all user code in the tree as the same value, is persisted
+// nowhere, and is passed again to continue. Its type is checked against the roles.
+// Method: a context that throws if it is serialised and breaks if it is cloned or frozen, in a tree
+// whose every part reads it.
 
 import { readPausedRun, type PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect, expectTypeOf, test } from "vitest";
@@ -45,7 +46,7 @@ import { calls } from "../tree/scripted-agents.ts";
 
 const SECRET = "the-secret-of-this-context";
 
-/** Not to be cloned or made JSON of without notice, and of use only while it can be changed. */
+/** Throws if it is serialised, and breaks if it is cloned or frozen. */
 class Desk {
   readonly secret = SECRET;
   readonly self = this;
@@ -207,7 +208,7 @@ const WHERE = [
 
 proves(
   ["H13", "H14"],
-  "all code of the user's has the very context, in the whole tree, and nothing that is kept or emitted has any of it",
+  "passes the same context to all user code of a tree, and neither persists nor emits it",
   async () => {
     const sink = new RecordingSink();
     const store = memoryStore();
@@ -270,7 +271,7 @@ proves(
   },
 );
 
-test("without a context there is none", async () => {
+test("passes undefined to tools without a context", async () => {
   const seen: unknown[] = [];
   const look = defineTool({
     name: "look",
@@ -304,7 +305,7 @@ function debtor(): AgentRole<undefined, Account> {
   return defineAgent({ name: "debtor", instructions: "Say it.", model, tools: [owe] });
 }
 
-/** Runs whose processes died before they had asked anything of a model. */
+/** Creates runs whose processes died before their first model call. */
 async function lostRuns(owners: readonly string[]): Promise<{
   readonly store: Store;
   readonly orchestrator: Orchestrator<AgentRole<undefined, Account>>;
@@ -329,58 +330,72 @@ async function lostRuns(owners: readonly string[]): Promise<{
   return { store, orchestrator, runIds };
 }
 
-proves(["H14"], "a run that is recovered has the context with which it is", async () => {
+proves(["H14"], "passes the context of the resume call to a recovered run", async () => {
   const { orchestrator, runIds } = await lostRuns(["Ann"]);
   const run = await orchestrator.resume(runIds[0] ?? "", { context: { owner: "Cid" } });
   expect((await run.orThrow()).text).toBe("Cid owes.");
 });
 
-proves(["H14"], "each of the runs that are recovered has a context of its own", async () => {
-  const { orchestrator, runIds, store } = await lostRuns(["Ann", "Ben", "Eve"]);
-  const asked: unknown[] = [];
-  const { runs, failed } = await orchestrator.resumeLostRuns({
-    context: async (run) => {
-      asked.push(run);
-      const { owner } = z.object({ owner: z.string() }).parse(run.metadata);
-      if (owner === "Eve") throw new Error("Eve is gone");
-      return await Promise.resolve({ owner });
-    },
-  });
-  expect(asked).toEqual(
-    ["Ann", "Ben", "Eve"].map((owner, index) => ({
-      runId: runIds[index],
-      role: "debtor",
-      task: "Say it.",
-      metadata: { owner },
-    })),
-  );
-  const texts = await Promise.all(runs.map(async (run) => (await run.orThrow()).text));
-  expect(texts).toEqual(["Ann owes.", "Ben owes."]);
-  expect(failed.map(({ runId, error }) => [runId, error.code, error.message])).toEqual([
-    [
-      runIds[2],
-      "context_failed",
-      `Expected options.context to return the context of run ${runIds[2]}, but it threw: Eve is gone. The run is unchanged.`,
-    ],
-  ]);
-  expect(await store.find(RunIdSchema().parse(runIds[2]))).toMatchObject({ status: "open" });
-  const rest = await orchestrator.resumeLostRuns({ context: () => ({ owner: "Fay" }) });
-  expect(await Promise.all(rest.runs.map(async (run) => (await run.orThrow()).text))).toEqual([
-    "Fay owes.",
-  ]);
-});
+proves(
+  ["H14"],
+  "passes each recovered run its own context, and reports the run whose context fails",
+  async () => {
+    const { orchestrator, runIds, store } = await lostRuns(["Ann", "Ben", "Eve"]);
+    const asked: unknown[] = [];
+    const { runs, failed } = await orchestrator.resumeLostRuns({
+      context: async (run) => {
+        asked.push(run);
+        const { owner } = z.object({ owner: z.string() }).parse(run.metadata);
+        if (owner === "Eve") throw new Error("Eve is gone");
+        return await Promise.resolve({ owner });
+      },
+    });
+    expect(asked).toEqual(
+      ["Ann", "Ben", "Eve"].map((owner, index) => ({
+        runId: runIds[index],
+        role: "debtor",
+        task: "Say it.",
+        metadata: { owner },
+      })),
+    );
+    const texts = await Promise.all(runs.map(async (run) => (await run.orThrow()).text));
+    expect(texts).toEqual(["Ann owes.", "Ben owes."]);
+    expect(failed.map(({ runId, error }) => [runId, error.code, error.message])).toEqual([
+      [
+        runIds[2],
+        "context_failed",
+        `Expected options.context to return the context of run ${runIds[2]}, but it threw: Eve is gone. The run is unchanged.`,
+      ],
+    ]);
+    expect(await store.find(RunIdSchema().parse(runIds[2]))).toMatchObject({ status: "open" });
+    const rest = await orchestrator.resumeLostRuns({ context: () => ({ owner: "Fay" }) });
+    expect(await Promise.all(rest.runs.map(async (run) => (await run.orThrow()).text))).toEqual([
+      "Fay owes.",
+    ]);
+  },
+);
 
-proves(["H12"], "a role that asks for nothing needs no context, and any will do", async () => {
-  const role = (): AgentRole<undefined> =>
-    defineAgent({ name: "free", instructions: "Work.", model: new ScriptedModel([says("Done.")]) });
-  const orchestrator = new Orchestrator();
-  expect((await orchestrator.start(role(), "Work.").orThrow()).text).toBe("Done.");
-  expect((await orchestrator.start(role(), "Work.", { context: 7 }).orThrow()).text).toBe("Done.");
-});
+proves(
+  ["H12"],
+  "starts a role without context requirements with no context or any context",
+  async () => {
+    const role = (): AgentRole<undefined> =>
+      defineAgent({
+        name: "free",
+        instructions: "Work.",
+        model: new ScriptedModel([says("Done.")]),
+      });
+    const orchestrator = new Orchestrator();
+    expect((await orchestrator.start(role(), "Work.").orThrow()).text).toBe("Done.");
+    expect((await orchestrator.start(role(), "Work.", { context: 7 }).orThrow()).text).toBe(
+      "Done.",
+    );
+  },
+);
 
 proves(
   ["H13", "H14"],
-  "a replay is given the context for what runs again, and not for tools",
+  "passes the context of a replay to instructions, and executes no tools",
   async () => {
     const store = memoryStore();
     const role = (): AgentRole<{ owner: string }, Account> =>
@@ -405,7 +420,7 @@ proves(
   },
 );
 
-test("what gives contexts must be a function", async () => {
+test("refuses a context provider that is not a function, and unknown options", async () => {
   const orchestrator = new Orchestrator({ store: memoryStore() });
   const options: object = { context: { owner: "Ann" } };
   expect((await rejectionOf(orchestrator.resumeLostRuns(options)))?.code).toBe("invalid_argument");

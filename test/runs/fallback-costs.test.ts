@@ -1,5 +1,7 @@
-// Goal: a fallback is paid for as what it is: room for the dearest of its models, and each at its own price. Method: scripted models with
-// prices, whole usages compared; the same over a pause, a crash and a replay.
+// Goal: a fallback reserves at the highest rates of its models and charges each model at its own
+// price.
+// Method: scripted models with prices, complete usages compared; the same across a pause and a
+// replay.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -35,7 +37,7 @@ const look = defineTool({
   execute: () => "Seen.",
 });
 
-/** A fallback of a model that is cheap for input, and one that is cheap for output. */
+/** Returns a fallback of a model with cheap input and one with cheap output. */
 function pair(first: readonly ScriptStep[], second: readonly ScriptStep[], maxOutputTokens = 50) {
   const main = new ScriptedModel(first, { id: "main", price: CHEAP });
   const spare = new ScriptedModel(second, { id: "spare", price: DEAR });
@@ -43,7 +45,7 @@ function pair(first: readonly ScriptStep[], second: readonly ScriptStep[], maxOu
   return { main, spare, both, role: roleOf(both, { tools: [look], maxOutputTokens }) };
 }
 
-/** Tokens, cost and calls by model. */
+/** Returns tokens, cost and calls by model. */
 function figures({ usage }: RunResult): unknown {
   const { total, byModel } = usage;
   const figure = ({ modelCalls, steps, totalTokens, costUsd }: typeof total) => ({
@@ -58,7 +60,7 @@ function figures({ usage }: RunResult): unknown {
 
 proves(
   ["M68"],
-  "a lease holds the dearest price of each kind, and is settled at the model that answered",
+  "reserves at the highest rate of each kind, and charges the price of the model that replied",
   async () => {
     const { role, spare, both } = pair([failing("model_unavailable")], [says("Spare.")]);
     expect(createPriceLookup(undefined)(both)).toEqual({
@@ -89,7 +91,7 @@ proves(
 
 proves(
   ["M68"],
-  "what a model lost is charged at its price, before the next one is paid for",
+  "charges the tokens that a failed model lost before it clamps the next request",
   async () => {
     const { role, spare } = pair(
       [failing("model_unavailable", { lostOutputTokens: 30 })],
@@ -97,7 +99,7 @@ proves(
     );
     const s = newFixture();
     const result = await s.run(role, { budget: { totalTokens: 90 } });
-    // 10 + 30 are gone: of the other 50 ten are input.
+    // 10 + 30 tokens are spent; of the remaining 50, ten are input.
     expect(spare.requests.map(({ maxOutputTokens }) => maxOutputTokens)).toEqual([40]);
     expect([s.clock.nowMs(), figures(result)]).toEqual([
       0,
@@ -110,7 +112,7 @@ proves(
   },
 );
 
-proves(["M68"], "a further model that cannot be paid for is not asked", async () => {
+proves(["M68"], "does not call the next model if the budget cannot pay for it", async () => {
   const { role, spare } = pair(
     [failing("model_unavailable", { lostOutputTokens: 90 })],
     [says("Spare.")],
@@ -123,20 +125,24 @@ proves(["M68"], "a further model that cannot be paid for is not asked", async ()
   });
 });
 
-proves(["M68"], "what both lost is charged at the price of each, if none replies", async () => {
-  const { role } = pair(
-    [failing("model_unavailable", { lostOutputTokens: 30 })],
-    [failing("model_timeout", { lostOutputTokens: 20 })],
-  );
-  const result = await newFixture({ retryPolicy: { maxAttempts: 1 } }).run(role);
-  expect(figures(result)).toEqual({
-    total: { modelCalls: 1, steps: 1, totalTokens: 70, costUsd: 0.00351 },
-    main: { modelCalls: 1, steps: 1, totalTokens: 40, costUsd: 0.00301 },
-    spare: { modelCalls: 0, steps: 0, totalTokens: 30, costUsd: 0.0005 },
-  });
-});
+proves(
+  ["M68"],
+  "charges the lost tokens of both models at their own prices if neither replies",
+  async () => {
+    const { role } = pair(
+      [failing("model_unavailable", { lostOutputTokens: 30 })],
+      [failing("model_timeout", { lostOutputTokens: 20 })],
+    );
+    const result = await newFixture({ retryPolicy: { maxAttempts: 1 } }).run(role);
+    expect(figures(result)).toEqual({
+      total: { modelCalls: 1, steps: 1, totalTokens: 70, costUsd: 0.00351 },
+      main: { modelCalls: 1, steps: 1, totalTokens: 40, costUsd: 0.00301 },
+      spare: { modelCalls: 0, steps: 0, totalTokens: 30, costUsd: 0.0005 },
+    });
+  },
+);
 
-proves(["M68"], "what hooks made of one call is one step, whichever models answered", async () => {
+proves(["M68"], "counts two calls by a hook as one step, whichever models replied", async () => {
   const { both } = pair([failing("model_unavailable")], [says("One."), says("Two.")]);
   const twice = wrapModelCall(async (_call, next) => {
     await next();
@@ -163,7 +169,7 @@ for (const { how, ignoresSignal, lost, expected } of [
     expected: [40, 10, 0.00311],
   },
 ])
-  proves(["M68"], `a model that is told to end, and ${how}, is charged its request`, async () => {
+  proves(["M68"], `charges the request of a cancelled model that ${how}`, async () => {
     const held = latch();
     const { both } = pair(
       [failing("model_unavailable", omitUndefined({ lostOutputTokens: lost }))],
@@ -181,7 +187,7 @@ for (const { how, ignoresSignal, lost, expected } of [
     expect([main?.totalTokens, spare?.totalTokens, usage.total.costUsd]).toEqual(expected);
   });
 
-proves(["M68"], "an unknown price of one of them makes a limit in dollars impossible", async () => {
+proves(["M68"], "refuses a cost limit if the price of one model is unknown", async () => {
   const [main, spare] = [
     new ScriptedModel([], { id: "main", price: CHEAP }),
     new ScriptedModel([], { id: "spare" }),
@@ -194,7 +200,7 @@ proves(["M68"], "an unknown price of one of them makes a limit in dollars imposs
 
 proves(
   ["M68"],
-  "over a pause: the writer of the open calls is asked first, and usage by model adds up",
+  "calls the writer of the open tool calls first after a pause, and adds up usage by model",
   async () => {
     const before = pair([failing("model_unavailable")], [asks("look", {})]);
     const s = newFixture();
@@ -209,19 +215,15 @@ proves(
   },
 );
 
-proves(
-  ["M68"],
-  "over a replay: the same answer of the same model, which is not asked",
-  async () => {
-    const store = memoryStore();
-    const s = newFixture({ store });
-    const first = pair([failing("model_unavailable", { lostOutputTokens: 1 })], [says("Spare.")]);
-    const done = await s.run(first.role);
-    const recording = await loadRecording(store, done.runId);
-    const again = pair([], []);
-    const replayed = await replay(recording, { role: again.role });
-    expect(figures(replayed)).toEqual(figures(done));
-    expect(replayed.text).toBe("Spare.");
-    expect([again.main.requests.length, again.spare.requests.length]).toEqual([0, 0]);
-  },
-);
+proves(["M68"], "replays the reply of the same model without calling any", async () => {
+  const store = memoryStore();
+  const s = newFixture({ store });
+  const first = pair([failing("model_unavailable", { lostOutputTokens: 1 })], [says("Spare.")]);
+  const done = await s.run(first.role);
+  const recording = await loadRecording(store, done.runId);
+  const again = pair([], []);
+  const replayed = await replay(recording, { role: again.role });
+  expect(figures(replayed)).toEqual(figures(done));
+  expect(replayed.text).toBe("Spare.");
+  expect([again.main.requests.length, again.spare.requests.length]).toEqual([0, 0]);
+});

@@ -1,5 +1,6 @@
-// Goal: where a model fails another one takes its place, at once, for a while, and as long as calls are open. Method: scripted models,
-// a manual clock, whole requests compared.
+// Goal: another model replaces a failed one at once, for the cooldown, and while its tool calls are
+// open.
+// Method: scripted models, a manual clock, complete requests compared.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -30,7 +31,7 @@ const look = defineTool({
   execute: () => "Seen.",
 });
 
-/** A fallback of two, and a role that has it. */
+/** Returns a fallback of two models, and a role that uses it. */
 function pair(
   first: readonly ScriptStep[],
   second: readonly ScriptStep[],
@@ -44,7 +45,7 @@ function pair(
 
 proves(
   ["M67"],
-  "the next model answers in the same attempt, without a wait; the one that failed is passed over for a minute",
+  "calls the next model in the same attempt without delay, and skips the failed one for a minute",
   async () => {
     const { role, asked } = pair(
       [failing("model_unavailable"), says("Main.")],
@@ -80,7 +81,7 @@ proves(
 
 proves(
   ["M67"],
-  "if all fail the attempt fails with what may pass soonest, and the next one asks all of them again",
+  "fails the attempt with the most retryable error if all models fail, and calls all of them again",
   async () => {
     const { role, asked } = pair(
       [failing("model_rate_limited", { retryAfterMs: 3_000 }), failing("model_unavailable")],
@@ -111,7 +112,7 @@ const CODES: Readonly<Record<ModelErrorCode, boolean>> = {
   model_invalid_reply: false,
 };
 
-/** Whether the second model is asked when the first fails so. */
+/** Returns whether the second model is called after this failure of the first. */
 async function goesOn(code: ModelErrorCode, on?: () => boolean): Promise<boolean> {
   const { role, asked } = pair(
     [failing(code)],
@@ -125,7 +126,7 @@ async function goesOn(code: ModelErrorCode, on?: () => boolean): Promise<boolean
 
 proves(
   ["M67"],
-  "which failures lead on is said once, or by `shouldFallback`, whatever that does",
+  "falls back after the documented error codes, or as `shouldFallback` decides, even if it throws",
   async () => {
     for (const [code, expected] of Object.entries(CODES)) {
       const known = Object.keys(CODES).find((one): one is ModelErrorCode => one === code);
@@ -143,7 +144,7 @@ proves(
 
 proves(
   ["M67"],
-  "a listener is told to drop what the model said that failed in mid-answer",
+  "emits a reset to drop the partial output of a model that failed while streaming",
   async () => {
     const pieces: (readonly [string, unknown])[] = [];
     const main: Model = {
@@ -171,7 +172,7 @@ proves(
   },
 );
 
-proves(["M67"], "an abort asks no further model", async () => {
+proves(["M67"], "calls no further model after an abort", async () => {
   const { role, asked } = pair([{ after: new Promise(() => undefined) }], [says("Spare.")], {
     shouldFallback: () => true,
   });
@@ -184,7 +185,7 @@ proves(["M67"], "an abort asks no further model", async () => {
 
 proves(
   ["M67"],
-  "while its calls are open the writer is asked first, though the first model would be there again",
+  "calls the writer of open tool calls first, although the first model is available again",
   async () => {
     const { role, asked } = pair(
       [failing("model_overloaded"), says("Main.")],
@@ -207,7 +208,7 @@ function call(callId: string): ReplyPiece {
   return { type: "call", callId: toCallId(callId), toolName: "look", argumentsText };
 }
 
-/** Whose parts the replies of a request still have. */
+/** Returns the writers of the replies in a request, `undefined` for replies without parts. */
 function partsIn({ requests }: ScriptedModel, index: number): readonly (string | undefined)[] {
   const messages = requests[index]?.messages ?? [];
   return messages.flatMap((message) =>
@@ -217,7 +218,7 @@ function partsIn({ requests }: ScriptedModel, index: number): readonly (string |
 
 proves(
   ["M67"],
-  "each model is sent its own reasoning alone; where the writer of open calls fails, another goes on with texts and calls",
+  "sends each model only its own reasoning, and replies of others as text and calls",
   async () => {
     const { role, main, spare } = pair(
       [{ pieces: [thought("main"), call("c1")] }, failing("model_timeout"), says("Main.")],
@@ -243,7 +244,7 @@ proves(
   },
 );
 
-proves(["M67"], "hooks around a call get the reply with its writer, and pass it on", async () => {
+proves(["M67"], "passes hooks the reply with its writer", async () => {
   const { both, spare } = pair(
     [failing("model_unavailable")],
     [{ pieces: [thought("spare"), call("c1")] }, says("Spare.")],
@@ -258,7 +259,7 @@ proves(["M67"], "hooks around a call get the reply with its writer, and pass it 
   });
 });
 
-proves(["M67"], "a model whose limits are paused is passed over at once", async () => {
+proves(["M67"], "skips a model with paused rate limits at once", async () => {
   const limits = modelLimits({ maxConcurrentRequests: 1 });
   const refused = limited(
     model("other", [failing("model_rate_limited", { retryAfterMs: 9_000 })]),
@@ -272,7 +273,7 @@ proves(["M67"], "a model whose limits are paused is passed over at once", async 
   expect([result.text, main.requests.length, s.clock.nowMs()]).toEqual(["Spare.", 0, 0]);
 });
 
-proves(["M59"], "a request to a fallback is described as one to its first model", async () => {
+proves(["M59"], "describes a request to a fallback by its first model", async () => {
   const [main, spare] = [model("main", [says("Main.")]), model("spare", [])];
   const told = { apiType: "responses", serviceTier: "flex" } as const;
   const s = newFixture();
@@ -282,7 +283,7 @@ proves(["M59"], "a request to a fallback is described as one to its first model"
 
 proves(
   ["M65"],
-  "who is to stop leaves the line, also where a paused model was passed over",
+  "removes a stopped run from the rate limit queue, even after a paused model was skipped",
   async () => {
     const held = latch();
     const [paused, busy] = [
@@ -306,7 +307,7 @@ proves(
   },
 );
 
-proves(["M67"], "who asks a fallback itself gets what the first that can says", async () => {
+proves(["M67"], "returns the first successful reply from a direct call of a fallback", async () => {
   const { both, asked } = pair([failing("model_unavailable")], [says("Spare.")]);
   const { signal } = new AbortController();
   expect((await both.generate(QUESTION, { signal })).message).toMatchObject({
@@ -324,7 +325,7 @@ proves(["M67"], "who asks a fallback itself gets what the first that can says", 
   expect(asked()).toEqual([1, 1]);
 });
 
-test("what no run could go by is refused", () => {
+test("refuses invalid models and options", () => {
   const [main, spare] = [model("main", []), model("spare", [])];
   const refused: readonly [readonly unknown[], string][] = [
     [[main], "Expected withFallback.models to be an array, got an object."],
@@ -356,7 +357,7 @@ test("what no run could go by is refused", () => {
     expect(() => void Reflect.apply(withFallback, undefined, given)).toThrow(message);
 });
 
-test("its abilities are those that hold for all of its models", () => {
+test("has the abilities that all of its models have", () => {
   const counts = (tokens: number) => () => tokens;
   const bare: Model = { provider: "a", id: "a", generate: () => Promise.reject(new Error("no")) };
   const [a, b] = [

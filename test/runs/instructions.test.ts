@@ -1,6 +1,8 @@
-// Goal: instructions that a role makes of the context are made once for each execution, stay with it wherever it continues, and are made anew
-// for a further one; where they cannot be made, nothing has begun (H15).
-// Method: a function that counts its calls, over steps, pauses, crashes, grants, forks, sessions and subagents; what models are shown.
+// Goal: instructions that a role derives from the context are created once per execution, persist
+// wherever it continues, and are recreated for a further execution. If their creation fails,
+// nothing has started.
+// Method: a function that counts its calls, over steps, pauses, crashes, grants, forks, sessions
+// and subagents; requests of models compared.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
@@ -40,7 +42,7 @@ const BEN: User = { name: "Ben" };
 interface Part {
   readonly role: AgentRole<undefined, User>;
   readonly model: ScriptedModel;
-  /** For whom instructions were made, in order. */
+  /** The users for whom instructions were created, in order. */
   readonly made: readonly string[];
 }
 
@@ -81,49 +83,50 @@ function part(
   return { role, model, made };
 }
 
-/** What the model read before all else, in each request. */
+/** Returns the system messages of each request. */
 function systems({ requests }: ScriptedModel): readonly (readonly string[])[] {
   return requests.map(({ messages }: ModelRequest) =>
     messages.flatMap(({ role, text }) => (role === "system" ? [text] : [])),
   );
 }
 
-describe("instructions that are a function", () => {
-  proves(
-    ["H15"],
-    "are asked once, however many steps there are, and are the text of all",
-    async () => {
-      const { role, model, made } = part("lead", [
-        asks("work", {}),
-        asks("work", {}),
-        says("Done."),
-      ]);
-      const result = await new Orchestrator().start(role, "Lead.", { context: ANN }).orThrow();
-      expect(made).toEqual(["Ann"]);
-      const text = "lead serves Ann, time 1.";
-      expect(systems(model)).toEqual([[text], [text], [text]]);
-      expect(result.messages[0]).toMatchObject({ role: "system", text, origin: "instructions" });
-      expect(Object.values(result.definitions)).toContain(text);
-    },
-  );
-
-  proves(["H15"], "stay over a pause, in another process and with another context", async () => {
-    const { role, model, made } = part("lead", [asks("pay", {}), asks("work", {}), says("Done.")]);
-    const { pausedRun, questions } = await new Orchestrator().start(role, "Lead.", { context: ANN })
-      .result;
-    const answers = questions.map((question) => approve(question));
-    const again = new Orchestrator({ roles: [role] });
-    await again
-      .resume(readPausedRun(JSON.stringify(pausedRun)), { answers, context: BEN })
-      .orThrow();
+describe("an instructions function", () => {
+  proves(["H15"], "is called once for all steps", async () => {
+    const { role, model, made } = part("lead", [asks("work", {}), asks("work", {}), says("Done.")]);
+    const result = await new Orchestrator().start(role, "Lead.", { context: ANN }).orThrow();
     expect(made).toEqual(["Ann"]);
     const text = "lead serves Ann, time 1.";
     expect(systems(model)).toEqual([[text], [text], [text]]);
-    expect(receivedTexts(model.requests[1])).toEqual(["paid"]);
-    expect(receivedTexts(model.requests[2])).toEqual(["worked for Ben"]);
+    expect(result.messages[0]).toMatchObject({ role: "system", text, origin: "instructions" });
+    expect(Object.values(result.definitions)).toContain(text);
   });
 
-  proves(["H15"], "stay over a crash, whenever it comes", async () => {
+  proves(
+    ["H15"],
+    "is not called again after a pause in another process with another context",
+    async () => {
+      const { role, model, made } = part("lead", [
+        asks("pay", {}),
+        asks("work", {}),
+        says("Done."),
+      ]);
+      const { pausedRun, questions } = await new Orchestrator().start(role, "Lead.", {
+        context: ANN,
+      }).result;
+      const answers = questions.map((question) => approve(question));
+      const again = new Orchestrator({ roles: [role] });
+      await again
+        .resume(readPausedRun(JSON.stringify(pausedRun)), { answers, context: BEN })
+        .orThrow();
+      expect(made).toEqual(["Ann"]);
+      const text = "lead serves Ann, time 1.";
+      expect(systems(model)).toEqual([[text], [text], [text]]);
+      expect(receivedTexts(model.requests[1])).toEqual(["paid"]);
+      expect(receivedTexts(model.requests[2])).toEqual(["worked for Ben"]);
+    },
+  );
+
+  proves(["H15"], "is not called again after a crash at any append", async () => {
     for (const at of [2, 3, 4, 5]) {
       const clock = new ManualClock();
       const ids = sequentialIds();
@@ -146,7 +149,7 @@ describe("instructions that are a function", () => {
     }
   });
 
-  proves(["H15"], "are asked anew when a run that a limit stopped continues", async () => {
+  proves(["H15"], "is called again when a run continues after a limit", async () => {
     const { role, model, made } = part("lead", [asks("work", {}), asks("work", {}), says("Done.")]);
     const orchestrator = new Orchestrator({ roles: [role] });
     const run = orchestrator.start(role, "Lead.", { context: ANN, budget: { steps: 1 } });
@@ -160,7 +163,7 @@ describe("instructions that are a function", () => {
     expect(new Set(messages.map(({ messageId }) => messageId)).size).toBe(messages.length);
   });
 
-  proves(["H15"], "are asked anew for a fork, and for each run on a session", async () => {
+  proves(["H15"], "is called again for a fork, and for each run on a session", async () => {
     const { role, model, made } = part("lead", [says("One."), says("Two."), says("Three.")]);
     const orchestrator = new Orchestrator({ roles: [role], store: memoryStore() });
     const session = await orchestrator.openSession("s");
@@ -180,7 +183,7 @@ describe("instructions that are a function", () => {
 
   proves(
     ["H15"],
-    "of a subagent are asked with the same context, anew when it is continued",
+    "is called with the same context for a subagent, and again when the subagent continues",
     async () => {
       const helper = part("helper", [says("One."), says("Two.")]);
       const again: ScriptedCall = onward("helper#1", "Go on.");
@@ -200,7 +203,7 @@ describe("instructions that are a function", () => {
   );
 });
 
-describe("instructions that cannot be made", () => {
+describe("a failing instructions function", () => {
   const failing: readonly (readonly [what: string, make: () => unknown, got: string])[] = [
     [
       "throw",
@@ -215,7 +218,7 @@ describe("instructions that cannot be made", () => {
     ["come later", () => Promise.reject(new Error("late")), "it returned a promise"],
   ];
 
-  /** As JavaScript may write it. */
+  /** A role as JavaScript may define it. */
   function broken(make: () => unknown): AgentRole {
     const loose: object = { instructions: make };
     return defineAgent({
@@ -228,7 +231,7 @@ describe("instructions that cannot be made", () => {
   }
 
   for (const [what, make, got] of failing)
-    proves(["H15"], `${what}: no run begins`, async () => {
+    proves(["H15"], `starts no run if its instructions ${what}`, async () => {
       const sink = new RecordingSink();
       const store = memoryStore();
       const orchestrator = new Orchestrator({ sinks: [sink], store });
@@ -249,7 +252,7 @@ describe("instructions that cannot be made", () => {
       expect((await fine.orThrow()).text).toBe("Done.");
     });
 
-  proves(["H15"], "for a subagent: it is refused, and its parent continues", async () => {
+  proves(["H15"], "refuses the subagent, and lets its parent continue", async () => {
     const model = new ScriptedModel([calls(spawn("lead")), says("Alone.")]);
     const helper = broken(() => {
       throw new Error("no such user");
@@ -262,7 +265,7 @@ describe("instructions that cannot be made", () => {
     ]);
   });
 
-  proves(["H15"], "for a run that is to continue: it can continue later", async () => {
+  proves(["H15"], "refuses to continue or fork a run, which can continue later", async () => {
     let isThere = true;
     const model = new ScriptedModel([asks("work", {}), says("Done."), says("Forked.")]);
     const role = defineAgent({
@@ -292,7 +295,7 @@ describe("instructions that cannot be made", () => {
 
 const WORK = { name: "work", description: "Works.", inputSchema: z.object({}) };
 
-test("roles that make their instructions are distinguished in caches by their names", async () => {
+test("gives roles with instructions functions cache keys by their names", async () => {
   const keys: unknown[] = [];
   const role = (name: string): AgentRole => {
     const scripted = new ScriptedModel(() => says("Done."));

@@ -1,4 +1,5 @@
-// Goal: a hundred runs ask one server through one object of limits. Method: a real server that holds every request until it is let go.
+// Goal: a hundred runs call one server through one `modelLimits` object.
+// Method: a real server that holds every request until the test releases it.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -18,7 +19,7 @@ const BodySchema = z.object({
   messages: z.array(z.object({ role: z.string(), content: z.string() })),
 });
 
-/** The task that a request is about. */
+/** Returns the task of a request. */
 function taskOf({ body }: WireRequest): string {
   const { messages } = BodySchema.parse(body);
   return messages.find(({ role }) => role === "user")?.content ?? "";
@@ -57,7 +58,7 @@ class Held {
 
 proves(
   ["M65"],
-  "of 100 runs of ten orchestrators over one modelLimits({ maxConcurrentRequests: 8 }) eight are at the server, first come, first served",
+  "serves 100 runs of ten orchestrators in their order, with at most eight requests at once",
   async () => {
     const held = new Held();
     await using server = await OpenAiServer.start(async (request) => {
@@ -67,7 +68,7 @@ proves(
     const limits = modelLimits({ maxConcurrentRequests: CONCURRENT });
     const orchestrators = Array.from({ length: 10 }, () => new Orchestrator());
     const tasks = Array.from({ length: RUNS }, (_none, index) => `task ${index + 1}`);
-    // A model each: they share the limits alone.
+    // One model per run: the runs share only the limits.
     const runs = tasks.map((task, index) => {
       const orchestrator = orchestrators[index % orchestrators.length] ?? new Orchestrator();
       return orchestrator.start(roleOf(modelAt(server, { limits })), task);

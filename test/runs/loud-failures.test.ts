@@ -1,6 +1,7 @@
-// Goal: a run that has no result says so wherever it is looked at, and a test whose script ran out fails.
-// Method: stores that fail at one point, scripted models that are asked for more than they have, readers of every kind; for a run that
-// has no reader, a process of its own.
+// Goal: every reader of a run without a result learns of the failure, and a test whose script ran
+// out fails.
+// Method: stores that fail at one append, scripted models that are called too often, readers of
+// every kind; a separate process for a run without a reader.
 
 import { execFile } from "node:child_process";
 
@@ -22,7 +23,7 @@ import { rejectionOf } from "../support/thrown.ts";
 
 const FULL = createStoreError("full", "Expected room in the store, got none. Make some.");
 
-/** Fails at its append of this number, from 1, and at all that follow. */
+/** Fails at the append of this number, from 1, and at all later ones. */
 function fullStore(at: number): Store {
   const store = memoryStore();
   let appends = 0;
@@ -47,7 +48,7 @@ function startOn(store: Store): Run {
   return new Orchestrator({ store }).start(role, "Do it.");
 }
 
-/** How often a run writes to its store. */
+/** Returns how often a run writes to its store. */
 async function appendsOfOneRun(): Promise<number> {
   const store = memoryStore();
   let appends = 0;
@@ -64,7 +65,7 @@ async function appendsOfOneRun(): Promise<number> {
 
 proves(
   ["S7.36"],
-  "a store that fails at any write is loud where only events are read, and where only phases are",
+  "rejects readers of events and of phases if the store fails at any append",
   async () => {
     const appends = await appendsOfOneRun();
     expect(appends).toBeGreaterThan(1);
@@ -79,7 +80,7 @@ proves(
 
 proves(
   ["S7.36"],
-  "events that were read before come first, and a late reader learns it, too",
+  "emits earlier events before it rejects, and rejects late readers as well",
   async () => {
     const run = startOn(fullStore(1));
     const types: string[] = [];
@@ -96,13 +97,13 @@ proves(
   },
 );
 
-test("who reads the result only has the failure there, and nowhere else", async () => {
+test("causes no unhandled rejection if only the result is read", async () => {
   const run = startOn(fullStore(1));
   await expect(run.result).rejects.toBe(FULL);
   await flushEventLoop();
 });
 
-proves(["S7.36"], "a run without a reader ends its process with the failure", async () => {
+proves(["S7.36"], "ends the process with the failure if nothing reads the run", async () => {
   const program = `
     import { defineAgent, memoryStore, Orchestrator } from "espalier";
     import { says, ScriptedModel } from "espalier/testing";
@@ -124,27 +125,31 @@ proves(["S7.36"], "a run without a reader ends its process with the failure", as
 
 const BEYOND = "Expected 1 calls of scripted, got one more. Add a reply to the script.";
 
-proves(["S7.37"], "a model beyond its script fails the test, however the run is read", async () => {
-  const script = [asks("nothing", {})];
-  const start = (): Run => new Orchestrator().start(soloist(script).role, "Do it.");
-  const expected = {
-    code: "script_mismatch",
-    message: `solo: ${BEYOND}`,
-    data: { agentPath: "solo" },
-  };
-  const run = start();
-  expect(await rejectionOf(run.result)).toEqual(expected);
-  expect(await rejectionOf(run.settled)).toEqual(expected);
-  expect(await rejectionOf(all(start().events()))).toEqual(expected);
-  expect(await rejectionOf(all(start().iterate()))).toEqual(expected);
-  expect(await rejectionOf(start().orThrow())).toEqual(expected);
-  const kept = new Orchestrator({ store: memoryStore() }).start(soloist(script).role, "Do it.");
-  expect(await rejectionOf(kept.result)).toEqual(expected);
-});
+proves(
+  ["S7.37"],
+  "rejects every reader with script_mismatch if a model is called beyond its script",
+  async () => {
+    const script = [asks("nothing", {})];
+    const start = (): Run => new Orchestrator().start(soloist(script).role, "Do it.");
+    const expected = {
+      code: "script_mismatch",
+      message: `solo: ${BEYOND}`,
+      data: { agentPath: "solo" },
+    };
+    const run = start();
+    expect(await rejectionOf(run.result)).toEqual(expected);
+    expect(await rejectionOf(run.settled)).toEqual(expected);
+    expect(await rejectionOf(all(start().events()))).toEqual(expected);
+    expect(await rejectionOf(all(start().iterate()))).toEqual(expected);
+    expect(await rejectionOf(start().orThrow())).toEqual(expected);
+    const kept = new Orchestrator({ store: memoryStore() }).start(soloist(script).role, "Do it.");
+    expect(await rejectionOf(kept.result)).toEqual(expected);
+  },
+);
 
 proves(
   ["S7.37"],
-  "no parent and no hook gets over a call that the script does not have",
+  "rejects with script_mismatch despite a parent or a hook that handles the failed call",
   async () => {
     const model = new ScriptedModel([]);
     const child = defineAgent({
@@ -180,7 +185,7 @@ proves(
   },
 );
 
-test("what a script says on purpose is no mismatch", async () => {
+test("fails a run with an error of its script, not with script_mismatch", async () => {
   const { role } = soloist([{ error: new Error("boom") }]);
   const { status } = await new Orchestrator().start(role, "Do it.").result;
   expect(status).toBe("failed");

@@ -1,4 +1,4 @@
-// Goal: a caller that wants an exception for a run that did not complete gets one that says why, and has the result.
+// Goal: `orThrow` rejects for a run that did not complete, with the reason and the result.
 // Method: one run for each way to end.
 
 import { inspect } from "node:util";
@@ -65,7 +65,7 @@ const ENDS: Readonly<
 };
 
 for (const [code, { run: begin, message, reason }] of Object.entries(ENDS))
-  proves(["S7.36"], `${code}: the rejection says why, and holds the result`, async () => {
+  proves(["S7.36"], `rejects with ${code}, the reason and the result`, async () => {
     const run = begin();
     const error: unknown = await run.orThrow().catch((cause: unknown) => cause);
     if (!(error instanceof RunError)) throw new Error("Expected a RunError.", { cause: error });
@@ -75,7 +75,7 @@ for (const [code, { run: begin, message, reason }] of Object.entries(ENDS))
     expect(error.result).toBe(await run.result);
   });
 
-proves(["S7.36"], "a tree that failed says what failed first in it", async () => {
+proves(["S7.36"], "names the first failure of a tree in its message", async () => {
   const child = defineAgent({
     name: "child",
     description: "Works",
@@ -97,13 +97,13 @@ proves(["S7.36"], "a tree that failed says what failed first in it", async () =>
   });
 });
 
-proves(["S7.36"], "a run that completed gives its result", async () => {
+proves(["S7.36"], "resolves to the result of a completed run", async () => {
   const run = start([says("Done.")]);
   const result = await run.orThrow();
   expect([result.text, result === (await run.result)]).toEqual(["Done.", true]);
 });
 
-test("who prints the error is not shown the whole run", async () => {
+test("hides the result from the inspected error", async () => {
   const run = start([{ error: new Error("boom") }]);
   const error: unknown = await run.orThrow().catch((cause: unknown) => cause);
   expect(inspect(error)).toContain("Expected run run_1 to complete");

@@ -1,5 +1,6 @@
-// Goal: a call that waited in a queue continues as the caller that it is: in its own async context and below its own spans, in order.
-// Method: runs that are started in contexts of their own and share every queue; models and tools that record where they run.
+// Goal: a queued call continues in its own async context and below its own spans, in order.
+// Method: runs that are started in their own contexts and share every queue; models and tools that
+// record where they run.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
@@ -25,7 +26,7 @@ const NUMBERS = Array.from({ length: RUNS }, (_none, index) => index);
 
 const contexts = new AsyncLocalStorage<number>();
 
-/** Calls `record` while work is in its slot, at its start and two turns of the event loop later. */
+/** Calls `record` at the start of a call and two turns of the event loop later. */
 async function recordTwice(record: () => void): Promise<void> {
   record();
   await flushEventLoop();
@@ -33,7 +34,7 @@ async function recordTwice(record: () => void): Promise<void> {
   record();
 }
 
-/** A role that calls its model, a tool, and its model again. */
+/** Returns a role that calls its model, a tool, and its model again. */
 function working(
   record: (where: string) => void,
   limits = modelLimits({ maxConcurrentRequests: 1 }),
@@ -65,7 +66,7 @@ const SEEN_BY_RUN = ["model", "model", "tool", "tool", "model", "model"];
 
 proves(
   ["D651"],
-  "calls that waited for the limits of a provider and for a run have the context of their own run",
+  "executes calls queued for rate limits or a run slot in the async context of their run",
   async () => {
     const limits = modelLimits({ maxConcurrentRequests: 1 });
     const orchestrator = new Orchestrator({ maxConcurrentRuns: 3 });
@@ -81,7 +82,7 @@ proves(
   },
 );
 
-/** A lead with eight subagents, of which each calls a tool; all of them record the context in which they run. */
+/** Returns a lead with eight subagents that call one tool each, which records its async context. */
 function team(record: () => void): AgentRole {
   const work = defineTool({
     name: "work",
@@ -100,7 +101,7 @@ function team(record: () => void): AgentRole {
 
 proves(
   ["D651"],
-  "calls that waited for a slot of their run have the context in which the run was started",
+  "executes calls queued for a slot of their run in the async context of the start",
   async () => {
     const limits = { maxDepth: 2, maxBreadthPerParent: 10, maxTotalSubagents: 10 };
     const orchestrator = new Orchestrator({ limits, concurrency: { modelCalls: 1, toolCalls: 1 } });
@@ -115,7 +116,7 @@ proves(
 );
 
 const recording = recorder();
-/** Application data in the ambient context of OpenTelemetry, as baggage is. */
+/** Application data in the ambient context of OpenTelemetry, like baggage. */
 const REQUEST = createContextKey("request");
 beforeAll(() => recording.provider.register());
 afterAll(() => {
@@ -125,7 +126,7 @@ afterAll(() => {
 
 proves(
   ["D651"],
-  "spans that models and tools open in calls that waited are below the call, in the trace of their own run",
+  "places spans opened in queued calls below the call, in the trace of their run",
   async () => {
     const app = recording.provider.getTracer("app");
     const limits = modelLimits({ maxConcurrentRequests: 1 });
@@ -162,7 +163,7 @@ proves(
 
 proves(
   ["D653"],
-  "a small request does not pass an earlier one that waits for tokens or for a place",
+  "starts no small request before an earlier one that waits for tokens or a slot",
   async () => {
     const first = newFixture();
     const { clock } = first;
@@ -204,7 +205,7 @@ proves(
   },
 );
 
-test("a call that waits for its provider holds up no other model of the run", async () => {
+test("starts calls of other models while calls wait for one provider", async () => {
   const s = newFixture({ concurrency: { modelCalls: 2 } });
   const held = latch();
   const limits = modelLimits({ maxConcurrentRequests: 1 });

@@ -1,5 +1,6 @@
-// Goal: what the README and the first guide tell a newcomer is true.
-// Method: its program and that of the guide are files in examples/. Each runs as a process of its own against a server that speaks the wire format.
+// Goal: the README and the first guide are correct.
+// Method: their programs are files in examples/. Each runs as a process against a server that
+// speaks the wire format.
 
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -16,23 +17,23 @@ import { responds } from "../support/responses-replies.ts";
 const FIRST_PROGRAM = "examples/first-program.ts";
 const readme = readFileSync("README.md", "utf8");
 
-test("the program of the README is that in examples/, and its text has at most 1,200 words", () => {
+test("shows the program of examples/ in the README, which has at most 1,200 words", () => {
   expect(readme.split(/\s+/).length).toBeLessThanOrEqual(1_200);
   const snippets = [...readme.matchAll(/<!-- snippet: (.+) -->\n+```ts\n([\s\S]*?)```/g)];
   expect(snippets.map(([, file]) => file)).toEqual(["examples/in-brief.ts"]);
   for (const [, file = "", snippet] of snippets) expect(snippet).toBe(readFileSync(file, "utf8"));
 });
 
-/** The cells after the label of a row, which is in the first or second column. */
+/** Returns the cells after the label of a row, which is in the first or second column. */
 const cellsOf = (text: string, label: string): readonly string[] => {
   const rows = text.split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
   const row = rows.find((cells) => cells.slice(1, 3).includes(label)) ?? [];
   return row.slice(row.indexOf(label) + 1, -1);
 };
 
-test("the README compares espalier by the figures of the benchmarks", () => {
+test("compares espalier in the README by the figures of the benchmarks", () => {
   const [, peers = ""] = readFileSync("docs/BENCHMARKS.md", "utf8").split("<!-- peers -->");
-  const cpu = (row: string) => cellsOf(peers, row).slice(1); // without the bare loop
+  const cpu = (row: string) => cellsOf(peers, row).slice(1); // Without the bare loop.
   const ends = ["espalier", "ai-sdk", "openai-agents"].map((row) => cellsOf(peers, row));
   const limit = (column: number) => ends.map((cells) => cells[column]);
   const rows = {
@@ -52,7 +53,7 @@ test("the README compares espalier by the figures of the benchmarks", () => {
 
 proves(
   ["M43"],
-  "what it shows in brief runs, and says why where it does not complete",
+  "runs the program of the README, which prints the reason if it does not complete",
   async () => {
     await using server = await OpenAiServer.start(({ bodyText }) => {
       if (!bodyText.includes("Ask one reader per part")) return says("It is a tree.");
@@ -71,20 +72,22 @@ proves(
   },
 );
 
-test("every point at which a hook may change something is in the document, and no other", () => {
+test("documents exactly the existing hook points", () => {
   const [, table = ""] = readFileSync("docs/hooks.md", "utf8").split("## Hook points");
   const points = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, point]) => point);
   expect(new Set(points)).toEqual(new Set(HOOK_POINTS));
 });
 
-/** What the first program prints, in any order: what the guide shows of it, and what the lead says. */
+/**
+ * The output of the first program, in any order: the lines of the guide, and the reply of the lead.
+ */
 const [, shown = ""] =
   /```text\n(lead: [\s\S]*?)```/.exec(readFileSync("docs/guides/first-tree.md", "utf8")) ?? [];
 const PRINTED = `${shown.replace("… tokens", "90 tokens")}\nTwo files, summed up.\n`
   .split("\n")
   .toSorted();
 
-proves(["M43"], "the first program runs: two readers, one summary", async () => {
+proves(["M43"], "runs the first program with two readers and one summary", async () => {
   await using server = await OpenAiServer.start(({ bodyText }) => {
     const isLead = bodyText.includes("Start one reader per file");
     if (bodyText.includes('"role":"tool"'))
@@ -100,7 +103,7 @@ proves(["M43"], "the first program runs: two readers, one summary", async () => 
   expect(stdout.split("\n").toSorted()).toEqual(PRINTED);
 });
 
-proves(["M43"], "it runs just so over Responses, with sealed reasoning", async () => {
+proves(["M43"], "runs the first program over Responses with encrypted reasoning", async () => {
   const call = (id: string, name: string, input: object): ResponseOutputItem =>
     functionCall(id, name, JSON.stringify(input));
   await using server = await OpenAiServer.start(
@@ -128,7 +131,7 @@ proves(["M43"], "it runs just so over Responses, with sealed reasoning", async (
 
 proves(
   ["S7.36"],
-  "when it fails, the first program says who failed and why, and exits with 1",
+  "prints failed agents with their reasons, and exits with 1 if the run fails",
   async () => {
     await using refusing = await OpenAiServer.start(() => status(401));
     const failed = await firstProgram(refusing);
@@ -150,7 +153,7 @@ async function firstProgram(server: OpenAiServer, api?: string) {
   return await program(FIRST_PROGRAM, server, api);
 }
 
-/** Runs it as a user would. */
+/** Runs the program as a user would. */
 async function program(file: string, server: OpenAiServer, api = "chat_completions") {
   const env = {
     ...process.env,

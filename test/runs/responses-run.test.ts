@@ -1,5 +1,7 @@
-// Goal: an agent that reasons and calls tools works over Responses from end to end: what it was given back is what it wrote, byte for byte.
-// Method: whole runs on the real client against a server that speaks Responses by the package's types, and refuses what a provider would.
+// Goal: an agent that reasons and calls tools works over Responses end to end: its own output is
+// sent back unchanged, byte for byte.
+// Method: complete runs on the real client against a server that speaks Responses by the package's
+// types, and refuses invalid requests like a provider.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import type { ResponseOutputItem } from "openai/resources/responses/responses";
@@ -20,7 +22,7 @@ import { approveAll } from "../support/pause-stories.ts";
 import { responds } from "../support/responses-replies.ts";
 import { texts } from "../support/texts.ts";
 
-/** With all that is said in base64 and in JSON. */
+/** Contains every character of base64 and of JSON escapes. */
 const SEALED = ["gAAAAABq+/-_==", 'g"\\u00e4"AAABr'];
 
 const thoughts = SEALED.map((sealed, index) => reasoning([`Thought ${index}.`], sealed));
@@ -90,44 +92,48 @@ const SECOND_STEP = [
 ];
 
 for (const isStreaming of [false, true]) {
-  proves(["M1", "M13"], `two steps of tools, ${isStreaming ? "streamed" : "whole"}`, async () => {
-    await using server = await OpenAiServer.start(answer);
-    const sink = new RecordingSink();
-    const orchestrator = new Orchestrator({ sinks: [sink] });
-    const heard: string[] = [];
-    const options = isStreaming ? { onStreamPart: texts((text) => heard.push(text)) } : {};
-    const role = adder(server.baseUrl);
-    const result = await orchestrator.start(role, "Add 1, 2 and 3.", options).result;
-    checkRun(result, sink.events);
+  proves(
+    ["M1", "M13"],
+    `sends back reasoning and calls unchanged in two steps of tools, ${isStreaming ? "streamed" : "whole"}`,
+    async () => {
+      await using server = await OpenAiServer.start(answer);
+      const sink = new RecordingSink();
+      const orchestrator = new Orchestrator({ sinks: [sink] });
+      const heard: string[] = [];
+      const options = isStreaming ? { onStreamPart: texts((text) => heard.push(text)) } : {};
+      const role = adder(server.baseUrl);
+      const result = await orchestrator.start(role, "Add 1, 2 and 3.", options).result;
+      checkRun(result, sink.events);
 
-    expect([result.status, result.text, heard.join("")]).toEqual([
-      "completed",
-      "It is 6.",
-      isStreaming ? "Let me see.It is 6." : "",
-    ]);
-    expect(server.requests.map(({ body }) => body["input"])).toEqual([
-      OPENING,
-      [...OPENING, ...FIRST_STEP],
-      [...OPENING, ...FIRST_STEP, ...SECOND_STEP],
-    ]);
-    const heads = server.requests.map(({ bodyText }) =>
-      bodyText.slice(0, bodyText.lastIndexOf('],"max_output_tokens"')),
-    );
-    expect(heads.slice(1).map((head, index) => head.startsWith(heads[index] ?? "?"))).toEqual([
-      true,
-      true,
-    ]);
-    expect(sink.ofType("model.requested").map(({ prefix }) => prefix?.isUnchanged)).toEqual([
-      undefined,
-      true,
-      true,
-    ]);
-  });
+      expect([result.status, result.text, heard.join("")]).toEqual([
+        "completed",
+        "It is 6.",
+        isStreaming ? "Let me see.It is 6." : "",
+      ]);
+      expect(server.requests.map(({ body }) => body["input"])).toEqual([
+        OPENING,
+        [...OPENING, ...FIRST_STEP],
+        [...OPENING, ...FIRST_STEP, ...SECOND_STEP],
+      ]);
+      const heads = server.requests.map(({ bodyText }) =>
+        bodyText.slice(0, bodyText.lastIndexOf('],"max_output_tokens"')),
+      );
+      expect(heads.slice(1).map((head, index) => head.startsWith(heads[index] ?? "?"))).toEqual([
+        true,
+        true,
+      ]);
+      expect(sink.ofType("model.requested").map(({ prefix }) => prefix?.isUnchanged)).toEqual([
+        undefined,
+        true,
+        true,
+      ]);
+    },
+  );
 }
 
 proves(
   ["M1"],
-  "a run that was paused continues with what was written before, through JSON",
+  "sends back earlier output unchanged after pauses that are stored as JSON",
   async () => {
     await using server = await OpenAiServer.start(answer);
     const asking = defineTool({
@@ -152,44 +158,40 @@ proves(
   },
 );
 
-proves(
-  ["M2"],
-  "an agent of another model at the same server is shown text and calls alone",
-  async () => {
-    await using server = await OpenAiServer.start((request, count) => {
-      if (request.body["model"] === "gpt-5.6-luna") return responds(request, [message("Seen.")]);
-      const [step = []] = STEPS;
-      if (count === 1) return responds(request, step);
-      const spawn = functionCall("call_2", "SpawnSubagent", '{"role":"child","task":"Look."}');
-      return responds(request, count === 2 ? [second, spawn] : [message("Done.")]);
-    });
-    const at = { baseUrl: server.baseUrl, apiKey: "secret-key", api: "responses" } as const;
-    const child = defineAgent({
-      name: "child",
-      description: "Looks.",
-      instructions: "Look.",
-      model: openai("gpt-5.6-luna", at),
-    });
-    const lead = adder(server.baseUrl, {
-      subagents: [child],
-      contextPolicy: { inheritMessages: true },
-    });
-    const result = await new Orchestrator().start(lead, "Add 1, 2 and 3.").result;
-    expect(result.text).toBe("Done.");
-    const inherited = server.request(3).body["input"];
-    expect(JSON.stringify(inherited)).toContain('"call_id":"call_1"');
-    expect(JSON.stringify(inherited)).not.toMatch(/reasoning|phase/);
-    expect(server.request(4).body["input"]).toEqual([
-      ...OPENING,
-      ...FIRST_STEP,
-      thought(1),
-      expect.objectContaining({ name: "SpawnSubagent", call_id: "call_2" }),
-      expect.objectContaining({ call_id: "call_2" }),
-    ]);
-  },
-);
+proves(["M2"], "sends a subagent of another model only text and calls", async () => {
+  await using server = await OpenAiServer.start((request, count) => {
+    if (request.body["model"] === "gpt-5.6-luna") return responds(request, [message("Seen.")]);
+    const [step = []] = STEPS;
+    if (count === 1) return responds(request, step);
+    const spawn = functionCall("call_2", "SpawnSubagent", '{"role":"child","task":"Look."}');
+    return responds(request, count === 2 ? [second, spawn] : [message("Done.")]);
+  });
+  const at = { baseUrl: server.baseUrl, apiKey: "secret-key", api: "responses" } as const;
+  const child = defineAgent({
+    name: "child",
+    description: "Looks.",
+    instructions: "Look.",
+    model: openai("gpt-5.6-luna", at),
+  });
+  const lead = adder(server.baseUrl, {
+    subagents: [child],
+    contextPolicy: { inheritMessages: true },
+  });
+  const result = await new Orchestrator().start(lead, "Add 1, 2 and 3.").result;
+  expect(result.text).toBe("Done.");
+  const inherited = server.request(3).body["input"];
+  expect(JSON.stringify(inherited)).toContain('"call_id":"call_1"');
+  expect(JSON.stringify(inherited)).not.toMatch(/reasoning|phase/);
+  expect(server.request(4).body["input"]).toEqual([
+    ...OPENING,
+    ...FIRST_STEP,
+    thought(1),
+    expect.objectContaining({ name: "SpawnSubagent", call_id: "call_2" }),
+    expect.objectContaining({ call_id: "call_2" }),
+  ]);
+});
 
-test("a setting of a role that Responses cannot carry is refused where the role is defined", () => {
+test("refuses a model setting that Responses does not support when the role is defined", () => {
   const model = openai("gpt-5.6", { api: "responses" });
   const settings = { modelSettings: { seed: 1 } };
   expect(() => defineAgent({ name: "adder", instructions: "Add.", model, ...settings })).toThrow(

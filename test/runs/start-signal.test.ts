@@ -1,4 +1,5 @@
-// Goal: the signal of a caller cancels its run, whenever it is aborted, and is released when the run is over.
+// Goal: the signal of a caller cancels its run whenever it is aborted, and its listener is removed
+// when the run is over.
 // Method: signals that are aborted before, during and after a run.
 
 import { getEventListeners } from "node:events";
@@ -19,7 +20,7 @@ import { thrownBy } from "../support/thrown.ts";
 
 proves(
   ["S7.37"],
-  "a signal that is aborted cancels the run, down to the model call under way",
+  "cancels the run and its model call in flight when the signal is aborted",
   async () => {
     const { start, outcome } = newFixture();
     const { role, model } = soloist([says("Late.", { after: latch().opened })]);
@@ -36,7 +37,7 @@ proves(
 
 proves(
   ["S7.37"],
-  "one that is aborted already gives a cancelled run, without a model call",
+  "returns a cancelled run without a model call if the signal is already aborted",
   async () => {
     for (const store of [undefined, memoryStore()]) {
       const { start, outcome, sink } = newFixture(store === undefined ? {} : { store });
@@ -55,7 +56,7 @@ proves(
   },
 );
 
-test("a run that is over has released its signal, and an abort changes nothing", async () => {
+test("removes its listener when a run is over, and ignores a later abort", async () => {
   const { start, outcome } = newFixture();
   const controller = new AbortController();
   const runs = ["One.", "Two."].map((task) =>
@@ -70,7 +71,7 @@ test("a run that is over has released its signal, and an abort changes nothing",
   expect(results.map(({ status }) => status)).toEqual(["completed", "completed"]);
 });
 
-proves(["S7.37"], "a resumption, a recovery and a fork take one, too", async () => {
+proves(["S7.37"], "cancels resumed, recovered and forked runs by their signals", async () => {
   const pay = defineTool({
     name: "pay",
     description: "Pays.",
@@ -101,7 +102,7 @@ proves(["S7.37"], "a resumption, a recovery and a fork take one, too", async () 
   expect(model.requests).toHaveLength(2);
 });
 
-test("a run within a tool that has the signal of its call is cancelled with it, and says why", async () => {
+test("cancels a run within a tool by the signal of the tool call, and reports the reason", async () => {
   const orchestrator = new Orchestrator();
   const begun = latch();
   const { role: innerRole } = soloist([says("Late.", { after: latch().opened })]);
@@ -128,7 +129,7 @@ test("a run within a tool that has the signal of its call is cancelled with it, 
   ]);
 });
 
-test("what is no signal is refused at once, and a controller with what to hand over instead", () => {
+test("refuses values that are not signals, and suggests controller.signal for a controller", () => {
   const { role } = soloist([]);
   const start = (signal: unknown) => (): unknown =>
     Reflect.apply(Orchestrator.prototype.start, new Orchestrator(), [role, "Do it.", { signal }]);

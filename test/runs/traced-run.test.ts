@@ -1,5 +1,6 @@
-// Goal: a real run is one readable trace, and nothing that was said is in it.
-// Method: the orchestrator with the OpenTelemetry projection over an exporter in memory; the span tree is compared whole.
+// Goal: a real run is one readable trace without content.
+// Method: the orchestrator with the OpenTelemetry projection over an in-memory exporter; the
+// complete span tree is compared.
 
 import { expect } from "vitest";
 
@@ -29,7 +30,7 @@ function outline(
 
 proves(
   ["R178"],
-  "children lie below the call that spawned them, in one trace, with names and ids and no content",
+  "nests subagents below the call that spawned them, in one trace without content",
   async () => {
     const { tracer, spans } = recorder();
     const tool = spyTool("read", () => CANARY);
@@ -68,7 +69,7 @@ proves(
   },
 );
 
-proves(["R176"], "events carry the ids of the very spans that show them", async () => {
+proves(["R176"], "emits events with the ids of their spans", async () => {
   const { tracer, spans } = recorder();
   const fixture = newFixture({ tracing: openTelemetry({ tracer }) });
   const model = new ScriptedModel([asks("read", {}), says("done")]);

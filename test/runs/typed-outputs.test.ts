@@ -1,5 +1,6 @@
-// Goal: a typed result comes out of every way to start a run and to continue one, in the type of its role (H10), also by a JSON Schema (H11).
-// Method: one role that asks before it works, started, resumed, recovered and forked; the types stand beside the values.
+// Goal: every way to start and continue a run returns a typed output, also by a JSON Schema.
+// Method: one role that asks before it works, started, resumed, recovered and forked; the types are
+// checked with the values.
 
 import { expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
@@ -28,34 +29,38 @@ function reviewer(script: readonly ScriptStep[]): AgentRole<Review> {
   return defineAgent({ name: "reviewer", instructions: "Review.", model, tools, output: Review });
 }
 
-proves(["H10"], "a run that is started, resumed, recovered or forked has it", async () => {
-  const role = reviewer([asks("pay", { amount: 1 }), GOOD, GOOD, GOOD]);
-  const store = memoryStore();
-  const orchestrator = new Orchestrator({ roles: [role], store });
-  const run = orchestrator.start(role, "Review it.");
-  const { pausedRun, questions, output: none } = await run.result;
-  expectTypeOf(none).toEqualTypeOf<Review | undefined>();
-  expect([none, questions.length]).toEqual([undefined, 1]);
-  if (pausedRun === undefined) throw new Error("It is paused.");
-  const answers = questions.map((question) => approve(question));
+proves(
+  ["H10"],
+  "returns the typed output of a started, resumed, recovered or forked run",
+  async () => {
+    const role = reviewer([asks("pay", { amount: 1 }), GOOD, GOOD, GOOD]);
+    const store = memoryStore();
+    const orchestrator = new Orchestrator({ roles: [role], store });
+    const run = orchestrator.start(role, "Review it.");
+    const { pausedRun, questions, output: none } = await run.result;
+    expectTypeOf(none).toEqualTypeOf<Review | undefined>();
+    expect([none, questions.length]).toEqual([undefined, 1]);
+    if (pausedRun === undefined) throw new Error("It is paused.");
+    const answers = questions.map((question) => approve(question));
 
-  const elsewhere = new Orchestrator();
-  const resumed = elsewhere.resume(structuredClone(pausedRun), { answers, role });
-  expectTypeOf((await resumed.result).output).toEqualTypeOf<Review | undefined>();
-  expect((await resumed.result).output).toEqual({ verdict: "good" });
+    const elsewhere = new Orchestrator();
+    const resumed = elsewhere.resume(structuredClone(pausedRun), { answers, role });
+    expectTypeOf((await resumed.result).output).toEqualTypeOf<Review | undefined>();
+    expect((await resumed.result).output).toEqual({ verdict: "good" });
 
-  const recovered = await orchestrator.resume(run.runId, { answers });
-  const { output } = await recovered.orThrow();
-  expectTypeOf(output).toEqualTypeOf<Review>();
-  expect(output).toEqual({ verdict: "good" });
+    const recovered = await orchestrator.resume(run.runId, { answers });
+    const { output } = await recovered.orThrow();
+    expectTypeOf(output).toEqualTypeOf<Review>();
+    expect(output).toEqual({ verdict: "good" });
 
-  const forked = orchestrator.fork(recovered.snapshot(), { message: "Once more." });
-  expectTypeOf((await forked.settled).output).toEqualTypeOf<Review | undefined>();
-  expect((await forked.settled).output).toEqual({ verdict: "good" });
-  expect((await orchestrator.getResult(run.runId)).output).toEqual({ verdict: "good" });
-});
+    const forked = orchestrator.fork(recovered.snapshot(), { message: "Once more." });
+    expectTypeOf((await forked.settled).output).toEqualTypeOf<Review | undefined>();
+    expect((await forked.settled).output).toEqual({ verdict: "good" });
+    expect((await orchestrator.getResult(run.runId)).output).toEqual({ verdict: "good" });
+  },
+);
 
-proves(["H10"], "a run that pauses after Finish has no output yet", async () => {
+proves(["H10"], "returns no output from a run that pauses after Finish", async () => {
   const role = reviewer([
     calls(
       { toolName: "Finish", arguments: { verdict: "good" } },
@@ -72,7 +77,7 @@ proves(["H10"], "a run that pauses after Finish has no output yet", async () => 
 
 proves(
   ["H11"],
-  "what does not fit a JSON Schema goes back to the model, and what fits is the result",
+  "returns arguments that do not fit a JSON Schema to the model, and accepts the corrected ones",
   async () => {
     const model = new ScriptedModel([
       asks("Finish", { count: "many" }),
@@ -98,7 +103,7 @@ proves(
   },
 );
 
-test("a JSON Schema without a type gives a JSON object", async () => {
+test("returns a JSON object for a JSON Schema without a TypeScript type", async () => {
   const model = new ScriptedModel([asks("Finish", { any: ["thing"] })]);
   const output = jsonSchema({ type: "object" });
   const role = defineAgent({ name: "loose", instructions: "Find.", model, output });

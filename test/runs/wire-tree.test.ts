@@ -1,5 +1,7 @@
-// Goal: whole trees run on the real `openai` client against a server that speaks the wire format, faults and all.
-// Method: the server answers by the system prompt of the request; nothing else of the run is replaced.
+// Goal: trees run on the real `openai` client against a server that speaks the wire format, faults
+// included.
+// Method: the server replies by the system prompt of the request; no other part of the run is
+// replaced.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -78,7 +80,7 @@ function answering(names: readonly string[], child: Handler): Handler {
 }
 
 for (const isStreaming of [false, true]) {
-  test(`a tree of three runs over the wire${isStreaming ? ", streaming" : ""}`, async () => {
+  test(`completes a tree of three agents over the wire${isStreaming ? ", streaming" : ""}`, async () => {
     const names = ["one", "two"];
     const handler = answering(names, (request) =>
       isFirst(request) ? calls(["work", {}]) : says("Part done."),
@@ -105,7 +107,7 @@ for (const isStreaming of [false, true]) {
   });
 }
 
-test("each fault stays with the child that it hit, and a passing one is retried", async () => {
+test("confines each fault to the subagent that it hit, and retries transient faults", async () => {
   const names = ["limited", "broken", "cut", "garbled", "denied", "well"];
   const tries = new Map<string, number>();
   const handler = answering(names, (request) => {
@@ -150,7 +152,7 @@ test("each fault stays with the child that it hit, and a passing one is retried"
   expect(JSON.stringify([result, sink.events])).not.toContain("secret-key");
 });
 
-test("cancelling the run closes the sockets of every call in flight", async () => {
+test("closes the sockets of every call in flight when the run is cancelled", async () => {
   const names = ["one", "two"];
   const held = latch();
   const both = latch();

@@ -1,5 +1,6 @@
-// Goal: a typed result that is no plain object is taken in every form in which a model may give it.
-// Method: scripted calls of Finish and texts; the outputs, and what is refused when a role is defined.
+// Goal: a typed output that is not a plain object is accepted in every form in which a model may
+// give it.
+// Method: scripted calls of Finish and texts; the outputs, and the refusals when a role is defined.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -12,7 +13,7 @@ import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { thrownBy } from "../support/thrown.ts";
 
-/** What comes of a value as the arguments of Finish, if it is an object, and as a text under a schema. */
+/** Returns the outputs of a value as the arguments of Finish, if it is an object, and as a text. */
 async function outputsOf(output: z.ZodType, given: JsonValue): Promise<readonly unknown[]> {
   const text = soloist(
     [says(JSON.stringify(given))],
@@ -29,7 +30,7 @@ async function outputsOf(output: z.ZodType, given: JsonValue): Promise<readonly 
 
 proves(
   ["D307"],
-  "a union whose form has the key that it stands under is taken with it and without",
+  'accepts a union with and without the key "result", even if a member has that key',
   async () => {
     const output = z.union([z.object({ result: z.int() }), z.object({ why: z.string() })]);
     const result = { result: 5 };
@@ -41,38 +42,38 @@ proves(
   },
 );
 
-proves(["D307"], "what may be null is a union, and what is read late is what it is", async () => {
-  const output = z.object({ a: z.int() }).nullable();
-  expect(await outputsOf(output, { result: { a: 1 } })).toEqual([{ a: 1 }, { a: 1 }]);
-  expect(await outputsOf(output, { a: 1 })).toEqual([{ a: 1 }, { a: 1 }]);
-  expect(await outputsOf(output, { result: null })).toEqual([null, null]);
-  expect(await outputsOf(output, null)).toEqual([null]);
-  const late = z.lazy(() => z.array(z.int()));
-  expect(await outputsOf(late, { result: [1] })).toEqual([[1], [1]]);
-  expect(await outputsOf(late, [1])).toEqual([[1]]);
-});
-
 proves(
   ["D307"],
-  "what may be left out is refused when the role is defined, in words of results",
-  () => {
-    const list = z.array(z.int());
-    const model = new ScriptedModel([]);
-    for (const [how, output] of Object.entries({
-      optional: list.optional(),
-      default: list.default([]),
-      catch: list.catch([]),
-    })) {
-      const define = (): unknown =>
-        defineAgent({ name: "solo", instructions: "Work.", model, output });
-      const { code, message } = thrownBy(define);
-      expect([code, message]).toEqual([
-        "invalid_argument",
-        `Expected solo.output to be an object, an array or a union, got "one under ${how}()". Wrap it in an object: z.object({ result: … }).`,
-      ]);
-    }
+  'accepts nullable and lazy schemas with and without the key "result"',
+  async () => {
+    const output = z.object({ a: z.int() }).nullable();
+    expect(await outputsOf(output, { result: { a: 1 } })).toEqual([{ a: 1 }, { a: 1 }]);
+    expect(await outputsOf(output, { a: 1 })).toEqual([{ a: 1 }, { a: 1 }]);
+    expect(await outputsOf(output, { result: null })).toEqual([null, null]);
+    expect(await outputsOf(output, null)).toEqual([null]);
+    const late = z.lazy(() => z.array(z.int()));
+    expect(await outputsOf(late, { result: [1] })).toEqual([[1], [1]]);
+    expect(await outputsOf(late, [1])).toEqual([[1]]);
   },
 );
+
+proves(["D307"], "refuses optional, default and catch schemas when the role is defined", () => {
+  const list = z.array(z.int());
+  const model = new ScriptedModel([]);
+  for (const [how, output] of Object.entries({
+    optional: list.optional(),
+    default: list.default([]),
+    catch: list.catch([]),
+  })) {
+    const define = (): unknown =>
+      defineAgent({ name: "solo", instructions: "Work.", model, output });
+    const { code, message } = thrownBy(define);
+    expect([code, message]).toEqual([
+      "invalid_argument",
+      `Expected solo.output to be an object, an array or a union, got "one under ${how}()". Wrap it in an object: z.object({ result: … }).`,
+    ]);
+  }
+});
 
 proves(["D582"], "fails a run whose output schema makes a value that is not JSON", async () => {
   const list = z.object({ list: z.array(z.string().transform(Number)) });
