@@ -1,6 +1,7 @@
-// Goal: no figure of a provider can hang a tree, leave reservations for good, or make a journal that cannot be read.
-// Method: trees with a token limit, in which a child's model reports what cannot be true, and a sibling waits for the room that the child
-// holds; the journal read again.
+// Goal: no usage figure of a provider can hang a tree, leak reservations or make a journal
+// unreadable.
+// Method: trees with a token limit in which a child's model reports an impossible usage while a
+// sibling waits for the child's reservation. The journal is read again afterwards.
 
 import { describe, expect, test } from "vitest";
 
@@ -33,11 +34,11 @@ const ABSURD: readonly (readonly [string, Partial<TokenUsage>])[] = [
   ["more reasoning than output", { reasoningTokens: 6 }],
 ];
 
-describe("a usage that cannot be true", () => {
+describe("an impossible usage report", () => {
   for (const [what, usage] of ABSURD)
     proves(
       ["S7.1"],
-      `${what}: the call is charged by our own count, and the tree continues`,
+      `${what}: charges the call by the local token count, and the tree continues`,
       async () => {
         const helper = part(
           "helper",
@@ -67,7 +68,8 @@ describe("a usage that cannot be true", () => {
           ["lead/helper#1", "completed"],
           ["lead/other#1", "completed"],
         ]);
-        // The call of `look` has 6 characters, the text 30, at three a token; the input was counted as 10.
+        // The call of `look` has 6 characters, the text 30, at three a token; the input was counted
+        // as 10.
         expect(result.agents[1]?.usage.own).toEqual({
           ...NO_USAGE,
           modelCalls: 2,
@@ -90,7 +92,7 @@ describe("a usage that cannot be true", () => {
       },
     );
 
-  test("ten times the counted input plus the cap is believed, and booked in full", async () => {
+  test("accepts ten times the counted input plus the cap, and charges it in full", async () => {
     const helper = part(
       "helper",
       [says("Here.", { usage: { outputTokens: 10 * (10 + 100) - 10 } })],
@@ -106,7 +108,7 @@ describe("a usage that cannot be true", () => {
   for (const lost of [MOST, 1e9, 10 * (10 + 100) + 1_367, -1, 0.5, Number.NaN])
     proves(
       ["S7.1"],
-      `a loss of ${lost} counts as what has arrived, is said once, and the run continues`,
+      `treats a reported loss of ${lost} as the received tokens, warns once, and continues the run`,
       async () => {
         const { role } = part("helper", [brokenAfter(lost), brokenAfter(lost), says("Here.")], {
           maxOutputTokens: 100,
@@ -121,7 +123,7 @@ describe("a usage that cannot be true", () => {
       },
     );
 
-  test("a loss of ten times the counted input plus the cap, and the allowance, is believed", async () => {
+  test("accepts a loss of ten times the counted input plus the cap, and the allowance", async () => {
     const { role } = part("helper", [brokenAfter(10 * (10 + 100) + 1_366), says("Here.")], {
       maxOutputTokens: 100,
     });
@@ -129,7 +131,7 @@ describe("a usage that cannot be true", () => {
     expect(result.usage.total.totalTokens).toBe(10 + 2_466 + 15);
   });
 
-  test("all that our own client can have lost is believed, whatever the cap", () => {
+  test("accepts every loss that the built-in client can report, whatever the cap", () => {
     const model = new ScriptedModel([]);
     for (const maxOutputTokens of [1, 100, 10_000, MAX_TOKENS / 10]) {
       const lost = estimateReceivedTokens(Infinity, computeReplyLimits(maxOutputTokens));
@@ -138,20 +140,20 @@ describe("a usage that cannot be true", () => {
   });
 });
 
-/** An attempt that breaks and says that it has lost so many tokens. */
+/** An attempt that breaks off and reports the given number of lost tokens. */
 function brokenAfter(lostOutputTokens: number): ScriptedReply {
   const lost = { retryAfterMs: 0, lostOutputTokens };
   return { error: new ModelError({ code: "model_unavailable", message: "Cut.", ...lost }) };
 }
 
-describe("what a user hands over", () => {
-  test("a count of input tokens that cannot be true is none", async () => {
+describe("values supplied by the user", () => {
+  test("ignores an impossible result of `countTokens`", async () => {
     const { role } = part("lead", [says("Done.")], { scripted: { countTokens: () => MOST } });
     const result = await newFixture().run(role, { budget: { totalTokens: 20_000 } });
     expect(result.status).toBe("completed");
   });
 
-  test("a cap or a price that makes sums inexact is refused", () => {
+  test("rejects a cap or a price that makes sums inexact", () => {
     expect(() => part("lead", [], { maxOutputTokens: MOST })).toThrow(
       "Expected lead.maxOutputTokens to be at most 1000000000, got 9007199254740991. Each call reserves this many tokens of the budget.",
     );

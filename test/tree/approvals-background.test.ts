@@ -1,6 +1,8 @@
-// Goal: what subagents in the background ask reaches the root with their paths, while their parent continues; each is answered once, where it
-// belongs, in a process that knows nothing but the stored run.
-// Method: real runs over pauses in fresh orchestrators; questions, answers and what was executed compared whole.
+// Goal: questions of background subagents reach the root with their paths while their parent
+// continues. Each is answered once, for the agent that asked, in a process that knows only the
+// stored run.
+// Method: real runs that are paused and resumed in fresh orchestrators. Questions, answers and
+// executions are compared in full.
 
 import { describe, expect, test } from "vitest";
 
@@ -28,10 +30,10 @@ const BACKGROUND = { delegation: { background: true } } as const;
 const pays = (amount: number) => calls({ toolName: "pay", arguments: { amount } });
 const look = tool("look", () => "seen");
 
-describe("a child in the background that needs an approval", () => {
+describe("a background child that needs an approval", () => {
   proves(
     ["R149", "X10"],
-    "does not hold up its parent; the run pauses when nothing else is left to do",
+    "does not block its parent, and the run pauses once no other work is left",
     async () => {
       const pay = payTool();
       const worker = part("worker", [pays(7), says("Paid.")], { tools: [pay] });
@@ -74,7 +76,7 @@ describe("a child in the background that needs an approval", () => {
 
   proves(
     ["R149"],
-    "two of them, and one below: all are asked together, each answer is used once where it belongs",
+    "asks together with a sibling and a grandchild, and each answer is used once by the agent that asked",
     async () => {
       const pay = payTool();
       const leaf = part("leaf", [pays(3), says("Leaf.")], { tools: [pay] });
@@ -126,7 +128,7 @@ describe("a child in the background that needs an approval", () => {
     },
   );
 
-  test("one question after the other: the run pauses as often, and each report comes once", async () => {
+  test("pauses the run once for each of its questions, and reports once", async () => {
     const pay = payTool();
     const worker = part("worker", [pays(1), pays(2), pays(3), says("Paid.")], { tools: [pay] });
     const lead = part("lead", [calls(beside("worker")), says("Early."), says("Late.")], {
@@ -145,7 +147,7 @@ describe("a child in the background that needs an approval", () => {
     ]).toEqual(["Late.", [1, 2, 3], 3, 3]);
   });
 
-  test("a sibling that works continues until it ends; its report is read after the pause", async () => {
+  test("lets a working sibling run to its end, and both reports are read after the pause", async () => {
     const held = latch();
     const asking = part("asking", [pays(1), says("Paid.")], { tools: [payTool()] });
     const slow = part("slow", [says("Slow.", { after: held.opened })]);
@@ -192,8 +194,8 @@ const setUp = (...verbs: readonly ReturnType<typeof list>[]) => {
   return { s, lead, pay };
 };
 
-describe("what a parent may do with a child that is paused", () => {
-  test("list it, wait for it without being held up, and read that it cannot read or continue", async () => {
+describe("a parent whose background child is paused", () => {
+  test("lists it, waits without blocking, and is told that it cannot be written to or continued", async () => {
     const { s, lead } = setUp(
       list(),
       waitFor(),
@@ -216,7 +218,7 @@ describe("what a parent may do with a child that is paused", () => {
 
   proves(
     ["X10", "R149"],
-    "cancel it: the question is withdrawn, and the run does not pause",
+    "cancels it, which withdraws the question, and the run does not pause",
     async () => {
       const { s, lead, pay } = setUp(cancel("worker#1", "Not needed."));
       const result = await s.outcome(s.start(lead.role));
@@ -242,7 +244,7 @@ describe("what a parent may do with a child that is paused", () => {
   );
 });
 
-test("a foreground child that waits for an approval and is cancelled by another call of its reply settles once, and the run continues by itself", async () => {
+test("a foreground child that waits for an approval settles once if a call of the same reply cancels it", async () => {
   const worker = part("worker", [pays(1), says("Paid.")], { tools: [payTool()] });
   const lead = part(
     "lead",

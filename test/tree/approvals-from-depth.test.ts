@@ -1,7 +1,7 @@
-// Goal: a question from any depth reaches the root with its place in the tree, and its answer finds the way back, into the very call
-// that asked, once, whichever process continues.
-// Method: trees that ask at several depths, paused in this process and continued with in fresh ones by way of files; what their tools
-// did is read from a file that all processes write to.
+// Goal: a question from any depth reaches the root with its place in the tree. Its answer is
+// applied once, to the call that asked, whichever process resumes the run.
+// Method: trees that ask at several depths are paused in this process and resumed in fresh ones
+// through files. The effects of their tools are read from a file that all processes write to.
 
 import { describe, expect, test } from "vitest";
 
@@ -31,7 +31,7 @@ interface Paused {
   readonly paused: RunResult;
 }
 
-/** A run of the tree, paused over what its task makes it ask. */
+/** A run of the tree, paused by the questions that its task causes. */
 async function pausedOver(task: string): Promise<Paused> {
   const at = station();
   const role = askingTree({ logFile: at.logFile, mayWork: Promise.resolve() });
@@ -39,19 +39,19 @@ async function pausedOver(task: string): Promise<Paused> {
   return { fixture, at, role, paused: await fixture.outcome(fixture.start(role, task)) };
 }
 
-/** Who asked a model, in order. */
+/** Returns the paths of the agents that called a model, in order. */
 function requestsIn(events: readonly EspalierEvent[]): readonly string[] {
   return events.filter(({ type }) => type === "model.requested").map((event) => event.agentPath);
 }
 
-/** How each agent rests, and what it said last. */
+/** Returns the status and the last text of each agent. */
 function rests(result: RunResult): Readonly<Record<string, string>> {
   return Object.fromEntries(
     result.agents.map(({ agentPath, status, text }) => [agentPath, `${status}: ${text}`]),
   );
 }
 
-/** What the calls of an agent's steps came to. */
+/** Returns the outcomes of the calls in an agent's steps. */
 function callsOf(result: RunResult, agentPath: string): readonly unknown[] {
   const agent = result.agents.find((one) => one.agentPath === agentPath);
   return (agent?.steps ?? []).flatMap(({ tools }) =>
@@ -59,14 +59,14 @@ function callsOf(result: RunResult, agentPath: string): readonly unknown[] {
   );
 }
 
-/** The problem and the place in the tree that the error names, in its data and its words. */
+/** Returns the problem and the agent path that the error contains, in its data and its message. */
 function named(work: () => unknown): readonly unknown[] {
   const { code, message, data } = thrownBy(work);
   const path = data["agentPath"];
   return [code, data["problem"], path, typeof path === "string" && message.includes(path)];
 }
 
-/** Who lives, and in which execution. */
+/** Returns the agents with their executions. */
 function executions({ agents }: RunResult): readonly unknown[] {
   return agents.map(({ agentId, executionId }) => [agentId, executionId]);
 }
@@ -74,7 +74,7 @@ function executions({ agents }: RunResult): readonly unknown[] {
 describe("a question two levels down", () => {
   proves(
     ["R149"],
-    "reaches the root with its path while sibling and cousin work on; a fresh process executes it once, in the grandchild",
+    "reaches the root while others work, and a fresh process executes the call once, in the grandchild",
     async () => {
       const held = latch();
       const at = station();
@@ -126,7 +126,7 @@ describe("a question two levels down", () => {
     },
   );
 
-  test("denied in a fresh process, it is not executed, and the grandchild continues with the reason", async () => {
+  test("is not executed if a fresh process denies it, and the grandchild continues with the reason", async () => {
     const { at, fixture, paused } = await pausedOver("One question.");
     const before = at.log();
     const after = await at.goOnAfresh(paused, [deny(questionOf(paused), "Not today.")]);
@@ -141,7 +141,7 @@ describe("a question two levels down", () => {
     expect(rests(result)[path]).toBe("completed: Asked.");
   });
 
-  test("another question after the first pauses the run again, in a process of its own each time", async () => {
+  test("pauses the run again if another question follows, and each answer may come from a new process", async () => {
     const { at, fixture, paused } = await pausedOver("One after another.");
     const path = "root/child#1/grandchild#1";
     const second = await at.goOnAfresh(paused, approveAll(paused));
@@ -171,7 +171,7 @@ describe("a question two levels down", () => {
 describe("questions at three depths at once", () => {
   proves(
     ["R149", "X17"],
-    "are asked together, answered in any order in a fresh process, and each answer is used once, where it belongs",
+    "are asked together, and each answer given in a fresh process is used once by the agent that asked",
     async () => {
       const { at, fixture, paused } = await pausedOver("Many questions.");
       expect([asked(paused), at.log()]).toEqual([
@@ -217,7 +217,7 @@ describe("questions at three depths at once", () => {
     },
   );
 
-  test("about the very same call of two grandchildren are two questions: the one that was approved runs", async () => {
+  test("are two questions if two grandchildren make identical calls, and only the approved one runs", async () => {
     for (const approved of [0, 1]) {
       const { at, fixture, paused } = await pausedOver("The same twice.");
       const [one, two] = [questionOf(paused, 0), questionOf(paused, 1)];
@@ -236,10 +236,10 @@ describe("questions at three depths at once", () => {
   });
 });
 
-describe("answers that are refused name who asked", () => {
+describe("a refused answer", () => {
   proves(
     ["X17", "R149"],
-    "given twice, altered, of the wrong kind, missing, or that do not fit: nothing runs, and the run can still be continued",
+    "names the agent that asked, runs nothing, and leaves the run resumable",
     async () => {
       const { fixture, at, role, paused } = await pausedOver("Many questions.");
       const [root, child, deep, mail] = [0, 1, 2, 3].map((index) => questionOf(paused, index));
@@ -282,7 +282,7 @@ describe("answers that are refused name who asked", () => {
 
   proves(
     ["X17", "R149"],
-    "to a question that was answered before, in this process and in a fresh one: it is executed once",
+    "is refused in this process and in a fresh one if its question was answered before",
     async () => {
       const { fixture, at, role, paused } = await pausedOver("One after another.");
       const old = approveAll(paused);
@@ -309,7 +309,7 @@ describe("answers that are refused name who asked", () => {
     },
   );
 
-  test("to a question of another run with the same tree: it is unknown there", async () => {
+  test("is unknown if its question belongs to another run with the same tree", async () => {
     const mine = await pausedOver("One question.");
     const role = mine.role;
     const yours = await mine.fixture.outcome(mine.fixture.start(role, "One question."));
@@ -321,7 +321,7 @@ describe("answers that are refused name who asked", () => {
     expect([code, data["problem"]]).toEqual(["invalid_answer", "unknown"]);
   });
 
-  test("a pause that was continued from cannot be continued from again: the grandchild's call stays executed once", async () => {
+  test("is refused for a pause that was resumed before, so the grandchild's call runs once", async () => {
     const { fixture, at, role, paused } = await pausedOver("One question.");
     const given = paused.pausedRun ?? expect.fail("not paused");
     const { orchestrator } = fixture;

@@ -1,6 +1,6 @@
-// Goal: every axis of a budget binds at every level, and the tightest on the path wins (X3).
-// Method: a root, a child and a grandchild; the grandchild continues until something stops it; the
-// limit stands at each of the three in turn, such that it leaves the grandchild three steps.
+// Goal: every axis of a budget binds at every level, and the tightest limit on the path applies.
+// Method: a root, a child and a grandchild. The grandchild continues until a limit stops it. The
+// limit is set on each of the three in turn, so that it leaves the grandchild three steps.
 
 import { describe, expect } from "vitest";
 
@@ -19,15 +19,15 @@ interface Axis {
   readonly name: string;
   readonly code: string;
   readonly budget: (limit: number) => Budget;
-  /** What three steps of the grandchild use, with what those above it spend; by level. */
+  /** Usage of three steps of the grandchild and of the agents above it, by level. */
   readonly limits: readonly [number, number, number];
   readonly spent: readonly [number, number, number];
-  /** True if an ancestor at the limit may still answer: its text takes nothing on this axis. */
+  /** True if an ancestor at the limit may still answer, as its text uses nothing on this axis. */
   readonly leavesText?: true;
 }
 
 // A step of the grandchild: 10 tokens in, 4 of them cached, 5 out, 1 tool call, 15 micro-dollars,
-// 10 ms. Those above it take one step with one call each before it starts, and no tokens.
+// 10 ms. Its ancestors take one step with one call each before it starts, and no tokens.
 const AXES: readonly Axis[] = [
   {
     name: "inputTokens",
@@ -38,7 +38,8 @@ const AXES: readonly Axis[] = [
     leavesText: true,
   },
   {
-    // The next call might read all its 10 tokens from the cache: after 12 of 20, it does not fit.
+    // The next call might read all of its 10 tokens from the cache, so it does not fit after 12 of
+    // 20.
     name: "cachedInputTokens",
     code: "token_limit",
     budget: (cachedInputTokens) => ({ cachedInputTokens }),
@@ -61,7 +62,7 @@ const AXES: readonly Axis[] = [
     spent: [45, 45, 45],
   },
   {
-    // Those above hold one micro-dollar for their next answer, and there is none.
+    // The ancestors reserve one micro-dollar for their next answer, and none is left.
     name: "costUsd",
     code: "cost_limit",
     budget: (costUsd) => ({ costUsd }),
@@ -87,7 +88,7 @@ const AXES: readonly Axis[] = [
 
 describe.each(AXES)("$name", (axis) => {
   for (const [depth, level] of LEVELS.entries()) {
-    proves(["X3"], `a limit at ${level} leaves the grandchild three steps`, async () => {
+    proves(["X3"], `leaves the grandchild three steps with a limit at ${level}`, async () => {
       const s = newFixture();
       const maximum = axis.limits[depth] ?? 0;
       const chain = chainWith(s, level, axis.budget(maximum));
@@ -115,7 +116,7 @@ describe.each(AXES)("$name", (axis) => {
 
 describe("timeMs", () => {
   for (const [depth, level] of LEVELS.entries()) {
-    proves(["X3"], `timeMs at ${level} ends the grandchild in its third step`, async () => {
+    proves(["X3"], `ends the grandchild in its third step with a limit at ${level}`, async () => {
       const s = newFixture();
       const chain = chainWith(s, level, { timeMs: 30 });
       const result = await s.run(chain.root.role);
@@ -133,7 +134,7 @@ describe("timeMs", () => {
     });
   }
 
-  proves(["X3"], "a child's longer time limit does not outlast its parent's", async () => {
+  proves(["X3"], "does not let a child's longer time limit outlast its parent's", async () => {
     const s = newFixture();
     const chain = chainWith(s, "root/child#1", { timeMs: 30 }, { timeMs: 5_000 });
     const result = await s.run(chain.root.role);
@@ -146,8 +147,7 @@ describe("timeMs", () => {
 });
 
 /**
- * Who has nothing left: the grandchild, and those at the limit or below it unless a text is still
- * possible.
+ * True for the grandchild, and for agents at the limit or below it unless a text is still possible.
  */
 function isStopped(axis: Axis, at: number, depth: number): boolean {
   return at === 2 || (at >= depth && axis.leavesText !== true);
@@ -158,7 +158,7 @@ interface Chain {
   readonly grandchild: Part;
 }
 
-/** A chain with a budget at one level, and another at the levels below it. */
+/** Creates a chain with one budget at the given level and another at the levels below it. */
 function chainWith(s: Fixture, level: Level, budget: Budget, below: Budget = {}): Chain {
   const limited = LEVELS.indexOf(level);
   const at = (depth: number): Budget => (depth === limited ? budget : depth > limited ? below : {});

@@ -1,5 +1,6 @@
-// Goal: subagents in the background: a receipt at once, the result as a message, and everything that a parent may do with them meanwhile.
-// Method: real runs with scripted models and latches; requests and results compared whole.
+// Goal: a background subagent returns a receipt at once and its result as a message, and its parent
+// may manage it meanwhile.
+// Method: real runs with scripted models and latches; requests and results compared in full.
 
 import { describe, expect, test } from "vitest";
 import { says } from "../../src/testing/scripted-model.ts";
@@ -26,10 +27,10 @@ const RESULT =
 
 const REPORT = `worker#1, which ran in the background, has ended. Its result: ${RESULT}`;
 
-describe("a receipt and a message", () => {
+describe("a background subagent", () => {
   proves(
     ["X10"],
-    "a spawn gives a receipt at once; the result is in the next request after the end",
+    "returns a receipt at once, and its result arrives with the parent's next request after its end",
     async () => {
       const done = latch();
       const worker = part("worker", [says("Worked.", { after: done.opened })]);
@@ -56,7 +57,7 @@ describe("a receipt and a message", () => {
     },
   );
 
-  proves(["X9"], "an agent that has answered waits for them, and reads what they say", async () => {
+  proves(["X9"], "keeps its parent from ending, which then reads the report", async () => {
     const done = latch();
     const worker = part("worker", [says("Worked.", { after: done.opened })]);
     const lead = part("lead", [calls(beside("worker")), says("Early."), says("Late.")], {
@@ -74,53 +75,61 @@ describe("a receipt and a message", () => {
     expect(receivedTexts(lead.model.requests[2])).toEqual([REPORT]);
   });
 
-  proves(["X9"], "or cancels them, and ends after them", async () => {
-    const worker = part("worker", [calls(use("listen")), says("Never.")], {
-      tools: [listens("listen")],
-    });
-    const lead = part("lead", [calls(beside("worker")), says("Done.")], {
-      delegation: { background: true, parentEndPolicy: "cancel" },
-      subagents: [worker.role],
-    });
-    const s = newFixture();
-    const result = await s.run(lead.role);
-    expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
-      ["lead", "completed"],
-      ["lead/worker#1", "cancelled"],
-    ]);
-    expect(s.sink.ofType("agent.ended").map(({ agentPath }) => agentPath)).toEqual([
-      "lead/worker#1",
-      "lead",
-    ]);
-  });
+  proves(
+    ["X9"],
+    'is cancelled before its parent ends with `parentEndPolicy: "cancel"`',
+    async () => {
+      const worker = part("worker", [calls(use("listen")), says("Never.")], {
+        tools: [listens("listen")],
+      });
+      const lead = part("lead", [calls(beside("worker")), says("Done.")], {
+        delegation: { background: true, parentEndPolicy: "cancel" },
+        subagents: [worker.role],
+      });
+      const s = newFixture();
+      const result = await s.run(lead.role);
+      expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
+        ["lead", "completed"],
+        ["lead/worker#1", "cancelled"],
+      ]);
+      expect(s.sink.ofType("agent.ended").map(({ agentPath }) => agentPath)).toEqual([
+        "lead/worker#1",
+        "lead",
+      ]);
+    },
+  );
 
-  proves(["X9"], "or leaves them to the run, which settles after them", async () => {
-    const done = latch();
-    const worker = part("worker", [says("Worked.", { after: done.opened })]);
-    const lead = part("lead", [calls(beside("worker")), says("Done.")], {
-      delegation: { background: true, parentEndPolicy: "detach" },
-      subagents: [worker.role],
-    });
-    const s = newFixture();
-    const run = s.start(lead.role);
-    const early = await run.result;
-    expect([early.status, early.agents.map(({ agentPath }) => agentPath)]).toEqual([
-      "completed",
-      ["lead"],
-    ]);
-    expect(early.detached.map(({ agentId }) => agentId)).toEqual(["agent_2"]);
-    done.open();
-    const result = await s.outcome(run);
-    expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
-      ["lead", "completed"],
-      ["lead/worker#1", "completed"],
-    ]);
-    expect(result.usage.total.totalTokens).toBe(45);
-  });
+  proves(
+    ["X9"],
+    'outlives its parent with `parentEndPolicy: "detach"`, and the run settles after it',
+    async () => {
+      const done = latch();
+      const worker = part("worker", [says("Worked.", { after: done.opened })]);
+      const lead = part("lead", [calls(beside("worker")), says("Done.")], {
+        delegation: { background: true, parentEndPolicy: "detach" },
+        subagents: [worker.role],
+      });
+      const s = newFixture();
+      const run = s.start(lead.role);
+      const early = await run.result;
+      expect([early.status, early.agents.map(({ agentPath }) => agentPath)]).toEqual([
+        "completed",
+        ["lead"],
+      ]);
+      expect(early.detached.map(({ agentId }) => agentId)).toEqual(["agent_2"]);
+      done.open();
+      const result = await s.outcome(run);
+      expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
+        ["lead", "completed"],
+        ["lead/worker#1", "completed"],
+      ]);
+      expect(result.usage.total.totalTokens).toBe(45);
+    },
+  );
 });
 
-describe("while they work", () => {
-  proves(["X10"], "they can be listed, written to, waited for and cancelled", async () => {
+describe("a parent of working background subagents", () => {
+  proves(["X10"], "can list them, write to them, wait for them and cancel them", async () => {
     const first = latch();
     const worker = part(
       "worker",
@@ -176,7 +185,7 @@ describe("while they work", () => {
     `);
   });
 
-  proves(["X10"], "a wait has an end in time", async () => {
+  proves(["X10"], "stops waiting after `timeoutSeconds`", async () => {
     const done = latch();
     const worker = part("worker", [says("Worked.", { after: done.opened })]);
     const lead = part(
@@ -203,7 +212,7 @@ describe("while they work", () => {
 
   proves(
     ["X10"],
-    "one that has ended continues with its history, under the same id and account",
+    "an ended subagent continues with its history, under the same id and account",
     async () => {
       const worker = part("worker", [says("One."), says("Two.")], { budget: { steps: 2 } });
       const lead = part(
@@ -248,7 +257,7 @@ describe("while they work", () => {
   );
 });
 
-test("a parent that is cancelled takes them with it, leaves first", async () => {
+test("cancelling a parent cancels its background subagents, leaves first", async () => {
   const leaf = part("leaf", [calls(use("listen")), says("Never.")], { tools: [listens("listen")] });
   const worker = part("worker", [calls(beside("leaf")), calls(use("listen")), says("Never.")], {
     ...BACKGROUND,
@@ -276,8 +285,8 @@ test("a parent that is cancelled takes them with it, leaves first", async () => 
   expect(result.status).toBe("cancelled");
 });
 
-describe("over a pause", () => {
-  test("what works in the background pauses and continues; what has ended is reported after the pause", async () => {
+describe("a paused run with background subagents", () => {
+  test("resumes those that were working, and reports those that ended before the pause", async () => {
     const held = latch();
     const slow = part("slow", [{ ...calls(use("look")), after: held.opened }, says("Slow.")], {
       tools: [tool("look", () => "seen")],

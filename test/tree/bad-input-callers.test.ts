@@ -1,5 +1,7 @@
-// Goal: what a caller cannot do to a question, a run or a snapshot is a coded error that names the place in the tree, and changes nothing.
-// Method: one attempt after the other on trees of three levels; codes, words and what is left compared whole.
+// Goal: invalid use of a question, a run or a snapshot throws a coded error that names the place in
+// the tree, and changes nothing.
+// Method: one attempt after the other on trees of three levels; codes, messages and remaining state
+// compared in full.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
@@ -29,8 +31,8 @@ async function pausedTree() {
   return { s, root, paused };
 }
 
-describe("errors of the caller name the place in the tree", () => {
-  test("an answer to a question that was answered", async () => {
+describe("a caller's invalid input", () => {
+  test("rejects an answer to a question that was answered before", async () => {
     const leaf = part(
       "leaf",
       [calls(PAY), calls({ ...PAY, arguments: { amount: 2 } }), says("Leaf.")],
@@ -56,7 +58,7 @@ describe("errors of the caller name the place in the tree", () => {
     expect(result.status).toBe("completed");
   });
 
-  test("an answer twice, and none at all", async () => {
+  test("rejects a duplicate answer and a missing one", async () => {
     const { s, root, paused } = await pausedTree();
     const [answer] = approveAll(paused);
     if (answer === undefined) expect.fail("no question");
@@ -75,7 +77,7 @@ describe("errors of the caller name the place in the tree", () => {
     });
   });
 
-  test("a grant to an agent that is not there, a fork at a step that is not there", async () => {
+  test("rejects a grant to an unknown agent and a fork at an unknown step", async () => {
     const { s, root, paused } = await pausedTree();
     const grant = thrownBy(() =>
       s.grantOn(
@@ -96,7 +98,7 @@ describe("errors of the caller name the place in the tree", () => {
     ]);
   });
 
-  test("a snapshot of a running run, of one whose detached agents live, and of a paused one", async () => {
+  test("rejects a snapshot of a running run and of one with live detached agents, and allows it afterwards", async () => {
     const worker = part("worker", () => calls(use("listen")), { tools: [listens("listen")] });
     const lead = part("lead", [calls(beside("worker")), says("Done.")], {
       delegation: { background: true, parentEndPolicy: "detach" },
@@ -115,7 +117,7 @@ describe("errors of the caller name the place in the tree", () => {
     ]);
   });
 
-  test("a message to a finished child, and to no agent", async () => {
+  test("refuses messages to an ended child and to an unknown agent", async () => {
     const worker = part("worker", [says("Worked.")]);
     const lead = part(
       "lead",
@@ -156,7 +158,7 @@ describe("errors of the caller name the place in the tree", () => {
 });
 
 describe("a stored run that was tampered with", () => {
-  test("is refused whole: a background child that is not there, an execution twice, a state that does not fit", async () => {
+  test("is refused with `invalid_paused_run`, and the untouched run can still be resumed", async () => {
     const pay = payTool();
     const worker = part("worker", [calls(PAY), says("Worked.")], { tools: [pay] });
     const lead = part("lead", [calls(beside("worker")), says("Early."), says("Late.")], {

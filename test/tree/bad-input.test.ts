@@ -1,5 +1,7 @@
-// Goal: what cannot be done to a subagent is an instruction to the model that names the place in the tree, and nothing has changed afterwards.
-// Method: one attempt after the other, by models and by delegations of one's own; words, counts and what is left compared whole.
+// Goal: an impossible action on a subagent returns an instruction to the model that names the place
+// in the tree, and changes nothing.
+// Method: one attempt after the other, by models and by custom delegations; messages, counts and
+// remaining state compared in full.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -23,7 +25,7 @@ const ODD: object = { forever: true };
 
 const BACKGROUND = { delegation: { background: true } } as const;
 
-/** A model that can say nothing: each is a name that no subagent has. */
+/** Names that a model may write and no subagent has. */
 const STRANGE_NAMES = [
   "worker",
   "worker#0",
@@ -40,7 +42,7 @@ const STRANGE_NAMES = [
 ];
 
 describe("a name that no subagent has", () => {
-  test("is refused by every verb, with the names that there are; nothing else happens", async () => {
+  test("is refused by every verb with the list of known names, and changes nothing else", async () => {
     const worker = part("worker", [says("Worked.")]);
     const lead = part(
       "lead",
@@ -70,7 +72,7 @@ describe("a name that no subagent has", () => {
     expect([result.status, settlements(s).length]).toEqual(["completed", 1]);
   });
 
-  test("one that has started no subagent reads so", async () => {
+  test("is refused with a note that no subagent was started", async () => {
     const worker = part("worker", []);
     const lead = part("lead", [calls(list(), waitFor(), cancel("worker#1")), says("Done.")], {
       ...BACKGROUND,
@@ -85,8 +87,8 @@ describe("a name that no subagent has", () => {
   });
 });
 
-describe("arguments that do not fit", () => {
-  test("go back to the model, and nothing is started, waited for or written", async () => {
+describe("invalid arguments", () => {
+  test("are returned to the model, and no subagent is started, awaited or written to", async () => {
     const worker = part("worker", [says("Worked.")]);
     const wrong = [
       verb("WaitForSubagents", { timeoutSeconds: -1 }),
@@ -112,7 +114,7 @@ describe("arguments that do not fit", () => {
     expect([result.agents.length, result.status]).toEqual([1, "completed"]);
   });
 
-  test("a role without background is not offered it, and its model cannot have it", async () => {
+  test("a role without `background` does not offer it, and its model cannot use it", async () => {
     const worker = part("worker", () => says("Worked."));
     const lead = part("lead", [calls(beside("worker")), calls(list()), says("Done.")], {
       subagents: [worker.role],
@@ -128,7 +130,7 @@ describe("arguments that do not fit", () => {
   });
 });
 
-describe("a delegation of one's own", () => {
+describe("a custom delegation", () => {
   const attempts: Readonly<
     Record<string, (context: DelegationContext) => DelegationOutcome | Promise<DelegationOutcome>>
   > = {
@@ -143,7 +145,7 @@ describe("a delegation of one's own", () => {
     "a subagent without a task": ({ spawn: start }) => start({ role: "worker", task: "" }),
   };
   for (const [name, attempt] of Object.entries(attempts))
-    test(`that asks for ${name} has failed, and its agent continues`, async () => {
+    test(`fails if it requests ${name}, and its agent continues`, async () => {
       const tried = defineDelegation({
         name: "Try",
         description: "Tries.",
@@ -166,7 +168,7 @@ describe("a delegation of one's own", () => {
       ]);
     });
 
-  test("that looks away from what it started in the background forgets no subagent", async () => {
+  test("loses no background subagent that it started without awaiting it", async () => {
     const held = latch();
     const worker = part("worker", [says("Worked.", { after: held.opened })]);
     const start = defineDelegation({
@@ -191,7 +193,7 @@ describe("a delegation of one's own", () => {
     expect([result.text, settlements(s)]).toEqual(["Late.", ["lead/worker#1 completed"]]);
   });
 
-  test("that uses its context after the call has ended is told that nothing was started or done", async () => {
+  test("is refused if it uses its context after its call has ended", async () => {
     const kept: DelegationContext[] = [];
     const keep = defineDelegation({
       name: "Keep",

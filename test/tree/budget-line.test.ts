@@ -1,5 +1,7 @@
-// Goal: a model that is to know reads at the end of each request what is left to it, and nothing of it stays in the history.
-// Method: real runs; the last messages of all requests compared whole, with the leases that paid for them.
+// Goal: with `showBudget`, a model reads the remaining budget at the end of each request, and the
+// line never enters the history.
+// Method: real runs; the last messages of all requests compared in full, with the leases that paid
+// for them.
 
 import { expect, test } from "vitest";
 
@@ -32,7 +34,7 @@ function lastTexts({ model }: Part): readonly unknown[] {
   return model.requests.map(({ messages }) => messages.at(-1)?.text);
 }
 
-proves(["X6"], "each request ends with the line when it is switched on", async () => {
+proves(["X6"], "each request ends with the budget line if `showBudget` is set", async () => {
   const price = { inputUsdPerMillion: 1_000, outputUsdPerMillion: 2_000 };
   const agent = solo([again, again, says("Done.")], {}, { price });
   const s = newFixture();
@@ -50,23 +52,19 @@ proves(["X6"], "each request ends with the line when it is switched on", async (
   ]);
 });
 
-proves(
-  ["X6"],
-  "it is not switched on by itself, and nothing is shown where nothing is limited",
-  async () => {
-    for (const [showBudget, budget] of [
-      [false, { steps: 3 }],
-      [undefined, { steps: 3 }],
-      [true, {}],
-    ] as const) {
-      const agent = part("solo", [says("Done.")], showBudget === undefined ? {} : { showBudget });
-      await newFixture().run(agent.role, { budget });
-      expect(lastTexts(agent)).toEqual(["Do it."]);
-    }
-  },
-);
+proves(["X6"], "no line is shown by default or without a limit", async () => {
+  for (const [showBudget, budget] of [
+    [false, { steps: 3 }],
+    [undefined, { steps: 3 }],
+    [true, {}],
+  ] as const) {
+    const agent = part("solo", [says("Done.")], showBudget === undefined ? {} : { showBudget });
+    await newFixture().run(agent.role, { budget });
+    expect(lastTexts(agent)).toEqual(["Do it."]);
+  }
+});
 
-test("the history has no line, nor has the report of a step anything that was not sent", async () => {
+test("the line appears neither in the history nor in the reported steps", async () => {
   const agent = solo([again, says("Done.")]);
   const s = newFixture();
   const run = s.start(agent.role, "Do it.", { budget: { steps: 5 } });
@@ -83,7 +81,7 @@ test("the history has no line, nor has the report of a step anything that was no
 
 proves(
   ["X6"],
-  "a child reads what is left to it: the least of its own and its ancestors' budgets, without their reserves",
+  "a child reads the least of its own and its ancestors' remaining budgets, without their reserves",
   async () => {
     const child = part("child", [again, says("Child.")], {
       tools: [work],
@@ -108,7 +106,7 @@ proves(
   },
 );
 
-proves(["X6"], "in the last step it stands after the notice to finish", async () => {
+proves(["X6"], "the line follows the wrap-up notice in the last step", async () => {
   const agent = solo([again, says("Half.")], { wrapUp: "Wrap it up!" });
   const result = await newFixture().run(agent.role, { budget: { steps: 2 } });
   expect(
@@ -120,7 +118,7 @@ proves(["X6"], "in the last step it stands after the notice to finish", async ()
   expect([result.reason.code, result.text]).toEqual(["step_limit", "Half."]);
 });
 
-proves(["X6"], "hooks change what comes before it, and do not see it", async () => {
+proves(["X6"], "hooks change the messages before the line, and do not see it", async () => {
   const seen: string[] = [];
   const shout = transform("beforeModel", ({ messages }) => {
     seen.push(...messages.map(({ text }) => text));
@@ -142,7 +140,7 @@ proves(["X6"], "hooks change what comes before it, and do not see it", async () 
 
 proves(
   ["X6"],
-  "the budget counts the line: a request that fits only without it is not sent",
+  "the budget counts the line, so a request that fits only without it is not sent",
   async () => {
     const counted = { countTokens: ({ messages }: ModelRequest) => messages.length * 10 };
     const make = (showBudget: boolean): Part =>
@@ -163,7 +161,7 @@ proves(
   },
 );
 
-test("the line is never longer than what was counted for it, whatever is left", async () => {
+test("the line is never longer than its counted length, whatever is left", async () => {
   const bytes = { countTokens: ({ messages }: ModelRequest) => messages.length * 10 };
   const price = { inputUsdPerMillion: 7, outputUsdPerMillion: 3 };
   const agent = solo(
@@ -180,7 +178,7 @@ test("the line is never longer than what was counted for it, whatever is left", 
   }
 });
 
-test("who waited for its lease reads what is left by then", async () => {
+test("an agent that waited for its lease reads the budget left at that time", async () => {
   const first = latch();
   const replies = [says("1.", { after: first.opened }), says("2.")];
   const child = part("child", () => replies.shift() ?? says("Too many."), {
@@ -200,7 +198,7 @@ test("who waited for its lease reads what is left by then", async () => {
   ]);
 });
 
-test("what the provider counted of a request with a line is used for the next one", async () => {
+test("the provider's count of a request with a line is used for the next request", async () => {
   const text = "x".repeat(30_000);
   const read = tool("read", () => text);
   const usage = [
@@ -223,6 +221,7 @@ test("what the provider counted of a request with a line is used for the next on
   const more = shown.map((tokens, index) => tokens - (plain[index] ?? 0));
   expect(plain[2]).toBeLessThan(5_000);
   expect(more[0]).toBeGreaterThan(0);
-  // What the provider reports of a request with the line is taken for one without it: the old line is not counted beside the new one.
+  // The provider's count of a request with the line is used as the count of one without it, so the
+  // old line is not counted in addition to the new one.
   expect(more.every((tokens) => tokens >= 0 && tokens < 30)).toBe(true);
 });

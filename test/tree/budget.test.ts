@@ -1,7 +1,7 @@
-// Goal: one budget holds over the whole tree: what a child may spend, what it spends, and who is
-// charged for it, and when.
+// Goal: one budget holds over the whole tree. It bounds what a child may spend, and decides whose
+// account is charged and when.
 // Method: real runs of parents and children with known usage; budgets, requests and usage reports
-// compared whole.
+// compared in full.
 
 import { describe, expect, test } from "vitest";
 
@@ -16,25 +16,29 @@ import { byTask, calls, part, quiet, spawn, until, use, type Part } from "./scri
 
 const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 
-describe("what a child may spend", () => {
-  proves(["R142"], "it is the smaller of its own budget and what the tree has left", async () => {
-    const tree = { totalTokens: 100 };
-    expect(await childUnder(tree, { totalTokens: 200 })).toEqual({
-      budget: { totalTokens: 70 },
-      cap: 60,
-    });
-    expect(await childUnder(tree, { totalTokens: 30 })).toEqual({
-      budget: { totalTokens: 30 },
-      cap: 20,
-    });
-    expect(await childUnder({}, { totalTokens: 200 })).toEqual({
-      budget: { totalTokens: 200 },
-      cap: 190,
-    });
-    expect(await childUnder({}, {})).toEqual({ budget: {}, cap: 8192 });
-  });
+describe("the budget of a child", () => {
+  proves(
+    ["R142"],
+    "is the smaller of its own budget and the remaining budget of the tree",
+    async () => {
+      const tree = { totalTokens: 100 };
+      expect(await childUnder(tree, { totalTokens: 200 })).toEqual({
+        budget: { totalTokens: 70 },
+        cap: 60,
+      });
+      expect(await childUnder(tree, { totalTokens: 30 })).toEqual({
+        budget: { totalTokens: 30 },
+        cap: 20,
+      });
+      expect(await childUnder({}, { totalTokens: 200 })).toEqual({
+        budget: { totalTokens: 200 },
+        cap: 190,
+      });
+      expect(await childUnder({}, {})).toEqual({ budget: {}, cap: 8192 });
+    },
+  );
 
-  proves(["R142"], "each dimension is tightened by itself", async () => {
+  proves(["R142"], "is tightened on each axis independently", async () => {
     const tree = {
       inputTokens: 100,
       cachedInputTokens: 50,
@@ -55,7 +59,8 @@ describe("what a child may spend", () => {
       toolCalls: 100,
       timeMs: 5_000,
     };
-    // The parent's step: 20 tokens in, 10 out, one tool call, 20 + 2 × 10 micro-dollars.
+    // The parent's step: 20 input tokens, 10 output tokens, one tool call, 20 + 2 × 10
+    // micro-dollars.
     expect(await childUnder(tree, own)).toEqual({
       budget: {
         inputTokens: 80,
@@ -73,7 +78,7 @@ describe("what a child may spend", () => {
 
   proves(
     ["R145"],
-    "a grandchild is held by the least on its path, and its usage is in every total once",
+    "is the least on the path for a grandchild, and every total counts its usage once",
     async () => {
       const leaf = part("leaf", [says("Leaf.")], {
         budget: { outputTokens: 300, totalTokens: 50 },
@@ -87,8 +92,8 @@ describe("what a child may spend", () => {
       });
       const s = newFixture();
       const result = await s.run(lead.role, { budget: { totalTokens: 500, outputTokens: 1_000 } });
-      // After one step of each ancestor: 500 - 30, 400 - 15, 50 tokens; 1,000 - 10, 40 - 5, 300 of
-      // output.
+      // After one step of each ancestor, 500 - 30, 400 - 15 and 50 tokens are left, and 1,000 - 10,
+      // 40 - 5 and 300 output tokens.
       const started = s.sink.ofType("agent.started").map((event) => event.budget);
       expect(started[2]).toEqual({ totalTokens: 50, outputTokens: 35 });
       expect(leaf.model.requests[0]?.maxOutputTokens).toBe(35);
@@ -112,74 +117,70 @@ describe("what a child may spend", () => {
   );
 });
 
-describe("who is charged", () => {
+describe("charging usage", () => {
   for (const [how, lastReply, used] of [
     ["completes", says("Ok."), { totalTokens: 30, inputTokens: 20, outputTokens: 10 }],
     ["fails", failure("No."), { totalTokens: 15, inputTokens: 10, outputTokens: 5 }],
-    // A call that was cut off is charged by estimate: its input.
+    // A call that was cut off is charged by estimate, with its input.
     [
       "is cancelled",
       { after: latch().opened },
       { totalTokens: 25, inputTokens: 20, outputTokens: 5 },
     ],
   ] satisfies readonly (readonly [string, ScriptedReply, Partial<Usage>])[]) {
-    proves(
-      ["R143"],
-      `a child's consumption is deducted from its parent when the child ${how}`,
-      async () => {
-        const helper = part("helper", [calls(use("nothing")), lastReply]);
-        const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
-          subagents: [helper.role],
-        });
-        const s = newFixture();
-        const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 1_000 } });
-        if (how === "is cancelled") {
-          await until(() => helper.model.requests.length === 2);
-          run.cancelAgent(s.sink.ofType("subagent.spawned")[0]?.childId ?? expect.fail("no child"));
-        }
-        const result = await s.outcome(run);
-        const estimatedCalls = how === "is cancelled" ? 1 : 0;
-        const child = {
-          ...NO_USAGE,
-          ...used,
-          modelCalls: 2,
-          steps: 2,
-          costUsd: null,
-          unpricedCalls: 2,
-          estimatedCalls,
-        };
-        const own = {
-          ...NO_USAGE,
-          modelCalls: 2,
-          steps: 2,
-          toolCalls: 1,
-          inputTokens: 20,
-          outputTokens: 10,
-          totalTokens: 30,
-          costUsd: null,
-          unpricedCalls: 2,
-        };
-        const total = {
-          ...own,
-          modelCalls: 4,
-          steps: 4,
-          inputTokens: 20 + used.inputTokens,
-          outputTokens: 10 + used.outputTokens,
-          totalTokens: 30 + used.totalTokens,
-          unpricedCalls: 4,
-          estimatedCalls,
-        };
-        const { byRole, byModel, ...report } = result.usage;
-        expect(report).toEqual({ own, descendants: child, total });
-        expect(byRole).toEqual({ lead: own, helper: child });
-        expect(byModel).toEqual({ "lead-model": own, "helper-model": child });
-        const left = s.sink.ofType("budget.settled").at(-1)?.runRemaining;
-        expect(left).toEqual({ totalTokens: 1_000 - total.totalTokens });
-      },
-    );
+    proves(["R143"], `charges the parent for its child's usage when the child ${how}`, async () => {
+      const helper = part("helper", [calls(use("nothing")), lastReply]);
+      const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
+        subagents: [helper.role],
+      });
+      const s = newFixture();
+      const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 1_000 } });
+      if (how === "is cancelled") {
+        await until(() => helper.model.requests.length === 2);
+        run.cancelAgent(s.sink.ofType("subagent.spawned")[0]?.childId ?? expect.fail("no child"));
+      }
+      const result = await s.outcome(run);
+      const estimatedCalls = how === "is cancelled" ? 1 : 0;
+      const child = {
+        ...NO_USAGE,
+        ...used,
+        modelCalls: 2,
+        steps: 2,
+        costUsd: null,
+        unpricedCalls: 2,
+        estimatedCalls,
+      };
+      const own = {
+        ...NO_USAGE,
+        modelCalls: 2,
+        steps: 2,
+        toolCalls: 1,
+        inputTokens: 20,
+        outputTokens: 10,
+        totalTokens: 30,
+        costUsd: null,
+        unpricedCalls: 2,
+      };
+      const total = {
+        ...own,
+        modelCalls: 4,
+        steps: 4,
+        inputTokens: 20 + used.inputTokens,
+        outputTokens: 10 + used.outputTokens,
+        totalTokens: 30 + used.totalTokens,
+        unpricedCalls: 4,
+        estimatedCalls,
+      };
+      const { byRole, byModel, ...report } = result.usage;
+      expect(report).toEqual({ own, descendants: child, total });
+      expect(byRole).toEqual({ lead: own, helper: child });
+      expect(byModel).toEqual({ "lead-model": own, "helper-model": child });
+      const left = s.sink.ofType("budget.settled").at(-1)?.runRemaining;
+      expect(left).toEqual({ totalTokens: 1_000 - total.totalTokens });
+    });
   }
 
-  proves(["R143"], "ancestors are charged while their children still run", async () => {
+  proves(["R143"], "charges ancestors while their children still run", async () => {
     const late = [latch(), latch()] as const;
     const script = byTask({
       A: [calls(use("nothing")), says("A.", { after: late[0].opened })],
@@ -194,7 +195,7 @@ describe("who is charged", () => {
     const s = newFixture();
     const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 200 } });
     await until(() => helper.model.requests.length === 4);
-    // Three calls of 15 have settled and two are in flight: no agent has ended.
+    // Three calls of 15 have settled and two are in flight; no agent has ended.
     expect(s.sink.ofType("agent.ended")).toEqual([]);
     const left = (): readonly unknown[] =>
       s.sink.ofType("budget.settled").map((event) => event.runRemaining);
@@ -209,12 +210,12 @@ describe("who is charged", () => {
   });
 });
 
-describe("a budget under parallel children", () => {
+describe("a budget shared by parallel children", () => {
   proves(
     ["R144"],
-    "two children within their limits cannot pass the limit of the tree unnoticed",
+    "starts no request after the limit of the tree is reached, and reports the overshoot",
     async () => {
-      // Each call holds 10 + 10 tokens at most, and the provider reports 18 + 12 all the same.
+      // Each call reserves at most 10 + 10 tokens, but the provider reports 18 + 12.
       const usage = { inputTokens: 18, outputTokens: 12 };
       const helper = part("helper", () => ({ ...calls(use("nothing")), usage }), {
         maxOutputTokens: 10,
@@ -242,7 +243,7 @@ describe("a budget under parallel children", () => {
 
   proves(
     ["X2"],
-    "of three children that want 40 of 100 two run, and the third as soon as one has settled",
+    "runs two of three children that reserve 40 of 100 each, and the third once one has settled",
     async () => {
       const latches = [latch(), latch(), latch()];
       const usage = { inputTokens: 10, outputTokens: 10 };
@@ -286,7 +287,7 @@ describe("a budget under parallel children", () => {
 
   proves(
     ["X2"],
-    "one that wants 120 of 100 is refused at once, while others hold what there is",
+    "refuses a request for 120 of 100 at once while others hold reservations",
     async () => {
       const late = latch();
       const small = part("small", [says("Small.", { after: late.opened })]);
@@ -327,7 +328,7 @@ describe("a budget under parallel children", () => {
     },
   );
 
-  test("waiters are served in order, also when a later one would fit before (B5)", async () => {
+  test("serves waiting reservations in order even if a later one would fit before", async () => {
     const latches = { first: latch(), second: latch() };
     const usage = { inputTokens: 10, outputTokens: 0 };
     const first = part("first", [says("1.", { after: latches.first.opened, usage })], {
@@ -356,8 +357,8 @@ function failure(message: string): ScriptedReply {
 }
 
 /**
- * What a child starts with, and its output cap, after its parent spent 20 tokens of input and 10 of
- * output.
+ * Returns the initial budget of a child and its output cap after its parent used 20 input and 10
+ * output tokens.
  */
 async function childUnder(
   tree: Budget,
@@ -376,7 +377,7 @@ async function childUnder(
   return { budget, cap: helper.model.requests[0]?.maxOutputTokens };
 }
 
-/** A lead that spends no tokens: it starts children and then is done. */
+/** A lead that uses no tokens: it starts children and then answers. */
 function freeLead(list: readonly ReturnType<typeof spawn>[], ...children: readonly Part[]): Part {
   const usage = { inputTokens: 0, outputTokens: 0 };
   return part("lead", [{ ...calls(...list), usage }, says("Done.", { usage })], {
@@ -395,7 +396,9 @@ function tokens(result: RunResult): readonly unknown[] {
   }));
 }
 
-/** How many requests started after the tree had reached its limit, and how far it went beyond. */
+/**
+ * Returns the number of requests that started after the tree reached its limit, and the overshoot.
+ */
 function requestsAfterLimit(s: Fixture, limit: number): unknown {
   let spent = 0;
   let startedAfterLimit = 0;

@@ -1,7 +1,7 @@
-// Goal: wherever an agent waits (in the ledger's line, for a slot, between attempts, for a model),
-// it can be asked to end.
-// Method: one tree for each place, held there by latches; what waited leaves at once and leaves
-// nothing behind.
+// Goal: an agent can be cancelled wherever it waits: for a lease, for a slot, between attempts or
+// for a model.
+// Method: one tree for each place, blocked there by latches. A waiting agent ends at once and
+// leaves nothing behind.
 
 import { expect, test } from "vitest";
 
@@ -25,7 +25,7 @@ import {
   use,
 } from "./scripted-agents.ts";
 
-test("in the ledger's line: it leaves the line, and those behind it move up", async () => {
+test("an agent cancelled while it waits for a lease leaves the queue, and those behind it move up", async () => {
   const latches = { holder: latch() };
   const usage = { inputTokens: 10, outputTokens: 0 };
   const holder = part("holder", [says("1.", { after: latches.holder.opened, usage })], {
@@ -61,7 +61,7 @@ test("in the ledger's line: it leaves the line, and those behind it move up", as
   expect(result.agents[2]?.usage.total.steps).toBe(0);
 });
 
-test("in the ledger's line, all at once: no lease is left behind", async () => {
+test("a run cancelled while agents wait for leases leaves no lease behind", async () => {
   const helper = part("helper", () => ({ after: latch().opened }), { maxOutputTokens: 60 });
   const lead = part("lead", [calls(spawn("helper"), spawn("helper"), spawn("helper"))], {
     subagents: [helper.role],
@@ -78,7 +78,7 @@ test("in the ledger's line, all at once: no lease is left behind", async () => {
 
 proves(
   ["X19"],
-  "in the moment in which it is given a slot: it asks nothing, and the next has it",
+  "an agent cancelled at the moment it gets a slot sends no request, and the next one gets the slot",
   async () => {
     const held = latch();
     const first = part("first", [says("1.", { after: held.opened })]);
@@ -94,7 +94,7 @@ proves(
     const cancelSecond: EventSink = {
       emit: (event) => {
         if (event.type !== "model.replied" || event.agentPath !== "lead/first#1") return;
-        // Its slot is given back right after this, and the call behind it begins a little later.
+        // The slot is released right after this, and the call behind it begins a little later.
         queueMicrotask(() =>
           run.cancelAgent(s.sink.ofType("subagent.spawned")[1]?.childId ?? expect.fail()),
         );
@@ -116,7 +116,7 @@ proves(
   },
 );
 
-test("in the queue for a slot, behind a model that hangs", async () => {
+test("an agent cancelled in the queue for a slot ends at once although the model before it hangs", async () => {
   const stuck = latch();
   const script = byTask({ A: [says("A.", { after: stuck.opened, ignoresSignal: true })] });
   const helper = part("helper", script);
@@ -137,7 +137,7 @@ test("in the queue for a slot, behind a model that hangs", async () => {
   expect(result.agents[2]?.usage.total).toMatchObject({ modelCalls: 0, totalTokens: 0 });
 });
 
-test("a tool that waits for a slot never starts", async () => {
+test("a tool that waits for a slot never starts after a cancel", async () => {
   let started = 0;
   const work = tool("work", async ({ signal }) => {
     started += 1;
@@ -155,7 +155,7 @@ test("a tool that waits for a slot never starts", async () => {
   expect(types).toEqual(["cancelled", "not_executed", "not_executed"]);
 });
 
-test("between two attempts of a model call: at once, without the clock", async () => {
+test("a run cancelled between two attempts of a model call ends without waiting for the retry delay", async () => {
   const error = new ModelError({ code: "model_overloaded", message: "Busy." });
   const s = newFixture();
   const tree = chain(listens("work"), { error });
@@ -168,7 +168,7 @@ test("between two attempts of a model call: at once, without the clock", async (
   expect(result.agents[2]?.usage.own).toMatchObject({ modelCalls: 1, totalTokens: 0 });
 });
 
-test("during a model call that obeys its signal", async () => {
+test("a run cancelled during a model call ends if the model obeys its signal", async () => {
   const s = newFixture();
   const tree = chain(listens("work"), { after: latch().opened });
   const run = s.start(tree.root.role);

@@ -1,7 +1,7 @@
-// Goal: what is cancelled ends, leaves first, within a bounded time, with the reason in every
-// result; the others continue.
-// Method: trees that wait at latches, or for ever, at every place where an agent can wait; the clock
-// is moved by hand.
+// Goal: cancelled agents end leaves first, within a bounded time, and every result has the reason;
+// the others continue.
+// Method: trees that wait at latches, or forever, at every place where an agent can wait; the clock
+// is advanced by hand.
 
 import { getEventListeners } from "node:events";
 
@@ -33,7 +33,7 @@ import { texts } from "../support/texts.ts";
 describe("cancelling a run", () => {
   proves(
     ["R148", "X33"],
-    "all agents end, leaves first, and each says who ended them and why",
+    "ends all agents, leaves first, and each result names the cancelled agent and the reason",
     async () => {
       const s = newFixture();
       const tree = chain(listens("work"));
@@ -71,7 +71,7 @@ describe("cancelling a run", () => {
 
   proves(
     ["X33"],
-    "a tool two levels down that ignores its signal is left behind after the grace period",
+    "abandons a tool two levels down that ignores its signal after the grace period",
     async () => {
       for (const late of ["returns", "throws"] as const) {
         const stuck = latch();
@@ -101,7 +101,7 @@ describe("cancelling a run", () => {
     },
   );
 
-  test("a model that hangs and ignores its signal is left behind as well", async () => {
+  test("abandons a hanging model that ignores its signal after the grace period", async () => {
     const s = newFixture({ graceMs: 200 });
     const tree = chain(listens("work"), { after: latch().opened, ignoresSignal: true });
     const run = s.start(tree.root.role);
@@ -112,7 +112,7 @@ describe("cancelling a run", () => {
     s.clock.advance(200);
     const result = await s.outcome(run);
     expect(ends(result)).toEqual(["cancelled", "cancelled", "cancelled"]);
-    // What was sent may be paid for: its input is charged.
+    // The request was sent and may be billed, so its input is charged.
     expect(result.agents[2]?.usage.own).toMatchObject({
       modelCalls: 1,
       inputTokens: 10,
@@ -120,7 +120,7 @@ describe("cancelling a run", () => {
     });
   });
 
-  test("a reply that comes after the cancel is paid for, and not acted upon", async () => {
+  test("charges a reply that arrives after the cancel, and does not act on it", async () => {
     const late = latch();
     let worked = 0;
     const work = tool("work", () => void (worked += 1));
@@ -140,7 +140,7 @@ describe("cancelling a run", () => {
     expect(s.sink.ofType("model.failed").map((event) => event.error.code)).toEqual(["cancelled"]);
   });
 
-  test("what a model that was left behind writes later goes nowhere (S3)", async () => {
+  test("drops text that an abandoned model writes later", async () => {
     const late = latch();
     const pieces: string[] = [];
     const s = newFixture();
@@ -157,7 +157,7 @@ describe("cancelling a run", () => {
     expect(pieces).toEqual([]);
   });
 
-  test("a tool learns why it must end, and its own way out is a cancelled call", async () => {
+  test("gives a tool the reason in its signal, and records its exception as a cancelled call", async () => {
     const seen: unknown[] = [];
     const s = newFixture();
     const work = tool("work", async ({ signal }) => {
@@ -173,7 +173,7 @@ describe("cancelling a run", () => {
     expect(result.agents[2]?.steps[0]?.tools.executions[0]?.type).toBe("cancelled");
   });
 
-  test("siblings that wait in parallel are all ended before their parent", async () => {
+  test("ends parallel waiting siblings before their parent", async () => {
     const helper = part("helper", () => ({ after: latch().opened }));
     const lead = part("lead", [calls(...Array.from({ length: 5 }, () => spawn("helper")))], {
       subagents: [helper.role],
@@ -187,7 +187,7 @@ describe("cancelling a run", () => {
     expect(s.sink.ofType("agent.ended").at(-1)?.agentPath).toBe("lead");
   });
 
-  test("fifty siblings can be cancelled without a warning about listeners", async () => {
+  test("cancels fifty siblings without a warning about listeners", async () => {
     const limits = { maxBreadthPerParent: 50, maxTotalSubagents: 50 };
     const helper = part("helper", () => calls(use("work")), { tools: [listens("work")] });
     const lead = part("lead", [calls(...Array.from({ length: 50 }, () => spawn("helper")))], {
@@ -204,7 +204,7 @@ describe("cancelling a run", () => {
     expect(new Set(ends(result))).toEqual(new Set(["cancelled"]));
   });
 
-  test("what has ended no longer listens for the cancel of what lives on", async () => {
+  test("removes the abort listeners of ended calls and agents from the signal of their living parent", async () => {
     const listening: number[] = [];
     const count = tool("count", ({ signal }) => {
       listening.push(getEventListeners(signal, "abort").length);
@@ -217,7 +217,7 @@ describe("cancelling a run", () => {
     expect([listening.length, listening[2]]).toEqual([3, listening[0]]);
   });
 
-  test("before the first tick: nothing is asked of any model", async () => {
+  test("ends it without a model call before the first tick", async () => {
     const s = newFixture();
     const tree = chain(listens("work"));
     const run = s.start(tree.root.role);
@@ -231,7 +231,7 @@ describe("cancelling a run", () => {
     expect(tree.root.model.requests).toEqual([]);
   });
 
-  test("twice is as good as once, and after the end it changes nothing", async () => {
+  test("changes nothing a second time or after its end", async () => {
     const s = newFixture();
     const run = s.start(chain(listens("work")).root.role);
     await until(() => s.sink.ofType("tool.started").length === 3);
@@ -255,7 +255,7 @@ describe("cancelling a run", () => {
     expect(ends(await run.result)).toEqual(["cancelled", "cancelled", "cancelled"]);
   });
 
-  test("breaking off the iteration while a grandchild works cancels the whole tree", async () => {
+  test("happens for the whole tree if the iteration is abandoned while a grandchild works", async () => {
     const s = newFixture();
     const run = s.start(chain(listens("work")).root.role);
     const phases: string[] = [];
@@ -286,7 +286,7 @@ describe("cancelling a run", () => {
 describe("cancelling one agent", () => {
   proves(
     ["R148"],
-    "it ends with all below it, and its parent continues with a cancelled result",
+    "ends its whole subtree, and its parent continues with a cancelled result",
     async () => {
       const s = newFixture();
       const tree = chain(listens("work"));
@@ -312,7 +312,7 @@ describe("cancelling one agent", () => {
     },
   );
 
-  test("its siblings do not notice", async () => {
+  test("does not affect its siblings", async () => {
     const late = latch();
     const helper = part(
       "helper",
@@ -333,7 +333,7 @@ describe("cancelling one agent", () => {
     expect(ends(await s.outcome(run))).toEqual(["completed", "cancelled", "completed"]);
   });
 
-  test("an id that the run does not know is refused with a coded error", async () => {
+  test("throws `unknown_agent` for an id that the run does not contain", async () => {
     const s = newFixture();
     const other = s.start(part("other", [says("Ok.")]).role);
     const run = s.start(part("lead", [says("Ok.")]).role);

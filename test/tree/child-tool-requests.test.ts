@@ -1,5 +1,7 @@
-// Goal: what a request takes away holds next to the policy, for all below, and over a pause.
-// Method: delegations that pass lists on, in real runs; paused runs that continue in a fresh orchestrator.
+// Goal: tool restrictions of a spawn request apply in addition to the policy, to all descendants,
+// and across a pause.
+// Method: delegations that pass lists on, in real runs; paused runs that are resumed in a fresh
+// orchestrator.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
@@ -32,7 +34,7 @@ const a = tool("a", () => "A.");
 const b = tool("b", () => "B.");
 const c = tool("c", () => "C.");
 
-/** A delegation that passes on what the model says, whatever it is. */
+/** A delegation that passes on the model's lists unchecked. */
 const delegate = defineDelegation({
   name: "delegate",
   description: "Delegates with lists.",
@@ -62,17 +64,21 @@ function asking(
   return { lead, helper };
 }
 
-describe("the lists of a request", () => {
-  proves(["R131", "R132"], "hold next to those of the policy, and only tighten", async () => {
-    const lists = { allowedTools: ["a", "b"], deniedTools: [] };
-    const { lead, helper } = asking(lists, { deniedTools: ["a"] });
-    const s = newFixture();
-    await s.run(lead.role);
-    expect(offered(helper)).toEqual(["b"]);
-    expect(removedByEvent(s)).toEqual([[removed("a", "denied"), removed("c", "not_allowed")]]);
-  });
+describe("the tool lists of a spawn request", () => {
+  proves(
+    ["R131", "R132"],
+    "apply in addition to the policy's lists, and only tighten them",
+    async () => {
+      const lists = { allowedTools: ["a", "b"], deniedTools: [] };
+      const { lead, helper } = asking(lists, { deniedTools: ["a"] });
+      const s = newFixture();
+      await s.run(lead.role);
+      expect(offered(helper)).toEqual(["b"]);
+      expect(removedByEvent(s)).toEqual([[removed("a", "denied"), removed("c", "not_allowed")]]);
+    },
+  );
 
-  proves(["R133"], "a tool in both lists of a request is denied and reported", async () => {
+  proves(["R133"], "deny and report a tool that is in both lists", async () => {
     const { lead, helper } = asking({ allowedTools: ["a"], deniedTools: ["a"] });
     const s = newFixture();
     await s.run(lead.role);
@@ -80,7 +86,7 @@ describe("the lists of a request", () => {
     expect(removedByEvent(s)[0]).toContainEqual(removed("a", "conflict"));
   });
 
-  test("an allowed tool that the role does not have is a slip of the model: it reads so, and no subagent is started", async () => {
+  test("cause a refusal that names the mistake if they allow a tool that the role does not have", async () => {
     const { lead, helper } = asking({ allowedTools: ["a", "shell"] });
     const s = newFixture();
     const result = await s.run(lead.role);
@@ -93,14 +99,14 @@ describe("the lists of a request", () => {
     ]);
   });
 
-  proves(["S7.11"], "a tool that the role does not have may be denied all the same", async () => {
+  proves(["S7.11"], "may deny a tool that the role does not have", async () => {
     const { lead, helper } = asking({ deniedTools: ["a", "shell"] });
     const s = newFixture();
     const result = await s.run(lead.role);
     expect([offered(helper), result.refusalsByCode]).toEqual([["b", "c"], {}]);
   });
 
-  test("hold for all below the child, too", async () => {
+  test("bind all descendants of the child", async () => {
     const leaf = part("leaf", [says("Leaf.")], { tools: [a, b] });
     const helper = part("helper", [calls(spawn("leaf")), says("Ok.")], {
       subagents: [leaf.role],
@@ -118,7 +124,7 @@ describe("the lists of a request", () => {
   });
 });
 
-describe("over a pause", () => {
+describe("a paused run with restricted tools", () => {
   const pay = defineTool({
     name: "pay",
     description: "Pays.",
@@ -129,7 +135,7 @@ describe("over a pause", () => {
 
   proves(
     ["R131", "R132"],
-    "what was taken away stays away, in a fresh process, also for those that start later",
+    "keeps the restrictions in a fresh process, even for agents that start later",
     async () => {
       const leaf = part("leaf", [calls(use("b")), says("Leaf.")], { tools: [a, b] });
       const helper = part(
@@ -161,7 +167,7 @@ describe("over a pause", () => {
     },
   );
 
-  test("the rules are in the paused run, and one without them is refused", async () => {
+  test("contains the tool rules, and is refused without them", async () => {
     const helper = part("helper", [calls(use("pay")), says("Ok.")], { tools: [pay, b] });
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
@@ -182,13 +188,13 @@ describe("over a pause", () => {
   });
 });
 
-describe("an agent that comes later", () => {
+describe("tool restrictions of an agent that starts later", () => {
   const again = {
     toolName: SPAWN_TOOL_NAME,
     arguments: { role: "helper", task: "More.", continue: "helper#1" },
   };
 
-  test("a role that a model writes is bound like any other", async () => {
+  test("bind a role that a model writes", async () => {
     const written = new ScriptedModel([says("Written.")]);
     const newRole = { instructions: "Do as you like.", tools: ["a", "b"] };
     const middle = part(
@@ -209,7 +215,7 @@ describe("an agent that comes later", () => {
     expect(removedByEvent(s)).toEqual([[], [removed("b", "denied")]]);
   });
 
-  test("a subagent in the background is bound and informed like any other", async () => {
+  test("bind and inform a background subagent", async () => {
     const helper = part("helper", [says("Ok.")], { tools: [a, b] });
     const call = {
       toolName: SPAWN_TOOL_NAME,
@@ -226,7 +232,7 @@ describe("an agent that comes later", () => {
     expect(removedByReport(result)).toEqual([[], [removed("b", "denied")]]);
   });
 
-  test("a second execution of a subagent lacks the same tools", async () => {
+  test("bind a second execution of a subagent", async () => {
     const helper = part("helper", [says("One."), says("Two.")], { tools: [a, b, c] });
     const once = { toolName: "delegate", arguments: { deniedTools: ["c"] } };
     const lead = part("lead", [calls(once), calls(again), says("Done.")], {
@@ -240,7 +246,7 @@ describe("an agent that comes later", () => {
     expect(removedByReport(result)).toEqual([[], [removed("b", "denied"), removed("c", "denied")]]);
   });
 
-  test("in a fork those from before and those that are started anew are bound", async () => {
+  test("bind both continued and restarted subagents of a fork", async () => {
     const helper = part("helper", [says("One."), says("Two.")], { tools: [a, b, c] });
     const once = { toolName: "delegate", arguments: { deniedTools: ["c"] } };
     const script = [calls(once), says("Done."), calls(spawn("helper")), says("Done once more.")];

@@ -1,6 +1,7 @@
-// Goal: no agent uses a tool that one above it took away, whatever roles, requests and pauses come in between; each removal is on
-// record with its reason, and an agent that lacks a tool reads so.
-// Method: real runs with scripted models; offered tools, events, reports and results compared whole.
+// Goal: no agent uses a tool that an ancestor denied, whatever roles, requests and pauses come in
+// between. Each removal is recorded with its reason, and the agent is told about it.
+// Method: real runs with scripted models; offered tools, events, reports and results compared in
+// full.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -20,7 +21,7 @@ const a = tool("a", () => "A.");
 const b = tool("b", () => "B.");
 const c = tool("c", () => "C.");
 
-/** A lead with a policy that starts one helper with the tools a, b and c. */
+/** A lead with the given policy, and a helper with the tools a, b and c. */
 function pair(context: Partial<SubagentContextPolicy>): {
   readonly lead: Part;
   readonly helper: Part;
@@ -37,10 +38,10 @@ function pair(context: Partial<SubagentContextPolicy>): {
 const CANNOT =
   "Tools that you cannot use, even if your instructions mention them. Do without them, or say what is missing:";
 
-describe("the lists of one parent", () => {
+describe("the tool lists of one parent", () => {
   proves(
     ["R131", "R132", "R133", "R134"],
-    "of a and b allowed and b denied a child has a alone",
+    "leave a child only `a` if `a` and `b` are allowed and `b` is denied",
     async () => {
       const { lead, helper } = pair({ allowedTools: ["a", "b"], deniedTools: ["b"] });
       const s = newFixture();
@@ -55,7 +56,7 @@ describe("the lists of one parent", () => {
     },
   );
 
-  proves(["R131"], "without a list a child has all tools of its role", async () => {
+  proves(["R131"], "leave a child all tools of its role if there are none", async () => {
     const { lead, helper } = pair({});
     const s = newFixture();
     await s.run(lead.role);
@@ -66,7 +67,7 @@ describe("the lists of one parent", () => {
     ]);
   });
 
-  proves(["R131"], "of an empty list it has none", async () => {
+  proves(["R131"], "leave a child no tools if the allowed list is empty", async () => {
     const { lead, helper } = pair({ allowedTools: [] });
     const s = newFixture();
     await s.run(lead.role);
@@ -74,7 +75,7 @@ describe("the lists of one parent", () => {
     expect([offered(helper), removedByEvent(s)]).toEqual([[], [gone]]);
   });
 
-  test("of a list that denies all it has none", async () => {
+  test("leave a child no tools if all of them are denied", async () => {
     const { lead, helper } = pair({ deniedTools: ["c", "b", "a"] });
     const s = newFixture();
     await s.run(lead.role);
@@ -82,18 +83,22 @@ describe("the lists of one parent", () => {
     expect([offered(helper), removedByEvent(s)]).toEqual([[], [gone]]);
   });
 
-  proves(["R134"], "by option it is not informed, and lacks the tools all the same", async () => {
-    const { lead, helper } = pair({ deniedTools: ["b"], reportRemovedTools: false });
-    const s = newFixture();
-    await s.run(lead.role);
-    expect([offered(helper), texts(helper), removedByEvent(s)]).toEqual([
-      ["a", "c"],
-      [],
-      [[removed("b", "denied")]],
-    ]);
-  });
+  proves(
+    ["R134"],
+    "are not reported to the child with `reportRemovedTools: false`, but still apply",
+    async () => {
+      const { lead, helper } = pair({ deniedTools: ["b"], reportRemovedTools: false });
+      const s = newFixture();
+      await s.run(lead.role);
+      expect([offered(helper), texts(helper), removedByEvent(s)]).toEqual([
+        ["a", "c"],
+        [],
+        [[removed("b", "denied")]],
+      ]);
+    },
+  );
 
-  test("the lists bind those below, not the parent itself", async () => {
+  test("bind the descendants and not the parent itself", async () => {
     const helper = part("helper", [says("Ok.")], { tools: [a] });
     const lead = part("lead", [calls(use("a")), calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
@@ -106,7 +111,7 @@ describe("the lists of one parent", () => {
     expect(result.agents[0]?.toolsUsed).toEqual({ a: 1, [SPAWN_TOOL_NAME]: 1 });
   });
 
-  proves(["R131"], "Finish stays, also where nothing is allowed", async () => {
+  proves(["R131"], "never remove the `Finish` tool", async () => {
     const helper = part("helper", [calls({ toolName: FINISH_TOOL_NAME, arguments: { n: 1 } })], {
       tools: [a],
       output: z.object({ n: z.number() }),
@@ -120,7 +125,7 @@ describe("the lists of one parent", () => {
     expect(result.agents[1]?.output).toEqual({ n: 1 });
   });
 
-  test("two children at once have each what its role leaves", async () => {
+  test("apply to each of two parallel children by the tools of its role", async () => {
     const left = part("left", [says("Left.")], { tools: [a, b] });
     const right = part("right", [says("Right.")], { tools: [b, c] });
     const lead = part("lead", [calls(spawn("left"), spawn("right")), says("Done.")], {
@@ -133,7 +138,7 @@ describe("the lists of one parent", () => {
     expect(removedByEvent(s)).toEqual([[removed("b", "denied")], [removed("b", "denied")]]);
   });
 
-  test("a role keeps its tools for agents that are not bound", async () => {
+  test("do not change the role for agents that they do not bind", async () => {
     const helper = part("helper", [says("Free."), says("Bound.")], { tools: [a, b] });
     const boss = part("boss", [calls(spawn("helper")), says("Ok.")], {
       subagents: [helper.role],
@@ -150,10 +155,10 @@ describe("the lists of one parent", () => {
   });
 });
 
-describe("below the child", () => {
+describe("tools of a grandchild", () => {
   proves(
     ["R131", "R132"],
-    "a grandchild keeps the grandparent's denial, whatever its parent allows (T4)",
+    "remain denied by the grandparent, whatever its parent allows",
     async () => {
       const leaf = part("leaf", [calls(use("b")), says("Leaf.")], { tools: [a, b, c] });
       const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
@@ -178,7 +183,7 @@ describe("below the child", () => {
     },
   );
 
-  test("a child that may not start subagents starts none", async () => {
+  test("do not exist if its parent may not start subagents", async () => {
     const leaf = part("leaf", [says("Leaf.")]);
     const middle = part("middle", [calls(spawn("leaf")), says("Alone, then.")], {
       subagents: [leaf.role],
@@ -195,7 +200,7 @@ describe("below the child", () => {
     ]);
   });
 
-  test("tools with which no subagent could be started any more are not offered, and the limit is named", async () => {
+  test("exclude spawn tools at the depth limit, and the removal names the limit", async () => {
     const node = part(
       "node",
       (request) =>
@@ -215,7 +220,7 @@ describe("below the child", () => {
     ]);
   });
 
-  test("a limit of a role is named with the agent whose it is", async () => {
+  test("exclude spawn tools at the depth limit of a role, and the removal names the agent that set it", async () => {
     const leaf = part("leaf", [says("Leaf.")], { subagents: ["leaf"] });
     const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
       subagents: [leaf.role],
@@ -232,7 +237,7 @@ describe("below the child", () => {
     ]);
   });
 
-  test("the tools for subagents in the background go with the one that starts them", async () => {
+  test("exclude the background tools together with `SpawnSubagent`", async () => {
     const helper = part("helper", [says("Ok.")], {
       subagents: ["helper"],
       delegation: { background: true },
@@ -255,8 +260,8 @@ describe("below the child", () => {
   });
 });
 
-describe("calls of a tool that was taken away", () => {
-  test("get a result that says so, count as errors, and reach neither guard nor tool", async () => {
+describe("a call of a removed tool", () => {
+  test("returns an explanation, counts as an error, and reaches neither guard nor tool", async () => {
     const guarded: string[] = [];
     const guard = toolGuard(({ toolName }, { agentPath }) => {
       guarded.push(`${agentPath} ${toolName}`);
@@ -291,7 +296,7 @@ describe("calls of a tool that was taken away", () => {
     expect(result.agents[1]?.toolsUsed).toEqual({ a: 1 });
   });
 
-  test("a name that no tool has is still an unknown tool", async () => {
+  test("is still an unknown tool if no tool has its name", async () => {
     const helper = part("helper", [calls(use("x")), says("Ok.")], { tools: [a, b] });
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
@@ -304,7 +309,7 @@ describe("calls of a tool that was taken away", () => {
   });
 });
 
-describe("a name that no agent below has", () => {
+describe("an unknown name in a tool list", () => {
   const helper = part("helper", [], { tools: [a, b] });
 
   const SLIPS: readonly (readonly [string, Partial<SubagentContextPolicy>, string])[] = [
@@ -314,7 +319,7 @@ describe("a name that no agent below has", () => {
   ];
 
   for (const [what, context, field] of SLIPS) {
-    test(`${what} is refused before anything starts, with the field and the path`, () => {
+    test(`${what} is refused before the run starts, with the field and the path`, () => {
       const middle = part("middle", [], {
         subagents: [helper.role],
         tools: [c],
@@ -335,7 +340,7 @@ describe("a name that no agent below has", () => {
     });
   }
 
-  test("tools of grandchildren, SpawnSubagent and Finish are known; lists without subagents bind no agent", async () => {
+  test("is not reported for tools of grandchildren, `SpawnSubagent` and `Finish`, or without subagents", async () => {
     const middle = part("middle", [says("Middle.")], { subagents: [helper.role] });
     const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
       subagents: [middle.role],
@@ -346,7 +351,7 @@ describe("a name that no agent below has", () => {
     expect((await newFixture().run(alone.role)).status).toBe("completed");
   });
 
-  test("a role that starts itself has its own tools below", async () => {
+  test("is not reported for own tools of a role that can start itself", async () => {
     const node = part("node", [says("Done.")], {
       subagents: ["node"],
       tools: [a],

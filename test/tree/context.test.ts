@@ -1,5 +1,6 @@
-// Goal: what a subagent reads of its parent's affairs is what the policy says, at the time at which it is started.
-// Method: real runs with scripted models; the first requests of children compared whole.
+// Goal: the parent's context that a subagent receives is decided by the policy, at the time when
+// the subagent starts.
+// Method: real runs with scripted models; the first requests of children compared in full.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -19,7 +20,7 @@ const fetch = tool("fetch", () => {
   throw new Error("No such host.");
 });
 
-/** What an agent is shown between its instructions and its task, the first time. */
+/** Returns the messages between an agent's instructions and its task in the given request. */
 function receivedBy({ model }: Part, request = 0): readonly Message[] {
   const messages = model.requests[request]?.messages ?? [];
   const task = messages.findIndex((one) => one.role === "user" && one.origin === "task");
@@ -35,7 +36,7 @@ function completed(childName: string, text: string): FramedResult {
   return { childName, role: childName.split("#")[0] ?? "", outcome: "completed", text };
 }
 
-/** A lead with a policy, and a helper that answers whatever it is asked. */
+/** A lead with the given policy, and a helper that answers any task. */
 function pair(
   context: Partial<SubagentContextPolicy>,
   script: readonly ScriptStep[],
@@ -58,32 +59,28 @@ describe("results of siblings", () => {
     says("Done."),
   ];
 
-  proves(
-    ["R150"],
-    "with the option the second child is shown what the first one came to",
-    async () => {
-      const { lead, helper } = pair({ includeSiblingResults: true }, script);
-      await newFixture().run(lead.role);
-      expect(receivedBy(helper)).toEqual([]);
-      const frame = formatFramedResults([completed("helper#1", "Done: First.")]);
-      expect(receivedBy(helper, 1)).toEqual([injected(`${IN_SHORT} ${frame}`)]);
-    },
-  );
+  proves(["R150"], "are shown to the second child with `includeSiblingResults`", async () => {
+    const { lead, helper } = pair({ includeSiblingResults: true }, script);
+    await newFixture().run(lead.role);
+    expect(receivedBy(helper)).toEqual([]);
+    const frame = formatFramedResults([completed("helper#1", "Done: First.")]);
+    expect(receivedBy(helper, 1)).toEqual([injected(`${IN_SHORT} ${frame}`)]);
+  });
 
-  proves(["R150"], "without the option it is not", async () => {
+  proves(["R150"], "are not shown by default", async () => {
     const { lead, helper } = pair({}, script);
     await newFixture().run(lead.role);
     expect([receivedBy(helper), receivedBy(helper, 1)]).toEqual([[], []]);
   });
 
-  test("children that run at once know nothing of each other", async () => {
+  test("are not shown to children that run in parallel", async () => {
     const both = [calls(spawn("helper", "Left."), spawn("helper", "Right.")), says("Done.")];
     const { lead, helper } = pair({ includeSiblingResults: true }, both);
     await newFixture().run(lead.role);
     expect([receivedBy(helper), receivedBy(helper, 1)]).toEqual([[], []]);
   });
 
-  test("a long result is shown in short, and says so; a typed one as JSON", async () => {
+  test("are truncated with a note if they are long, and shown as JSON if they are typed", async () => {
     const long = "x".repeat(5_000);
     const typed = part("typed", [calls({ toolName: "Finish", arguments: { n: 1 } })], {
       output: z.object({ n: z.number() }),
@@ -108,7 +105,7 @@ describe("results of siblings", () => {
     ]);
   });
 
-  test("a sibling that failed is shown as one that failed", async () => {
+  test("show the failed outcome of a sibling", async () => {
     const broken = part("broken", [{ error: new Error("Out of order.") }]);
     const helper = part("helper", [says("Ok.")]);
     const lead = part("lead", [calls(spawn("broken")), calls(spawn("helper")), says("Done.")], {
@@ -120,7 +117,7 @@ describe("results of siblings", () => {
     expect(receivedBy(helper)).toEqual([injected(`${IN_SHORT} ${formatFramedResults([result])}`)]);
   });
 
-  test("subagents of another parent are no siblings", async () => {
+  test("exclude subagents of another parent", async () => {
     const leaf = part("leaf", [says("Leaf.")]);
     const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
       subagents: [leaf.role],
@@ -135,12 +132,12 @@ describe("results of siblings", () => {
   });
 });
 
-describe("what binds and what failed", () => {
+describe("constraints and failed attempts of the parent", () => {
   const tries = [calls(use("fetch"), use("look")), calls(spawn("helper", "Go.")), says("Done.")];
 
   proves(
     ["R151"],
-    "failed tool calls of the parent are listed in the child's context",
+    "list failed tool calls in the child's context with `includeFailedAttempts`",
     async () => {
       const { lead, helper } = pair({ includeFailedAttempts: true }, tries);
       await newFixture().run(lead.role);
@@ -157,7 +154,7 @@ describe("what binds and what failed", () => {
 
   proves(
     ["R151"],
-    "what is left to the parent is reported as it is when the child is started",
+    "report the remaining limits at the start of the child with `includeParentConstraints`",
     async () => {
       const { lead, helper } = pair({ includeParentConstraints: true }, tries);
       await newFixture({ limits: { maxBreadthPerParent: 3 } }).run(lead.role, {
@@ -176,7 +173,7 @@ describe("what binds and what failed", () => {
     },
   );
 
-  test("what the parent keeps for itself is not reported as left", async () => {
+  test("do not count the parent's reserve as remaining", async () => {
     const helper = part("helper", [says("Ok.")]);
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
@@ -190,7 +187,7 @@ describe("what binds and what failed", () => {
     ]);
   });
 
-  test("tools that the parent itself may not use are reported with what binds it", async () => {
+  test("list the tools that the parent may not use", async () => {
     const leaf = part("leaf", [says("Leaf.")], { tools: [look] });
     const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
       subagents: [leaf.role],
@@ -207,17 +204,17 @@ describe("what binds and what failed", () => {
     ]);
   });
 
-  proves(["R127", "R151"], "without the options nothing of it is reported", async () => {
+  proves(["R127", "R151"], "are not reported by default", async () => {
     const { lead, helper } = pair({}, tries);
     await newFixture().run(lead.role, { budget: { steps: 20 } });
     expect(receivedBy(helper)).toEqual([]);
   });
 });
 
-describe("a selection of one's own", () => {
+describe("a custom message selection", () => {
   proves(
     ["R128"],
-    "shows the messages that it picks, whole pairs, as the parent's history has them",
+    "shows the selected messages, with calls and results paired, as in the parent's history",
     async () => {
       const handed: (readonly Message[])[] = [];
       const { lead, helper } = pair(
@@ -245,7 +242,7 @@ describe("a selection of one's own", () => {
     },
   );
 
-  test("that tears a pair refuses the subagent, with the path of the parent, and the run continues", async () => {
+  test("refuses the subagent with the parent's path if it separates a call from its result", async () => {
     const leaf = part("leaf", [says("Leaf.")]);
     const middle = part(
       "middle",
@@ -277,7 +274,7 @@ describe("a selection of one's own", () => {
     );
   });
 
-  test("that breaks gives its place back", async () => {
+  test("releases the place of the subagent if it throws", async () => {
     let count = 0;
     const { lead, helper } = pair(
       {
@@ -297,10 +294,10 @@ describe("a selection of one's own", () => {
   });
 });
 
-describe("what the parent's history holds", () => {
+describe("inherited messages", () => {
   proves(
     ["R128"],
-    "after a compaction it is what is left of it, with the notice of what went",
+    "contain the remaining history and the removal notice after a compaction",
     async () => {
       const reads = Array.from({ length: 6 }, () => calls(use("look")));
       const helper = part("helper", [says("Ok.")]);
@@ -325,7 +322,7 @@ describe("what the parent's history holds", () => {
     },
   );
 
-  proves(["R128"], "a queued subtask is shown the history up to its start", async () => {
+  proves(["R128"], "include the history up to the start of a queued subtask", async () => {
     const helper = part("helper", [says("Ok.")]);
     const queue = tool("queue", ({ queueSubtask }) => {
       queueSubtask({ role: "helper", task: "Go." });
@@ -344,10 +341,10 @@ describe("what the parent's history holds", () => {
   });
 });
 
-describe("two children at once", () => {
+describe("two parallel children", () => {
   proves(
     ["R128", "R129", "R130"],
-    "each reads the same of the parent, and shares nothing",
+    "read equal messages of the parent, and share no objects",
     async () => {
       const opened = latch();
       const waits = tool("waits", async ({ metadata }) => {

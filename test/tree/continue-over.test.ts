@@ -1,5 +1,6 @@
-// Goal: a subagent that continues has its own subagents still, and continues over pauses like any other; what cannot continue is refused.
-// Method: real runs; what its model is shown, who lives and what is spent compared whole.
+// Goal: a continued subagent still has its own subagents, and continues across pauses like any
+// other. Impossible continuations are refused.
+// Method: real runs; the model's messages, the live agents and the usage compared in full.
 
 import { describe, expect, test } from "vitest";
 import { approve } from "../../src/protocol/question.ts";
@@ -38,44 +39,40 @@ const lines = (
     | undefined,
 ) => request?.messages.map(({ role, text }) => `${role}: ${text}`);
 
-describe("its own subagents", () => {
-  proves(
-    ["X10"],
-    "are its own still: it reaches them by name, and they continue with their history",
-    async () => {
-      const leaf = part("leaf", [says("L1."), says("L2.")]);
-      const middle = part(
-        "middle",
-        [
-          calls(spawn("leaf", "Leaf first.")),
-          says("M1."),
-          calls(list()),
-          calls(onward("leaf#1", "Leaf second.")),
-          says("M2."),
-        ],
-        { ...BACKGROUND, subagents: [leaf.role] },
-      );
-      const lead = part(
-        "lead",
-        [calls(spawn("middle", "First.")), calls(onward("middle#1", "Second.")), says("Done.")],
-        { subagents: [middle.role] },
-      );
-      const s = newFixture();
-      const result = await s.run(lead.role);
-      expect(receivedTexts(middle.model.requests[3])).toEqual([
-        '[{"role":"leaf","status":"completed","subagent":"leaf#1","task":"Leaf first.","totalTokens":15}]',
-      ]);
-      expect([result.status, rests(result), result.refusalsByCode]).toEqual([
-        "completed",
-        { lead: "completed", "lead/middle#1": "completed", "lead/middle#1/leaf#1": "completed" },
-        {},
-      ]);
-      expect(result.agents.map(({ executionCount: executions }) => executions)).toEqual([1, 2, 2]);
-      expect(result.usage.total.totalTokens).toBe(15 * 10);
-    },
-  );
+describe("subagents of a continued subagent", () => {
+  proves(["X10"], "can be reached by name and continue with their history", async () => {
+    const leaf = part("leaf", [says("L1."), says("L2.")]);
+    const middle = part(
+      "middle",
+      [
+        calls(spawn("leaf", "Leaf first.")),
+        says("M1."),
+        calls(list()),
+        calls(onward("leaf#1", "Leaf second.")),
+        says("M2."),
+      ],
+      { ...BACKGROUND, subagents: [leaf.role] },
+    );
+    const lead = part(
+      "lead",
+      [calls(spawn("middle", "First.")), calls(onward("middle#1", "Second.")), says("Done.")],
+      { subagents: [middle.role] },
+    );
+    const s = newFixture();
+    const result = await s.run(lead.role);
+    expect(receivedTexts(middle.model.requests[3])).toEqual([
+      '[{"role":"leaf","status":"completed","subagent":"leaf#1","task":"Leaf first.","totalTokens":15}]',
+    ]);
+    expect([result.status, rests(result), result.refusalsByCode]).toEqual([
+      "completed",
+      { lead: "completed", "lead/middle#1": "completed", "lead/middle#1/leaf#1": "completed" },
+      {},
+    ]);
+    expect(result.agents.map(({ executionCount: executions }) => executions)).toEqual([1, 2, 2]);
+    expect(result.usage.total.totalTokens).toBe(15 * 10);
+  });
 
-  test("count on: names and limits continue where they were", async () => {
+  test("keep counting: names and limits continue where they were", async () => {
     const leaf = part("leaf", () => says("Leaf."));
     const middle = part(
       "middle",
@@ -107,7 +104,7 @@ describe("its own subagents", () => {
     ]);
   });
 
-  test("are cancelled with the tree, though they were started by an earlier execution of their parent", async () => {
+  test("are cancelled with the tree although an earlier execution started them", async () => {
     const leaf = part("leaf", [says("L1."), calls(use("listen"))], { tools: [listens("listen")] });
     const middle = part(
       "middle",
@@ -134,7 +131,7 @@ describe("its own subagents", () => {
     ]);
   });
 
-  test("that were detached from the first execution are known to the second: it can wait for them, and cancel them", async () => {
+  test("are known to the second execution if the first detached them, which can cancel them", async () => {
     const leaf = part("leaf", () => calls(use("listen")), { tools: [listens("listen")] });
     const middle = part(
       "middle",
@@ -162,10 +159,10 @@ describe("its own subagents", () => {
   });
 });
 
-describe("over a pause", () => {
+describe("continuing across a pause", () => {
   proves(
     ["X10"],
-    "one that had ended before continues after it, in a fresh orchestrator",
+    "continues a subagent that ended before the pause, in a fresh orchestrator",
     async () => {
       const worker = part("worker", [calls(use("look")), says("One."), says("Two.")], {
         tools: [tool("look", () => "seen")],
@@ -195,7 +192,7 @@ describe("over a pause", () => {
     },
   );
 
-  proves(["X10"], "a second execution is paused and continues like a first", async () => {
+  proves(["X10"], "pauses and resumes a second execution like a first one", async () => {
     for (const more of [{}, { background: true }]) {
       const pay = payTool();
       const worker = part("worker", [says("One."), calls(PAY), says("Two.")], { tools: [pay] });
@@ -222,7 +219,7 @@ describe("over a pause", () => {
     }
   });
 
-  test("a continuation that has to be approved continues once it is", async () => {
+  test("runs a continuation once it is approved", async () => {
     const worker = part("worker", [says("One."), says("Two.")]);
     const lead = part(
       "lead",
@@ -244,7 +241,7 @@ describe("over a pause", () => {
     expect([result.status, settlements(s).length]).toEqual(["completed", 2]);
   });
 
-  test("a wait that reported it, and a continuation approved later, in one reply: no subagent is forgotten", async () => {
+  test("refuses an approved continuation whose result another call of the reply is waiting for", async () => {
     const worker = part("worker", [says("One."), calls(use("listen"))], {
       tools: [listens("listen")],
     });
@@ -279,8 +276,8 @@ describe("over a pause", () => {
   });
 });
 
-describe("what cannot continue", () => {
-  test("is refused with what to do instead: unknown, running, paused, or with nothing left to spend", async () => {
+describe("an impossible continuation", () => {
+  test("is refused with advice if the subagent is unknown or still running", async () => {
     const worker = part("worker", [calls(use("listen"))], { tools: [listens("listen")] });
     const lead = part(
       "lead",
@@ -305,7 +302,7 @@ describe("what cannot continue", () => {
     expect(result.refusalsByCode).toEqual({ unknown_subagent: 3, subagent_running: 1 });
   });
 
-  test("a subagent of another parent", async () => {
+  test("is refused for a subagent of another parent", async () => {
     const leaf = part("leaf", () => says("Leaf."));
     const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
       subagents: [leaf.role],
@@ -324,7 +321,7 @@ describe("what cannot continue", () => {
     expect(result.refusalsByCode).toEqual({ unknown_subagent: 2 });
   });
 
-  test("one without budget of its own is stopped, and the others continue", async () => {
+  test("is stopped if the subagent has no budget left, and the others continue", async () => {
     const worker = part("worker", [says("One.")], { budget: { steps: 1 } });
     const lead = part(
       "lead",
@@ -339,7 +336,7 @@ describe("what cannot continue", () => {
     ]);
   });
 
-  test("any, when nothing is left in the tree", async () => {
+  test("is refused if the tree has no budget left", async () => {
     const worker = part("worker", [says("One.")]);
     const lead = part(
       "lead",

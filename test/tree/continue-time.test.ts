@@ -1,5 +1,6 @@
-// Goal: the time in which a subagent was idle counts neither against its limit nor for or against its next execution.
-// Method: a manual clock that moves while it works and while it is idle; how each execution ended compared whole.
+// Goal: idle time of a subagent counts neither against its time limit nor in its next execution.
+// Method: a manual clock that advances while the subagent works and while it is idle; the end of
+// each execution compared in full.
 
 import { describe, expect } from "vitest";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
@@ -9,10 +10,10 @@ import { latch, newFixture } from "../harness/run-scripted.ts";
 import { onward, rests, settlements } from "../support/life-agents.ts";
 import { calls, part, quiet, spawn, tool, until, use } from "./scripted-agents.ts";
 
-describe("time", () => {
+describe("the time limit of a subagent", () => {
   proves(
     ["X10", "X16"],
-    "in which it was idle does not count against its limit; that of its own work does",
+    "counts its working time over several executions, and not its idle time",
     async () => {
       const worker = part(
         "worker",
@@ -72,7 +73,7 @@ describe("time", () => {
 describe("an execution that follows another one", () => {
   proves(
     ["D728"],
-    "is stopped by a condition on its elapsed time when that is over, and has its times in a fork",
+    "is stopped by a condition on its elapsed time, and reports the same times in a fork",
     async () => {
       const spend = tool("spend", () => {
         s.clock.advance(10_000);
@@ -119,7 +120,7 @@ describe("an execution that follows another one", () => {
   );
 });
 
-proves(["D728"], "a run that waited for a slot has not worked for less than it has", async () => {
+proves(["D728"], "a run that waited for a slot reports only its working time", async () => {
   const s = newFixture({ maxConcurrentRuns: 1 });
   const held = latch();
   const first = s.start(part("first", [says("First.", { after: held.opened })]).role);

@@ -1,5 +1,5 @@
-// Goal: a model continues a subagent by its name alone, and an empty name is none.
-// Method: each way of saying whom to continue, with a role and without; the schema that the model is shown.
+// Goal: a model continues a subagent by its name alone, and an empty name starts a new one.
+// Method: each way to name the subagent, with a role and without; the schema that the model reads.
 
 import { describe, expect } from "vitest";
 
@@ -15,7 +15,7 @@ function continuing(more: object): ScriptedCall {
   return { toolName: "SpawnSubagent", arguments: { task: "Second.", ...more } };
 }
 
-describe("a delegation that says whom to continue", () => {
+describe("a delegation with a `continue` argument", () => {
   proves(["S7.24"], "needs no role", async () => {
     const worker = part("worker", [says("One."), says("Two.")]);
     const lead = part(
@@ -35,7 +35,7 @@ describe("a delegation that says whom to continue", () => {
   });
 
   for (const empty of ["", "  "]) {
-    proves(["S7.24"], `with ${JSON.stringify(empty)} starts another one`, async () => {
+    proves(["S7.24"], `starts another subagent if it is ${JSON.stringify(empty)}`, async () => {
       const worker = part("worker", [says("One."), says("Two.")]);
       const lead = part(
         "lead",
@@ -56,7 +56,7 @@ describe("a delegation that says whom to continue", () => {
 
     proves(
       ["S7.24", "S7.12"],
-      `with ${JSON.stringify(empty)} is refused unasked where no other one may start`,
+      `is refused without a question if it is ${JSON.stringify(empty)} and no other subagent may start`,
       async () => {
         const worker = part("worker", [says("One.")]);
         const lead = part(
@@ -84,7 +84,7 @@ describe("a delegation that says whom to continue", () => {
 
     proves(
       ["S7.24"],
-      `with ${JSON.stringify(empty)} and no role reads what is missing`,
+      `returns the missing arguments if it is ${JSON.stringify(empty)} and no role is given`,
       async () => {
         const worker = part("worker", []);
         const lead = part("lead", [calls(continuing({ continue: empty })), says("Done.")], {
@@ -100,7 +100,7 @@ describe("a delegation that says whom to continue", () => {
     );
   }
 
-  proves(["S7.24"], "is described so to the model", async () => {
+  proves(["S7.24"], "describes `role` and `continue` in the schema of the tool", async () => {
     const worker = part("worker", []);
     const lead = part("lead", [says("Done.")], { subagents: [worker.role] });
     await newWideFixture().run(lead.role);
@@ -111,17 +111,21 @@ describe("a delegation that says whom to continue", () => {
     expect(schema).toContain("Leave it out or empty to start a new one.");
   });
 
-  proves(["S7.24"], "is described so to a model that may write roles, too", async () => {
-    const worker = part("worker", []);
-    const lead = part("lead", [says("Done.")], {
-      dynamicRoles: { models: { small: worker.model } },
-    });
-    await newWideFixture().run(lead.role);
-    const [tool] = lead.model.requests[0]?.tools ?? [];
-    const schema = JSON.stringify(tool?.inputSchema);
-    expect(schema).toContain('"required":["task"]');
-    expect(schema).toContain(
-      "Which subagent to start, or a name for newRole. Not needed with continue.",
-    );
-  });
+  proves(
+    ["S7.24"],
+    "describes `role` and `continue` in the schema for a model that may write roles",
+    async () => {
+      const worker = part("worker", []);
+      const lead = part("lead", [says("Done.")], {
+        dynamicRoles: { models: { small: worker.model } },
+      });
+      await newWideFixture().run(lead.role);
+      const [tool] = lead.model.requests[0]?.tools ?? [];
+      const schema = JSON.stringify(tool?.inputSchema);
+      expect(schema).toContain('"required":["task"]');
+      expect(schema).toContain(
+        "Which subagent to start, or a name for newRole. Not needed with continue.",
+      );
+    },
+  );
 });

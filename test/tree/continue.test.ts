@@ -1,5 +1,7 @@
-// Goal: a subagent that has ended continues when it is asked to: the same agent with its history, its account and its own subagents.
-// Method: real runs; what its model is shown is compared whole, over pauses, after every kind of end, in the fore- and background.
+// Goal: an ended subagent can be continued: the same agent with its history, its account and its
+// own subagents.
+// Method: real runs; the model's messages are compared in full, across pauses, after every kind of
+// end, in foreground and background.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -44,10 +46,10 @@ const lines = (
 
 const finish = (value: number) => calls({ toolName: "Finish", arguments: { value } });
 
-describe("one that has ended continues", () => {
+describe("an ended subagent", () => {
   proves(
     ["X10"],
-    "in the foreground, with its whole history; its path, its id and its account stay",
+    "continues in the foreground with its history, path, id and account",
     async () => {
       const worker = part("worker", [calls(use("look")), says("One."), says("Two.")], {
         tools: [tool("look", () => "seen")],
@@ -96,71 +98,71 @@ describe("one that has ended continues", () => {
     },
   );
 
-  proves(["X10"], "in the background, with a receipt and a report of its own", async () => {
-    const worker = part("worker", [says("One."), says("Two.")]);
-    const lead = part(
-      "lead",
-      [
-        calls(spawn("worker", "First.")),
-        calls(onward("worker#1", "Second.", { background: true })),
-        says("Early."),
-        says("Late."),
-      ],
-      { ...BACKGROUND, subagents: [worker.role] },
-    );
-    const s = newFixture();
-    const result = await s.run(lead.role);
-    expect([result.status, settlements(s)]).toEqual([
-      "completed",
-      ["lead/worker#1 completed", "lead/worker#1 completed"],
-    ]);
-    expect(outcomes(receivedTexts(lead.model.requests[2]))).toMatchObject([
-      { status: "running", subagent: "worker#1" },
-    ]);
-    expect(
-      lead.model.requests
-        .map(reporters)
-        .filter(({ length }) => length > 0)
-        .at(-1),
-    ).toEqual(["worker#1"]);
-  });
-
   proves(
     ["X10"],
-    "whose report was read continues and reports anew: each result is read once",
+    "continues in the background with a receipt and a report of its own",
     async () => {
-      const worker = part("worker", (request) =>
-        says(request.messages.some(({ text }) => text === "Second.") ? "Two." : "One."),
-      );
-      const pause = latch();
+      const worker = part("worker", [says("One."), says("Two.")]);
       const lead = part(
         "lead",
         [
-          calls(beside("worker", "First.")),
-          { ...calls(use("look")), after: pause.opened },
+          calls(spawn("worker", "First.")),
           calls(onward("worker#1", "Second.", { background: true })),
           says("Early."),
           says("Late."),
         ],
-        { ...BACKGROUND, subagents: [worker.role], tools: [tool("look", () => "seen")] },
+        { ...BACKGROUND, subagents: [worker.role] },
       );
       const s = newFixture();
-      const run = s.start(lead.role);
-      await until(() => settlements(s).length === 1);
-      pause.open();
-      const result = await s.outcome(run);
-      expect([result.text, settlements(s).length]).toEqual(["Late.", 2]);
-      const reports = lead.model.requests
-        .at(-1)
-        ?.messages.filter(({ text }) => text.includes("in the background, has ended"));
-      expect(reports?.map(({ text }) => /"text":"([^"]*)"/u.exec(text)?.[1])).toEqual([
-        "One.",
-        "Two.",
+      const result = await s.run(lead.role);
+      expect([result.status, settlements(s)]).toEqual([
+        "completed",
+        ["lead/worker#1 completed", "lead/worker#1 completed"],
       ]);
+      expect(outcomes(receivedTexts(lead.model.requests[2]))).toMatchObject([
+        { status: "running", subagent: "worker#1" },
+      ]);
+      expect(
+        lead.model.requests
+          .map(reporters)
+          .filter(({ length }) => length > 0)
+          .at(-1),
+      ).toEqual(["worker#1"]);
     },
   );
 
-  test("whose report has not been read does not continue before: no result is lost, no subagent is forgotten", async () => {
+  proves(["X10"], "continues once its report was read, and each result is read once", async () => {
+    const worker = part("worker", (request) =>
+      says(request.messages.some(({ text }) => text === "Second.") ? "Two." : "One."),
+    );
+    const pause = latch();
+    const lead = part(
+      "lead",
+      [
+        calls(beside("worker", "First.")),
+        { ...calls(use("look")), after: pause.opened },
+        calls(onward("worker#1", "Second.", { background: true })),
+        says("Early."),
+        says("Late."),
+      ],
+      { ...BACKGROUND, subagents: [worker.role], tools: [tool("look", () => "seen")] },
+    );
+    const s = newFixture();
+    const run = s.start(lead.role);
+    await until(() => settlements(s).length === 1);
+    pause.open();
+    const result = await s.outcome(run);
+    expect([result.text, settlements(s).length]).toEqual(["Late.", 2]);
+    const reports = lead.model.requests
+      .at(-1)
+      ?.messages.filter(({ text }) => text.includes("in the background, has ended"));
+    expect(reports?.map(({ text }) => /"text":"([^"]*)"/u.exec(text)?.[1])).toEqual([
+      "One.",
+      "Two.",
+    ]);
+  });
+
+  test("is refused a continuation until its report was read, so no result is lost", async () => {
     const worker = part("worker", [says("One."), says("Two.")]);
     const held = latch();
     const lead = part(
@@ -194,7 +196,7 @@ describe("one that has ended continues", () => {
     expect(receivedTexts(lead.model.requests[2])[1]).toContain("you have not read its result yet");
   });
 
-  test("again and again, each time with one report", async () => {
+  test("continues several times with one report each", async () => {
     const worker = part("worker", () => says("More."));
     const replies = [2, 3, 4, 5].map((n) => calls(onward("worker#1", `Task ${n}.`)));
     const lead = part("lead", [calls(spawn("worker", "Task 1.")), ...replies, says("Done.")], {
@@ -215,7 +217,7 @@ describe("one that has ended continues", () => {
     ).toEqual([1, 2, 3, 4, 5].map((n) => `Task ${n}.`));
   });
 
-  describe("what cannot be done with it is refused with the reason, and nothing has changed", () => {
+  describe("cannot be continued with", () => {
     const draft = { instructions: "You are another." };
     const asked: Readonly<Record<string, readonly [object, code: string, text: string]>> = {
       "a new role": [
@@ -261,7 +263,7 @@ describe("one that has ended continues", () => {
     }
   });
 
-  test("twice in one reply: the second is refused, since it runs", async () => {
+  test("is refused a second continuation in one reply while it runs", async () => {
     const worker = part("worker", [says("One."), says("Two.")]);
     const lead = part(
       "lead",
@@ -280,7 +282,7 @@ describe("one that has ended continues", () => {
     ]);
   });
 
-  test("after a failure, a limit, a cancellation and a cut-off reply", async () => {
+  test("continues after a failure, a limit, a cancellation and a cut-off reply", async () => {
     const worker = part(
       "worker",
       [
@@ -330,7 +332,7 @@ describe("one that has ended continues", () => {
     expect(result.agents[1]?.executionCount).toBe(6);
   });
 
-  test("with a typed result: each execution gives its own", async () => {
+  test("returns a typed result from each execution", async () => {
     const worker = part("worker", [finish(1), finish(2)], {
       output: z.object({ value: z.number() }),
     });
@@ -347,7 +349,7 @@ describe("one that has ended continues", () => {
     expect(result.agents[1]?.output).toEqual({ value: 2 });
   });
 
-  test("one that did not give its typed result reads the new task, and may give it then", async () => {
+  test("may return its typed result in a later execution if the first one failed", async () => {
     const worker = part(
       "worker",
       [says("no"), says("no"), says("no"), calls({ toolName: "Finish", arguments: { value: 3 } })],
@@ -367,7 +369,7 @@ describe("one that has ended continues", () => {
   });
 });
 
-test("a message reaches the second execution as it reached the first", async () => {
+test("a message reaches the second execution of a subagent", async () => {
   const hold = latch();
   const worker = part(
     "worker",

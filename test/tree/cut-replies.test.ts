@@ -1,5 +1,6 @@
-// Goal: a provider that ignores the cap costs an agent at most twice its cap. Method: servers that send
-// deltas until their connection is closed, or a long reply at once, and a child with a budget.
+// Goal: a provider that ignores the output cap costs an agent at most twice its cap.
+// Method: servers that send deltas until their connection is closed, or a long reply at once, and a
+// child with a budget.
 
 import { describe, expect } from "vitest";
 
@@ -22,7 +23,7 @@ function* deltas(delta: object): Generator<string, never> {
   for (;;) yield `data: ${JSON.stringify({ choices })}\n\n`;
 }
 
-describe("a child with a cap of 1,000 tokens, whose provider never ends its reply,", () => {
+describe("a child with a cap of 1,000 tokens whose provider never ends its reply", () => {
   const endless: Readonly<Record<string, object>> = {
     text: { content: "word " },
     reasoning: { reasoning_content: "word " },
@@ -62,7 +63,7 @@ describe("a child with a cap of 1,000 tokens, whose provider never ends its repl
   }
 });
 
-/** What a child with a cap of 1,000 tokens was charged for its first call. */
+/** Returns the usage charged for the first call of a child with a cap of 1,000 tokens. */
 async function chargedFor(model: Model, isStreamed: boolean): Promise<Usage> {
   const helper = defineAgent({
     name: "helper",
@@ -83,7 +84,7 @@ async function chargedFor(model: Model, isStreamed: boolean): Promise<Usage> {
   return reply.usage;
 }
 
-describe("a child with a cap of 1,000 tokens is charged twice its cap for 20,000 bytes without usage:", () => {
+describe("a child with a cap of 1,000 tokens is charged twice its cap for 20,000 bytes without usage", () => {
   const long = "word ".repeat(4_000);
   const raw = (body: object): ServerReply => ({ type: "raw", body: JSON.stringify(body) });
   const message = (fields: object): ServerReply =>
@@ -111,7 +112,7 @@ describe("a child with a cap of 1,000 tokens is charged twice its cap for 20,000
       expect(outputTokens).toBe(2 * CAP);
     });
 
-  proves(["D504"], "a whole call over the AI SDK", async () => {
+  proves(["D504"], "a call in one part over the AI SDK", async () => {
     const part = { type: "tool-call", toolCallId: "c", toolName: "go", input: long } as const;
     const end = finish("stop", "stop", NO_USAGE);
     const model = aiSdkModel(fakeModel(() => ({ stream: streamOf([part, end]) })));

@@ -1,7 +1,7 @@
-// Goal: time limits and requests to stop end a tree at the right place: what is under way ends or
-// is cut off, nothing new starts.
-// Method: trees that wait at a tool, a line, a back-off or a latch while the clock is moved past a
-// deadline by hand.
+// Goal: time limits and stop requests end a tree at the right place: running work ends or is
+// aborted, and no new work starts.
+// Method: trees that wait at a tool, a queue, a backoff or a latch while the clock is advanced past
+// a deadline by hand.
 
 import { describe, expect, test } from "vitest";
 
@@ -30,44 +30,40 @@ import {
 } from "./scripted-agents.ts";
 
 describe("time limits", () => {
-  proves(
-    ["R56", "D738"],
-    "the time of a run ends every agent of it, during a tool two levels down",
-    async () => {
-      const reasons: unknown[] = [];
-      const work = tool("work", async ({ signal }) => {
-        await aborted(signal);
-        reasons.push(findCancelReason(signal));
-      });
-      const s = newFixture();
-      const tree = chain(work);
-      const run = s.start(tree.root.role, "Do it.", { budget: { timeMs: 1_000 } });
-      await until(() => s.sink.ofType("tool.started").length === 3);
-      s.clock.advance(999);
-      await quiet();
-      expect(s.sink.ofType("agent.ended")).toEqual([]);
-      s.clock.advance(1);
-      const result = await s.outcome(run);
-      const message = "The time limit of root allows 1000 ms; that time is over.";
-      const at = { deadlineAtMs: 1_000, agentId: "agent_1" };
-      expect(reasons).toEqual([
-        { type: "deadline", message, ...at, maximumMs: 1_000, agentPath: "root" },
-      ]);
-      const limit = { axis: "timeMs", accountPath: "root", maximum: 1_000, current: 1_000 };
-      const reason = { code: "time_limit", message, data: { ...limit, ...at } };
-      expect(result.agents.map((agent) => [agent.status, agent.reason, agent.durationMs])).toEqual([
-        ["stopped", reason, 1_000],
-        ["stopped", reason, 1_000],
-        ["stopped", reason, 1_000],
-      ]);
-      expect(s.sink.ofType("agent.ended").map((event) => event.depth)).toEqual([2, 1, 0]);
-      expect([tree.root, tree.child, tree.leaf].map((one) => one.model.requests.length)).toEqual([
-        1, 1, 1,
-      ]);
-    },
-  );
+  proves(["R56", "D738"], "end every agent of the run during a tool two levels down", async () => {
+    const reasons: unknown[] = [];
+    const work = tool("work", async ({ signal }) => {
+      await aborted(signal);
+      reasons.push(findCancelReason(signal));
+    });
+    const s = newFixture();
+    const tree = chain(work);
+    const run = s.start(tree.root.role, "Do it.", { budget: { timeMs: 1_000 } });
+    await until(() => s.sink.ofType("tool.started").length === 3);
+    s.clock.advance(999);
+    await quiet();
+    expect(s.sink.ofType("agent.ended")).toEqual([]);
+    s.clock.advance(1);
+    const result = await s.outcome(run);
+    const message = "The time limit of root allows 1000 ms; that time is over.";
+    const at = { deadlineAtMs: 1_000, agentId: "agent_1" };
+    expect(reasons).toEqual([
+      { type: "deadline", message, ...at, maximumMs: 1_000, agentPath: "root" },
+    ]);
+    const limit = { axis: "timeMs", accountPath: "root", maximum: 1_000, current: 1_000 };
+    const reason = { code: "time_limit", message, data: { ...limit, ...at } };
+    expect(result.agents.map((agent) => [agent.status, agent.reason, agent.durationMs])).toEqual([
+      ["stopped", reason, 1_000],
+      ["stopped", reason, 1_000],
+      ["stopped", reason, 1_000],
+    ]);
+    expect(s.sink.ofType("agent.ended").map((event) => event.depth)).toEqual([2, 1, 0]);
+    expect([tree.root, tree.child, tree.leaf].map((one) => one.model.requests.length)).toEqual([
+      1, 1, 1,
+    ]);
+  });
 
-  test("a child's own time ends the child and all below it; its parent continues", async () => {
+  test("end the child that has them and its subtree, and its parent continues", async () => {
     const s = newFixture();
     const tree = chain(listens("work"), undefined, { child: { timeMs: 100 } });
     const run = s.start(tree.root.role, "Do it.", { budget: { timeMs: 1_000 } });
@@ -96,7 +92,7 @@ describe("time limits", () => {
 
   proves(
     ["R58"],
-    "after the absolute deadline of a run no agent asks anything, whatever its own limit says",
+    "let no agent call a model after the run's absolute deadline, whatever its own limit",
     async () => {
       const s = newFixture();
       s.clock.advance(5_000);
@@ -119,7 +115,7 @@ describe("time limits", () => {
     },
   );
 
-  test("a run whose deadline has passed when it starts asks nothing", async () => {
+  test("end a run without a model call if its deadline has passed when it starts", async () => {
     for (const options of [{ deadlineAtMs: 10 }, { budget: { timeMs: 0 } }]) {
       const s = newFixture();
       s.clock.advance(10);
@@ -134,7 +130,7 @@ describe("time limits", () => {
     }
   });
 
-  test("a tool that ignores the deadline is left behind after the grace period", async () => {
+  test("abandon a tool that ignores the deadline after the grace period", async () => {
     const s = newFixture({ graceMs: 50 });
     const work = tool("work", () => latch().opened);
     const run = s.start(chain(work).root.role, "Do it.", { budget: { timeMs: 100 } });
@@ -151,7 +147,7 @@ describe("time limits", () => {
     ]);
   });
 
-  test("the time runs while an agent waits in the ledger's line, and ends it there", async () => {
+  test("apply while an agent waits for a lease, and end it there", async () => {
     const holder = latch();
     const helper = part("helper", byTask({ A: [says("A.", { after: holder.opened })] }), {
       maxOutputTokens: 60,
@@ -182,7 +178,7 @@ describe("time limits", () => {
     expect(helper.model.requests).toEqual([]);
   });
 
-  test("a back-off does not outlast the deadline", async () => {
+  test("cut a retry delay short at the deadline", async () => {
     const s = newFixture();
     const error = new ModelError({
       code: "model_overloaded",
@@ -198,7 +194,7 @@ describe("time limits", () => {
     expect([result.durationMs, tree.leaf.model.requests.length]).toEqual([300, 1]);
   });
 
-  test("a deadline that no timer announced in time holds all the same, and the refused call says so", async () => {
+  test("apply at the deadline even if its timer is late, and the refused call names the time limit", async () => {
     const manual = new ManualClock();
     let lateMs = 0;
     const clock: Clock = {
@@ -220,7 +216,7 @@ describe("time limits", () => {
 });
 
 describe("a request to stop", () => {
-  test("aborts the calls under way, and nothing further starts at any level", async () => {
+  test("aborts running calls, and no further work starts at any level", async () => {
     const late = latch();
     const s = newFixture();
     const work = tool("work", async ({ signal }) => {
@@ -248,7 +244,7 @@ describe("a request to stop", () => {
     ]);
   });
 
-  test("before the first tick asks nothing of any model", async () => {
+  test("ends the run without a model call before the first tick", async () => {
     const s = newFixture();
     const tree = chain(listens("work"));
     const run = s.start(tree.root.role);
@@ -262,7 +258,7 @@ describe("a request to stop", () => {
     expect(tree.root.model.requests).toEqual([]);
   });
 
-  test("an agent that waits in the ledger's line stops when its turn comes, and gives the lease back", async () => {
+  test("stops agents that wait for a lease before they call a model", async () => {
     const holder = latch();
     const script = byTask({ A: [says("A.", { after: holder.opened })], C: [] });
     const helper = part("helper", script, { maxOutputTokens: 60 });
@@ -281,7 +277,7 @@ describe("a request to stop", () => {
     run.requestStop();
     holder.open();
     const result = await s.outcome(run);
-    // A gave its answer: nothing further was asked of it, and yet the request outranks it.
+    // A gave its answer and received no further request, but the stop request outranks the answer.
     expect(result.agents.map((agent) => [agent.status, agent.steps.length])).toEqual([
       ["stopped", 1],
       ["stopped", 1],
@@ -291,7 +287,7 @@ describe("a request to stop", () => {
     expect(helper.model.requests).toHaveLength(1);
   });
 
-  test("reaches children that are started in the same moment", async () => {
+  test("reaches children that start at the same moment", async () => {
     const helper = part("helper", () => says("Worked."));
     const lead = part("lead", [calls(spawn("helper"), spawn("helper"), spawn("helper"))], {
       subagents: [helper.role],
@@ -312,7 +308,7 @@ describe("a request to stop", () => {
     expect(helper.model.requests).toEqual([]);
   });
 
-  test("a cancel that comes after it is kept, and the request still names the reason", async () => {
+  test("remains the reason if a cancel follows, and the cancel is recorded", async () => {
     const s = newFixture();
     const run = s.start(chain(listens("work")).root.role);
     await until(() => s.sink.ofType("tool.started").length === 3);

@@ -1,5 +1,6 @@
-// Goal: who was left to the run ends when the limits in time above it, and its own, are over by then: neither earlier nor later.
-// Method: a manual clock, a grant to the root that has ended, and an approver that takes longer than the limit.
+// Goal: a detached subagent ends exactly when its own time limit or one above it is reached.
+// Method: a manual clock, a grant to the root that has ended, and an approver that takes longer
+// than the limit.
 
 import { expect } from "vitest";
 
@@ -14,7 +15,7 @@ import { calls, part, quiet } from "./scripted-agents.ts";
 
 const PAY = { toolName: "pay", arguments: { amount: 1 } };
 
-/** A lead that leaves to the run a subagent that pays once it is allowed to, and then answers when `held` is opened. */
+/** A lead that detaches a subagent, which pays once approved and answers when `held` is opened. */
 function leaving(held: Latch, budget: Budget = {}) {
   const slow = part("slow", [calls(PAY), says("Slow.", { after: held.opened })], {
     tools: [payTool()],
@@ -26,21 +27,25 @@ function leaving(held: Latch, budget: Budget = {}) {
   }).role;
 }
 
-proves(["D273"], "more time for the root that has ended is time for who it left", async () => {
-  const held = latch();
-  const s = newFixture({ approver: (question) => Promise.resolve(approve(question)) });
-  const run = s.start(leaving(held), "Do it.", { budget: { timeMs: 100 } });
-  await run.result;
-  expect(run.grant({ timeMs: 50 }, { by: "Ada" })).toBe(true);
-  s.clock.advance(149);
-  await quiet();
-  expect(s.sink.ofType("agent.ended").map(({ agentPath }) => agentPath)).toEqual(["lead"]);
-  s.clock.advance(1);
-  expect(rests(await s.outcome(run))).toEqual({
-    lead: "completed",
-    "lead/slow#1": "stopped (time_limit)",
-  });
-});
+proves(
+  ["D273"],
+  "a time grant to an ended root extends the time of its detached subagents",
+  async () => {
+    const held = latch();
+    const s = newFixture({ approver: (question) => Promise.resolve(approve(question)) });
+    const run = s.start(leaving(held), "Do it.", { budget: { timeMs: 100 } });
+    await run.result;
+    expect(run.grant({ timeMs: 50 }, { by: "Ada" })).toBe(true);
+    s.clock.advance(149);
+    await quiet();
+    expect(s.sink.ofType("agent.ended").map(({ agentPath }) => agentPath)).toEqual(["lead"]);
+    s.clock.advance(1);
+    expect(rests(await s.outcome(run))).toEqual({
+      lead: "completed",
+      "lead/slow#1": "stopped (time_limit)",
+    });
+  },
+);
 
 for (const [workedMs, end] of [
   [99, "completed"],
@@ -48,7 +53,7 @@ for (const [workedMs, end] of [
 ] as const)
   proves(
     ["D273"],
-    `its own clock stands still while its approver takes an hour: ${workedMs} of 100 ms of work, ${end}`,
+    `the clock of a detached agent pauses while its approver takes an hour: ${workedMs} of 100 ms of work, ${end}`,
     async () => {
       const [asked, held] = [latch(), latch()];
       const approver = async (question: Parameters<typeof approve>[0]) => {

@@ -1,5 +1,6 @@
-// Goal: a subagent that was left to the run lives on after its parent: the run settles after it, and it stays in sight.
-// Method: latches hold the detached one while everything else happens; results, events and accounts compared whole.
+// Goal: a detached subagent outlives its parent, the run settles after it, and it remains visible.
+// Method: latches hold the detached subagent while everything else happens; results, events and
+// accounts compared in full.
 
 import { describe, expect, test } from "vitest";
 
@@ -28,8 +29,8 @@ function setUp() {
   return { s: newFixture(), lead, slow, done };
 }
 
-describe("while it lives on", () => {
-  proves(["X9"], "the result is there, and says who lives; the run is not over", async () => {
+describe("a living detached subagent", () => {
+  proves(["X9"], "is listed in the early result, and the run ends after it", async () => {
     const { s, lead, done } = setUp();
     const run = s.start(lead.role);
     const early = await run.result;
@@ -57,7 +58,7 @@ describe("while it lives on", () => {
     ]);
   });
 
-  test("it can be written to, and cancelled by its id", async () => {
+  test("accepts messages, and can be cancelled by its id", async () => {
     const { s, lead } = setUp();
     const run = s.start(lead.role);
     const { detached } = await run.result;
@@ -72,7 +73,7 @@ describe("while it lives on", () => {
     ]);
   });
 
-  test("cancelling the run cancels it", async () => {
+  test("is cancelled with the run", async () => {
     const { s, lead } = setUp();
     const run = s.start(lead.role);
     await run.result;
@@ -85,7 +86,7 @@ describe("while it lives on", () => {
     ]);
   });
 
-  test("stopping the run stops it", async () => {
+  test("is stopped with the run", async () => {
     const { s, lead, done } = setUp();
     const run = s.start(lead.role);
     await run.result;
@@ -95,7 +96,7 @@ describe("while it lives on", () => {
     expect(rests(result)).toEqual({ lead: "completed", "lead/slow#1": "stopped (stop_requested)" });
   });
 
-  test("it spends from the account of its parent, and what it may spend can be raised", async () => {
+  test("uses the budget of its parent, which a grant can raise", async () => {
     const { s, lead, done } = setUp();
     const run = s.start(lead.role, "Do it.", { budget: { steps: 3 } });
     await run.result;
@@ -108,7 +109,7 @@ describe("while it lives on", () => {
     ]);
   });
 
-  test("without the grant the limit of the tree stops it", async () => {
+  test("is stopped by the limit of the tree without a grant", async () => {
     const { s, lead, done } = setUp();
     const run = s.start(lead.role, "Do it.", { budget: { steps: 3 } });
     await run.result;
@@ -117,7 +118,7 @@ describe("while it lives on", () => {
     expect(rests(result)).toEqual({ lead: "completed", "lead/slow#1": "stopped (step_limit)" });
   });
 
-  test("listeners get it to the end", async () => {
+  test("emits its events to listeners until it ends", async () => {
     const { s, lead, done } = setUp();
     const run = s.start(lead.role);
     const heard: string[] = [];
@@ -136,38 +137,34 @@ describe("while it lives on", () => {
   });
 });
 
-describe("further down", () => {
-  proves(
-    ["X9"],
-    "one that its parent left lives on while the rest of the tree works and ends",
-    async () => {
-      const done = latch();
-      const leaf = part("leaf", [says("Leaf.", { after: done.opened })]);
-      const middle = part("middle", [calls(beside("leaf")), says("Middle.")], {
-        ...DETACH,
-        subagents: [leaf.role],
-      });
-      const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
-        subagents: [middle.role],
-      });
-      const s = newFixture();
-      const run = s.start(lead.role);
-      const early = await run.result;
-      expect([early.text, early.detached.length, endings(s)]).toEqual([
-        "Done.",
-        1,
-        ["lead/middle#1", "lead"],
-      ]);
-      done.open();
-      const result = await s.outcome(run);
-      expect([endings(s).at(-1), result.usage.total.totalTokens]).toEqual([
-        "lead/middle#1/leaf#1",
-        75,
-      ]);
-    },
-  );
+describe("a detached subagent further down", () => {
+  proves(["X9"], "continues while the rest of the tree works and ends", async () => {
+    const done = latch();
+    const leaf = part("leaf", [says("Leaf.", { after: done.opened })]);
+    const middle = part("middle", [calls(beside("leaf")), says("Middle.")], {
+      ...DETACH,
+      subagents: [leaf.role],
+    });
+    const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
+      subagents: [middle.role],
+    });
+    const s = newFixture();
+    const run = s.start(lead.role);
+    const early = await run.result;
+    expect([early.text, early.detached.length, endings(s)]).toEqual([
+      "Done.",
+      1,
+      ["lead/middle#1", "lead"],
+    ]);
+    done.open();
+    const result = await s.outcome(run);
+    expect([endings(s).at(-1), result.usage.total.totalTokens]).toEqual([
+      "lead/middle#1/leaf#1",
+      75,
+    ]);
+  });
 
-  test("what it starts itself it waits for", async () => {
+  test("waits for subagents that it starts itself", async () => {
     const done = latch();
     const leaf = part("leaf", [says("Leaf.", { after: done.opened })]);
     const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
@@ -186,7 +183,7 @@ describe("further down", () => {
     expect(rests(result)["lead/middle#1"]).toBe("completed");
   });
 
-  test("two generations may be left, each by its parent", async () => {
+  test("may itself have a detached subagent", async () => {
     const [one, two] = [latch(), latch()];
     const leaf = part("leaf", [says("Leaf.", { after: two.opened })]);
     const middle = part("middle", [calls(beside("leaf")), says("Middle.", { after: one.opened })], {
@@ -213,23 +210,27 @@ describe("further down", () => {
   });
 });
 
-describe("one that asks an approver", () => {
-  proves(["X9", "X8"], "when the root is over ends: it could not be continued", async () => {
-    const slow = part("slow", [calls(PAY), says("Never.")], { tools: [payTool()] });
-    const lead = part("lead", [calls(beside("slow")), says("Done.")], {
-      ...DETACH,
-      subagents: [slow.role],
-    });
-    const s = newFixture();
-    const result = await s.run(lead.role);
-    expect([result.status, rests(result), settlements(s)]).toEqual([
-      "completed",
-      { lead: "completed", "lead/slow#1": "cancelled (cancelled)" },
-      ["lead/slow#1 cancelled"],
-    ]);
-  });
+describe("a detached subagent that asks for an approval", () => {
+  proves(
+    ["X9", "X8"],
+    "is cancelled if the root has ended, as the run could not be resumed",
+    async () => {
+      const slow = part("slow", [calls(PAY), says("Never.")], { tools: [payTool()] });
+      const lead = part("lead", [calls(beside("slow")), says("Done.")], {
+        ...DETACH,
+        subagents: [slow.role],
+      });
+      const s = newFixture();
+      const result = await s.run(lead.role);
+      expect([result.status, rests(result), settlements(s)]).toEqual([
+        "completed",
+        { lead: "completed", "lead/slow#1": "cancelled (cancelled)" },
+        ["lead/slow#1 cancelled"],
+      ]);
+    },
+  );
 
-  test("while the root works pauses with the run, and continues with it", async () => {
+  test("pauses and resumes with the run while the root works", async () => {
     const pay = payTool();
     const leaf = part("leaf", [calls(PAY), says("Leaf.")], { tools: [pay] });
     const middle = part("middle", [calls(beside("leaf")), says("Middle.")], {
@@ -254,7 +255,7 @@ describe("one that asks an approver", () => {
   });
 });
 
-test("a pause that is asked for while only detached ones live ends them, since the root is over", async () => {
+test("a pause request ends detached subagents if the root has ended", async () => {
   const { s, lead, done } = setUp();
   const run = s.start(lead.role);
   await run.result;

@@ -1,5 +1,7 @@
-// Goal: a model may write a role when it delegates, where its own role permits it, and never above the bounds.
-// Method: real runs with scripted models; what the new agent is offered, and what it may spend, compared whole.
+// Goal: a model may write a role when it delegates, if its own role permits it, and only within the
+// bounds.
+// Method: real runs with scripted models; the tools and the budget of the new agent compared in
+// full.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -39,39 +41,35 @@ function setUp(
 }
 
 describe("a role that is written at spawn", () => {
-  proves(
-    ["X27"],
-    "gets the intersection of what it asks for and what the bounds allows",
-    async () => {
-      const { lead, strong } = setUp([
-        calls(
-          draft("critic", {
-            instructions: "You find faults.",
-            tools: ["read", "wipe", "SpawnSubagent"],
-            model: "strong",
-            steps: 50,
-          }),
-        ),
-        says("Done."),
-      ]);
-      const s = newFixture();
-      const result = await s.run(lead.role);
-      expect(result.agents.map(({ agentPath, role, model }) => [agentPath, role, model])).toEqual([
-        ["lead", "lead", "lead-model"],
-        ["lead/critic#1", "critic", "strong-model"],
-      ]);
-      const [request] = strong.requests;
-      expect(request?.messages.map(({ role, text }) => [role, text]).slice(0, 1)).toEqual([
-        ["system", "You find faults."],
-      ]);
-      expect(request?.tools.map(({ name }) => name)).toEqual(["read"]);
-      expect(result.accounts[1]?.limits).toEqual({ steps: 3, totalTokens: 1_000 });
-      expect(s.sink.ofType("subagent.spawned")[0]?.inherited.removedTools).toEqual([
-        { toolName: "wipe", rule: "not_allowed", source: "lead" },
-        { toolName: "SpawnSubagent", rule: "not_allowed", source: "lead" },
-      ]);
-    },
-  );
+  proves(["X27"], "receives the intersection of its request and the bounds", async () => {
+    const { lead, strong } = setUp([
+      calls(
+        draft("critic", {
+          instructions: "You find faults.",
+          tools: ["read", "wipe", "SpawnSubagent"],
+          model: "strong",
+          steps: 50,
+        }),
+      ),
+      says("Done."),
+    ]);
+    const s = newFixture();
+    const result = await s.run(lead.role);
+    expect(result.agents.map(({ agentPath, role, model }) => [agentPath, role, model])).toEqual([
+      ["lead", "lead", "lead-model"],
+      ["lead/critic#1", "critic", "strong-model"],
+    ]);
+    const [request] = strong.requests;
+    expect(request?.messages.map(({ role, text }) => [role, text]).slice(0, 1)).toEqual([
+      ["system", "You find faults."],
+    ]);
+    expect(request?.tools.map(({ name }) => name)).toEqual(["read"]);
+    expect(result.accounts[1]?.limits).toEqual({ steps: 3, totalTokens: 1_000 });
+    expect(s.sink.ofType("subagent.spawned")[0]?.inherited.removedTools).toEqual([
+      { toolName: "wipe", rule: "not_allowed", source: "lead" },
+      { toolName: "SpawnSubagent", rule: "not_allowed", source: "lead" },
+    ]);
+  });
 
   proves(["X27"], "is refused without permission", async () => {
     const helper = part("helper", [says("Helped.")]);
@@ -100,7 +98,7 @@ describe("a role that is written at spawn", () => {
     ).not.toHaveProperty("properties.newRole");
   });
 
-  test("has all tools of the bounds, its first model and its budget, if it asks for nothing", async () => {
+  test("receives all tools of the bounds, the first model and the budget by default", async () => {
     const { lead, fast } = setUp([
       calls(draft("helper", { instructions: "Help." })),
       says("Done."),
@@ -110,7 +108,7 @@ describe("a role that is written at spawn", () => {
     expect([result.agents[1]?.model, result.accounts[1]?.limits.steps]).toEqual(["fast-model", 3]);
   });
 
-  test("may ask for less", async () => {
+  test("may request fewer tools and less budget", async () => {
     const { lead, fast } = setUp([
       calls(draft("helper", { instructions: "Help.", tools: [], steps: 1 })),
       says("Done."),
@@ -120,7 +118,7 @@ describe("a role that is written at spawn", () => {
     expect(result.accounts[1]?.limits).toEqual({ steps: 1, totalTokens: 1_000 });
   });
 
-  test("is answered to the model with an instruction when it cannot be", async () => {
+  test("is refused with advice to the model if its name or its model is invalid", async () => {
     const { lead } = setUp([
       calls(
         draft("helper", { instructions: "Help.", model: "huge" }),
@@ -138,7 +136,7 @@ describe("a role that is written at spawn", () => {
     ]);
   });
 
-  test("lives on over a pause, under the bounds of the process that resumes it", async () => {
+  test("is restored after a pause, within the bounds of the resuming process", async () => {
     const asking = new ScriptedModel([calls(use("read")), says("Read.")], { id: "fast-model" });
     const { lead } = setUp(
       [calls(draft("helper", { instructions: "Help.", tools: ["read"] })), says("Done.")],
@@ -163,7 +161,7 @@ describe("a role that is written at spawn", () => {
     ]);
   });
 
-  test("needs a price for every model of the bounds where money is limited", () => {
+  test("requires a price for every model of the bounds if there is a cost limit", () => {
     const { lead } = setUp([]);
     const error = thrownBy(() =>
       newFixture().start(lead.role, "Do it.", { budget: { costUsd: 1 } }),
@@ -173,7 +171,7 @@ describe("a role that is written at spawn", () => {
 });
 
 describe("the bounds of dynamic roles", () => {
-  test("that says nothing usable is an error at once", () => {
+  test("throw if they are invalid", () => {
     const attempts = [
       () => setUp([], { models: {} }),
       () => setUp([], { tools: [READ, READ] }),
@@ -187,10 +185,10 @@ describe("the bounds of dynamic roles", () => {
   });
 });
 
-describe("an agent whose role was written", () => {
+describe("an agent with a written role", () => {
   proves(
     ["X27"],
-    "is bound by the budget of the bounds and by what its parent has left, whatever it asks for",
+    "is bound by the budget of the bounds and by its parent's remaining budget",
     async () => {
       const fast = new ScriptedModel(() => ({ calls: [{ toolName: "read", arguments: {} }] }), {
         id: "fast-model",
@@ -208,7 +206,7 @@ describe("an agent whose role was written", () => {
     },
   );
 
-  test("starts no subagent itself, and writes no roles: it has no SpawnSubagent", async () => {
+  test("has no `SpawnSubagent` tool, so it neither starts subagents nor writes roles", async () => {
     const fast = new ScriptedModel(
       [{ calls: [draft("another", { instructions: "Help." })] }, says("Fast.")],
       { id: "fast-model", allowUnknownTools: true },
@@ -226,7 +224,7 @@ describe("an agent whose role was written", () => {
 
   proves(
     ["X27", "X10"],
-    "continues a second time, over a pause in a fresh orchestrator, with the role that was written",
+    "continues across a pause in a fresh orchestrator with the written role",
     async () => {
       const asking = new ScriptedModel([says("Once."), calls(use("read")), says("Twice.")], {
         id: "fast-model",
@@ -263,7 +261,7 @@ describe("an agent whose role was written", () => {
     },
   );
 
-  test("comes along in a fork", async () => {
+  test("continues with its instructions in a fork", async () => {
     const { lead, fast } = setUp([
       calls(draft("helper", { instructions: "You help." })),
       says("Original."),
@@ -284,7 +282,7 @@ describe("an agent whose role was written", () => {
     ]);
   });
 
-  test("under a name that was written before is numbered on, with its own instructions", async () => {
+  test("receives the next number and its own instructions if its name is reused", async () => {
     const { lead, fast } = setUp([
       calls(
         draft("helper", { instructions: "First." }),
@@ -304,7 +302,7 @@ describe("an agent whose role was written", () => {
     ]);
   });
 
-  test("in the background, under the denials of those above it", async () => {
+  test("runs in the background within the denials of its ancestors", async () => {
     const fast = new ScriptedModel(() => says("Fast."), { id: "fast-model" });
     const lead = part(
       "lead",

@@ -1,5 +1,7 @@
-// Goal: however an agent ends without an answer, and wherever in the tree it is, it does not end over a living subagent.
-// Method: a parent with a slow child in the background, for every way to end and every policy; the order of all ends is compared whole.
+// Goal: an agent that ends without an answer never ends before its living subagents, wherever it is
+// in the tree.
+// Method: a parent with a slow background child, for every way to end and every policy; the order
+// of all ends is compared in full.
 
 import { describe, expect, test } from "vitest";
 import { hasToolCall } from "../../src/policies/stop-conditions.ts";
@@ -22,7 +24,7 @@ import {
 } from "./scripted-agents.ts";
 import { type More, type EndsFixture, setUp } from "../support/life-ends.ts";
 
-/** Ways to end without an answer, with what they make of the lead. */
+/** Ways to end without an answer, with the resulting status of the lead. */
 const WAYS: Readonly<
   Record<
     string,
@@ -98,7 +100,7 @@ const WAYS: Readonly<
 
 const OVER: unknown = expect.stringMatching(/^(cancelled|stopped)/u);
 
-describe("an agent that ends without an answer cancels its child, whatever its policy says", () => {
+describe("an agent that ends without an answer cancels its child whatever its policy", () => {
   for (const [way, { replies, more = {}, act, status }] of Object.entries(WAYS))
     for (const parentEndPolicy of ["await", "cancel", "detach"] as const) {
       const isEarly = parentEndPolicy !== "await" && way.endsWith("while it waits");
@@ -131,14 +133,14 @@ describe("an agent that ends without an answer cancels its child, whatever its p
     }
 });
 
-/** Until nothing moves any more without an answer from outside. */
+/** Waits until no agent proceeds without external input. */
 async function untilIdle1({ lead }: EndsFixture): Promise<void> {
   await until(() => lead.model.requests.length === 2);
   await quiet();
 }
 
-describe("the middle of a tree", () => {
-  test("waits for its own before its parent gets its result; the grandchild concerns no other agent", async () => {
+describe("an agent in the middle of a tree", () => {
+  test("waits for its background child before its parent gets its result", async () => {
     const done = latch();
     const leaf = part("leaf", [says("Leaf.", { after: done.opened })]);
     const middle = part("middle", [calls(beside("leaf")), says("Early."), says("Late.")], {
@@ -159,7 +161,7 @@ describe("the middle of a tree", () => {
     expect(receivedTexts(lead.model.requests[1])[0]).toContain("Late.");
   });
 
-  test("that is cancelled alone takes only its own with it", async () => {
+  test("cancels only its own subtree if it is cancelled", async () => {
     const leaf = part("leaf", () => calls(use("listen")), { tools: [listens("listen")] });
     const middle = part("middle", [calls(beside("leaf")), says("Early.")], {
       delegation: { background: true },
@@ -195,37 +197,33 @@ describe("the middle of a tree", () => {
   });
 });
 
-describe("a slow child that does not obey its signal", () => {
-  proves(
-    ["X9", "X8"],
-    "is left behind after the grace period; the run ends all the same",
-    async () => {
-      const never = new Promise<void>(() => undefined);
-      const slow = part("slow", [says("Slow.", { after: never, ignoresSignal: true })]);
-      const lead = part("lead", [calls(beside("slow")), says("Done.")], {
-        delegation: { background: true, parentEndPolicy: "cancel" },
-        subagents: [slow.role],
-      });
-      const s = newFixture({ graceMs: 500 });
-      const run = s.start(lead.role);
-      await until(() => s.clock.pendingTimers > 0);
-      await quiet();
-      expect(endings(s)).toEqual([]);
-      s.clock.advance(500);
-      const result = await s.outcome(run);
-      expect([rests(result), endings(s)]).toEqual([
-        { lead: "completed", "lead/slow#1": "cancelled (cancelled)" },
-        ["lead/slow#1", "lead"],
-      ]);
-    },
-  );
+describe("a background child that ignores its signal", () => {
+  proves(["X9", "X8"], "is abandoned after the grace period, and the run ends", async () => {
+    const never = new Promise<void>(() => undefined);
+    const slow = part("slow", [says("Slow.", { after: never, ignoresSignal: true })]);
+    const lead = part("lead", [calls(beside("slow")), says("Done.")], {
+      delegation: { background: true, parentEndPolicy: "cancel" },
+      subagents: [slow.role],
+    });
+    const s = newFixture({ graceMs: 500 });
+    const run = s.start(lead.role);
+    await until(() => s.clock.pendingTimers > 0);
+    await quiet();
+    expect(endings(s)).toEqual([]);
+    s.clock.advance(500);
+    const result = await s.outcome(run);
+    expect([rests(result), endings(s)]).toEqual([
+      { lead: "completed", "lead/slow#1": "cancelled (cancelled)" },
+      ["lead/slow#1", "lead"],
+    ]);
+  });
 });
 
-describe("over a pause", () => {
+describe("a run resumed in a fresh orchestrator", () => {
   for (const parentEndPolicy of ["await", "cancel", "detach"] as const)
     proves(
       ["X9", "X8"],
-      `the policy holds in a fresh orchestrator: ${parentEndPolicy}`,
+      `ends each agent once with \`parentEndPolicy: "${parentEndPolicy}"\``,
       async () => {
         const pay = payTool();
         const slow = part(
@@ -262,7 +260,7 @@ describe("over a pause", () => {
     );
 });
 
-test("a wait that was cut short by the end of the agent settles nothing twice", async () => {
+test("a wait interrupted by the agent's cancel settles the subagent once", async () => {
   const one = setUp("await", [calls(waitFor()), says("Never.")]);
   const run = one.s.start(one.lead.role);
   await untilIdle1(one);

@@ -1,5 +1,7 @@
-// Goal: no agent ends over a living subagent, however it ends: it waits for it, cancels it, or has left it to the run on purpose.
-// Method: a parent with a slow child in the background, for every way to end and every policy; the order of all ends is compared whole.
+// Goal: no agent ends before its living subagents: it waits for them, cancels them, or has detached
+// them by policy.
+// Method: a parent with a slow background child, for every way to end and every policy; the order
+// of all ends is compared in full.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -15,7 +17,7 @@ const finish = (value: number) => calls({ toolName: "Finish", arguments: { value
 
 const OUTPUT = { output: z.object({ value: z.number() }) };
 
-/** Lets the lead come as far as it can without its child. */
+/** Waits until the lead cannot proceed without its child. */
 async function untilIdle({ s }: EndsFixture): Promise<void> {
   await until(() => s.sink.ofType("step.completed").length >= 2);
   await quiet();
@@ -24,7 +26,7 @@ async function untilIdle({ s }: EndsFixture): Promise<void> {
 describe("an agent that has answered", () => {
   proves(
     ["X9"],
-    "waits for its child by default, and its last answer knows the child's result",
+    "waits for its child by default, and its last request contains the child's result",
     async () => {
       const one = setUp("await", [says("Early."), says("Late.")]);
       const run = one.s.start(one.lead.role);
@@ -41,41 +43,49 @@ describe("an agent that has answered", () => {
     },
   );
 
-  proves(["X9"], "or cancels it, waits for its end, and ends after it", async () => {
-    const one = setUp("cancel", [says("Done.")]);
-    const result = await one.s.run(one.lead.role);
-    expect([result.text, endings(one.s), settlements(one.s)]).toEqual([
-      "Done.",
-      ["lead/slow#1", "lead"],
-      ["lead/slow#1 cancelled"],
-    ]);
-    expect(result.agents[1]?.reason.message).toBe("lead, its parent, stopped.");
-  });
+  proves(
+    ["X9"],
+    'cancels its child with `parentEndPolicy: "cancel"`, and ends after it',
+    async () => {
+      const one = setUp("cancel", [says("Done.")]);
+      const result = await one.s.run(one.lead.role);
+      expect([result.text, endings(one.s), settlements(one.s)]).toEqual([
+        "Done.",
+        ["lead/slow#1", "lead"],
+        ["lead/slow#1 cancelled"],
+      ]);
+      expect(result.agents[1]?.reason.message).toBe("lead, its parent, stopped.");
+    },
+  );
 
-  proves(["X9"], "or leaves it to the run, whose last event is the end of the run", async () => {
-    const one = setUp("detach", [says("Done.")]);
-    const run = one.s.start(one.lead.role);
-    const early = await run.result;
-    expect([early.status, early.detached.map(({ agentId }) => agentId), endings(one.s)]).toEqual([
-      "completed",
-      ["agent_2"],
-      ["lead"],
-    ]);
-    expect(one.s.sink.ofType("run.ended")).toEqual([]);
-    expect(one.s.sink.ofType("subagent.detached").map(({ childPath }) => childPath)).toEqual([
-      "lead/slow#1",
-    ]);
-    one.done.open();
-    const result = await one.s.outcome(run);
-    expect([result.text, endings(one.s), result.detached]).toEqual([
-      "Done.",
-      ["lead", "lead/slow#1"],
-      [],
-    ]);
-    expect(result.usage.total.totalTokens).toBe(60);
-  });
+  proves(
+    ["X9"],
+    'detaches its child with `parentEndPolicy: "detach"`, and the run ends after the child',
+    async () => {
+      const one = setUp("detach", [says("Done.")]);
+      const run = one.s.start(one.lead.role);
+      const early = await run.result;
+      expect([early.status, early.detached.map(({ agentId }) => agentId), endings(one.s)]).toEqual([
+        "completed",
+        ["agent_2"],
+        ["lead"],
+      ]);
+      expect(one.s.sink.ofType("run.ended")).toEqual([]);
+      expect(one.s.sink.ofType("subagent.detached").map(({ childPath }) => childPath)).toEqual([
+        "lead/slow#1",
+      ]);
+      one.done.open();
+      const result = await one.s.outcome(run);
+      expect([result.text, endings(one.s), result.detached]).toEqual([
+        "Done.",
+        ["lead", "lead/slow#1"],
+        [],
+      ]);
+      expect(result.usage.total.totalTokens).toBe(60);
+    },
+  );
 
-  test("reads what several said at once, and one that ends meanwhile is waited for with the rest", async () => {
+  test("waits for all of its children, and reads their reports in one request", async () => {
     const [first, second] = [latch(), latch()];
     const one = part("one", [says("One.", { after: first.opened })]);
     const two = part("two", [says("Two.", { after: second.opened })]);
@@ -101,7 +111,7 @@ describe("an agent that has answered", () => {
     expect(reporters(lead.model.requests[2])).toEqual(["one#1", "two#1"]);
   });
 
-  test("may start another one then, and waits for that, too", async () => {
+  test("may start another child when it reads a report, and waits for that one", async () => {
     const slow = part("slow", () => says("Slow."));
     const lead = part(
       "lead",
@@ -125,7 +135,7 @@ describe("an agent that has answered", () => {
     ]);
   });
 
-  test("with nothing in the background ends at once, whatever the policy", async () => {
+  test("ends at once without background children, whatever the policy", async () => {
     for (const parentEndPolicy of ["await", "cancel", "detach"] as const) {
       const worker = part("worker", [says("Worked.")]);
       const lead = part("lead", [calls(spawn("worker")), says("Done.")], {
@@ -144,7 +154,7 @@ describe("an agent that has answered", () => {
 });
 
 describe("an agent with a typed result", () => {
-  proves(["X9"], "waits; the result that counts is the one it gives last", async () => {
+  proves(["X9"], "waits for its child, and its last result counts", async () => {
     const one = setUp("await", [finish(1), finish(2)], OUTPUT);
     const run = one.s.start(one.lead.role);
     await untilIdle(one);
@@ -161,18 +171,21 @@ describe("an agent with a typed result", () => {
   test.each([
     ["cancel", ["lead/slow#1", "lead"]],
     ["detach", ["lead", "lead/slow#1"]],
-  ] as const)("%s", async (parentEndPolicy, order) => {
-    const one = setUp(parentEndPolicy, [finish(1)], OUTPUT);
-    const run = one.s.start(one.lead.role);
-    await run.result;
-    one.done.open();
-    const result = await one.s.outcome(run);
-    expect([result.status, result.output, endings(one.s)]).toEqual([
-      "completed",
-      { value: 1 },
-      order,
-    ]);
-  });
+  ] as const)(
+    'ends in the right order with `parentEndPolicy: "%s"`',
+    async (parentEndPolicy, order) => {
+      const one = setUp(parentEndPolicy, [finish(1)], OUTPUT);
+      const run = one.s.start(one.lead.role);
+      await run.result;
+      one.done.open();
+      const result = await one.s.outcome(run);
+      expect([result.status, result.output, endings(one.s)]).toEqual([
+        "completed",
+        { value: 1 },
+        order,
+      ]);
+    },
+  );
 });
 
 describe("an agent whose answer is vetoed", () => {
@@ -184,20 +197,24 @@ describe("an agent whose answer is vetoed", () => {
     ],
   };
 
-  proves(["X9"], "waits, reads, and is asked about its last answer", async () => {
-    const one = setUp("await", [says("Early."), says("Late."), says("Last.")], vetoOnce);
-    const run = one.s.start(one.lead.role);
-    await untilIdle(one);
-    one.done.open();
-    const result = await one.s.outcome(run);
-    expect([result.text, heard(one.lead.model.requests.at(-1), "notice")]).toEqual([
-      "Last.",
-      ["Look again."],
-    ]);
-  });
+  proves(
+    ["X9"],
+    "waits for its child, reads the report, and its next answer is vetoed",
+    async () => {
+      const one = setUp("await", [says("Early."), says("Late."), says("Last.")], vetoOnce);
+      const run = one.s.start(one.lead.role);
+      await untilIdle(one);
+      one.done.open();
+      const result = await one.s.outcome(run);
+      expect([result.text, heard(one.lead.model.requests.at(-1), "notice")]).toEqual([
+        "Last.",
+        ["Look again."],
+      ]);
+    },
+  );
 
   test.each(["cancel", "detach"] as const)(
-    "continues its child first, then: %s",
+    'answers once more with `parentEndPolicy: "%s"`',
     async (parentEndPolicy) => {
       const one = setUp(parentEndPolicy, [says("Early."), says("Last.")], vetoOnce);
       const run = one.s.start(one.lead.role);
@@ -212,7 +229,7 @@ describe("an agent whose answer is vetoed", () => {
   );
 });
 
-describe("an agent that is written to while it waits", () => {
+describe("an agent that receives a message while it waits", () => {
   proves(["X9", "X23"], "answers at once, and waits again", async () => {
     const one = setUp("await", [says("Early."), says("Noted."), says("Late.")]);
     const run = one.s.start(one.lead.role);

@@ -1,6 +1,6 @@
-// Goal: a run can be followed, placed and rebuilt from its events alone, failures included.
-// Method: one tree with every way of ending; the tree rebuilt from events and compared with the
-// result.
+// Goal: a run, its tree and its failures can be reconstructed from its events alone.
+// Method: one tree with every kind of end; the tree is rebuilt from its events and compared with
+// the result.
 
 import { describe, expect, test } from "vitest";
 
@@ -23,8 +23,8 @@ import { fiveEndings } from "./five-endings.ts";
 const SOME_NUMBER: unknown = expect.any(Number);
 const SOME_TEXT: unknown = expect.any(String);
 
-describe("what events say", () => {
-  proves(["R176"], "the tree of a run is rebuilt from its events alone", async () => {
+describe("the events of a run", () => {
+  proves(["R176"], "suffice to rebuild its tree", async () => {
     const { s, result } = await fiveEndings();
     const read: unknown = JSON.parse(JSON.stringify(s.sink.events));
     expect(read).toEqual(s.sink.events);
@@ -54,7 +54,7 @@ describe("what events say", () => {
 
   proves(
     ["R176"],
-    "every event is placed: ids of run, agent and parent always, of step and call where they apply",
+    "contain the ids of run, agent and parent, and of step and call where they apply",
     async () => {
       const { s, result } = await fiveEndings();
       const agents = new Map(result.agents.map((agent) => [agent.agentId, agent]));
@@ -79,141 +79,137 @@ describe("what events say", () => {
     },
   );
 
-  proves(
-    ["R177"],
-    "a tool's end names the tool, its place, how long it took and how it came out",
-    async () => {
-      const s = newFixture();
-      const slow = tool("slow", () => s.clock.advance(70));
-      const broken = tool("broken", () => {
-        throw new Error("No disk.");
-      });
-      const helper = part("helper", [calls(use("slow")), calls(use("broken")), says("Ok.")], {
-        tools: [slow, broken],
-      });
-      const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
-        subagents: [helper.role],
-      });
-      await s.run(lead.role);
-      const place = {
-        runId: "run_1",
-        agentId: "agent_2",
-        parentAgentId: "agent_1",
-        agentPath: "lead/helper#1",
-        depth: 1,
-        executionId: "execution_2",
-        stepId: "execution_2.1",
-      };
-      const some = {
-        seq: SOME_NUMBER,
-        traceId: SOME_TEXT,
-        spanId: SOME_TEXT,
-      };
-      const used = {
-        ...NO_USAGE,
-        modelCalls: 3,
-        steps: 3,
-        toolCalls: 2,
-        inputTokens: 30,
-        outputTokens: 15,
-      };
-      expect(s.sink.ofType("tool.ended")).toEqual([
-        {
-          ...some,
-          ...place,
-          type: "tool.ended",
-          atMs: 70,
-          callId: "call_1",
-          toolName: "slow",
-          outcome: "succeeded",
-          success: true,
-          resultCharacters: 0,
-          durationMs: 70,
-          queuedMs: 0,
-        },
-        {
-          ...some,
-          ...place,
-          stepId: "execution_2.2",
-          type: "tool.ended",
-          atMs: 70,
-          callId: "call_2",
-          toolName: "broken",
-          outcome: "failed",
-          success: false,
-          errorCode: "tool_error",
-          severity: "recoverable",
-          message: "No disk.",
-          resultCharacters: "broken failed: No disk.".length,
-          durationMs: 0,
-          queuedMs: 0,
-        },
-        {
-          ...some,
-          ...place,
-          agentId: "agent_1",
-          parentAgentId: null,
-          agentPath: "lead",
-          depth: 0,
-          executionId: "execution_1",
-          stepId: "execution_1.1",
-          type: "tool.ended",
-          atMs: 70,
-          callId: "call_1",
-          toolName: "SpawnSubagent",
-          outcome: "succeeded",
-          success: true,
-          resultCharacters: SOME_NUMBER,
-          durationMs: 70,
-          queuedMs: 0,
-          usage: { ...used, totalTokens: 45, costUsd: null, unpricedCalls: 3 },
-        },
-      ]);
-    },
-  );
-
-  proves(["R177"], "the schema of each event refuses what does not belong to it", async () => {
-    const { s } = await fiveEndings();
-    const types = new Map(s.sink.events.map((event) => [event.type, event]));
-    expect(types.size).toBeGreaterThan(15);
-    for (const event of types.values()) {
-      expect(() => assertEvent(event)).not.toThrow();
-      expect(() => assertEvent({ ...event, extra: 1 }), event.type).toThrow();
-      expect(() => assertEvent({ ...event, agentId: undefined }), event.type).toThrow();
-      expect(() => assertEvent({ ...event, type: `${event.type}.again` }), event.type).toThrow();
-      const { seq: _seq, ...unnumbered } = event;
-      expect(() => assertEvent(unnumbered), event.type).toThrow();
-    }
+  proves(["R177"], "contain a tool's name, place, duration and outcome when it ends", async () => {
+    const s = newFixture();
+    const slow = tool("slow", () => s.clock.advance(70));
+    const broken = tool("broken", () => {
+      throw new Error("No disk.");
+    });
+    const helper = part("helper", [calls(use("slow")), calls(use("broken")), says("Ok.")], {
+      tools: [slow, broken],
+    });
+    const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
+      subagents: [helper.role],
+    });
+    await s.run(lead.role);
+    const place = {
+      runId: "run_1",
+      agentId: "agent_2",
+      parentAgentId: "agent_1",
+      agentPath: "lead/helper#1",
+      depth: 1,
+      executionId: "execution_2",
+      stepId: "execution_2.1",
+    };
+    const some = {
+      seq: SOME_NUMBER,
+      traceId: SOME_TEXT,
+      spanId: SOME_TEXT,
+    };
+    const used = {
+      ...NO_USAGE,
+      modelCalls: 3,
+      steps: 3,
+      toolCalls: 2,
+      inputTokens: 30,
+      outputTokens: 15,
+    };
+    expect(s.sink.ofType("tool.ended")).toEqual([
+      {
+        ...some,
+        ...place,
+        type: "tool.ended",
+        atMs: 70,
+        callId: "call_1",
+        toolName: "slow",
+        outcome: "succeeded",
+        success: true,
+        resultCharacters: 0,
+        durationMs: 70,
+        queuedMs: 0,
+      },
+      {
+        ...some,
+        ...place,
+        stepId: "execution_2.2",
+        type: "tool.ended",
+        atMs: 70,
+        callId: "call_2",
+        toolName: "broken",
+        outcome: "failed",
+        success: false,
+        errorCode: "tool_error",
+        severity: "recoverable",
+        message: "No disk.",
+        resultCharacters: "broken failed: No disk.".length,
+        durationMs: 0,
+        queuedMs: 0,
+      },
+      {
+        ...some,
+        ...place,
+        agentId: "agent_1",
+        parentAgentId: null,
+        agentPath: "lead",
+        depth: 0,
+        executionId: "execution_1",
+        stepId: "execution_1.1",
+        type: "tool.ended",
+        atMs: 70,
+        callId: "call_1",
+        toolName: "SpawnSubagent",
+        outcome: "succeeded",
+        success: true,
+        resultCharacters: SOME_NUMBER,
+        durationMs: 70,
+        queuedMs: 0,
+        usage: { ...used, totalTokens: 45, costUsd: null, unpricedCalls: 3 },
+      },
+    ]);
   });
 
   proves(
-    ["D731"],
-    "assertEvent narrows a value to an event and refuses unknown types",
+    ["R177"],
+    "are rejected by their schema if they have an extra, missing or unknown field",
     async () => {
       const { s } = await fiveEndings();
-      const [first] = s.sink.events;
-      const value: unknown = JSON.parse(JSON.stringify(first));
-      assertEvent(value);
-      expect<EspalierEvent>(value).toEqual(first);
-      const advice = "Use the version of espalier that wrote the event.";
-      for (const type of ["none", "toString", "__proto__", "", undefined])
-        expect(thrownBy(() => assertEvent({ ...value, type }))).toMatchObject({
-          code: "invalid_argument",
-          message: `Expected event.type to be a type of event, got ${describeReceived(type)}. ${advice}`,
-        });
-      for (const other of [undefined, null, "run.started"])
-        expect(thrownBy(() => assertEvent(other)).code).toBe("invalid_argument");
-      expect(thrownBy(() => assertEvent({ ...first, seq: "1" }))).toEqual({
-        code: "invalid_argument",
-        message: `Expected an event of type run.started, got another value at seq: Invalid input: expected number, received string. ${advice}`,
-        data: {},
-      });
+      const types = new Map(s.sink.events.map((event) => [event.type, event]));
+      expect(types.size).toBeGreaterThan(15);
+      for (const event of types.values()) {
+        expect(() => assertEvent(event)).not.toThrow();
+        expect(() => assertEvent({ ...event, extra: 1 }), event.type).toThrow();
+        expect(() => assertEvent({ ...event, agentId: undefined }), event.type).toThrow();
+        expect(() => assertEvent({ ...event, type: `${event.type}.again` }), event.type).toThrow();
+        const { seq: _seq, ...unnumbered } = event;
+        expect(() => assertEvent(unnumbered), event.type).toThrow();
+      }
     },
   );
 
+  proves(["D731"], "are narrowed by `assertEvent`, which rejects unknown types", async () => {
+    const { s } = await fiveEndings();
+    const [first] = s.sink.events;
+    const value: unknown = JSON.parse(JSON.stringify(first));
+    assertEvent(value);
+    expect<EspalierEvent>(value).toEqual(first);
+    const advice = "Use the version of espalier that wrote the event.";
+    for (const type of ["none", "toString", "__proto__", "", undefined])
+      expect(thrownBy(() => assertEvent({ ...value, type }))).toMatchObject({
+        code: "invalid_argument",
+        message: `Expected event.type to be a type of event, got ${describeReceived(type)}. ${advice}`,
+      });
+    for (const other of [undefined, null, "run.started"])
+      expect(thrownBy(() => assertEvent(other)).code).toBe("invalid_argument");
+    expect(thrownBy(() => assertEvent({ ...first, seq: "1" }))).toEqual({
+      code: "invalid_argument",
+      message: `Expected an event of type run.started, got another value at seq: Invalid input: expected number, received string. ${advice}`,
+      data: {},
+    });
+  });
+
   proves(
     ["R181"],
-    "usage is reported once per step, and the steps add up to what the run reports",
+    "report usage once per step, and the steps add up to the usage of the run",
     async () => {
       const { s, result } = await fiveEndings();
       const steps = s.sink.ofType("step.completed");
@@ -226,7 +222,7 @@ describe("what events say", () => {
 
   proves(
     ["R182"],
-    "each of five endings has one terminal event with its true status, after all its other events",
+    "contain one terminal event for each of five kinds of end, after all other events of the agent",
     async () => {
       const { s, result } = await fiveEndings();
       expect(formatEventTree(s.sink.events)).toBe(
@@ -266,7 +262,7 @@ describe("what events say", () => {
     },
   );
 
-  test("no sink that gets an event can change it for the next", async () => {
+  test("are frozen, so one sink cannot change them for the next", async () => {
     const seen: EspalierEvent[] = [];
     const vandal: EventSink = {
       emit: (event) => {
@@ -282,7 +278,7 @@ describe("what events say", () => {
   });
 });
 
-/** All agents with their steps and calls, from nothing but events. */
+/** Rebuilds all agents with their steps and calls from events alone. */
 function rebuilt(events: readonly EspalierEvent[]): readonly unknown[] {
   const of = <T extends EspalierEvent["type"]>(type: T, place: Partial<EspalierEvent>) =>
     events.filter((event): event is Extract<EspalierEvent, { readonly type: T }> => {

@@ -1,7 +1,6 @@
-// Goal: whatever foreign code does (throw what cannot be shown, reply with nothing), its agent ends
-// once, and the tree stays whole.
-// Method: models and tools that break every rule of their ports, in trees whose other agents are at
-// work.
+// Goal: whatever user code does, for example throw values that cannot be converted to text or
+// return nothing, its agent ends once and the tree stays consistent.
+// Method: models and tools that violate their interfaces, in trees whose other agents are working.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -25,7 +24,7 @@ import {
   use,
 } from "./scripted-agents.ts";
 
-/** Thrown things that neither `String` nor a template can show. */
+/** Thrown values that neither `String` nor a template can convert. */
 const UNSHOWABLE: readonly (readonly [string, unknown])[] = [
   ["what may not be looked at", revoked()],
   ["an object without a prototype", Object.create(null)],
@@ -47,8 +46,8 @@ const UNSHOWABLE: readonly (readonly [string, unknown])[] = [
   ],
 ];
 
-describe.each(UNSHOWABLE)("what throws %s", (_what, thrown) => {
-  test("a model: its agent fails, at the first time, and its parent continues", async () => {
+describe.each(UNSHOWABLE)("user code that throws %s", (_what, thrown) => {
+  test("fails the agent at its first call if it is a model, and the parent continues", async () => {
     let asked = 0;
     const role = roleOf(() => {
       asked += 1;
@@ -62,7 +61,7 @@ describe.each(UNSHOWABLE)("what throws %s", (_what, thrown) => {
     expect(result.agents[1]?.errors.map((error) => error.code)).toEqual(["model_invalid_reply"]);
   });
 
-  test("a tool: its call fails, and no parent ends over a child that lives", async () => {
+  test("fails the call if it is a tool, and no parent ends before its living child", async () => {
     const late = latch();
     const bad = tool("bad", () => {
       throw thrown;
@@ -86,7 +85,7 @@ describe.each(UNSHOWABLE)("what throws %s", (_what, thrown) => {
     expect(receivedTexts(lead.model.requests[1])[1]).toMatch(/^bad failed/);
   });
 
-  test("a token counter: its agent fails, and its parent continues", async () => {
+  test("fails the agent if it is a token counter, and the parent continues", async () => {
     const broken = part("broken", [], {
       scripted: {
         countTokens: () => {
@@ -102,9 +101,9 @@ describe.each(UNSHOWABLE)("what throws %s", (_what, thrown) => {
   });
 });
 
-describe("what replies with nonsense", () => {
+describe("user code that returns invalid values", () => {
   for (const reply of ["null", "{}", '{"message":null}', '{"message":{"role":"assistant"}}']) {
-    test(`a model that gives ${reply} fails its agent by a failed model call, not by a broken loop`, async () => {
+    test(`fails the agent with a failed model call if a model returns ${reply}`, async () => {
       const role = roleOf(() => Promise.resolve(JSON.parse(reply)));
       const lead = part("lead", [calls(spawn("foreign")), says("Without it.")], {
         subagents: [role],
@@ -117,12 +116,12 @@ describe("what replies with nonsense", () => {
       expect(s.sink.ofType("model.replied").length + s.sink.ofType("model.failed").length).toBe(
         asked,
       );
-      // It was sent and something was received: that may be paid for.
+      // The request was sent and a response received, so the call may be billed.
       expect(result.agents[1]?.usage.own.modelCalls).toBe(1);
     });
   }
 
-  test("results that no JSON can hold are failed calls that say so", async () => {
+  test("fails the call if a tool result cannot be converted to JSON", async () => {
     const cycle: unknown[] = [];
     cycle.push(cycle);
     const trap = {
@@ -147,7 +146,7 @@ describe("what replies with nonsense", () => {
     expect(executions).toEqual(tools.map(() => ["failed", "tool_error"]));
   });
 
-  test("a schema that throws fails its call, and neither its siblings nor its agent", async () => {
+  test("fails the call if a schema throws, but neither its siblings nor its agent", async () => {
     const input = z.object({}).refine(() => {
       throw new Error("a bug in the schema");
     });
@@ -171,7 +170,7 @@ describe("what replies with nonsense", () => {
     );
   });
 
-  test("two calls of one id get a result each, and start a child each", async () => {
+  test("returns a result and starts a child for each of two calls with the same id", async () => {
     const helper = part("helper", byTask({ A: [says("A.")], B: [says("B.")] }));
     const twice = calls(
       { ...spawn("helper", "A"), callId: "same" },
@@ -188,7 +187,7 @@ describe("what replies with nonsense", () => {
   });
 });
 
-/** A role with a model that keeps to no rule. */
+/** A role whose model violates its interface. */
 function roleOf(generate: Model["generate"]): AgentRole {
   const model: Model = { provider: "foreign", id: "foreign", countTokens: () => 10, generate };
   return defineAgent({ name: "foreign", description: "Breaks.", instructions: "Break.", model });

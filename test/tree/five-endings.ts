@@ -1,5 +1,5 @@
-// A run in which agents end in every way: its lead's children complete, reach a limit, fail, are
-// cut off by the model, and are cancelled.
+// A run with every kind of agent end: the lead's children complete, reach a limit, fail, are cut
+// off by the model, and are cancelled.
 
 import { expect } from "vitest";
 
@@ -9,13 +9,13 @@ import { asks, says } from "../../src/testing/scripted-model.ts";
 import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { calls, part, spawn, until } from "./scripted-agents.ts";
 
-/** A run that is over, with its fixture. */
+/** A settled run with its fixture. */
 export interface Watched {
   readonly s: Fixture;
   readonly result: RunResult;
 }
 
-/** Runs a lead with four children and a grandchild, each with an end of its own. */
+/** Runs a lead with four children and a grandchild, each with a different end. */
 export async function fiveEndings(options: OrchestratorOptions = {}): Promise<Watched> {
   const completes = part("completes", [says("Complete.")]);
   const stops = part("stops", () => asks("nothing", {}), { budget: { steps: 2 } });

@@ -1,5 +1,7 @@
-// Goal: a spawn whose tool is forbidden, by a guard, a hook, a rule or a filter, is a refusal like any other: reported, counted and kept.
-// Method: real runs with scripted models; counters, events, texts, and what is read from the store and from a replay, compared whole.
+// Goal: a spawn whose tool is forbidden by a guard, a hook, a rule or a filter is an ordinary
+// refusal: reported, counted and persisted.
+// Method: real runs with scripted models; counters, events, texts, and the results of the store and
+// of a replay compared in full.
 
 import { describe, expect, test } from "vitest";
 
@@ -32,7 +34,7 @@ function delegating(more: Parameters<typeof part>[2] = {}): Part {
   });
 }
 
-/** A manager whose lead denies all below it the tool by which it would delegate. */
+/** A manager whose lead denies its descendants the spawn tool. */
 function ruled(): { readonly lead: Part; readonly middle: Part } {
   const leaf = part("leaf", []);
   const middle = part("middle", [calls(spawn("leaf")), says("Alone.")], {
@@ -45,7 +47,7 @@ function ruled(): { readonly lead: Part; readonly middle: Part } {
   return { lead, middle };
 }
 
-/** What is reported of the calls: the type of each event, and what it says of the refusal. */
+/** Returns the type of each event about the calls, with its refusal. */
 function tellings({ sink }: Fixture): readonly unknown[] {
   return sink.events.flatMap((event) => {
     if (event.type === "subagent.refused") return [[event.type, event.role, event.refusal.code]];
@@ -55,7 +57,7 @@ function tellings({ sink }: Fixture): readonly unknown[] {
   });
 }
 
-/** Runs it, and compares what is read from the store alone and the result of a replay. */
+/** Runs the role, and compares the result with those of the store and of a replay. */
 async function ran(
   role: () => AgentRole,
   options: OrchestratorOptions = {},
@@ -69,27 +71,31 @@ async function ran(
   return { result, s };
 }
 
-describe("a spawn that is forbidden", () => {
-  proves(["S7.27", "X14"], "by a guard is counted, with its reason for the model", async () => {
-    const guards = [denies("Do it yourself.", { tools: ["SpawnSubagent"] })];
-    const { result, s } = await ran(() => delegating({ guards }).role);
-    expect([result.status, result.refusalsByCode]).toEqual(["completed", { blocked: 1 }]);
-    expect(result.steps[0]?.tools.executions[0]?.text).toBe(DENIED);
-    expect(tellings(s)).toEqual([
-      ["tool.guarded"],
-      ["subagent.refused", "worker", "blocked"],
-      ["tool.rejected", "blocked", DENIED],
-    ]);
-    expect(s.sink.ofType("run.ended")[0]?.refusalsByCode).toEqual({ blocked: 1 });
-  });
+describe("a forbidden spawn", () => {
+  proves(
+    ["S7.27", "X14"],
+    "is counted as a refusal by a guard, with the guard's reason for the model",
+    async () => {
+      const guards = [denies("Do it yourself.", { tools: ["SpawnSubagent"] })];
+      const { result, s } = await ran(() => delegating({ guards }).role);
+      expect([result.status, result.refusalsByCode]).toEqual(["completed", { blocked: 1 }]);
+      expect(result.steps[0]?.tools.executions[0]?.text).toBe(DENIED);
+      expect(tellings(s)).toEqual([
+        ["tool.guarded"],
+        ["subagent.refused", "worker", "blocked"],
+        ["tool.rejected", "blocked", DENIED],
+      ]);
+      expect(s.sink.ofType("run.ended")[0]?.refusalsByCode).toEqual({ blocked: 1 });
+    },
+  );
 
-  proves(["S7.27", "X14"], "by a hook is counted", async () => {
+  proves(["S7.27", "X14"], "is counted as a refusal by a hook", async () => {
     const hooks = [transform("beforeTool", () => ({ deny: "Do it yourself." }))];
     const { result } = await ran(() => delegating({ hooks }).role);
     expect(result.refusalsByCode).toEqual({ blocked: 1 });
   });
 
-  proves(["S7.27", "X14", "X16"], "by a rule of any agent above is counted", async () => {
+  proves(["S7.27", "X14", "X16"], "is counted as a refusal by a rule of an ancestor", async () => {
     const { lead, middle } = ruled();
     const plain = newFixture();
     const first = await plain.run(lead.role);
@@ -106,13 +112,13 @@ describe("a spawn that is forbidden", () => {
     expect(result.refusalsByCode).toEqual({ tool_not_available: 1 });
   });
 
-  proves(["S7.27", "X14"], "by a filter is counted", async () => {
+  proves(["S7.27", "X14"], "is counted as a refusal by a tool filter", async () => {
     const toolFilters = [toolFilter(() => false, { tools: ["SpawnSubagent"] })];
     const { result } = await ran(() => delegating({ toolFilters }).role);
     expect(result.refusalsByCode).toEqual({ tool_not_available: 1 });
   });
 
-  proves(["S7.27"], "is counted with the role of the subagent that was to continue", async () => {
+  proves(["S7.27"], "is counted with the role of the subagent to continue", async () => {
     const guards = [
       toolGuard(({ arguments: input }): GuardDecision =>
         JSON.stringify(input).includes("worker#1")
@@ -131,7 +137,7 @@ describe("a spawn that is forbidden", () => {
     expect(s.sink.ofType("subagent.refused").map(({ role }) => role)).toEqual(["worker"]);
   });
 
-  proves(["S7.27"], "is counted when a run continues under a guard of now", async () => {
+  proves(["S7.27"], "is counted if a guard denies it when the run resumes", async () => {
     let answer: GuardDecision = { type: "ask", reason: "Sure?" };
     const guards = [toolGuard(() => answer)];
     const store = memoryStore();
@@ -148,7 +154,7 @@ describe("a spawn that is forbidden", () => {
   });
 });
 
-test("a call of another tool that is denied, and a spawn that a person denies, are no refusals", async () => {
+test("a denied call of another tool and a spawn denied by a person do not count as refusals", async () => {
   const look = tool("look", () => "seen");
   const lead = delegating({ guards: [asksAbout("Sure?", { tools: ["SpawnSubagent"] })] });
   const other = part("lead", [calls(use("look")), says("Done.")], {

@@ -1,5 +1,7 @@
-// Goal: a run is forked at its very beginning: before its first step, out of a pause in it, and with another role of the same name.
-// Method: real runs; what the models of the fork are shown is compared with what those of the original were.
+// Goal: a run can be forked before its first step, from a pause in that step, and with another role
+// of the same name.
+// Method: real runs; the messages to the models of the fork are compared with those of the
+// original.
 
 import { describe, expect, test } from "vitest";
 
@@ -17,7 +19,7 @@ import { calls, part, spawn, use } from "./scripted-agents.ts";
 const FIRST_INPUT = ["system: You are lead.", "user: Do it."];
 
 describe("a fork before the first step", () => {
-  proves(["S7.20"], "gives the first input again, and nothing that came after it", async () => {
+  proves(["S7.20"], "repeats the first input without later messages", async () => {
     const { lead, worker } = threeSteps([calls(spawn("worker")), says("Forked.")]);
     const s = newFixture();
     const { result, snapshot } = await rested(s, s.start(lead.role));
@@ -35,7 +37,7 @@ describe("a fork before the first step", () => {
     expect(s.sink.ofType("run.started").at(-1)?.forkedFrom?.stepNumber).toBe(0);
   });
 
-  proves(["S7.20"], "may get a message besides", async () => {
+  proves(["S7.20"], "may add a message", async () => {
     const { lead } = threeSteps([says("Forked.")]);
     const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
@@ -43,7 +45,7 @@ describe("a fork before the first step", () => {
     expect(shown(lead, 4)).toEqual([...FIRST_INPUT, "user: In short."]);
   });
 
-  proves(["S7.20"], "on a session has the history that the session had, and the task", async () => {
+  proves(["S7.20"], "has the history of the session and the task", async () => {
     const store = memoryStore();
     const lead = part("lead", [says("One."), says("Two."), says("Forked.")]);
     const orchestrator = new Orchestrator({ store, roles: [lead.role] });
@@ -56,7 +58,7 @@ describe("a fork before the first step", () => {
     expect(shown(lead, 2)).toEqual(shown(lead, 1));
   });
 
-  proves(["S7.20"], "of a run that never took a step begins with its task", async () => {
+  proves(["S7.20"], "begins with the task if the run took no step", async () => {
     const lead = part("lead", [says("Forked.")]);
     const s = newFixture();
     const run = s.start(lead.role);
@@ -71,7 +73,7 @@ describe("a fork before the first step", () => {
 describe("a fork of a run that was paused in its first step", () => {
   for (const atStep of [undefined, 0]) {
     const what = atStep === undefined ? "its last completed step" : "step 0";
-    proves(["S7.20"], `at ${what} gives the first input again, and asks nothing`, async () => {
+    proves(["S7.20"], `repeats the first input without questions at ${what}`, async () => {
       const pay = payTool();
       const lead = part("lead", [calls(PAY), says("Forked.")], { tools: [pay] });
       const s = newFixture();
@@ -84,27 +86,31 @@ describe("a fork of a run that was paused in its first step", () => {
     });
   }
 
-  proves(["S7.20"], "before its first model call, takes the task as a new run would", async () => {
-    const lead = part("lead", [says("Forked.")], {
-      hooks: [transform("userInput", ({ task }) => ({ task: `${task} Please.` }))],
-    });
-    const s = newFixture();
-    const run = s.start(lead.role);
-    run.requestPause();
-    const paused = await s.outcome(run);
-    expect([paused.status, lead.model.requests.length]).toEqual(["paused", 0]);
-    const forked = await s.outcome(s.fork(lead.role, paused.pausedRun));
-    expect([forked.text, shown(lead, 0)]).toEqual([
-      "Forked.",
-      ["system: You are lead.", "user: Do it. Please."],
-    ]);
-  });
+  proves(
+    ["S7.20"],
+    "passes the task through the hooks if the run was paused before its first model call",
+    async () => {
+      const lead = part("lead", [says("Forked.")], {
+        hooks: [transform("userInput", ({ task }) => ({ task: `${task} Please.` }))],
+      });
+      const s = newFixture();
+      const run = s.start(lead.role);
+      run.requestPause();
+      const paused = await s.outcome(run);
+      expect([paused.status, lead.model.requests.length]).toEqual(["paused", 0]);
+      const forked = await s.outcome(s.fork(lead.role, paused.pausedRun));
+      expect([forked.text, shown(lead, 0)]).toEqual([
+        "Forked.",
+        ["system: You are lead.", "user: Do it. Please."],
+      ]);
+    },
+  );
 });
 
 describe("a fork with a role of its own", () => {
   proves(
     ["S7.20"],
-    "takes it in place of the one that the registry knows under that name, also where others name it",
+    "uses it instead of the registered role of that name, even where other roles refer to it",
     async () => {
       const { lead, worker } = threeSteps([]);
       const helper = part("helper", [], { subagents: [lead.role] });
@@ -119,7 +125,7 @@ describe("a fork with a role of its own", () => {
     },
   );
 
-  test("starting one that differs from a known role of its name is refused as before", () => {
+  test("does not change that `start` refuses two different roles of one name", () => {
     const { lead } = threeSteps([]);
     const other = part("lead", []);
     const s = newFixture({ roles: [lead.role] });

@@ -1,5 +1,7 @@
-// Goal: a fork has the history of its root up to the step, whatever was left out of it, and is refused where it is gone.
-// Method: real runs whose histories were made shorter, or whose replies were of no use; what the fork's model is shown compared whole.
+// Goal: a fork has the history of its root up to the step, and is refused if that history was
+// removed.
+// Method: real runs with compacted histories or unusable replies; the messages to the fork's model
+// compared in full.
 
 import { describe, expect, test } from "vitest";
 import { says } from "../../src/testing/scripted-model.ts";
@@ -9,7 +11,7 @@ import { thrownBy } from "../support/thrown.ts";
 import { calls, part, use } from "./scripted-agents.ts";
 import { BEFORE, look, shown } from "../support/life-forks.ts";
 
-/** Steps by step; the history is made shorter on the way. */
+/** A run of seven steps whose history is compacted on the way. */
 async function compacted() {
   const lead = part(
     "lead",
@@ -26,8 +28,8 @@ async function compacted() {
   return { lead, s, snapshot };
 }
 
-describe("after a compaction", () => {
-  test("a step whose history is gone cannot be forked at; the error says what to do", async () => {
+describe("a fork of a compacted run", () => {
+  test("is refused with advice at a step whose history was removed", async () => {
     const { lead, s, snapshot } = await compacted();
     const before = JSON.stringify(snapshot);
     const error = thrownBy(() => s.fork(lead.role, snapshot, { atStep: 1 }));
@@ -38,14 +40,14 @@ describe("after a compaction", () => {
     ]);
   });
 
-  test("a later one can", async () => {
+  test("succeeds at a later step", async () => {
     const { lead, s, snapshot } = await compacted();
     const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 6, message: "Go on." }));
     expect(forked.text).toBe("Forked.");
   });
 });
 
-test("replies that were of no use are no part of the history, and no part of a fork's", async () => {
+test("unusable replies appear neither in the history of a run nor in that of its fork", async () => {
   const lead = part(
     "lead",
     [

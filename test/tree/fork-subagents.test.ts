@@ -1,6 +1,6 @@
-// Goal: the subagents that a run has started by a step come along in its fork, as far as they and all below them have ended; so does what
-// was queued.
-// Method: real runs and their forks; who is there, under which name, and what each is shown compared whole.
+// Goal: a fork includes the subagents that the run had started by the step if they and their
+// descendants have ended, and the queued subtasks.
+// Method: real runs and their forks; the agents, their names and their messages compared in full.
 
 import { describe, expect, test } from "vitest";
 import { approve } from "../../src/protocol/question.ts";
@@ -23,10 +23,10 @@ import { planner } from "../support/subtask-stories.ts";
 import { calls, part, quiet, spawn, receivedTexts, tool, until, use } from "./scripted-agents.ts";
 import { look, shown, PAY } from "../support/life-forks.ts";
 
-describe("subagents", () => {
+describe("subagents of a forked run", () => {
   proves(
     ["X24"],
-    "that had ended come along idle, and continue in the fork with their history",
+    "are included if they had ended, and continue in the fork with their history",
     async () => {
       const worker = part("worker", [says("Original."), says("In the fork."), says("Another.")]);
       const lead = part(
@@ -65,45 +65,49 @@ describe("subagents", () => {
     },
   );
 
-  proves(["X24"], "with all below them; one that started later is not there", async () => {
-    const leaf = part("leaf", () => says("Leaf."));
-    const middle = part(
-      "middle",
-      [calls(spawn("leaf")), says("Middle."), calls(onward("leaf#1", "More.")), says("Again.")],
-      {
-        subagents: [leaf.role],
-      },
-    );
-    const late = part("late", () => says("Late."));
-    const lead = part(
-      "lead",
-      [
-        calls(spawn("middle")),
-        calls(spawn("late")),
-        says("Original."),
-        calls(onward("middle#1", "More.")),
-        says("Forked."),
-      ],
-      { subagents: [middle.role, late.role] },
-    );
-    const s = newFixture();
-    const { snapshot } = await rested(s, s.start(lead.role));
-    const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1 }));
-    expect([Object.keys(rests(forked)), forked.subagentsByDepth, forked.status]).toEqual([
-      ["lead", "lead/middle#1", "lead/middle#1/leaf#1"],
-      { "1": 1, "2": 1 },
-      "completed",
-    ]);
-    expect(shown(leaf, 1)).toEqual([
-      "system: You are leaf.",
-      "user: Work.",
-      "assistant: Leaf.",
-      "user: More.",
-    ]);
-    expect(forked.refusalsByCode).toEqual({});
-  });
+  proves(
+    ["X24"],
+    "are included with their descendants, and not if they started later",
+    async () => {
+      const leaf = part("leaf", () => says("Leaf."));
+      const middle = part(
+        "middle",
+        [calls(spawn("leaf")), says("Middle."), calls(onward("leaf#1", "More.")), says("Again.")],
+        {
+          subagents: [leaf.role],
+        },
+      );
+      const late = part("late", () => says("Late."));
+      const lead = part(
+        "lead",
+        [
+          calls(spawn("middle")),
+          calls(spawn("late")),
+          says("Original."),
+          calls(onward("middle#1", "More.")),
+          says("Forked."),
+        ],
+        { subagents: [middle.role, late.role] },
+      );
+      const s = newFixture();
+      const { snapshot } = await rested(s, s.start(lead.role));
+      const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1 }));
+      expect([Object.keys(rests(forked)), forked.subagentsByDepth, forked.status]).toEqual([
+        ["lead", "lead/middle#1", "lead/middle#1/leaf#1"],
+        { "1": 1, "2": 1 },
+        "completed",
+      ]);
+      expect(shown(leaf, 1)).toEqual([
+        "system: You are leaf.",
+        "user: Work.",
+        "assistant: Leaf.",
+        "user: More.",
+      ]);
+      expect(forked.refusalsByCode).toEqual({});
+    },
+  );
 
-  proves(["X24"], "count against the limits, and names continue where they were", async () => {
+  proves(["X24"], "count against the limits, and numbering continues", async () => {
     const worker = part("worker", () => says("Worked."));
     const lead = part(
       "lead",
@@ -124,7 +128,7 @@ describe("subagents", () => {
     ]);
   });
 
-  test("that live do not come along, and their names are not given anew", async () => {
+  test("are not included while they are alive, and their names are not reused", async () => {
     const worker = part("worker", [calls(PAY), says("In the fork.")], { tools: [payTool()] });
     const lead = part(
       "lead",
@@ -144,7 +148,7 @@ describe("subagents", () => {
     expect(rests(forked)).toEqual({ lead: "completed", "lead/worker#2": "completed" });
   });
 
-  test("that continued after the step do not come along, and their names are not given anew", async () => {
+  test("are not included if they continued after the step, and their names are not reused", async () => {
     const worker = part("worker", () => says("Worked."));
     const lead = part(
       "lead",
@@ -163,7 +167,7 @@ describe("subagents", () => {
     expect(Object.keys(rests(forked))).toEqual(["lead", "lead/worker#2"]);
   });
 
-  test("of the original come along in a fork of a fork", async () => {
+  test("are included in a fork of a fork", async () => {
     const worker = part("worker", [says("One."), says("Two.")]);
     const lead = part(
       "lead",
@@ -188,7 +192,7 @@ describe("subagents", () => {
     ]);
   });
 
-  test("in the background whose report the root had not read by then report in the fork", async () => {
+  test("report in the fork if the root had not read their report by the step", async () => {
     const worker = part("worker", [says("Worked.")]);
     const held = latch();
     const lead = part(
@@ -228,7 +232,7 @@ describe("subagents", () => {
     ]);
   });
 
-  test("in the background whose result the root has read do not report again", async () => {
+  test("do not report again if the root has read their result", async () => {
     const worker = part("worker", [says("Worked.")]);
     const lead = part(
       "lead",
@@ -242,8 +246,8 @@ describe("subagents", () => {
   });
 });
 
-describe("subtasks", () => {
-  test("that the step had queued are worked off in the fork, once", async () => {
+describe("subtasks of a forked run", () => {
+  test("run once in the fork if the step had queued them", async () => {
     const helper = part("helper", (request) =>
       says(`Helped with ${request.messages.at(-1)?.text ?? ""}`),
     );
@@ -263,7 +267,7 @@ describe("subtasks", () => {
     expect(requests[2]).toHaveLength(2);
   });
 
-  test("that were worked off before the run stopped are not worked off again", async () => {
+  test("do not run again if they ran before the original stopped", async () => {
     const helper = part("helper", () => says("Helped."));
     const lead = part("lead", [calls(use("plan")), says("Forked.")], {
       subagents: [helper.role],
@@ -288,7 +292,7 @@ describe("subtasks", () => {
 
   proves(
     ["D516"],
-    "that are worked off before the first step leave a paused fork that can be resumed",
+    "run before the first step of the fork, which can then be paused and resumed",
     async () => {
       const helper = part("helper", () => says("Helped."));
       const pay = payTool();

@@ -1,5 +1,7 @@
-// Goal: a whole tree is forked at a step of its root: the fork goes its own way under ids of its own, and the original stays as it was.
-// Method: real runs, snapshots compared byte by byte; what the fork's models are shown is compared whole.
+// Goal: a whole tree is forked at a step of its root. The fork continues independently with ids of
+// its own, and the original does not change.
+// Method: real runs, snapshots compared byte by byte; the messages to the fork's models compared in
+// full.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
@@ -16,7 +18,7 @@ import { thrownBy } from "../support/thrown.ts";
 import { aborted, calls, part, tool, until, use } from "./scripted-agents.ts";
 import { BEFORE, look, shown, threeSteps, PAY } from "../support/life-forks.ts";
 
-/** The ids in a run. */
+/** Returns the ids in a run. */
 function idsIn({ runId, agents }: RunResult): readonly string[] {
   return [runId, ...agents.flatMap(({ agentId, executionId }) => [agentId, executionId])];
 }
@@ -27,7 +29,7 @@ const WORKED =
 describe("a fork", () => {
   proves(
     ["X24"],
-    "completes differently, and the original stays byte for byte as it was",
+    "completes with another answer, and the snapshot of the original is unchanged",
     async () => {
       const { lead } = threeSteps([calls(use("look")), says("Forked.")]);
       const s = newFixture();
@@ -56,7 +58,7 @@ describe("a fork", () => {
     },
   );
 
-  proves(["X24"], "has ids of its own, and nothing is spent in it", async () => {
+  proves(["X24"], "has ids of its own, and starts without usage", async () => {
     const { lead } = threeSteps([says("Forked.")]);
     const s = newFixture();
     const { result, snapshot } = await rested(s, s.start(lead.role));
@@ -72,7 +74,7 @@ describe("a fork", () => {
     expect(forked.usage.total.totalTokens).toBe(15);
   });
 
-  test.each([1, 2, 3, 4])("at step %i has the history up to it", async (atStep) => {
+  test.each([1, 2, 3, 4])("has the history up to its step %i", async (atStep) => {
     const { lead } = threeSteps([says("Forked.")]);
     const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
@@ -89,7 +91,7 @@ describe("a fork", () => {
     expect(shown(lead, 4)).toEqual([...whole.slice(0, end), "user: Go on."]);
   });
 
-  test("by default at the last step", async () => {
+  test("starts at the last step by default", async () => {
     const { lead } = threeSteps([says("Forked.")]);
     const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
@@ -98,7 +100,7 @@ describe("a fork", () => {
     expect(s.sink.ofType("run.started").at(-1)?.forkedFrom?.stepNumber).toBe(4);
   });
 
-  test("many times from the same snapshot, also at once: each is a run of its own", async () => {
+  test("may be made several times from one snapshot, each as a separate run", async () => {
     const { lead } = threeSteps([says("A."), says("B."), says("C.")]);
     const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
@@ -110,7 +112,7 @@ describe("a fork", () => {
     ]).toEqual([3, ["A.", "B.", "C."]]);
   });
 
-  test("of a fork, and of that again", async () => {
+  test("may itself be forked", async () => {
     const { lead } = threeSteps([calls(use("look")), says("First fork."), says("Second fork.")]);
     const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
@@ -131,7 +133,7 @@ describe("a fork", () => {
     expect(Object.keys(rests(second))).toEqual(["lead", "lead/worker#1"]);
   });
 
-  test("with another role of the same name: other instructions hold from now on, the history is the same", async () => {
+  test("may use another role of the same name with new instructions and the old history", async () => {
     const { lead, worker } = threeSteps([]);
     const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
@@ -155,7 +157,7 @@ describe("a fork", () => {
   });
 });
 
-/** Ways in which the original may rest after its first step. */
+/** States in which the original may be after its first step. */
 const RESTS: Readonly<
   Record<
     string,
@@ -210,7 +212,7 @@ describe("a fork of a run that", () => {
       expect(snapshot).toEqual(result.pausedRun);
     });
 
-  test("is paused can still be continued after it was forked", async () => {
+  test("is paused leaves the paused run resumable", async () => {
     const pay = payTool();
     const lead = part(
       "lead",
@@ -233,28 +235,36 @@ describe("a fork of a run that", () => {
 });
 
 describe("the budget of a fork", () => {
-  proves(["X24"], "is that of the original, anew; it can be tightened, and holds", async () => {
-    const lead = part("lead", () => calls(use("look")), { tools: [look] });
-    const s = newFixture();
-    const { result, snapshot } = await rested(
-      s,
-      s.start(lead.role, "Do it.", { budget: { steps: 3 } }),
-    );
-    expect([result.status, result.steps.length]).toEqual(["stopped", 3]);
-    const anew = await s.outcome(s.fork(lead.role, snapshot, { atStep: 2 }));
-    const less = await s.outcome(s.fork(lead.role, snapshot, { atStep: 2, budget: { steps: 1 } }));
-    const more = await s.outcome(s.fork(lead.role, snapshot, { atStep: 2, budget: { steps: 50 } }));
-    expect([anew, less, more].map(({ steps, reason }) => [steps.length, reason.code])).toEqual([
-      [3, "step_limit"],
-      [1, "step_limit"],
-      [3, "step_limit"],
-    ]);
-    expect(
-      anew.accounts.map(({ agentPath: path, limits, grants }) => [path, limits, grants]),
-    ).toEqual([["lead", { steps: 3 }, []]]);
-  });
+  proves(
+    ["X24"],
+    "is that of the original without its usage, and can be tightened but not raised",
+    async () => {
+      const lead = part("lead", () => calls(use("look")), { tools: [look] });
+      const s = newFixture();
+      const { result, snapshot } = await rested(
+        s,
+        s.start(lead.role, "Do it.", { budget: { steps: 3 } }),
+      );
+      expect([result.status, result.steps.length]).toEqual(["stopped", 3]);
+      const anew = await s.outcome(s.fork(lead.role, snapshot, { atStep: 2 }));
+      const less = await s.outcome(
+        s.fork(lead.role, snapshot, { atStep: 2, budget: { steps: 1 } }),
+      );
+      const more = await s.outcome(
+        s.fork(lead.role, snapshot, { atStep: 2, budget: { steps: 50 } }),
+      );
+      expect([anew, less, more].map(({ steps, reason }) => [steps.length, reason.code])).toEqual([
+        [3, "step_limit"],
+        [1, "step_limit"],
+        [3, "step_limit"],
+      ]);
+      expect(
+        anew.accounts.map(({ agentPath: path, limits, grants }) => [path, limits, grants]),
+      ).toEqual([["lead", { steps: 3 }, []]]);
+    },
+  );
 
-  test("time begins anew; a fixed deadline of the original is not taken over", async () => {
+  test("restarts the time limit, and does not copy a fixed deadline", async () => {
     const lead = part(
       "lead",
       [calls(use("look")), says("Original."), calls(use("spend")), says("Never.")],
@@ -276,8 +286,8 @@ describe("the budget of a fork", () => {
   });
 });
 
-describe("what cannot be forked", () => {
-  test("is refused before anything happens", async () => {
+describe("an impossible fork", () => {
+  test("is refused before the run starts", async () => {
     const { lead } = threeSteps([]);
     const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
@@ -305,7 +315,7 @@ describe("what cannot be forked", () => {
     ]);
   });
 
-  test("a run that has taken no step, and one that continues", async () => {
+  test("is refused for a run without steps, and an active run has no snapshot", async () => {
     const held = latch();
     const lead = part("lead", [says("Done.", { after: held.opened })]);
     const s = newFixture();
@@ -332,7 +342,7 @@ describe("what cannot be forked", () => {
   });
 });
 
-test("a snapshot is plain JSON, frozen, and made anew at each call", async () => {
+test("a snapshot is frozen plain JSON, created at each call", async () => {
   const { lead } = threeSteps([]);
   const s = newFixture();
   const run = s.start(lead.role);

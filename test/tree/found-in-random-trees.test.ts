@@ -1,5 +1,6 @@
-// Goal: what random trees have shown to be broken once: lives that end late, twice, or without an owner.
-// Method: real runs with scripted models and latches; the checks of every run (fixture) and the results compared.
+// Goal: bugs found by random trees stay fixed: agents that ended late, twice or without an owner.
+// Method: real runs with scripted models and latches; the fixture's checks of every run, and the
+// results compared.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -23,7 +24,7 @@ function verb(name: string, input: object = {}): ScriptedCall {
   return { toolName: name, arguments: input };
 }
 
-test("an answer that is not the last word, since a message came, is followed by that message, also if a pause is asked for right then", async () => {
+test("a message that arrives during an answer is delivered, even if a pause is requested at the same time", async () => {
   const held = latch();
   const root = part("root", [says("First.", { after: held.opened }), says("Second.")]);
   const fixture = newFixture();
@@ -39,7 +40,7 @@ test("an answer that is not the last word, since a message came, is followed by 
     expect(messages.at(-1)?.role).not.toBe("assistant");
 });
 
-test("a detached agent that is paused when the root is cancelled ends with it; the run has a result", async () => {
+test("a paused detached agent ends with the root that is cancelled, and the run has a result", async () => {
   const held = latch();
   const worker = part("worker", [says("Never.", { after: held.opened }), says("Never.")], {
     tools: [tool("look", () => "seen")],
@@ -65,7 +66,7 @@ test("a detached agent that is paused when the root is cancelled ends with it; t
   expect(result.status).toBe("cancelled");
 });
 
-test("a subagent that a detached agent leaves to the run in its turn is waited for, too", async () => {
+test("the run waits for a subagent that a detached agent detaches in turn", async () => {
   const [early, late] = [latch(), latch()];
   const worker = part("worker", [says("Worked.", { after: late.opened })]);
   const lead = part("lead", [calls(beside("worker")), says("Left.", { after: early.opened })], {
@@ -91,7 +92,10 @@ test("a subagent that a detached agent leaves to the run in its turn is waited f
   ]);
 });
 
-/** What a lead reads that continues its worker so many turns of the microtask queue after the worker's reply, and the whole run. */
+/**
+ * Continues a worker the given number of microtask turns after its reply, and returns the text that
+ * the lead reads, the status and the ends.
+ */
 async function continuedAfter(turns: number, isBackground: boolean) {
   const held = latch();
   const worker = part("worker", [says("One.", { after: held.opened }), says("Never.")]);
@@ -125,7 +129,7 @@ const UNREAD =
   "Not continued: worker#1 (lead/worker#1) has ended, and you have not read its result yet. It is in your next message: continue it then.";
 
 for (const where of ["beside its parent", "while its parent waits"])
-  test(`a subagent is not continued (${where}) between its end and the report of it`, async () => {
+  test(`a subagent is not continued (${where}) between its end and its report`, async () => {
     const isBackground = where === "beside its parent";
     let turns = 0;
     let first = await continuedAfter(turns, isBackground);
@@ -163,7 +167,7 @@ test("two calls of one reply may cancel the same paused subagent", async () => {
   expect(texts.map((text) => text.includes('"outcome":"cancelled"'))).toEqual([true, true]);
 });
 
-test("a cancel of a paused subagent is handled before the run rests, also if another was handled before", async () => {
+test("a cancel of a paused subagent is handled before the run pauses, even after another cancel", async () => {
   const held = latch();
   const worker = part(
     "worker",
@@ -196,7 +200,7 @@ test("a cancel of a paused subagent is handled before the run rests, also if ano
   expect(cancelled.map(({ agentId }) => agentId)).toEqual(sent);
 });
 
-test("a root that is cancelled while its subagents are paused can be forked: it names the one in the background once", async () => {
+test("a run cancelled while its subagents are paused can be forked", async () => {
   const held = latch();
   const look = tool("look", async () => (await held.opened, "seen"));
   const worker = part(

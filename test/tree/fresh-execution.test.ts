@@ -1,5 +1,6 @@
-// Goal: an execution begins with nothing on its account of failures, whatever the one before it had: R158.
-// Method: two executions, each with exactly as many failures as one of them may have; one more in either stops it.
+// Goal: an execution starts with empty failure counts, whatever the previous one had.
+// Method: two executions, each with the maximum number of failures for one execution; one more in
+// either stops it.
 
 import { describe, expect } from "vitest";
 
@@ -27,7 +28,7 @@ const works = spyTool("work");
 
 interface Count {
   readonly more: Partial<AgentDefinition>;
-  /** Steps that use up what one execution may have of it. */
+  /** Steps that use up the allowance of one execution. */
   readonly full: readonly ScriptStep[];
   readonly oneMore: ScriptStep;
   readonly reason: string;
@@ -60,9 +61,9 @@ const COUNTS: Readonly<Record<string, Count>> = {
   },
 };
 
-describe("a fresh execution begins at zero", () => {
+describe("a new execution resets the count of", () => {
   for (const [what, { more, full, oneMore, reason }] of Object.entries(COUNTS)) {
-    proves(["S7.30", "R158"], `${what}: a subagent that is continued`, async () => {
+    proves(["S7.30", "R158"], `${what} in a continued subagent`, async () => {
       const script = [...full, says("One."), ...full, says("Two."), ...full, oneMore, says("No.")];
       const worker = part("worker", script, more);
       const lead = part(
@@ -87,7 +88,7 @@ describe("a fresh execution begins at zero", () => {
       ]);
     });
 
-    proves(["S7.30", "R158"], `${what}: a run that a limit had stopped`, async () => {
+    proves(["S7.30", "R158"], `${what} in a run that a limit had stopped`, async () => {
       const script = [...full, ...full, says("Done.")];
       const lead = part("lead", script, more);
       const s = newFixture();

@@ -1,5 +1,5 @@
-// A program that continues a paused run in a process of its own. In the folder that it is given it finds the run and the answers,
-// and leaves what came of them. Started by a test.
+// A program that resumes a paused run in a separate process. It reads the run and the answers from
+// the given folder, and writes the outcome there. Started by a test.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { readFileSync, writeFileSync } from "node:fs";

@@ -1,5 +1,7 @@
-// Goal: more budget for a run that continues is there at once, for each agent that waits for it or has not been stopped yet, and is on record.
-// Method: real runs that are held at a latch or a clock while the caller grants more; events, accounts and ends compared whole.
+// Goal: a grant to a running run applies at once to each agent that waits for it or has not been
+// stopped yet, and is recorded.
+// Method: real runs that are held at a latch or a clock while the caller grants more; events,
+// accounts and ends compared in full.
 
 import { describe, expect, test } from "vitest";
 
@@ -46,10 +48,10 @@ function grants({ sink }: Fixture): readonly unknown[] {
     .map(({ accountPath, budget, by, remaining }) => ({ accountPath, budget, by, remaining }));
 }
 
-describe("a grant to a run that continues", () => {
+describe("a grant to a running run", () => {
   proves(
     ["X7"],
-    "an agent that has not yet met its limit continues; event and ledger have the author",
+    "lets an agent below its limit continue, and is recorded with its author",
     async () => {
       const { solo, open } = held();
       const s = newFixture();
@@ -71,14 +73,14 @@ describe("a grant to a run that continues", () => {
     },
   );
 
-  test("without it the same agent is stopped", async () => {
+  test("is necessary for the same agent to continue", async () => {
     const { solo, open } = held();
     open();
     const result = await newFixture().run(solo.role, { budget: { steps: 1 } });
     expect([result.status, result.reason.code]).toEqual(["stopped", "step_limit"]);
   });
 
-  proves(["X7"], "children that wait for a lease are served, the first first", async () => {
+  proves(["X7"], "serves children that wait for a lease in order", async () => {
     const first = latch();
     const replies = [says("1.", { after: first.opened }), says("2."), says("3.")];
     const child = part("child", () => replies.shift() ?? says("Too many."), {
@@ -109,7 +111,7 @@ describe("a grant to a run that continues", () => {
     expect(result.agents.map(({ status }) => status)).toEqual(Array(4).fill("completed"));
   });
 
-  proves(["X7"], "more for one subagent is more for it alone", async () => {
+  proves(["X7"], "raises the limit of one subagent alone", async () => {
     const { opened, open } = latch();
     const wait = tool("wait", async () => await opened);
     const waits = [calls(use("wait")), says("Child.")];
@@ -141,7 +143,7 @@ describe("a grant to a run that continues", () => {
     ]);
   });
 
-  proves(["X7"], "more time moves the end, to the millisecond", async () => {
+  proves(["X7"], "moves the deadline to the millisecond if it adds time", async () => {
     const work = tool("work", ({ signal }) => aborted(signal));
     const solo = part("solo", [calls(use("work")), says("Done.")], { tools: [work] });
     const s = newFixture();
@@ -164,7 +166,7 @@ describe("a grant to a run that continues", () => {
     ]);
   });
 
-  test("in the tick of its start it counts, and is reported after the start", async () => {
+  test("counts in the tick of the start, and its event follows the start of the run", async () => {
     const { solo, open } = held();
     open();
     const s = newFixture();
@@ -179,7 +181,7 @@ describe("a grant to a run that continues", () => {
     ]);
   });
 
-  test("a listener that grants more at a threshold keeps the run going", async () => {
+  test("lets the run continue if a listener makes it at a threshold", async () => {
     const { solo, open } = held();
     open();
     const given: boolean[] = [];
@@ -196,7 +198,7 @@ describe("a grant to a run that continues", () => {
     expect(result.accounts[0]?.limits).toEqual({ totalTokens: 118 });
   });
 
-  test("thresholds of the larger limit are reported anew", async () => {
+  test("makes thresholds of the larger limit be reported again", async () => {
     const { solo, open } = held();
     const s = newFixture();
     const run = s.start(solo.role, "Do it.", { budget: { steps: 1 } });
@@ -214,14 +216,14 @@ describe("a grant to a run that continues", () => {
   });
 });
 
-/** The code of what is thrown, and what it is about. */
+/** Returns the error code, and the field or agent that the error names. */
 function complaint(cause: () => unknown): readonly unknown[] {
   const { code, data } = thrownBy(cause);
   return [code, data["field"] ?? data["agentPath"]];
 }
 
-describe("a grant that cannot be made", () => {
-  proves(["X7"], "is refused by name, and changes nothing", async () => {
+describe("an impossible grant", () => {
+  proves(["X7"], "throws an error with the field name, and changes nothing", async () => {
     const { solo, open } = held();
     const s = newFixture();
     const run = s.start(solo.role, "Do it.", { budget: { steps: 3, totalTokens: 500 } });
@@ -306,7 +308,7 @@ describe("a grant that cannot be made", () => {
     expect(grants(s)).toEqual([]);
   });
 
-  test("comes too late for a run that is over, and for one that has paused", async () => {
+  test("returns false for an ended run and for a paused one", async () => {
     const solo = part("solo", [calls(PAY), says("Done.")], { tools: [payTool()] });
     const s = newFixture();
     const run = s.start(solo.role, "Do it.", { budget: { steps: 2 } });

@@ -1,5 +1,7 @@
-// Goal: those that one reply started end with one another also where they wait for an answer: before a pause, over it and after it.
-// Method: real runs that are paused and continue in fresh orchestrators; members work until they are asked to end, so none is forgotten unseen.
+// Goal: subagents started by one reply form one group before, during and after a pause for
+// approvals.
+// Method: real runs that are paused and resumed in fresh orchestrators. Members work until they are
+// cancelled, so a forgotten member makes the test hang.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -18,8 +20,8 @@ import {
   receivedTexts1,
 } from "../support/life-groups.ts";
 
-describe("members that wait for an approval", () => {
-  proves(["X11"], "end with their sibling: no approver is asked any more", async () => {
+describe("group members that wait for an approval", () => {
+  proves(["X11"], "are cancelled with their sibling, and no question remains", async () => {
     const one = newGroup("fail_fast", [
       members("Ask and succeed.", "Look and fail."),
       says("Done."),
@@ -36,7 +38,7 @@ describe("members that wait for an approval", () => {
     expect(settlements(one.fixture)).toEqual(["lead/member#2 failed", "lead/member#1 cancelled"]);
   });
 
-  test("the same once enough have completed", async () => {
+  test("are cancelled once enough members have completed", async () => {
     const one = newGroup({ quorum: 1 }, [
       members("Ask and succeed.", "Look and succeed."),
       says("Done."),
@@ -49,7 +51,7 @@ describe("members that wait for an approval", () => {
   });
 
   test.each([spawn, beside])(
-    "after the pause they are one group still, in a fresh orchestrator (%o)",
+    "remain one group after the pause in a fresh orchestrator (%o)",
     async (start) => {
       const one = newGroup("fail_fast", [
         calls(start("member", "Ask and work on."), start("member", "Ask and fail.")),
@@ -70,7 +72,7 @@ describe("members that wait for an approval", () => {
     },
   );
 
-  test("what had completed before the pause counts after it", async () => {
+  test("count members that completed before the pause", async () => {
     const one = newGroup({ quorum: 2 }, [
       members("Succeed.", "Ask and work on.", "Ask and succeed."),
       says("Done."),
@@ -91,7 +93,7 @@ describe("members that wait for an approval", () => {
     ]);
   });
 
-  test("and what could not complete before it does not after it", async () => {
+  test("count members that failed before the pause", async () => {
     const one = newGroup({ quorum: 2 }, [
       members("Fail.", "Ask and work on.", "Ask and fail."),
       says("Done."),
@@ -107,7 +109,7 @@ describe("members that wait for an approval", () => {
     });
   });
 
-  test("denied, a member continues and may complete: it ends no other", async () => {
+  test("continue and may complete if they are denied, without ending others", async () => {
     const one = newGroup("fail_fast", [
       members("Ask and succeed.", "Ask and succeed."),
       says("Done."),
@@ -122,7 +124,7 @@ describe("members that wait for an approval", () => {
   });
 });
 
-test("a parent that is cancelled ends all members, whatever the policy", async () => {
+test("cancelling a parent ends all members, whatever the policy", async () => {
   for (const failurePolicy of ["isolate", "fail_fast", { quorum: 1 }] as const) {
     const one = newGroup(failurePolicy, [members("Work on.", "Work on."), says("Never.")]);
     const run = one.fixture.start(one.lead.role);
@@ -138,8 +140,8 @@ test("a parent that is cancelled ends all members, whatever the policy", async (
   }
 });
 
-describe("one reply is one group", () => {
-  test("also if a tool that runs alone stands between its delegations", async () => {
+describe("the delegations of one reply", () => {
+  test("form one group even if a sequential tool runs between them", async () => {
     const alone = defineTool({
       name: "alone",
       description: "Runs alone.",
@@ -159,7 +161,7 @@ describe("one reply is one group", () => {
     expect(receivedTexts1(one)).toEqual([COMPLETED, "ran alone", COMPLETED]);
   });
 
-  test("and subtasks are none of it: one that fails ends no subagent of the next reply", async () => {
+  test("do not include subtasks, so a failed subtask ends no subagent of the next reply", async () => {
     const plan = tool("plan", ({ queueSubtask }) => {
       queueSubtask({ role: "member", task: "Fail." });
       return "planned";
@@ -173,7 +175,7 @@ describe("one reply is one group", () => {
     expect([receivedTexts1(one, 2), result.refusalsByCode]).toEqual([[COMPLETED, COMPLETED], {}]);
   });
 
-  test("a reply that only continues is one, too", async () => {
+  test("form one group if they only continue subagents", async () => {
     const one = newGroup({ quorum: 1 }, [
       members("Succeed.", "Fail."),
       calls(onward("member#1", "Work on."), onward("member#2", "Succeed.")),

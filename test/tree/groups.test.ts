@@ -1,5 +1,7 @@
-// Goal: what the end of one subagent means for those that the same reply started: nothing, the end of all, or of those that are not needed.
-// Method: real runs; members work until they are asked to end, so that a sibling that is forgotten makes the test hang, and none is unseen.
+// Goal: the end of one subagent affects those started by the same reply as the policy says: it ends
+// none, all, or those no longer needed.
+// Method: real runs. Members work until they are cancelled, so a forgotten member makes the test
+// hang.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -28,10 +30,10 @@ import {
   receivedTexts1,
 } from "../support/life-groups.ts";
 
-describe("isolate", () => {
+describe('`failurePolicy: "isolate"`', () => {
   proves(
     ["X11"],
-    "is the default: one that fails is a result, and the others run to their end",
+    "is the default: a failed member is a result, and the others run to their end",
     async () => {
       const one = newGroup("isolate", [
         members("Fail.", "Look and succeed.", "Look and fail."),
@@ -49,10 +51,10 @@ describe("isolate", () => {
   );
 });
 
-describe("fail fast", () => {
+describe('`failurePolicy: "fail_fast"`', () => {
   proves(
     ["X11"],
-    "the first that does not complete ends its siblings, and they are waited for",
+    "cancels and awaits the siblings of the first member that does not complete",
     async () => {
       const one = newGroup("fail_fast", [members("Work on.", "Fail.", "Work on."), says("Done.")]);
       const result = await one.fixture.run(one.lead.role);
@@ -82,7 +84,7 @@ describe("fail fast", () => {
     ["Say nothing.", "partial"],
     ["Be mute.", "no_output"],
     ["Fail.", "failed"],
-  ])("%s is not completed either: %s", async (task, outcome) => {
+  ])("%s counts as not completed: %s", async (task, outcome) => {
     const one = newGroup("fail_fast", [members("Work on.", task), says("Done.")]);
     await one.fixture.run(one.lead.role);
     expect(settlements(one.fixture)).toEqual([
@@ -91,7 +93,7 @@ describe("fail fast", () => {
     ]);
   });
 
-  test("nor is one that the caller cancels", async () => {
+  test("cancels the siblings of a member that the caller cancels", async () => {
     const one = newGroup("fail_fast", [members("Work on.", "Work on.", "Work on."), says("Done.")]);
     const run = one.fixture.start(one.lead.role);
     await until(() => one.fixture.sink.ofType("tool.started").length === 6);
@@ -104,7 +106,7 @@ describe("fail fast", () => {
     ]);
   });
 
-  test("ends what is below a sibling as well, leaves first", async () => {
+  test("cancels the descendants of a sibling, leaves first", async () => {
     const leaf = part("leaf", () => calls(use("listen")), { tools: [listens("listen")] });
     const boss = part("boss", [calls(spawn("leaf"), beside("leaf", "Another.")), says("Never.")], {
       delegation: { background: true },
@@ -134,7 +136,7 @@ describe("fail fast", () => {
     ]);
   });
 
-  test("one that is cancelled through it is no further failure, and completed ones stay so", async () => {
+  test("leaves completed members completed", async () => {
     const one = newGroup("fail_fast", [
       members("Succeed.", "Look and fail.", "Work on."),
       says("Done."),
@@ -146,7 +148,7 @@ describe("fail fast", () => {
     expect(receivedTexts1(one)).toEqual([COMPLETED, FAILED, CANCELLED]);
   });
 
-  test("a delegation that was refused ends no other", async () => {
+  test("does not count a refused delegation as a failure", async () => {
     const one = newGroup("fail_fast", [
       calls(spawn("nobody"), spawn("member", "Succeed."), onward("member#9", "More.")),
       says("Done."),
@@ -160,7 +162,7 @@ describe("fail fast", () => {
     expect(result.refusalsByCode).toEqual({ unknown_role: 1, unknown_subagent: 1 });
   });
 
-  test("one that comes late is not started", async () => {
+  test("refuses a member that would start after the failure", async () => {
     const mayAnswer = latch();
     const one = newGroup("fail_fast", [members("Fail.", "Succeed."), says("Done.")], {
       guards: [
@@ -181,7 +183,7 @@ describe("fail fast", () => {
     expect([result.refusalsByCode, result.agents.length]).toEqual([{ group_decided: 1 }, 2]);
   });
 
-  test("holds for one that is continued in the same reply, too", async () => {
+  test("applies to a member that is continued in the same reply", async () => {
     const one = newGroup("fail_fast", [
       members("Succeed."),
       calls(onward("member#1", "Work on."), spawn("member", "Fail.")),
@@ -192,8 +194,8 @@ describe("fail fast", () => {
   });
 });
 
-describe("quorum", () => {
-  proves(["X11"], "once n have completed, the rest is cancelled and waited for", async () => {
+describe("`failurePolicy: { quorum: n }`", () => {
+  proves(["X11"], "cancels and awaits the rest once n members have completed", async () => {
     const one = newGroup({ quorum: 2 }, [
       members("Work on.", "Succeed.", "Fail.", "Succeed.", "Work on."),
       says("Done."),
@@ -207,7 +209,7 @@ describe("quorum", () => {
     );
   });
 
-  proves(["X11"], "or once n cannot complete any more", async () => {
+  proves(["X11"], "cancels the rest once n members can no longer complete", async () => {
     const one = newGroup({ quorum: 2 }, [
       members("Work on.", "Fail.", "Say nothing."),
       says("Done."),
@@ -223,7 +225,7 @@ describe("quorum", () => {
     ]);
   });
 
-  test("of one: the first is enough", async () => {
+  test("needs only the first completed member if n is 1", async () => {
     const one = newGroup({ quorum: 1 }, [
       members("Work on.", "Work on.", "Succeed."),
       says("Done."),
@@ -232,7 +234,7 @@ describe("quorum", () => {
     expect(receivedTexts1(one)).toEqual([CANCELLED, CANCELLED, COMPLETED]);
   });
 
-  test("a refused delegation counts as one that cannot complete", async () => {
+  test("counts a refused delegation as a member that cannot complete", async () => {
     const one = newGroup({ quorum: 2 }, [
       calls(spawn("member", "Work on."), spawn("nobody")),
       says("Done."),
@@ -244,7 +246,7 @@ describe("quorum", () => {
     ]);
   });
 
-  test("so does a subagent that cannot be continued", async () => {
+  test("counts a subagent that cannot be continued as a member that cannot complete", async () => {
     const one = newGroup({ quorum: 2 }, [
       calls(spawn("member", "Work on."), onward("member#7", "Go on.")),
       says("Done."),
@@ -256,7 +258,7 @@ describe("quorum", () => {
     ]);
   });
 
-  test("a call that starts no subagent is none of the group", async () => {
+  test("does not count a call that starts no subagent", async () => {
     const one = newGroup({ quorum: 2 }, [
       calls(spawn("member", "Work on."), list(), spawn("member", "Fail.")),
       says("Done."),
@@ -265,7 +267,7 @@ describe("quorum", () => {
     expect(receivedTexts1(one)).toEqual([CANCELLED, expect.any(Object), FAILED]);
   });
 
-  test("so does a delegation that a guard denies", async () => {
+  test("counts a delegation denied by a guard as a member that cannot complete", async () => {
     const one = newGroup(
       { quorum: 2 },
       [calls(spawn("member", "Work on."), spawn("member", "Succeed.")), says("Done.")],
@@ -286,13 +288,13 @@ describe("quorum", () => {
     ]);
   });
 
-  test("larger than the reply does not keep one from completing", async () => {
+  test("larger than the reply does not prevent its members from completing", async () => {
     const one = newGroup({ quorum: 3 }, [members("Succeed."), says("Done.")]);
     await one.fixture.run(one.lead.role);
     expect(receivedTexts1(one)).toEqual([COMPLETED]);
   });
 
-  test("a delegation of one's own that starts several is no group that is decided too early", async () => {
+  test("is not decided early by a custom delegation that starts several subagents", async () => {
     const several = defineDelegation({
       name: "Ask_three",
       description: "Asks three.",
@@ -317,22 +319,26 @@ describe("quorum", () => {
   });
 });
 
-describe("members in the background", () => {
-  proves(["X11"], "end one another, too; their results arrive as messages", async () => {
-    const one = newGroup("fail_fast", [
-      calls(beside("member", "Work on."), beside("member", "Look and fail.")),
-      () => (one.look.open(), says("Early.")),
-      says("Late."),
-      says("Later."),
-    ]);
-    const result = await one.fixture.run(one.lead.role);
-    expect(result.status).toBe("completed");
-    expect(settlements(one.fixture)).toEqual(["lead/member#2 failed", "lead/member#1 cancelled"]);
-    const reports = heard(one.lead.model.requests.at(-1), "report");
-    expect(reports.map((text) => text.slice(0, 8)).toSorted()).toEqual(["member#1", "member#2"]);
-  });
+describe("group members in the background", () => {
+  proves(
+    ["X11"],
+    "are cancelled with a failed sibling, and their results arrive as messages",
+    async () => {
+      const one = newGroup("fail_fast", [
+        calls(beside("member", "Work on."), beside("member", "Look and fail.")),
+        () => (one.look.open(), says("Early.")),
+        says("Late."),
+        says("Later."),
+      ]);
+      const result = await one.fixture.run(one.lead.role);
+      expect(result.status).toBe("completed");
+      expect(settlements(one.fixture)).toEqual(["lead/member#2 failed", "lead/member#1 cancelled"]);
+      const reports = heard(one.lead.model.requests.at(-1), "report");
+      expect(reports.map((text) => text.slice(0, 8)).toSorted()).toEqual(["member#1", "member#2"]);
+    },
+  );
 
-  proves(["X11"], "two replies are two groups", async () => {
+  proves(["X11"], "form one group for each reply", async () => {
     const one = newGroup("fail_fast", [
       calls(beside("member", "Look and succeed.")),
       calls(spawn("member", "Fail."), spawn("member", "Work on.")),
@@ -347,7 +353,7 @@ describe("members in the background", () => {
     ]);
   });
 
-  test("fore- and background of one reply are one group", async () => {
+  test("form one group with the foreground members of the same reply", async () => {
     const one = newGroup({ quorum: 1 }, [
       calls(beside("member", "Work on."), spawn("member", "Succeed.")),
       says("Early."),

@@ -1,4 +1,5 @@
-// Goal: no approver is asked about a spawn that cannot be, those ahead of it in the same reply counted.
+// Goal: no approver is asked about an impossible spawn, counting the spawns before it in the same
+// reply.
 
 import { expect } from "vitest";
 
@@ -13,7 +14,7 @@ const REFUSED = "Not started: you have started 2 of at most 2 subagents.";
 
 proves(
   ["S7.12"],
-  "of three spawns in one reply that are asked about, the third is refused unasked where two may be",
+  "refuses the third of three parallel spawns without a question when two are allowed",
   async () => {
     for (const limits of [{ maxBreadthPerParent: 2 }, { maxTotalSubagents: 2 }]) {
       const asked: unknown[] = [];
@@ -47,7 +48,7 @@ proves(
   },
 );
 
-proves(["S7.12"], "a spawn that was denied makes room for the next reply", async () => {
+proves(["S7.12"], "a denied spawn leaves room for the next reply", async () => {
   const worker = part("worker", () => says("Worked."));
   const both = calls(spawn("worker", "A."), spawn("worker", "B."), spawn("worker", "C."));
   const lead = part("lead", [both, calls(spawn("worker", "D.")), says("Done.")], {
@@ -69,8 +70,8 @@ proves(["S7.12"], "a spawn that was denied makes room for the next reply", async
   expect(texts[2]).toContain(REFUSED);
 });
 
-proves(["S7.12"], "one that was denied makes room for those that come after it", async () => {
-  // So many begin in one turn of the event loop; the last one comes in the next.
+proves(["S7.12"], "a denied spawn leaves room for later calls of the same reply", async () => {
+  // 64 calls begin in one turn of the event loop; the last one begins in the next.
   const most = 64;
   const worker = part("worker", () => says("Worked."));
   const tasks = Array.from({ length: most + 1 }, (_none, at) => spawn("worker", `Part ${at}.`));
@@ -89,7 +90,7 @@ proves(["S7.12"], "one that was denied makes room for those that come after it",
 
 proves(
   ["S7.12"],
-  "the refusal never counts more than there may be, however many calls are ahead",
+  "the count in a refusal never exceeds the limit, however many calls are ahead",
   async () => {
     for (const limits of [{ maxBreadthPerParent: 2 }, { maxTotalSubagents: 2 }]) {
       const worker = part("worker", () => says("Worked."));
@@ -102,7 +103,7 @@ proves(
       const s = newFixture();
       const result = await s.run(lead.role);
       expect(result.agents.length).toBe(3);
-      // The last, which would be asked about, has two ahead of it; the second finds the place taken.
+      // The last call is checked for a question and has two ahead of it; the second finds no room.
       expect(
         s.sink.ofType("subagent.refused").map(({ callId, refusal }) => [callId, refusal.current]),
       ).toEqual([

@@ -1,6 +1,6 @@
-// Goal: a subagent starts with its instructions, its task, and of its parent exactly what the
-// policy names.
-// Method: real runs with scripted models; the first request of a child compared whole.
+// Goal: a subagent starts with its instructions, its task, and exactly those parts of its parent's
+// context that the policy names.
+// Method: real runs with scripted models; the first request of a child compared in full.
 
 import { expect, test } from "vitest";
 
@@ -15,31 +15,27 @@ import { calls, part, spawn, tool, use } from "./scripted-agents.ts";
 
 const look = tool("look", ({ callId }) => `Seen by ${callId}.`);
 
-proves(
-  ["R127"],
-  "by default it is shown its own instructions and its task, nothing else",
-  async () => {
-    const helper = part("helper", [says("Ok.")], { temperature: 0.5, maxOutputTokens: 99 });
-    const script = [calls(use("look")), calls(spawn("helper", "Help me.")), says("Done.")];
-    const lead = part("lead", script, { subagents: [helper.role], tools: [look] });
-    await newFixture().run(lead.role, { metadata: { secret: 1 } });
-    expect(helper.model.requests).toEqual([
-      {
-        messages: [
-          { role: "system", text: "You are helper.", origin: "instructions" },
-          { role: "user", text: "Help me.", origin: "task" },
-        ],
-        tools: [],
-        maxOutputTokens: 99,
-        temperature: 0.5,
-      },
-    ]);
-  },
-);
+proves(["R127"], "a child sees only its own instructions and its task by default", async () => {
+  const helper = part("helper", [says("Ok.")], { temperature: 0.5, maxOutputTokens: 99 });
+  const script = [calls(use("look")), calls(spawn("helper", "Help me.")), says("Done.")];
+  const lead = part("lead", script, { subagents: [helper.role], tools: [look] });
+  await newFixture().run(lead.role, { metadata: { secret: 1 } });
+  expect(helper.model.requests).toEqual([
+    {
+      messages: [
+        { role: "system", text: "You are helper.", origin: "instructions" },
+        { role: "user", text: "Help me.", origin: "task" },
+      ],
+      tools: [],
+      maxOutputTokens: 99,
+      temperature: 0.5,
+    },
+  ]);
+});
 
 proves(
   ["R128"],
-  "the parent's last messages come with it in whole pairs, as many as the policy says",
+  "a child inherits the parent's last exchanges in full, up to `messageWindowSize`",
   async () => {
     const task: Message = { role: "user", text: "Do it.", origin: "inherited" };
     const one = [looks("", "call_1"), seen("call_1")];
@@ -61,7 +57,7 @@ proves(
   },
 );
 
-test("a grandchild inherits what its own parent had inherited, still in whole pairs", async () => {
+test("a grandchild inherits its parent's inherited messages as full exchanges", async () => {
   const leaf = part("leaf", [says("Leaf.")]);
   const context = { inheritMessages: true };
   const middle = part("middle", [calls(spawn("leaf", "Deep.")), says("Middle.")], {
@@ -87,7 +83,7 @@ test("a grandchild inherits what its own parent had inherited, still in whole pa
 
 proves(
   ["R129"],
-  "it gets the metadata that the policy names, as a copy it cannot change",
+  "a child receives a frozen copy of the metadata that the policy names",
   async () => {
     const whole = { a: { list: [1] }, b: 2 };
     expect(await metadataUnder({})).toEqual({ before: whole, child: {}, after: whole });
@@ -106,7 +102,7 @@ proves(
   },
 );
 
-proves(["R130"], "injected texts come before its task, tagged as injected", async () => {
+proves(["R130"], "injected texts precede the child's task with the origin `injected`", async () => {
   const helper = part("helper", [says("Ok.")]);
   const lead = part("lead", [calls(spawn("helper", "Help.")), says("Done.")], {
     subagents: [helper.role],
@@ -138,8 +134,8 @@ function seen(id: string): Message {
 }
 
 /**
- * What a child is shown between its instructions and its task, after its parent took two steps with
- * tools.
+ * Returns the child's messages between its instructions and its task, after its parent took two
+ * steps with tools.
  */
 async function inherited(context: Partial<SubagentContextPolicy>): Promise<readonly Message[]> {
   const helper = part("helper", [says("Ok.")]);
@@ -160,7 +156,7 @@ async function inherited(context: Partial<SubagentContextPolicy>): Promise<reado
   return messages.slice(1, -1);
 }
 
-/** The metadata that tools of parent and child see; the child tries to change what it gets. */
+/** Returns the metadata that tools of parent and child receive; the child tries to change it. */
 async function metadataUnder(
   context: Partial<SubagentContextPolicy>,
 ): Promise<Readonly<Record<"before" | "child" | "after", unknown>>> {

@@ -1,7 +1,7 @@
-// Goal: limits of a tree hold to the unit: the last one that is allowed runs, the next one is refused, before an approver is asked and
-// anything is inferred; what failed to start takes no place.
-// Method: for each bound several values, with as many requests as fit and one more, at once and one after the other, at one and at
-// several levels; who ran, who was refused, and what was counted compared whole.
+// Goal: limits of a tree are exact. The last allowed subagent runs and the next one is refused
+// before an approval and a model call; a failed start uses no place.
+// Method: several values for each limit, with as many requests as fit and one more, in parallel and
+// in sequence, at one and at several levels. Agents, refusals and counts are compared in full.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -17,16 +17,16 @@ import { BreakingWorld, throwingAt } from "../support/peers-broken-world.ts";
 import { another, byTurn, several } from "../support/peers-agents.ts";
 import { byTask, calls, ends, part, spawn, until, use, type Part } from "./scripted-agents.ts";
 
-/** Asks about every delegation. */
+/** Requires an approval for every delegation. */
 const ASKS = toolGuard(() => ({ type: "ask", reason: "Somebody has to say so." }), {
   tools: ["SpawnSubagent"],
 });
 
-describe("depth", () => {
+describe("the depth limit", () => {
   for (const maxDepth of [0, 1, 2, 3]) {
     proves(
       ["R137"],
-      `${maxDepth}: a subagent stands there; one deeper is refused before an approver is asked and before any inference`,
+      `${maxDepth} allows that depth, and refuses one deeper before an approval and a model call`,
       async () => {
         const node = chainOf("node");
         const askedBy: string[] = [];
@@ -54,7 +54,7 @@ describe("depth", () => {
     );
   }
 
-  test("no run pauses over a delegation that would be refused anyway", async () => {
+  test("causes a refusal instead of a pause if the delegation is impossible", async () => {
     const node = chainOf("node");
     const s = newFixture({ limits: { maxDepth: 0 }, guards: [ASKS] });
     const result = await s.run(node.role);
@@ -66,12 +66,12 @@ describe("depth", () => {
   });
 });
 
-describe("breadth", () => {
+describe("the breadth limit", () => {
   for (const limit of [1, 2, 5]) {
     for (const how of ["at once", "one after the other"] as const) {
       proves(
         ["R138"],
-        `${limit}: one more than that, ${how}, is refused to each parent, and every parent has its own`,
+        `${limit} refuses each parent one child more, ${how}, and counts per parent`,
         async () => {
           const helper = part("helper", () => says("Ok."));
           const [replies, callsOfEach] = how === "at once" ? [1, limit + 1] : [limit + 1, 1];
@@ -97,11 +97,11 @@ describe("breadth", () => {
   }
 });
 
-describe("the total", () => {
+describe("the total limit", () => {
   for (const limit of [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]) {
     proves(
       ["R139", "R141"],
-      `${limit} of eight that are wanted at once in one reply: the first ones run, the rest is refused`,
+      `${limit} starts the first of eight parallel spawns, and refuses the rest`,
       async () => {
         const s = newFixture({ limits: { maxTotalSubagents: limit, maxBreadthPerParent: 8 } });
         const held = latch();
@@ -125,7 +125,7 @@ describe("the total", () => {
 
   proves(
     ["R139", "R141"],
-    "is one for parents at two levels that spawn at once, whatever it is",
+    "is shared by parents at two levels that spawn in parallel",
     async () => {
       const rows: unknown[] = [];
       for (const maxTotalSubagents of [0, 1, 2, 3, 5, 7, 8, 9]) {
@@ -155,35 +155,31 @@ describe("the total", () => {
   );
 });
 
-describe("a set-up that fails", () => {
-  proves(
-    ["R141"],
-    "frees its place for the next of the same reply, and for no more than that",
-    async () => {
-      // Of eight calls the first and the fourth fail; the second, third and fifth fill the total.
-      const s = newFixture({
-        limits: { maxTotalSubagents: 3, maxBreadthPerParent: 8 },
-        ids: throwingAt("agent_2", "agent_5"),
-      });
-      const helper = part("helper", () => says("Ok."));
-      const lead = part("lead", [calls(...times(8, spawn("helper"))), says("Done.")], {
-        subagents: [helper.role],
-      });
-      const result = await s.run(lead.role);
-      expect(refusals(s).map((refusal) => refusal[1])).toEqual([
-        "setup_failed",
-        "setup_failed",
-        ...times(3, "total_limit"),
-      ]);
-      expect([result.subagentsByDepth, result.refusalsByCode]).toEqual([
-        { 1: 3 },
-        { setup_failed: 2, total_limit: 3 },
-      ]);
-      const paths = ["lead", "lead/helper#2", "lead/helper#3", "lead/helper#5"];
-      expect(result.agents.map(({ agentPath }) => agentPath)).toEqual(paths);
-      expect(result.accounts.map(({ agentPath: path }) => path)).toEqual(paths);
-    },
-  );
+describe("a failed setup of a subagent", () => {
+  proves(["R141"], "frees its place once for the next spawn of the same reply", async () => {
+    // Of eight calls the first and the fourth fail; the second, third and fifth fill the total.
+    const s = newFixture({
+      limits: { maxTotalSubagents: 3, maxBreadthPerParent: 8 },
+      ids: throwingAt("agent_2", "agent_5"),
+    });
+    const helper = part("helper", () => says("Ok."));
+    const lead = part("lead", [calls(...times(8, spawn("helper"))), says("Done.")], {
+      subagents: [helper.role],
+    });
+    const result = await s.run(lead.role);
+    expect(refusals(s).map((refusal) => refusal[1])).toEqual([
+      "setup_failed",
+      "setup_failed",
+      ...times(3, "total_limit"),
+    ]);
+    expect([result.subagentsByDepth, result.refusalsByCode]).toEqual([
+      { 1: 3 },
+      { setup_failed: 2, total_limit: 3 },
+    ]);
+    const paths = ["lead", "lead/helper#2", "lead/helper#3", "lead/helper#5"];
+    expect(result.agents.map(({ agentPath }) => agentPath)).toEqual(paths);
+    expect(result.accounts.map(({ agentPath: path }) => path)).toEqual(paths);
+  });
 
   for (const [what, breaks] of [
     ["the agent's id was given out before, which the ledger refuses,", "ids"],
@@ -191,7 +187,7 @@ describe("a set-up that fails", () => {
   ] as const) {
     proves(
       ["R141"],
-      `since ${what} leaves nothing behind: no account, no count, and a pause that can be continued from`,
+      `since ${what} leaves no account and no count, and the run can pause and resume`,
       async () => {
         const world = new BreakingWorld();
         const pay = payTool();
@@ -234,10 +230,10 @@ describe("a set-up that fails", () => {
   }
 });
 
-describe("counts per depth", () => {
+describe("counts of subagents per depth", () => {
   proves(
     ["R140"],
-    "one, two and three subagents: the event of each start, the pause, the end and the result say so, and refused ones are not counted",
+    "appear in every spawn event, the pause, the end and the result, without refused ones",
     async () => {
       const pay = payTool();
       const three = part("three", () => says("Three."));
@@ -285,7 +281,7 @@ describe("counts per depth", () => {
   );
 });
 
-/** A role whose agents start one of their own kind each, as deep as they may. */
+/** A role whose agents start one of the same role each, as deep as allowed. */
 function chainOf(name: string): Part {
   const script = byTurn([() => calls(another(name)), says("Done.")]);
   return part(name, script, { subagents: [name] });

@@ -1,7 +1,7 @@
-// Goal: no tree grows beyond its limits, whichever agents ask and however many ask at once; a refusal is an
-// instruction.
-// Method: real runs that ask for one subagent more than is allowed; refusals, counts and requests
-// compared whole.
+// Goal: no tree exceeds its limits, whichever agents spawn and however many in parallel; a refusal
+// is an instruction.
+// Method: real runs that request one subagent more than allowed; refusals, counts and requests
+// compared in full.
 
 import { describe, expect, test } from "vitest";
 
@@ -15,42 +15,38 @@ import { proves } from "../harness/proves.ts";
 import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { byTask, calls, part, spawn, receivedTexts, type Part } from "./scripted-agents.ts";
 
-describe("the shape of a tree", () => {
-  proves(
-    ["R137"],
-    "the deepest subagent stands at the allowed depth, and one below it is refused",
-    async () => {
-      const node = chainOf("node");
-      const s = newFixture();
-      const result = await s.run(node.role);
-      expect(formatEventTree(s.sink.events)).toBe(
-        [
-          "node completed (completed) 2 steps, 30 of 120 tokens",
-          "├─ step 1 asked for 1",
-          "│  └─ SpawnSubagent succeeded",
-          "│     └─ node/node#1 completed (completed) 2 steps, 30 of 90 tokens",
-          "│        ├─ step 1 asked for 1",
-          "│        │  └─ SpawnSubagent succeeded",
-          "│        │     └─ node/node#1/node#1 completed (completed) 2 steps, 30 of 60 tokens",
-          "│        │        ├─ step 1 asked for 1",
-          "│        │        │  └─ SpawnSubagent succeeded",
-          "│        │        │     └─ node/node#1/node#1/node#1 completed (completed) 2 steps, 30 of 30 tokens",
-          "│        │        │        ├─ step 1 asked for 1",
-          "│        │        │        │  └─ SpawnSubagent refused (depth_limit)",
-          "│        │        │        └─ step 2 answered",
-          "│        │        └─ step 2 answered",
-          "│        └─ step 2 answered",
-          "└─ step 2 answered",
-        ].join("\n"),
-      );
-      expect(node.model.requests).toHaveLength(8);
-      expect(result.agents.map((agent) => agent.depth)).toEqual([0, 1, 2, 3]);
-    },
-  );
+describe("the limits of a tree", () => {
+  proves(["R137"], "allow a subagent at the maximum depth, and refuse one below it", async () => {
+    const node = chainOf("node");
+    const s = newFixture();
+    const result = await s.run(node.role);
+    expect(formatEventTree(s.sink.events)).toBe(
+      [
+        "node completed (completed) 2 steps, 30 of 120 tokens",
+        "├─ step 1 asked for 1",
+        "│  └─ SpawnSubagent succeeded",
+        "│     └─ node/node#1 completed (completed) 2 steps, 30 of 90 tokens",
+        "│        ├─ step 1 asked for 1",
+        "│        │  └─ SpawnSubagent succeeded",
+        "│        │     └─ node/node#1/node#1 completed (completed) 2 steps, 30 of 60 tokens",
+        "│        │        ├─ step 1 asked for 1",
+        "│        │        │  └─ SpawnSubagent succeeded",
+        "│        │        │     └─ node/node#1/node#1/node#1 completed (completed) 2 steps, 30 of 30 tokens",
+        "│        │        │        ├─ step 1 asked for 1",
+        "│        │        │        │  └─ SpawnSubagent refused (depth_limit)",
+        "│        │        │        └─ step 2 answered",
+        "│        │        └─ step 2 answered",
+        "│        └─ step 2 answered",
+        "└─ step 2 answered",
+      ].join("\n"),
+    );
+    expect(node.model.requests).toHaveLength(8);
+    expect(result.agents.map((agent) => agent.depth)).toEqual([0, 1, 2, 3]);
+  });
 
   proves(
     ["R138"],
-    "the sixth child of one parent is refused, while another parent still starts one",
+    "refuse the sixth child of one parent while another parent still starts one",
     async () => {
       const helper = part("helper", () => says("Ok."));
       const manager = part("manager", [calls(spawn("helper")), says("Managed.")], {
@@ -77,7 +73,7 @@ describe("the shape of a tree", () => {
 
   proves(
     ["R139"],
-    "the eleventh subagent is refused anywhere, though the first ten have ended",
+    "refuse the eleventh subagent anywhere, even after the first ten have ended",
     async () => {
       const helper = part("helper", () => says("Ok."));
       const manager = part("manager", [calls(spawn("helper")), says("Alone, then.")], {
@@ -97,7 +93,7 @@ describe("the shape of a tree", () => {
     },
   );
 
-  proves(["R140"], "subagents are counted by depth, as they start and in the result", async () => {
+  proves(["R140"], "count subagents by depth in spawn events and in the result", async () => {
     const leaf = part("leaf", () => says("Leaf."));
     const middle = part("middle", () => says("Middle."), { subagents: [leaf.role] });
     const top = part("top", byTask({ "Work.": [calls(spawn("middle")), says("Top.")] }), {
@@ -130,7 +126,7 @@ describe("the shape of a tree", () => {
     ]);
   });
 
-  test("the limits of a run hold for that run alone", async () => {
+  test("apply to each run separately", async () => {
     const helper = part("helper", () => says("Ok."));
     const lead = part(
       "lead",
@@ -152,7 +148,7 @@ describe("the shape of a tree", () => {
 describe("limits under parallel spawns", () => {
   proves(
     ["R141"],
-    "of eight spawns in one reply exactly three run under a total of three",
+    "allow exactly three of eight spawns in one reply under a total of three",
     async () => {
       const { result, s, helper, lead } = await leadAsksFor(times(8, spawn("helper")), {
         maxTotalSubagents: 3,
@@ -173,7 +169,7 @@ describe("limits under parallel spawns", () => {
     },
   );
 
-  proves(["R141"], "parents that spawn at once share one total", async () => {
+  proves(["R141"], "are shared by parents that spawn in parallel", async () => {
     const leaf = part("leaf", () => says("Leaf."));
     const twice = calls(spawn("leaf"), spawn("leaf"));
     const pair = part("pair", byTask({ "Work.": [twice, says("Pair.")] }), {
@@ -198,7 +194,7 @@ describe("limits under parallel spawns", () => {
     for (const limit of ["maxTotalSubagents", "maxBreadthPerParent"] as const) {
       proves(
         ["R141"],
-        `a set-up that fails at ${what} gives its slot back once (${limit})`,
+        `release the slot once if the setup fails at ${what} (${limit})`,
         async () => {
           const ids = throwingAt(failing);
           const four = times(4, spawn("helper"));
@@ -221,7 +217,7 @@ describe("limits under parallel spawns", () => {
     }
   }
 
-  test("an id that was given out before is a failed set-up, not a broken tree", async () => {
+  test("report a duplicate agent id as a failed setup", async () => {
     const sequential = sequentialIds();
     const ids: IdSource = {
       next: (kind) => (kind === "agent" ? "agent_always" : sequential.next(kind)),
@@ -233,7 +229,7 @@ describe("limits under parallel spawns", () => {
     expect(refusals(s)).toEqual([["lead", "setup_failed", undefined, undefined]]);
   });
 
-  test("an id source that fails before anything has started is the caller's error", () => {
+  test("let `start` throw if the id source fails for the root", () => {
     const helper = part("helper", []);
     const ids = throwingAt("agent_1");
     expect(() => newFixture({ ids }).start(helper.role)).toThrow("no more ids");
@@ -241,13 +237,13 @@ describe("limits under parallel spawns", () => {
   });
 });
 
-describe("zero limits", () => {
+describe("limits of zero", () => {
   for (const [limit, code] of [
     ["maxDepth", "depth_limit"],
     ["maxBreadthPerParent", "breadth_limit"],
     ["maxTotalSubagents", "total_limit"],
   ] as const) {
-    test(`${limit} 0 allows none: the root works alone`, async () => {
+    test(`allow no subagent with ${limit} 0, and the root works alone`, async () => {
       const { result, s, helper } = await leadAsksFor([spawn("helper")], { [limit]: 0 });
       expect(refusals(s)).toEqual([["lead", code, 0, 0]]);
       expect([result.status, result.agents.length]).toEqual(["completed", 1]);
@@ -259,11 +255,9 @@ describe("zero limits", () => {
 });
 
 describe("refusals", () => {
-  // The row also names "forbidden tool": guards come with a later issue, and with them that
-  // refusal.
   proves(
     ["X14"],
-    "each refusal tells the model the limit, where it stands and what to do instead",
+    "contain the limit, the current count and an alternative for the model",
     async () => {
       const deep = await leadAsksFor([spawn("helper")], { maxDepth: 0 });
       expect(refused(deep)).toEqual({
@@ -302,35 +296,31 @@ describe("refusals", () => {
     },
   );
 
-  proves(
-    ["X14"],
-    "a child that no budget is left for is refused, with the budget that is used up",
-    async () => {
-      const helper = part("helper", []);
-      const lead = part("lead", [calls(spawn("helper"))], { subagents: [helper.role] });
-      const s = newFixture();
-      const result = await s.run(lead.role, { budget: { steps: 1 } });
-      expect(s.sink.ofType("subagent.refused").map((event) => event.refusal)).toEqual([
-        {
-          code: "budget_exhausted",
-          message:
-            "Not started: 1 of 1 of the steps budget of lead are spent. Answer with what you have.",
-          maximum: 1,
-          current: 1,
-        },
-      ]);
-      expect(result.refusalsByCode).toEqual({ budget_exhausted: 1 });
-      expect([result.status, result.reason.code, result.agents.length]).toEqual([
-        "stopped",
-        "step_limit",
-        1,
-      ]);
-      expect(helper.model.requests).toEqual([]);
-      expect(result.subagentsByDepth).toEqual({});
-    },
-  );
+  proves(["X14"], "name the exhausted budget if none is left for a child", async () => {
+    const helper = part("helper", []);
+    const lead = part("lead", [calls(spawn("helper"))], { subagents: [helper.role] });
+    const s = newFixture();
+    const result = await s.run(lead.role, { budget: { steps: 1 } });
+    expect(s.sink.ofType("subagent.refused").map((event) => event.refusal)).toEqual([
+      {
+        code: "budget_exhausted",
+        message:
+          "Not started: 1 of 1 of the steps budget of lead are spent. Answer with what you have.",
+        maximum: 1,
+        current: 1,
+      },
+    ]);
+    expect(result.refusalsByCode).toEqual({ budget_exhausted: 1 });
+    expect([result.status, result.reason.code, result.agents.length]).toEqual([
+      "stopped",
+      "step_limit",
+      1,
+    ]);
+    expect(helper.model.requests).toEqual([]);
+    expect(result.subagentsByDepth).toEqual({});
+  });
 
-  proves(["X14"], "refusals are counted by code, over the whole tree", async () => {
+  proves(["X14"], "are counted by code over the whole tree", async () => {
     const node = part(
       "node",
       (request) =>
@@ -352,7 +342,7 @@ function times<T>(count: number, value: T): readonly T[] {
   return Array.from({ length: count }, () => value);
 }
 
-/** A role whose agents start one of their own kind each, as deep as they may. */
+/** A role whose agents start one of the same role each, as deep as allowed. */
 function chainOf(name: string): Part {
   const script = {
     "Do it.": [calls(spawn(name)), says("Done.")],
@@ -368,7 +358,7 @@ interface Asked {
   readonly helper: Part;
 }
 
-/** A lead that makes some calls in one reply and then is done. */
+/** Runs a lead that makes the given calls in one reply and then answers. */
 async function leadAsksFor(
   list: readonly ScriptedCall[],
   limits: Partial<SubagentLimits>,

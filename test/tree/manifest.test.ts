@@ -1,5 +1,6 @@
-// Goal: the record of what a child received is what its first request holds, to the character.
-// Method: real runs; counts and hashes of the manifest compared with the first request, for one rich policy and for random ones.
+// Goal: the record of a child's inherited context equals its first request, to the character.
+// Method: real runs; counts and hashes of the manifest compared with the first request, for one
+// rich policy and for random ones.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -19,7 +20,7 @@ const breaks = tool("breaks", () => {
   throw new Error("Out of order.");
 });
 
-/** A lead that looks, fails, delegates to a scout and then to a helper by name of the scout's result. */
+/** A lead that looks, fails, delegates to a scout and then to a helper with the scout's result. */
 function leadOf(context: Partial<SubagentContextPolicy>): {
   readonly lead: Part;
   readonly helper: Part;
@@ -42,7 +43,7 @@ function leadOf(context: Partial<SubagentContextPolicy>): {
   };
 }
 
-/** What is to be reported of the helper, from its event. */
+/** Returns the inheritance record in the spawn event of the helper. */
 function manifestOf(s: Fixture): InheritanceRecord {
   const event = s.sink.ofType("subagent.spawned").find(({ role }) => role === "helper");
   return event?.inherited ?? expect.fail("the helper was not started");
@@ -58,7 +59,7 @@ function framedNames(text: string): readonly string[] {
   return [...text.matchAll(/<subagent-result name="([^"]+)"/g)].map(([, name = ""]) => name);
 }
 
-/** The parts of a manifest that are known from a request alone. */
+/** Returns the parts of a manifest that a request alone determines. */
 function readOff(messages: readonly Message[], inherited: number): object {
   const [kept, injected] = [messages.slice(1, 1 + inherited), messages.slice(1 + inherited, -1)];
   const texts = injected.map(({ text }) => text);
@@ -73,7 +74,7 @@ function readOff(messages: readonly Message[], inherited: number): object {
   };
 }
 
-proves(["X13"], "of a rich policy the manifest is what the first request holds", async () => {
+proves(["X13"], "the manifest equals the child's first request under a rich policy", async () => {
   const { lead, helper } = leadOf({
     inheritMessages: true,
     messageWindowSize: 3,
@@ -113,7 +114,7 @@ proves(["X13"], "of a rich policy the manifest is what the first request holds",
 
 proves(
   ["X13", "R127"],
-  "by default it says that nothing was received, but what was asked for by name",
+  "the manifest is empty by default except for results requested by name",
   async () => {
     const { lead, helper } = leadOf({});
     const s = newFixture();
@@ -161,7 +162,7 @@ const policies: fc.Arbitrary<Partial<SubagentContextPolicy>> = fc
 
 proves(
   ["X13", "R132"],
-  "whatever the policy is, the manifest is what the first request holds",
+  "the manifest equals the child's first request under random policies",
   async () => {
     await fc.assert(
       fc.asyncProperty(policies, async (policy) => {
@@ -182,7 +183,7 @@ proves(
   },
 );
 
-proves(["X13", "R132"], "the span of the delegation has the manifest, too", async () => {
+proves(["X13", "R132"], "the span of the delegation contains the manifest", async () => {
   const { tracer, spans } = recorder();
   const { lead } = leadOf({
     inheritMessages: true,
@@ -216,7 +217,7 @@ proves(["X13", "R132"], "the span of the delegation has the manifest, too", asyn
 
 proves(
   ["X13", "X16"],
-  "a bound on the tree that the role asks for and does not get is on record",
+  "the manifest records limits that the role requested and did not get",
   async () => {
     const leaf = part("leaf", [says("Leaf.")], {
       limits: { maxDepth: 9, maxBreadthPerParent: 2, maxTotalSubagents: 50 },
@@ -242,7 +243,7 @@ proves(
   },
 );
 
-test("a child that continues a second time has its manifest from the first", async () => {
+test("a continued child does not get a second manifest", async () => {
   const helper = part("helper", [says("One."), says("Two.")], { tools: [look] });
   const again = {
     toolName: "SpawnSubagent",

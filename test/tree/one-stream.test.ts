@@ -1,4 +1,5 @@
-// Goal: one ordered stream of events per run, to be read whole or for one agent; a slow reader fails alone (X22).
+// Goal: each run has one ordered stream of events, readable in full or for one agent; a slow reader
+// fails alone.
 
 import { expect, test } from "vitest";
 
@@ -25,7 +26,7 @@ async function read(events: AsyncIterable<EspalierEvent>): Promise<readonly Espa
 
 proves(
   ["X22"],
-  "every event has its place and number; a reader of one agent gets that agent's alone; a slow reader fails, and only it",
+  "events are placed and numbered, readers may follow one agent, and a slow reader alone fails",
   async () => {
     const helpers: Promise<readonly EspalierEvent[]>[] = [];
     const watcher: EventSink = {
@@ -56,7 +57,7 @@ proves(
   },
 );
 
-test("the events of an id of no agent are refused at once", async () => {
+test("the events of an unknown agent id are refused at once", async () => {
   const fixture = newFixture();
   const run = fixture.start(family().role);
   expect(() => run.events({ agentId: AgentIdSchema().parse("nobody") })).toThrow(/id of an agent/);

@@ -1,5 +1,7 @@
-// Goal: what is empty or cut off is no success: the parent's model reads what the result is worth, and so does the reader of the run's result.
-// Method: one child for each way to end, in the fore- and background; what the parent's model reads is compared whole.
+// Goal: an empty or cut-off answer is not a success. The parent's model and the result of the run
+// report its outcome.
+// Method: one child for each way to end, in foreground and background; the messages to the parent's
+// model are compared in full.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -101,9 +103,9 @@ const ENDS: Readonly<Record<string, End>> = {
 
 const SOME_TEXT: unknown = expect.any(String);
 
-describe("what a subagent's end is worth", () => {
+describe("the outcome of a subagent", () => {
   for (const [name, end] of Object.entries(ENDS))
-    proves(["X15"], `${name}: ${end.outcome}`, async () => {
+    proves(["X15"], `is reported for ${name}: ${end.outcome}`, async () => {
       const child = part("child", end.replies, end.more ?? {});
       const lead = part("lead", [calls(spawn("child")), says("Done.")], {
         subagents: [child.role],
@@ -126,7 +128,7 @@ describe("what a subagent's end is worth", () => {
 
   proves(
     ["X15"],
-    "in the background it is the same, in the report and in the answer to a wait",
+    "is the same in the background, in the report and in the result of a wait",
     async () => {
       for (const [name, end] of Object.entries(ENDS)) {
         const child = part("child", end.replies, end.more ?? {});
@@ -159,7 +161,7 @@ describe("what a subagent's end is worth", () => {
   );
 });
 
-test("a cancelled one is cancelled, whatever it had written", async () => {
+test("a cancelled subagent has the outcome `cancelled`, even if it had written text", async () => {
   const child = part("child", [{ text: "So far.", calls: [use("listen")] }], {
     tools: [listens("listen")],
   });
@@ -184,7 +186,7 @@ test("a cancelled one is cancelled, whatever it had written", async () => {
   ]);
 });
 
-test("a typed result that was given before the agent was cut off still counts as one", async () => {
+test("a typed result given before a limit counts as completed", async () => {
   const child = part(
     "child",
     [{ calls: [use("look"), { toolName: "Finish", arguments: { value: 1 } }] }],

@@ -1,5 +1,7 @@
-// Goal: what was consumed is charged, and limits hold, where models, hooks and prices say too little or the wrong thing.
-// Method: models of a user's own that say nothing of what they lost; hooks that reply in the place of a model; prices that come late.
+// Goal: usage is charged and limits apply even if models, hooks and prices report too little or
+// wrong values.
+// Method: custom models that do not report their losses; hooks that reply instead of a model;
+// prices that are set late.
 
 import { describe, expect, test } from "vitest";
 
@@ -20,7 +22,9 @@ const INPUT = 10;
 const SAID = "abcdefghi".repeat(100);
 const SAID_TOKENS = 300;
 
-/** A role whose model says so much, and then does what it does. `requests`: the caps that it was asked with. */
+/**
+ * A role whose model emits `SAID` and then calls `then`. `caps`: the output caps of its requests.
+ */
 function talker(then: (options: GenerateOptions) => Promise<ModelReply>) {
   const caps: number[] = [];
   const model: Model = {
@@ -36,7 +40,7 @@ function talker(then: (options: GenerateOptions) => Promise<ModelReply>) {
   return { role: defineAgent({ name: "talker", instructions: "Talk.", model }), caps };
 }
 
-/** Starts it under a budget, with a listener for its pieces. */
+/** Starts a run of the role with a budget and a reader of its stream. */
 function heard({ start }: Fixture, role: ReturnType<typeof talker>["role"]) {
   const run = start(role, "Talk.", { budget: { totalTokens: 1_000, timeMs: 60_000 } });
   void (async () => {
@@ -45,8 +49,8 @@ function heard({ start }: Fixture, role: ReturnType<typeof talker>["role"]) {
   return run;
 }
 
-describe("what a model was heard to say", () => {
-  proves(["D270"], "is paid for by each attempt, whose failure says nothing of it", async () => {
+describe("output streamed before a call failed", () => {
+  proves(["D270"], "is charged for each attempt if the failure does not report it", async () => {
     const failure = { code: "model_unavailable", message: "Cut.", retryAfterMs: 0 } as const;
     const { role, caps } = talker(() => Promise.reject(new ModelError(failure)));
     const s = newFixture({ retryPolicy: { maxAttempts: 9 } });
@@ -59,18 +63,22 @@ describe("what a model was heard to say", () => {
     expect(caps).toEqual([990, 680, 370, 60]);
   });
 
-  proves(["D270"], "is paid for if what it fails with is no ModelError", async () => {
-    const { role } = talker(() => Promise.reject(new TypeError("terminated")));
-    const s = newFixture();
-    const { status, usage } = await s.outcome(heard(s, role));
-    expect([status, usage.total.totalTokens, usage.total.estimatedCalls]).toEqual([
-      "failed",
-      INPUT + SAID_TOKENS,
-      1,
-    ]);
-  });
+  proves(
+    ["D270"],
+    "is charged if the call fails with another error than `ModelError`",
+    async () => {
+      const { role } = talker(() => Promise.reject(new TypeError("terminated")));
+      const s = newFixture();
+      const { status, usage } = await s.outcome(heard(s, role));
+      expect([status, usage.total.totalTokens, usage.total.estimatedCalls]).toEqual([
+        "failed",
+        INPUT + SAID_TOKENS,
+        1,
+      ]);
+    },
+  );
 
-  proves(["D270"], "is paid for if it does not end when it is told to", async () => {
+  proves(["D270"], "is charged if the model ignores its signal", async () => {
     const { role } = talker(() => new Promise(() => {}));
     const s = newFixture({ graceMs: 100 });
     const run = heard(s, role);
@@ -81,7 +89,7 @@ describe("what a model was heard to say", () => {
     expect([status, usage.total.totalTokens]).toEqual(["cancelled", INPUT + SAID_TOKENS]);
   });
 
-  test("is not there if nobody hears: an attempt that says nothing of a loss is free", async () => {
+  test("is not charged without a stream reader if the failure reports no loss", async () => {
     const { role } = talker(() => Promise.reject(new TypeError("terminated")));
     const { usage } = await newFixture().run(role);
     expect(usage.total.totalTokens).toBe(0);
@@ -90,7 +98,7 @@ describe("what a model was heard to say", () => {
 
 proves(
   ["D271"],
-  "a hook's own reply with a usage that cannot be true is charged by our own count",
+  "a hook's reply with an impossible usage is charged by the local token count",
   async () => {
     const usage = { inputTokens: 9e8, cachedInputTokens: 0, outputTokens: 1, reasoningTokens: 0 };
     const message = { role: "assistant", text: "x".repeat(30), toolCalls: [] } as const;
@@ -113,24 +121,28 @@ proves(
   },
 );
 
-proves(["D276"], "a reply that is none, without a usage, is paid for by its text", async () => {
-  const message = { role: "assistant", text: SAID, toolCalls: [] };
-  const model: Model = {
-    provider: "own",
-    id: "odd",
-    countTokens: () => INPUT,
-    // @ts-expect-error: it is none.
-    generate: () => Promise.resolve({ message, finishReason: "whatever" }),
-  };
-  const role = defineAgent({ name: "odd", instructions: "Talk.", model });
-  const { status, usage } = await newFixture().run(role);
-  expect([status, usage.total.totalTokens]).toEqual(["failed", INPUT + SAID_TOKENS]);
-});
+proves(
+  ["D276"],
+  "a malformed reply without usage is charged by the length of its text",
+  async () => {
+    const message = { role: "assistant", text: SAID, toolCalls: [] };
+    const model: Model = {
+      provider: "own",
+      id: "odd",
+      countTokens: () => INPUT,
+      // @ts-expect-error: an invalid reply.
+      generate: () => Promise.resolve({ message, finishReason: "whatever" }),
+    };
+    const role = defineAgent({ name: "odd", instructions: "Talk.", model });
+    const { status, usage } = await newFixture().run(role);
+    expect([status, usage.total.totalTokens]).toEqual(["failed", INPUT + SAID_TOKENS]);
+  },
+);
 
 const ZEROS = { inputTokens: 0, outputTokens: 0 };
 
-proves(["D275"], "a model that reports zeros is charged by our own count", async () => {
-  // Ten counted, and the six characters of the call, at three a token.
+proves(["D275"], "a model that reports zeros is charged by the local token count", async () => {
+  // Ten counted tokens, and the six characters of the call at three a token.
   const { role, model } = part("lead", () => ({ ...asks("look", {}), usage: ZEROS }), {
     tools: [tool("look", () => "Seen.")],
     maxOutputTokens: 2,
@@ -144,7 +156,7 @@ proves(["D275"], "a model that reports zeros is charged by our own count", async
   expect(usage.total.estimatedCalls).toBe(3);
 });
 
-proves(["D275"], "a hook whose reply says that it cost nothing is charged nothing", async () => {
+proves(["D275"], "a hook's reply that reports zeros is charged nothing", async () => {
   const usage = { ...ZEROS, cachedInputTokens: 0, reasoningTokens: 0 };
   const message = { role: "assistant", text: "Known.", toolCalls: [] } as const;
   const hook = wrapModelCall(() => Promise.resolve({ message, finishReason: "stop", usage }));
@@ -152,8 +164,8 @@ proves(["D275"], "a hook whose reply says that it cost nothing is charged nothin
   expect([text, used.total]).toEqual(["Known.", { ...NO_USAGE, steps: 1 }]);
 });
 
-describe("a price that a model was given after its role was defined", () => {
-  /** A role whose model gets this price later. */
+describe("a price set after the role was defined", () => {
+  /** A role whose model gets its price later. */
   function latePriced(price: ModelPrice) {
     const model: { price?: ModelPrice } & Model = {
       provider: "own",
@@ -166,7 +178,7 @@ describe("a price that a model was given after its role was defined", () => {
   }
 
   for (const inputUsdPerMillion of [Number.NaN, -1])
-    proves(["D272"], `${inputUsdPerMillion} is refused when a run starts`, () => {
+    proves(["D272"], `is refused when a run starts if it is ${inputUsdPerMillion}`, () => {
       const role = latePriced({ inputUsdPerMillion, outputUsdPerMillion: 1 });
       const start = () => newFixture().start(role, "Go.", { budget: { costUsd: 1 } });
       expect(start).toThrow(
@@ -174,9 +186,13 @@ describe("a price that a model was given after its role was defined", () => {
       );
     });
 
-  proves(["D272"], "a sound one holds: the call that would be too dear is refused", async () => {
-    const role = latePriced({ inputUsdPerMillion: 1, outputUsdPerMillion: 1 });
-    const { reason } = await newFixture().run(role, { budget: { costUsd: 0.000_001 } });
-    expect(reason.code).toBe("cost_limit");
-  });
+  proves(
+    ["D272"],
+    "applies if it is valid, so a call that is too expensive is refused",
+    async () => {
+      const role = latePriced({ inputUsdPerMillion: 1, outputUsdPerMillion: 1 });
+      const { reason } = await newFixture().run(role, { budget: { costUsd: 0.000_001 } });
+      expect(reason.code).toBe("cost_limit");
+    },
+  );
 });

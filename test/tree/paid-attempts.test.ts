@@ -1,5 +1,7 @@
-// Goal: every further attempt of a model call is paid for from what is really left, waits like any call, and is refused like any.
-// Method: models whose attempts break after so many lost tokens, under budgets that let so many of them go out; siblings held by latches.
+// Goal: every further attempt of a model call is paid from the remaining budget, waits for room
+// like any call, and is refused like any call.
+// Method: models whose attempts break after a given number of lost tokens, under budgets that allow
+// a given number of attempts; siblings held by latches.
 
 import { expect, test } from "vitest";
 
@@ -19,7 +21,7 @@ import { modelAt } from "../support/openai-calls.ts";
 import { OpenAiServer, says as served } from "../support/openai-server.ts";
 import { calls, part, spawn } from "./scripted-agents.ts";
 
-/** An attempt that breaks after it has written so many tokens. */
+/** An attempt that breaks after it has written the given number of tokens. */
 function brokenAfter(lostOutputTokens: number, more: Partial<ScriptedReply> = {}): ScriptedReply {
   const message = "Cut.";
   const error = new ModelError({
@@ -48,7 +50,7 @@ function denials({ sink }: Fixture): readonly unknown[] {
 
 proves(
   ["S7.2", "S7.28"],
-  "what an attempt lost beyond its cap is spent before the next one is asked for: that ends as a refused lease",
+  "tokens lost beyond the cap are charged before the next attempt, which is refused for lack of budget",
   async () => {
     const lead = part("lead", [brokenAfter(500_000)], { maxOutputTokens: 50_000 });
     const s = newFixture(RETRY);
@@ -77,19 +79,23 @@ proves(
   },
 );
 
-proves(["S7.2"], "the cap of each attempt is what the ones before it have left", async () => {
-  const lead = part("lead", [brokenAfter(300), brokenAfter(200), says("Done.")], {
-    maxOutputTokens: 600,
-  });
-  const result = await newFixture(RETRY).run(lead.role, { budget: { totalTokens: 1_000 } });
-  const caps = lead.model.requests.map(({ maxOutputTokens }) => maxOutputTokens);
-  // 1,000 less 310, less 210, and 10 for the input of the next.
-  expect([result.status, caps]).toEqual(["completed", [600, 600, 470]]);
-  const { totalTokens, estimatedCalls, modelCalls, steps } = result.usage.total;
-  expect([totalTokens, estimatedCalls, modelCalls, steps]).toEqual([535, 2, 1, 1]);
-});
+proves(
+  ["S7.2"],
+  "the output cap of each attempt is computed from the budget that earlier attempts left",
+  async () => {
+    const lead = part("lead", [brokenAfter(300), brokenAfter(200), says("Done.")], {
+      maxOutputTokens: 600,
+    });
+    const result = await newFixture(RETRY).run(lead.role, { budget: { totalTokens: 1_000 } });
+    const caps = lead.model.requests.map(({ maxOutputTokens }) => maxOutputTokens);
+    // 1,000 minus 310, minus 210, minus 10 for the input of the next attempt.
+    expect([result.status, caps]).toEqual(["completed", [600, 600, 470]]);
+    const { totalTokens, estimatedCalls, modelCalls, steps } = result.usage.total;
+    expect([totalTokens, estimatedCalls, modelCalls, steps]).toEqual([535, 2, 1, 1]);
+  },
+);
 
-proves(["S7.2"], "prices count, too: what was lost is paid, and rounded up once", async () => {
+proves(["S7.2"], "the cost of lost tokens is charged, and rounded up once", async () => {
   const price = { inputUsdPerMillion: 0.3, outputUsdPerMillion: 0.7 };
   const lead = part("lead", [brokenAfter(3), brokenAfter(1), says("Done.")], {
     scripted: { price },
@@ -101,7 +107,7 @@ proves(["S7.2"], "prices count, too: what was lost is paid, and rounded up once"
 
 proves(
   ["S7.28"],
-  "a budget of cost bounds each attempt, and refuses the one that it cannot pay",
+  "a cost budget caps each attempt, and refuses the one that it cannot pay",
   async () => {
     const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 1 };
     const lead = part("lead", [brokenAfter(45), brokenAfter(35)], {
@@ -127,7 +133,7 @@ proves(
 
 proves(
   ["S7.28", "X2"],
-  "an attempt that may fit once a sibling settles waits, without a slot and without room of its own",
+  "an attempt waits without a slot or reservation if it may fit once a sibling settles",
   async () => {
     const held = latch();
     const slow = part("slow", [{ ...says("Slow."), after: held.opened }], { maxOutputTokens: 50 });
@@ -137,7 +143,8 @@ proves(
       subagents: [slow.role, broken.role],
     });
     const s = newFixture(RETRY);
-    // 15 for the lead; of the other 117 the siblings hold 60 and 50. 30 were lost: the next attempt needs 50.
+    // 15 for the lead; of the other 117 the siblings reserve 60 and 50. 30 were lost, so the next
+    // attempt needs 50.
     const run = s.start(lead.role, "Go.", { budget: { totalTokens: 132 } });
     await flushEventLoop();
     expect(broken.model.requests.length, "it waits").toBe(1);
@@ -154,7 +161,7 @@ proves(
 
 proves(
   ["S7.28"],
-  "with one slot: who waits for room gives its slot to those who hold it",
+  "an attempt that waits for room releases the only slot to the sibling that holds the room",
   async () => {
     const slow = part("slow", [says("Slow.")], { maxOutputTokens: 50 });
     const broken = part("broken", [brokenAfter(20), says("Whole.")], { maxOutputTokens: 40 });
@@ -172,32 +179,26 @@ proves(
   },
 );
 
-proves(
-  ["S7.28"],
-  "two that wait for each other's losses are refused, since those are spent",
-  async () => {
-    const both = ["one", "two"].map((name) =>
-      part(name, [brokenAfter(40)], { maxOutputTokens: 40 }),
-    );
-    const lead = part("lead", [calls(spawn("one"), spawn("two")), says("Done.")], {
-      maxOutputTokens: 10,
-      subagents: both.map(({ role }) => role),
-      delegation: { reserve: { totalTokens: 20 } },
-    });
-    const s = newFixture(RETRY);
-    const result = await s.run(lead.role, { budget: { totalTokens: 140 } });
-    expect(
-      result.agents.map(({ agentPath, status, reason }) => [agentPath, status, reason.code]),
-    ).toEqual([
-      ["lead", "completed", "completed"],
-      ["lead/one#1", "stopped", "token_limit"],
-      ["lead/two#1", "stopped", "token_limit"],
-    ]);
-    expect(denials(s)).toHaveLength(2);
-  },
-);
+proves(["S7.28"], "two attempts that wait for each other's lost tokens are refused", async () => {
+  const both = ["one", "two"].map((name) => part(name, [brokenAfter(40)], { maxOutputTokens: 40 }));
+  const lead = part("lead", [calls(spawn("one"), spawn("two")), says("Done.")], {
+    maxOutputTokens: 10,
+    subagents: both.map(({ role }) => role),
+    delegation: { reserve: { totalTokens: 20 } },
+  });
+  const s = newFixture(RETRY);
+  const result = await s.run(lead.role, { budget: { totalTokens: 140 } });
+  expect(
+    result.agents.map(({ agentPath, status, reason }) => [agentPath, status, reason.code]),
+  ).toEqual([
+    ["lead", "completed", "completed"],
+    ["lead/one#1", "stopped", "token_limit"],
+    ["lead/two#1", "stopped", "token_limit"],
+  ]);
+  expect(denials(s)).toHaveLength(2);
+});
 
-test("an agent that is asked to stop while its attempt waits for room ends at once, charged for what it lost", async () => {
+test("an agent stopped while its attempt waits for room ends at once, and is charged for its losses", async () => {
   const held = latch();
   const slow = part("slow", [{ ...says("Slow."), after: held.opened }], { maxOutputTokens: 50 });
   const broken = part("broken", [brokenAfter(20)], { maxOutputTokens: 40 });
@@ -216,41 +217,37 @@ test("an agent that is asked to stop while its attempt waits for room ends at on
     result.agents.map(({ status, reason, usage }) => [status, reason.code, usage.own.totalTokens]),
   ).toEqual([
     ["stopped", "stop_requested", 15],
-    // Its call was aborted: its input.
+    // Its call was aborted; its input is charged.
     ["stopped", "stop_requested", 10],
     ["stopped", "stop_requested", 30],
   ]);
   expect(broken.model.requests).toHaveLength(1);
 });
 
-proves(
-  ["S7.7"],
-  "reasoning that was streamed before a break has arrived, and is charged",
-  async () => {
-    const begun = { choices: [{ index: 0, delta: { reasoning_content: "abc".repeat(600) } }] };
-    await using server = await OpenAiServer.start((_request, count) =>
-      count === 1
-        ? { type: "events", data: [begun] }
-        : served("Done.", { usage: { prompt_tokens: 10, completion_tokens: 5 } }),
-    );
-    const role = defineAgent({ name: "lead", instructions: "Lead.", model: modelAt(server) });
-    const clock = new ManualClock();
-    const waits: EventSink = {
-      emit: ({ type }) => {
-        if (type === "model.retried") queueMicrotask(() => clock.advance(500));
-      },
-    };
-    const run = new Orchestrator({ clock, sinks: [waits] }).start(role, "Go.", {
-      onStreamPart: () => {},
-    });
-    const { total } = (await run.result).usage;
-    expect([total.outputTokens, total.estimatedCalls]).toEqual([605, 1]);
-  },
-);
+proves(["S7.7"], "reasoning streamed before a break is charged", async () => {
+  const begun = { choices: [{ index: 0, delta: { reasoning_content: "abc".repeat(600) } }] };
+  await using server = await OpenAiServer.start((_request, count) =>
+    count === 1
+      ? { type: "events", data: [begun] }
+      : served("Done.", { usage: { prompt_tokens: 10, completion_tokens: 5 } }),
+  );
+  const role = defineAgent({ name: "lead", instructions: "Lead.", model: modelAt(server) });
+  const clock = new ManualClock();
+  const waits: EventSink = {
+    emit: ({ type }) => {
+      if (type === "model.retried") queueMicrotask(() => clock.advance(500));
+    },
+  };
+  const run = new Orchestrator({ clock, sinks: [waits] }).start(role, "Go.", {
+    onStreamPart: () => {},
+  });
+  const { total } = (await run.result).usage;
+  expect([total.outputTokens, total.estimatedCalls]).toEqual([605, 1]);
+});
 
 proves(
   ["S7.2"],
-  "what a broken attempt was charged before its process died stays charged, once",
+  "the charge of a broken attempt is recovered once after its process died",
   async () => {
     const held = latch();
     const lead = part("lead", [brokenAfter(300), { ...says("Never."), after: held.opened }], {
@@ -272,7 +269,7 @@ proves(
     const roles = [again.role];
     const orchestrator = new Orchestrator({ store: later, roles, clock: new ManualClock() });
     const recovered = await (await orchestrator.resume(run.runId)).result;
-    // 310 of the attempt that broke, 10 of the one under way, 15 of the step that is taken once more.
+    // 310 of the broken attempt, 10 of the one in flight, 15 of the repeated step.
     const { totalTokens, estimatedCalls, modelCalls } = recovered.usage.total;
     expect([recovered.status, totalTokens, estimatedCalls, modelCalls]).toEqual([
       "completed",
@@ -287,7 +284,7 @@ proves(
   },
 );
 
-test("calls that a hook makes at once are each charged when they end: none waits for room that another holds", async () => {
+test("parallel calls of a hook are charged as they end, and do not wait for each other's reservations", async () => {
   const twice = wrapModelCall(async (_call, next) => {
     const [first] = await Promise.all([next(), next()]);
     return first;
@@ -302,7 +299,10 @@ test("calls that a hook makes at once are each charged when they end: none waits
   expect([result.status, totalTokens, modelCalls, steps]).toEqual(["completed", 50, 2, 1]);
 });
 
-/** A call whose first attempt breaks once `broken` opens, and whose second one ends once `whole` does; and a sibling that asks for room in between. */
+/**
+ * A call whose first attempt breaks once `first` opens and whose second one ends once `second`
+ * opens, and a sibling that requests room in between.
+ */
 const BESIDE_A_SIBLING = {
   "waits for a sibling": { lostTokens: 20, cap: 40, siblingCap: 50, totalTokens: 132 },
   "makes room for a sibling": { lostTokens: 5, cap: 90, siblingCap: 50, totalTokens: 170 },

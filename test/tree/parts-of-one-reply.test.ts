@@ -1,5 +1,7 @@
-// Goal: the subagents that one reply asks for get parts of the same, whenever each of them starts.
-// Method: an even share of steps; a sequential tool between two delegations, and a delegation that waits for an approval over a pause.
+// Goal: the subagents that one reply requests get shares of the same budget, whenever each of them
+// starts.
+// Method: an even share of steps; a sequential tool between two delegations, and a delegation that
+// waits for an approval during a pause.
 
 import { leaveOpen } from "../support/pause-stories.ts";
 import { expect } from "vitest";
@@ -15,54 +17,62 @@ import { calls, part, spawn, use } from "./scripted-agents.ts";
 
 const EVEN = { share: { type: "even" } } as const;
 
-/** The limits of the subagents, in steps. */
+/** Returns the step limits of the subagents. */
 function parts({ accounts }: RunResult): readonly unknown[] {
   return accounts.slice(1).map(({ agentPath: path, limits }) => [path, limits.steps]);
 }
 
-proves(["D274"], "a sequential call between two delegations makes no part larger", async () => {
-  const alone = defineTool({
-    name: "alone",
-    description: "Works alone.",
-    inputSchema: z.object({}),
-    sequential: true,
-    execute: () => "Done.",
-  });
-  const writer = part("writer", [says("One."), says("Two.")]);
-  const lead = part(
-    "lead",
-    [calls(spawn("writer", "A"), use("alone"), spawn("writer", "B")), says("Done.")],
-    { subagents: [writer.role], tools: [alone], delegation: EVEN },
-  );
-  const result = await newFixture().run(lead.role, { budget: { steps: 21 } });
-  expect(parts(result)).toEqual([
-    ["lead/writer#1", 10],
-    ["lead/writer#2", 10],
-  ]);
-});
+proves(
+  ["D274"],
+  "a sequential call between two delegations does not enlarge either share",
+  async () => {
+    const alone = defineTool({
+      name: "alone",
+      description: "Works alone.",
+      inputSchema: z.object({}),
+      sequential: true,
+      execute: () => "Done.",
+    });
+    const writer = part("writer", [says("One."), says("Two.")]);
+    const lead = part(
+      "lead",
+      [calls(spawn("writer", "A"), use("alone"), spawn("writer", "B")), says("Done.")],
+      { subagents: [writer.role], tools: [alone], delegation: EVEN },
+    );
+    const result = await newFixture().run(lead.role, { budget: { steps: 21 } });
+    expect(parts(result)).toEqual([
+      ["lead/writer#1", 10],
+      ["lead/writer#2", 10],
+    ]);
+  },
+);
 
-proves(["D274"], "nor does a pause, before which others of the reply had ended", async () => {
-  const writer = part(
-    "writer",
-    ["One.", "Two.", "Three.", "Four."].map((text) => says(text)),
-  );
-  const lead = part(
-    "lead",
-    [
-      calls(spawn("writer", "A")),
-      calls(spawn("writer", "A"), spawn("writer", "B"), spawn("writer", "C")),
-      says("Done."),
-    ],
-    { subagents: [writer.role], delegation: { ...EVEN, maxIdenticalDelegations: 1 } },
-  );
-  const s = newFixture({ approver: leaveOpen });
-  const { pausedRun } = await s.run(lead.role, { budget: { steps: 32 } });
-  const answers = pausedRun?.questions.map((question) => approve(question));
-  const result = await s.outcome(s.resume(lead.role, pausedRun, answers));
-  expect(parts(result)).toEqual([
-    ["lead/writer#1", 31],
-    ["lead/writer#2", 9],
-    ["lead/writer#3", 9],
-    ["lead/writer#4", 9],
-  ]);
-});
+proves(
+  ["D274"],
+  "a pause does not enlarge the share of a delegation after others of its reply have ended",
+  async () => {
+    const writer = part(
+      "writer",
+      ["One.", "Two.", "Three.", "Four."].map((text) => says(text)),
+    );
+    const lead = part(
+      "lead",
+      [
+        calls(spawn("writer", "A")),
+        calls(spawn("writer", "A"), spawn("writer", "B"), spawn("writer", "C")),
+        says("Done."),
+      ],
+      { subagents: [writer.role], delegation: { ...EVEN, maxIdenticalDelegations: 1 } },
+    );
+    const s = newFixture({ approver: leaveOpen });
+    const { pausedRun } = await s.run(lead.role, { budget: { steps: 32 } });
+    const answers = pausedRun?.questions.map((question) => approve(question));
+    const result = await s.outcome(s.resume(lead.role, pausedRun, answers));
+    expect(parts(result)).toEqual([
+      ["lead/writer#1", 31],
+      ["lead/writer#2", 9],
+      ["lead/writer#3", 9],
+      ["lead/writer#4", 9],
+    ]);
+  },
+);

@@ -1,5 +1,5 @@
-// Goal: what users of comparable systems had to report, and what they ask for, holds here.
-// Method: the program of each report, as small as it can be; the numbers are those of the list in which the reports were collected.
+// Goal: bugs and wishes reported by users of comparable systems do not apply here.
+// Method: the program of each report, as small as possible.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -34,7 +34,7 @@ import {
 
 const pays = (amount: number): ScriptedReply => asks("pay", { amount });
 
-describe("3: a budget that is used up inside a subagent never leaves its parent waiting", () => {
+describe("an exhausted budget inside a subagent", () => {
   const AXES: readonly (keyof Budget)[] = [
     "steps",
     "totalTokens",
@@ -48,7 +48,7 @@ describe("3: a budget that is used up inside a subagent never leaves its parent 
   const priced = { scripted: { price: { inputUsdPerMillion: 1, outputUsdPerMillion: 2 } } };
 
   for (const axis of AXES) {
-    test(`${axis}: every delegation ends once, whatever is left, and the parent answers`, async () => {
+    test(`ends every delegation once, and the parent answers: ${axis}`, async () => {
       const ended: string[] = [];
       for (const amount of [0, 1, 2, 11, 16, 27, 31]) {
         const s = newFixture();
@@ -90,7 +90,7 @@ describe("3: a budget that is used up inside a subagent never leaves its parent 
     });
   }
 
-  test("also while its siblings wait in line for what it holds", async () => {
+  test("ends siblings that wait for its reservation as well", async () => {
     const held = latch();
     const reply = calls(use("nothing"));
     const all = { ...reply, usage: { outputTokens: 30 }, after: held.opened };
@@ -110,8 +110,8 @@ describe("3: a budget that is used up inside a subagent never leaves its parent 
   });
 });
 
-describe("14, 15, 16, 17: an approval inside a child", () => {
-  test("of a delegation of the user's own, below another one, is continued by another orchestrator", async () => {
+describe("an approval inside a child", () => {
+  test("can be resumed through nested custom delegations", async () => {
     const pay = payTool();
     const leaf = part("leaf", [pays(1), says("Paid.")], { tools: [pay] });
     const child = part("child", [calls(use("askLeaf")), says("Child.")], {
@@ -129,7 +129,7 @@ describe("14, 15, 16, 17: an approval inside a child", () => {
     expect([ends(result), pay.paid]).toEqual([["completed", "completed", "completed"], [1]]);
   });
 
-  test("needs no second try of any agent: the call that asked is made, then as many steps as it takes", async () => {
+  test("is followed by the approved call and further steps without a second execution", async () => {
     const pay = payTool();
     const work = tool("work", () => "worked");
     const script = [pays(1), calls(use("work")), calls(use("work")), says("After three steps.")];
@@ -152,7 +152,7 @@ describe("14, 15, 16, 17: an approval inside a child", () => {
     expect(executions).toEqual(["root", "root/child#1"]);
   });
 
-  test("does not run its finished siblings again, nor what they did, nor their calls' neighbours", async () => {
+  test("does not repeat its finished siblings or their calls", async () => {
     const pay = payTool();
     const did: string[] = [];
     const act = tool("act", ({ agentPath }) => void did.push(agentPath));
@@ -185,11 +185,14 @@ describe("14, 15, 16, 17: an approval inside a child", () => {
   });
 });
 
-describe("22: asked to end, all agents end, at every depth and whatever they wait for", () => {
+describe("a cancel ends", () => {
   const NAMES = ["root", "one", "two", "three"] as const;
   type Wait = "a tool" | "a model" | "an approver" | "a model's next attempt";
 
-  /** A chain of this many agents, the last of which waits. `heard`: whether it was asked to end. */
+  /**
+   * A chain of agents down to `depth`, the last of which waits. `heard` lists the waits that were
+   * aborted.
+   */
   function waitingAt(depth: number, wait: Wait) {
     const heard: string[] = [];
     const listen = async (signal: AbortSignal, who: string): Promise<string> => {
@@ -233,7 +236,7 @@ describe("22: asked to end, all agents end, at every depth and whatever they wai
 
   for (const depth of [0, 1, 2, 3]) {
     for (const wait of ["a tool", "a model", "an approver", "a model's next attempt"] as const) {
-      test(`${wait} at depth ${depth}, cancelled from the top`, async () => {
+      test(`the whole tree with ${wait} at depth ${depth}`, async () => {
         const { s, heard, root } = waitingAt(depth, wait);
         const run = s.start(root);
         await until(() => waits(s, wait, depth));
@@ -252,7 +255,7 @@ describe("22: asked to end, all agents end, at every depth and whatever they wai
   }
 
   for (const told of [1, 2, 3]) {
-    test(`the agent at depth ${told} alone: all below it end, all above it continue`, async () => {
+    test(`the agent at depth ${told} and its descendants, and its ancestors continue`, async () => {
       const s = newFixture();
       const work = tool("work", ({ signal }) => aborted(signal));
       const three = part("three", [calls(use("work"))], { tools: [work] });
@@ -270,8 +273,8 @@ describe("22: asked to end, all agents end, at every depth and whatever they wai
   }
 });
 
-describe("25: hooks, guards, approvers and tools know whom they serve", () => {
-  test("two levels down each of them is given the place, the role and the run", async () => {
+describe("the context of hooks, guards, approvers and tools", () => {
+  test("contains path, depth, role and run two levels down", async () => {
     const seen = new Map<string, Set<string>>();
     const note = (
       who: string,
@@ -344,7 +347,7 @@ describe("25: hooks, guards, approvers and tools know whom they serve", () => {
   });
 });
 
-describe("30: a subagent that goes round in circles is noticed", () => {
+describe("a subagent that repeats itself", () => {
   const again = asks("work", { page: 1 });
   const loops = (): {
     readonly root: Part;
@@ -364,7 +367,7 @@ describe("30: a subagent that goes round in circles is noticed", () => {
     return { root, leaf, ran };
   };
 
-  test("its third identical call is asked about, with its path", async () => {
+  test("causes a question with its path at its third identical call", async () => {
     const { root, ran } = loops();
     const paused = await newFixture({ approver: leaveOpen }).run(root.role);
     expect([ending(paused), asked(paused), ran.length]).toEqual([
@@ -374,7 +377,7 @@ describe("30: a subagent that goes round in circles is noticed", () => {
     ]);
   });
 
-  test("where no approver can be asked it is denied, and its error budget ends it, and only it", async () => {
+  test("is stopped alone by its error budget if no approver can be asked", async () => {
     const { root, leaf, ran } = loops();
     const result = await newFixture({ unansweredPolicy: "deny" }).run(root.role);
     expect([ends(result), ran.length, result.agents[2]?.reason.code]).toEqual([
@@ -386,13 +389,13 @@ describe("30: a subagent that goes round in circles is noticed", () => {
   });
 });
 
-/** Replies that continue and on. */
+/** Replies that call a tool without end. */
 function endless(): Readonly<Record<string, readonly ScriptedReply[]>> {
   const replies = Array.from({ length: 40 }, () => calls(use("work"), use("work")));
   return { a: [...replies, says("A.")], b: [...replies, says("B.")] };
 }
 
-/** A delegation of the user's own. */
+/** A custom delegation. */
 function nested(name: string, role: string): DelegationTool {
   return defineDelegation({
     name,

@@ -1,5 +1,5 @@
-// Goal: what was seen to go wrong in comparable systems when small programs were run does not go wrong here.
-// Method: the same small programs, one block for each thing that was seen.
+// Goal: errors that small programs showed in comparable systems do not occur here.
+// Method: the same small programs, one block for each error.
 
 import { describe, expect, test } from "vitest";
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
@@ -31,14 +31,14 @@ import {
 
 const PRICE = { scripted: { price: { inputUsdPerMillion: 1, outputUsdPerMillion: 2 } } };
 
-/** What the parent's model read of its delegations, as values. */
+/** Returns the parsed delegation results in a request of the parent's model. */
 function toldOf(parent: Part, request = 1): readonly JsonObject[] {
   return receivedTexts(parent.model.requests[request]).map((text) =>
     JsonObjectSchema().parse(JSON.parse(text)),
   );
 }
 
-describe("seen: the limits of a parent do not bind its children", () => {
+describe("limits of a parent over its children", () => {
   const RICH = {
     steps: 1_000,
     totalTokens: 1_000_000,
@@ -59,7 +59,7 @@ describe("seen: the limits of a parent do not bind its children", () => {
   for (const [budget, axis, most] of bounds) {
     proves(
       ["X16", "R145"],
-      `here a child and a grandchild that ask for more get what is left above: ${axis}`,
+      `give a child and a grandchild at most the remaining budget: ${axis}`,
       async () => {
         const work = tool("work", () => "worked");
         const restless = { budget: RICH, ...PRICE, maxOutputTokens: 5 };
@@ -78,7 +78,7 @@ describe("seen: the limits of a parent do not bind its children", () => {
         const spent = new Map<string, number>(Object.entries(result.usage.total)).get(axis);
         expect(spent).toBeLessThanOrEqual(most);
         expect(spent).toBeGreaterThan(most * 0.7);
-        // An agent that needs no call any more may still answer without one.
+        // An agent that makes no further calls may still answer.
         const above = axis === "toolCalls" ? "completed" : "stopped";
         expect(ends(result)).toEqual([above, above, "stopped"]);
       },
@@ -87,7 +87,7 @@ describe("seen: the limits of a parent do not bind its children", () => {
 
   proves(
     ["X16"],
-    "here limits of shape that a child's role has hold for its subtree, and never widen those of the run",
+    "give a role's tree limits to its subtree without widening those of the run",
     async () => {
       const leaf = part("leaf", () => says("Leaf."));
       const child = (name: string, limits: AgentDefinition["limits"]): Part =>
@@ -132,11 +132,11 @@ describe("seen: the limits of a parent do not bind its children", () => {
   );
 });
 
-describe("seen: a child that its limit cut off comes back as an empty success", () => {
+describe("a child that its limit cut off", () => {
   for (const [limit, { script, role = {}, end, text }] of Object.entries(CUT_OFF)) {
     proves(
       ["X15"],
-      `here it is ${end[0]}, for its parent's model, in events and in the log: ${limit}`,
+      `has the outcome ${end[0]} for its parent's model, in events and in the log: ${limit}`,
       async () => {
         const child = part("child", script, { tools: [LOOK], ...role });
         const root = part("root", [calls(spawn("child")), says("Root.")], {
@@ -162,7 +162,7 @@ describe("seen: a child that its limit cut off comes back as an empty success", 
     );
   }
 
-  proves(["X15"], "here an answer is completed, and a typed result needs no text", async () => {
+  proves(["X15"], "differs from a completed one with a text or a typed result", async () => {
     const child = part("child", [asks("Finish", { pages: 3 })], { output: TYPED });
     const plain = part("plain", [says("Three.")]);
     const root = part("root", [calls(spawn("child"), spawn("plain")), says("Root.")], {
@@ -180,7 +180,7 @@ describe("seen: a child that its limit cut off comes back as an empty success", 
     ]);
   });
 
-  test("here a child that says nothing is asked again, and has failed at last", async () => {
+  test("differs from a silent one, which is retried and then fails", async () => {
     const child = part("child", () => says(""));
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
     const result = await newFixture().run(root.role);
@@ -192,10 +192,10 @@ describe("seen: a child that its limit cut off comes back as an empty success", 
   });
 });
 
-describe("seen: an approval that a child needs is lost, and reported as success", () => {
+describe("an approval that a child needs", () => {
   proves(
     ["R149"],
-    "here the run is paused with the question, and no result is reported before there is one",
+    "pauses the run with the question, and the child's result follows the answer",
     async () => {
       const { pay, child, root } = payingChild();
       const s = newFixture();
@@ -220,7 +220,7 @@ describe("seen: an approval that a child needs is lost, and reported as success"
     ["silence, where no approver can be asked,", "nobody"],
     ["an approver that breaks", "broken"],
   ] as const) {
-    test(`here ${who} does not count as a yes: the call is not made, and the child reads that`, async () => {
+    test(`is denied by ${who}, so the call is not executed and the child is told`, async () => {
       const { pay, child, root } = payingChild();
       const s = newFixture(
         answer === "nobody" ? { unansweredPolicy: "deny" } : answer === "broken" ? BROKEN : {},
@@ -250,7 +250,7 @@ describe("seen: an approval that a child needs is lost, and reported as success"
   };
 });
 
-describe("seen: one child's limit throws the whole run away, while its sibling works on unseen", () => {
+describe("a child that reaches its limit", () => {
   const work = tool("work", () => "worked");
   const LIMITED: Readonly<Record<string, Part>> = {
     "its steps": part("first", () => calls(use("work")), { tools: [work], budget: { steps: 1 } }),
@@ -260,38 +260,35 @@ describe("seen: one child's limit throws the whole run away, while its sibling w
     "a broken model": part("first", [{ error: new Error("A bug.") }]),
   };
   for (const [what, first] of Object.entries(LIMITED)) {
-    proves(
-      ["R136"],
-      `here the sibling works on, is waited for, and both are reported: ${what}`,
-      async () => {
-        const held = latch();
-        const second = part("second", [calls(use("hold")), says("Second.")], {
-          tools: [tool("hold", () => held.opened)],
-        });
-        const root = part("root", [calls(spawn("first"), spawn("second")), says("Root.")], {
-          subagents: [first.role, second.role],
-        });
-        const s = newFixture();
-        const run = s.start(root.role);
-        await until(() => s.sink.ofType("subagent.ended").length === 1);
-        await quiet();
-        expect([s.sink.ofType("subagent.ended")[0]?.childPath, s.sink.ofType("run.ended")]).toEqual(
-          ["root/first#1", []],
-        );
-        held.open();
-        const result = await s.outcome(run);
-        expect([ending(result), result.text]).toEqual([["completed", "completed"], "Root."]);
-        expect(result.agents[1]?.status).toMatch(/^(stopped|failed)$/);
-        expect(toldOf(root)).toMatchObject([
-          { subagent: "first#1" },
-          { subagent: "second#1", outcome: "completed", text: "Second." },
-        ]);
-        expect(result.usage.total.totalTokens).toBe(sumOfOwn(result));
-      },
-    );
+    proves(["R136"], `lets its sibling continue, and both are reported: ${what}`, async () => {
+      const held = latch();
+      const second = part("second", [calls(use("hold")), says("Second.")], {
+        tools: [tool("hold", () => held.opened)],
+      });
+      const root = part("root", [calls(spawn("first"), spawn("second")), says("Root.")], {
+        subagents: [first.role, second.role],
+      });
+      const s = newFixture();
+      const run = s.start(root.role);
+      await until(() => s.sink.ofType("subagent.ended").length === 1);
+      await quiet();
+      expect([s.sink.ofType("subagent.ended")[0]?.childPath, s.sink.ofType("run.ended")]).toEqual([
+        "root/first#1",
+        [],
+      ]);
+      held.open();
+      const result = await s.outcome(run);
+      expect([ending(result), result.text]).toEqual([["completed", "completed"], "Root."]);
+      expect(result.agents[1]?.status).toMatch(/^(stopped|failed)$/);
+      expect(toldOf(root)).toMatchObject([
+        { subagent: "first#1" },
+        { subagent: "second#1", outcome: "completed", text: "Second." },
+      ]);
+      expect(result.usage.total.totalTokens).toBe(sumOfOwn(result));
+    });
   }
 
-  test("here the limit of the whole run stops all, and the run waits for who is at work", async () => {
+  test("differs from a run at its limit, which stops all agents and waits for running tools", async () => {
     const held = latch();
     const second = part("second", [calls(use("hold"))], {
       tools: [tool("hold", () => held.opened)],
@@ -314,8 +311,8 @@ describe("seen: one child's limit throws the whole run away, while its sibling w
   });
 });
 
-describe("seen: one role cannot run twice in parallel", () => {
-  test("here two agents of a role are at work at once, below one parent, below two, and in two runs", async () => {
+describe("two agents of one role", () => {
+  test("run in parallel below one parent, below two, and in two runs", async () => {
     const held = latch();
     const inside: string[] = [];
     const work = tool("work", async ({ runId, agentPath }) => {
@@ -362,10 +359,10 @@ describe("seen: one role cannot run twice in parallel", () => {
   });
 });
 
-describe("seen: a parent's usage leaves its children out", () => {
+describe("the total usage of an agent", () => {
   proves(
     ["X18", "R143"],
-    "here each total is the agent's own and that of all below it, while they run, paused, and at the end",
+    "includes its descendants while they run, while they are paused, and at the end",
     async () => {
       const pay = payTool();
       const leaf = part("leaf", [asks("pay", { amount: 1 }), says("Leaf.")], { tools: [pay] });
@@ -398,7 +395,7 @@ describe("seen: a parent's usage leaves its children out", () => {
   );
 });
 
-/** A root whose child asks whether it may pay. */
+/** A root whose child needs an approval to pay. */
 function payingChild() {
   const pay = payTool();
   const child = part("child", [asks("pay", { amount: 1 }), says("Dealt with.")], {

@@ -1,5 +1,7 @@
-// Goal: what a call costs follows from its own length, and from what its provider says; a cost limit is kept as far as a lease can know.
-// Method: scripted models that count, report and break by script; prices of small whole numbers; whole figures of the ledger.
+// Goal: the cost of a call follows from its own length and from the provider's report; a cost limit
+// holds as far as a reservation can know the cost.
+// Method: scripted models that count, report and break by script; prices of small whole numbers;
+// exact figures of the ledger.
 
 import { describe, expect, test } from "vitest";
 
@@ -14,7 +16,7 @@ import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { approveAll, payTool } from "../support/pause-stories.ts";
 import { part } from "./scripted-agents.ts";
 
-/** Twice as dear above 100 tokens of input. */
+/** Twice as expensive above 100 tokens of input. */
 const TIERED: ModelPrice = {
   inputUsdPerMillion: 1,
   outputUsdPerMillion: 10,
@@ -27,7 +29,7 @@ function used(inputTokens: number, outputTokens: number, more: Partial<TokenUsag
 
 interface Solo {
   readonly price?: ModelPrice;
-  /** What the model counts for every request. */
+  /** The model's token count for every request. */
   readonly counted?: number;
   readonly maxOutputTokens?: number;
 }
@@ -56,23 +58,19 @@ const cut = new ModelError({
   lostOutputTokens: 3,
 });
 
-proves(
-  ["M60"],
-  "attempts that together are long, and each alone is not, cost what each does",
-  async () => {
-    const { role } = solo([{ error: cut }, { error: cut }, says("Done.", used(90, 5))], {
-      price: TIERED,
-      counted: 90,
-    });
-    const result = await newFixture().run(role);
-    // 270 tokens of input in all, but 90 in each request.
-    expect([result.usage.total.inputTokens, ...costOf(result)]).toEqual([270, 0.00038, 0]);
-  },
-);
+proves(["M60"], "attempts are priced by the tier of each, not of their sum", async () => {
+  const { role } = solo([{ error: cut }, { error: cut }, says("Done.", used(90, 5))], {
+    price: TIERED,
+    counted: 90,
+  });
+  const result = await newFixture().run(role);
+  // 270 tokens of input in all, but 90 in each request.
+  expect([result.usage.total.inputTokens, ...costOf(result)]).toEqual([270, 0.00038, 0]);
+});
 
 proves(
   ["M60"],
-  "an attempt that broke has the tier of its own count, the reply that of its usage",
+  "a broken attempt is priced by the tier of its own count, and the reply by that of its usage",
   async () => {
     const { role } = solo([{ error: cut }, says("Done.", used(101, 5))], {
       price: TIERED,
@@ -88,7 +86,7 @@ describe("under a cost limit", () => {
 
   proves(
     ["M61"],
-    "the cap of a call is what the tier of a tenth more leaves room for",
+    "the output cap of a call is computed at the tier of ten percent more input",
     async () => {
       const capAt = async (counted: number): Promise<unknown> => {
         const { role, model } = solo([says("Done.", used(counted, 1))], {
@@ -99,12 +97,12 @@ describe("under a cost limit", () => {
         await newFixture().run(role, budget(1_000));
         return model.requests[0]?.maxOutputTokens;
       };
-      // 90: 910 are left, at 10 each; 91: 818, at 20.
+      // With 90, 910 are left at 10 each; with 91, 818 at 20.
       expect([await capAt(90), await capAt(91)]).toEqual([91, 40]);
     },
   );
 
-  proves(["M61"], "what is held is given back at the real tier", async () => {
+  proves(["M61"], "a reservation is settled at the actual tier", async () => {
     const { role } = solo([says("Done.", used(100, 10))], { price: TIERED, counted: 100 });
     const result = await newFixture().run(role, budget(1_000));
     const { total, reserved, excess } = result.accounts[0] ?? expect.fail("no account");
@@ -113,7 +111,7 @@ describe("under a cost limit", () => {
 
   proves(
     ["M61"],
-    "a call that was counted too short passes the limit once, and none follows",
+    "a call whose input was undercounted exceeds the limit once, and no call follows",
     async () => {
       const { role, model } = solo([asks("pay", { amount: 5 }, used(150, 91)), says("Never.")], {
         price: TIERED,
@@ -121,7 +119,8 @@ describe("under a cost limit", () => {
       });
       const result = await newFixture().run(role, budget(1_000));
       const { total, excess } = result.accounts[0] ?? expect.fail("no account");
-      // Held: 90 of input and 91 of output at the lower tier. It took 150 and 91 at the higher one.
+      // Reserved: 90 of input and 91 of output at the lower tier. The call used 150 and 91 at the
+      // higher one.
       const real = 300 + 1_820;
       expect([total.costUsd, excess.costUsd]).toEqual([
         real / 1_000_000,
@@ -132,10 +131,10 @@ describe("under a cost limit", () => {
   );
 });
 
-describe("what the provider says that a call cost", () => {
+describe("a cost reported by the provider", () => {
   const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 10 };
 
-  proves(["M62"], "is charged in place of the price, be it less or more", async () => {
+  proves(["M62"], "is charged instead of the price, whether less or more", async () => {
     for (const reportedCostUsd of [0.000_007, 0.000_111, 0.000_220]) {
       const fixture = newFixture();
       const { role } = solo([says("Done.", used(10, 10, { reportedCostUsd }))], { price: PRICE });
@@ -146,7 +145,7 @@ describe("what the provider says that a call cost", () => {
 
   proves(
     ["D288"],
-    "is not nothing where there is a price: that is charged, a limit holds, and the run is warned once",
+    "is ignored if it is zero and the model has a price, and the run is warned once",
     async () => {
       const free = used(10, 10, { reportedCostUsd: 0 });
       const script = [asks("free", {}, free), asks("free", {}, free), says("Done.", free)];
@@ -160,7 +159,7 @@ describe("what the provider says that a call cost", () => {
     },
   );
 
-  proves(["D288"], "is nothing where the price is nothing, or unknown", async () => {
+  proves(["D288"], "is accepted if it is zero and the price is zero or unknown", async () => {
     const free = says("Done.", used(10, 10, { reportedCostUsd: 0 }));
     const costs = async (more: Solo): Promise<unknown> => {
       const fixture = newFixture();
@@ -174,30 +173,26 @@ describe("what the provider says that a call cost", () => {
     ]);
   });
 
-  proves(["M62"], "is known also where there is no price", async () => {
+  proves(["M62"], "is charged even without a price", async () => {
     const script = [
       asks("free", {}, used(10, 10, { reportedCostUsd: 0.000_010_2 })),
       says("Done.", used(10, 10)),
     ];
-    // Rounded up, as any part of a micro-dollar. The cost of the second call is unknown.
+    // Rounded up to a whole micro-dollar. The cost of the second call is unknown.
     expect(costOf(await newFixture().run(solo(script, {}).role))).toEqual([0.000011, 1]);
   });
 
-  proves(
-    ["M62"],
-    "is charged and warned of once in a run, if it is over twice the price",
-    async () => {
-      const dear = used(10, 10, { reportedCostUsd: 0.000_221 });
-      const { role } = solo([asks("free", {}, dear), says("Done.", dear)], { price: PRICE });
-      const fixture = newFixture();
-      expect(costOf(await fixture.run(role))).toEqual([0.000442, 0]);
-      expect(warningsOf(fixture)).toEqual([
-        "scripted reports that calls of solo-model cost more than twice their price. Calls are charged at the reported cost. Correct the price, by which budget is reserved.",
-      ]);
-    },
-  );
+  proves(["M62"], "is charged with one warning per run if it exceeds twice the price", async () => {
+    const dear = used(10, 10, { reportedCostUsd: 0.000_221 });
+    const { role } = solo([asks("free", {}, dear), says("Done.", dear)], { price: PRICE });
+    const fixture = newFixture();
+    expect(costOf(await fixture.run(role))).toEqual([0.000442, 0]);
+    expect(warningsOf(fixture)).toEqual([
+      "scripted reports that calls of solo-model cost more than twice their price. Calls are charged at the reported cost. Correct the price, by which budget is reserved.",
+    ]);
+  });
 
-  proves(["M62"], "is added to what attempts before it lost, which nobody reports", async () => {
+  proves(["M62"], "is added to the estimated cost of earlier attempts", async () => {
     const replied = says("Done.", used(10, 10, { reportedCostUsd: 0.000_050 }));
     const costs = async (more: Solo): Promise<unknown> =>
       costOf(await newFixture().run(solo([{ error: cut }, replied], more).role));
@@ -208,7 +203,7 @@ describe("what the provider says that a call cost", () => {
   });
 
   test.each([-1, Number.NaN, Infinity, 1_000_001, "0.1"])(
-    "is not believed if it is %s: the call is charged by our own count",
+    "is rejected if it is %s, and the call is charged by the local token count",
     async (cost) => {
       const absurd = Object.assign(used(10, 10).usage, { reportedCostUsd: cost });
       const { role } = solo([says("Done.", Object.assign({}, { usage: absurd }))], {
@@ -221,27 +216,27 @@ describe("what the provider says that a call cost", () => {
   );
 });
 
-describe("a reply that was served at another tier", () => {
+describe("a reply served at another service tier", () => {
   const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 10 };
   const flex = says("Done.", used(10, 10, { serviceTier: "flex" }));
 
   proves(
     ["M64"],
-    "counts as unpriced, and is charged all the same, so that a limit holds",
+    "counts as unpriced, and is charged at the known price so that a limit holds",
     async () => {
       const fixture = newFixture({ prices: { getPrice: () => PRICE } });
       expect(costOf(await fixture.run(solo([flex], {}).role))).toEqual([0.00011, 1]);
     },
   );
 
-  proves(["M64"], "has the price that its model was given", async () => {
+  proves(["M64"], "is charged at the price that its model was given", async () => {
     expect(costOf(await newFixture().run(solo([flex], { price: PRICE }).role))).toEqual([
       0.00011, 0,
     ]);
   });
 
   test.each(["default", "standard", "auto", "on_demand"])(
-    "is none at %s, as providers call the usual one",
+    "is priced as usual at %s, a provider's name of the default tier",
     async (serviceTier) => {
       const fixture = newFixture({ prices: { getPrice: () => PRICE } });
       const reply = says("Done.", used(10, 10, { serviceTier }));
@@ -250,7 +245,7 @@ describe("a reply that was served at another tier", () => {
   );
 });
 
-test("a price with tiers stays one over a pause and in the result", async () => {
+test("a price with tiers is preserved in the paused run and in the result", async () => {
   const price = { ...TIERED, cacheWriteUsdPerMillion: 3, asOf: "2026-11-01" };
   const fixture = newFixture();
   const first = solo([asks("pay", { amount: 5 })], { price });

@@ -1,6 +1,7 @@
-// Goal: a delegation that policy forbids is refused at once: no approver is asked about it, the model reads what to do instead, and it is
-// counted by its kind.
-// Method: trees that run into every kind of refusal; texts, events, counters and questions compared whole.
+// Goal: a forbidden delegation is refused at once without asking an approver. The model reads an
+// alternative, and the refusal is counted by its code.
+// Method: trees that cause every kind of refusal; texts, events, counters and questions compared in
+// full.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -15,7 +16,7 @@ import { newFixture } from "../harness/run-scripted.ts";
 import { another, byTurn } from "../support/peers-agents.ts";
 import { calls, part, spawn, receivedTexts, use, type Part } from "./scripted-agents.ts";
 
-describe("refusals", () => {
+describe("refusals of delegations", () => {
   const LIMITS = { maxDepth: 2, maxBreadthPerParent: 3, maxTotalSubagents: 5 };
   const TEXTS = {
     unknown_role:
@@ -38,7 +39,7 @@ describe("refusals", () => {
     total_limit: 1,
   };
 
-  proves(["D223"], "a limit in dollars says dollars, as everywhere", async () => {
+  proves(["D223"], "state a cost limit in dollars", async () => {
     const price = { inputUsdPerMillion: 10, outputUsdPerMillion: 10 };
     const helper = part("helper", [says("Done.")], { scripted: { price } });
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
@@ -62,7 +63,7 @@ describe("refusals", () => {
 
   proves(
     ["X14"],
-    "of five kinds in one tree say each which limit, where it stands and what to do, to the model and in the event, and are counted by code",
+    "contain limit, current value and advice in five kinds, and are counted by code",
     async () => {
       const { lead, manager, helper } = fiveKinds();
       const s = newFixture({ limits: LIMITS });
@@ -104,7 +105,7 @@ describe("refusals", () => {
     },
   );
 
-  test("of all five kinds come before an approver is asked: only what may be started is asked about", async () => {
+  test("precede approvals in five kinds, so only possible spawns cause questions", async () => {
     const { lead } = fiveKinds();
     const asked: string[] = [];
     const s = newFixture({
@@ -117,11 +118,11 @@ describe("refusals", () => {
     });
     const result = await s.run(lead.role);
     expect(result.refusalsByCode).toEqual(COUNTERS);
-    // The fourth of the manager's four does not fit with the three ahead of it.
+    // The fourth of the manager's four calls does not fit after the first three.
     expect(asked).toEqual(["lead", "lead", ...times(3, "lead/manager#1")]);
   });
 
-  test("are the same, and counted, for a delegation of the user's own", async () => {
+  test("are the same, and counted, for a custom delegation", async () => {
     const outcomes: SpawnOutcome[] = [];
     const helper = part("helper", [says("Ok.")]);
     const research = defineDelegation({
@@ -146,7 +147,7 @@ describe("refusals", () => {
     expect(result.refusalsByCode).toEqual({ total_limit: 1, unknown_role: 1 });
   });
 
-  test("of names that no role has stay short, and are no traps", async () => {
+  test("are short for unknown role names, even for `__proto__` and a very long one", async () => {
     const helper = part("helper", []);
     const names = ["__proto__", "constructor", "Helper", " helper", "x".repeat(1_000_000)];
     const lead = part("lead", [calls(...names.map((name) => spawn(name))), says("Done.")], {
@@ -161,7 +162,7 @@ describe("refusals", () => {
   });
 });
 
-/** A lead whose tree runs into five kinds of refusals. */
+/** A lead whose tree causes five kinds of refusals. */
 function fiveKinds(): Readonly<Record<"lead" | "manager" | "helper", Part>> {
   const helper = chainOf("helper");
   const poor = part("poor", [calls(spawn("helper"))], {
@@ -181,7 +182,7 @@ function fiveKinds(): Readonly<Record<"lead" | "manager" | "helper", Part>> {
   return { lead, manager, helper };
 }
 
-/** A role whose agents start one of their own kind each, as deep as they may. */
+/** A role whose agents start one of the same role each, as deep as allowed. */
 function chainOf(name: string): Part {
   const script = byTurn([() => calls(another(name)), says("Done.")]);
   return part(name, script, { subagents: [name] });

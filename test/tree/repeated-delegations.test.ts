@@ -1,4 +1,5 @@
-// Goal: the same role with the same task, again and again, is asked about, wherever in the tree it happens.
+// Goal: repeated delegations of the same task to the same role require an approval, anywhere in the
+// tree.
 // Method: real runs with scripted models, with and without an approver.
 
 import { describe, expect, test } from "vitest";
@@ -10,7 +11,7 @@ import { newFixture } from "../harness/run-scripted.ts";
 import { approveAll, leaveOpen, payTool } from "../support/pause-stories.ts";
 import { calls, part, spawn, receivedTexts, type Part } from "./scripted-agents.ts";
 
-/** A lead whose helper gets a task as often as there are replies. */
+/** A lead that runs the given script, and its helper. */
 function leadOf(
   script: readonly ScriptedReply[],
   most: number | "unlimited" = 2,
@@ -31,7 +32,7 @@ const again = [
 ];
 
 describe("the same delegation", () => {
-  proves(["X21"], "is asked about the third time", async () => {
+  proves(["X21"], "requires an approval the third time", async () => {
     const lead = leadOf(again);
     const s = newFixture({ approver: leaveOpen });
     const paused = await s.run(lead.role);
@@ -52,7 +53,7 @@ describe("the same delegation", () => {
     ]);
   });
 
-  proves(["D522"], "is refused with an instruction where there is no approver", async () => {
+  proves(["D522"], "is refused with an instruction if there is no approver", async () => {
     const lead = leadOf(again);
     const s = newFixture();
     const result = await s.run(lead.role);
@@ -66,38 +67,34 @@ describe("the same delegation", () => {
     ]);
   });
 
-  test("continues when it is approved", async () => {
+  test("starts if it is approved", async () => {
     const lead = leadOf(again);
     const s = newFixture({ approver: (question) => approve(question) });
     const result = await s.run(lead.role);
     expect([result.status, result.agents.length]).toEqual(["completed", 4]);
   });
 
-  proves(
-    ["X21"],
-    "counts over the whole tree: a role that starts its like with the same task is asked, too",
-    async () => {
-      const node = part("node", () => calls(spawn("node", "Think.")), {
-        subagents: ["node"],
-        delegation: { maxIdenticalDelegations: 2 },
-      });
-      const s = newFixture({ limits: { maxDepth: 10 }, unansweredPolicy: "deny" });
-      const result = await s.run(node.role, { budget: { steps: 6 } });
-      expect(result.agents.map(({ agentPath }) => agentPath)).toEqual([
-        "node",
-        "node/node#1",
-        "node/node#1/node#1",
-      ]);
-    },
-  );
+  proves(["X21"], "counts over the whole tree, including a role that starts itself", async () => {
+    const node = part("node", () => calls(spawn("node", "Think.")), {
+      subagents: ["node"],
+      delegation: { maxIdenticalDelegations: 2 },
+    });
+    const s = newFixture({ limits: { maxDepth: 10 }, unansweredPolicy: "deny" });
+    const result = await s.run(node.role, { budget: { steps: 6 } });
+    expect(result.agents.map(({ agentPath }) => agentPath)).toEqual([
+      "node",
+      "node/node#1",
+      "node/node#1/node#1",
+    ]);
+  });
 
-  test("counts once for all calls of a reply", async () => {
+  test("counts all calls of one reply once", async () => {
     const lead = leadOf([calls(spawn("helper"), spawn("helper"), spawn("helper")), says("Done.")]);
     const result = await newFixture({ approver: leaveOpen }).run(lead.role);
     expect([result.status, result.agents.length]).toEqual(["completed", 4]);
   });
 
-  test("is the same with other white space, and another with other words", async () => {
+  test("is recognised despite different white space, but not with other words", async () => {
     const script = [
       calls(spawn("helper", "Do  it.")),
       calls(spawn("helper", "Do it well.")),
@@ -114,14 +111,14 @@ describe("the same delegation", () => {
     [0, 0],
     [1, 1],
     ["unlimited", 3],
-  ])("may be made %s times, if the role says so", async (most, started) => {
+  ])("may be made %s times if the role says so", async (most, started) => {
     const lead = leadOf(again, most);
     const s = newFixture({ unansweredPolicy: "deny" });
     const result = await s.run(lead.role);
     expect([result.status, lead.helper.model.requests.length]).toEqual(["completed", started]);
   });
 
-  test("is remembered over a pause", async () => {
+  test("still counts after a pause", async () => {
     const lead = leadOf(again, 1);
     const s = newFixture({ approver: leaveOpen });
     const first = await s.run(lead.role);
@@ -134,7 +131,7 @@ describe("the same delegation", () => {
     ]);
   });
 
-  test("counts when a subagent is continued with the same task", async () => {
+  test("counts if a subagent is continued with the same task", async () => {
     const goOn = calls({
       toolName: "SpawnSubagent",
       arguments: { role: "helper", task: "Work.", continue: "helper#1" },
@@ -147,8 +144,8 @@ describe("the same delegation", () => {
 
 const WATCHED = { delegation: { maxIdenticalDelegations: 2 } } as const;
 
-describe("what was delegated before a pause", () => {
-  test("counts after it, also the earlier tasks of one that was continued", async () => {
+describe("a delegation made before a pause", () => {
+  test("counts after the pause, including earlier tasks of a continued subagent", async () => {
     const pay = payTool();
     const helper = part("helper", () => says("Helped."));
     const lead = part(
@@ -175,7 +172,7 @@ describe("what was delegated before a pause", () => {
     ]);
   });
 
-  test("counts in a fork as far as it comes along", async () => {
+  test("counts in a fork if it was made by the step", async () => {
     const helper = part("helper", () => says("Helped."));
     const lead = part(
       "lead",
@@ -196,7 +193,7 @@ describe("what was delegated before a pause", () => {
   });
 });
 
-test("siblings at different depths count together, in whatever order they are started", async () => {
+test("identical delegations at different depths count together", async () => {
   const helper = part("helper", () => says("Helped."));
   const middle = part("middle", [calls(spawn("helper")), says("Middle.")], {
     ...WATCHED,
@@ -216,7 +213,7 @@ test("siblings at different depths count together, in whatever order they are st
   ]).toEqual(["paused", ["lead"], 2]);
 });
 
-test("one that was refused was not started, and counts for nothing", async () => {
+test("a refused delegation does not count", async () => {
   const helper = part("helper", () => says("Helped."));
   const lead = part(
     "lead",

@@ -1,5 +1,7 @@
-// Goal: what a parent keeps for its own answer, no child can take, however greedy it is and however many there are.
-// Method: real runs in which children spend until they are stopped; requests, refusals and ends compared whole.
+// Goal: children cannot use a parent's reserve for its own answer, however many there are and
+// however much they spend.
+// Method: real runs in which children spend until they are stopped; requests, refusals and ends
+// compared in full.
 
 import { expect, test } from "vitest";
 
@@ -21,14 +23,17 @@ import {
 
 const ONE_MORE = calls(use("nothing"));
 
-/** A child that asks for the next call as long as it can. Each of its calls holds and uses 10 + 5 tokens. */
+/** A child that requests calls as long as it can. Each call reserves and uses 10 + 5 tokens. */
 function greedy(more: Partial<Pick<AgentDefinition, "budget">> = {}): Part {
   return part("greedy", () => ONE_MORE, { maxOutputTokens: 5, errorBudget: UNBOUND, ...more });
 }
 
 const UNBOUND = { maxToolErrors: 1_000, maxConsecutiveErrors: 1_000, maxRetryErrors: 1_000 };
 
-/** A lead that keeps `reserve` of its budget and starts greedy children with each of its replies but the last. */
+/**
+ * A lead that reserves `reserve` of its budget and starts greedy children with each reply but the
+ * last.
+ */
 function leadWith(
   reserve: Budget,
   script: readonly ScriptedReply[],
@@ -44,23 +49,28 @@ function leadWith(
   return { lead, child };
 }
 
-proves(["X5"], "children exhaust the rest; the parent still makes its last call", async () => {
-  const both = calls(spawn("greedy", "A"), spawn("greedy", "B"));
-  const answer = says("What we have.");
-  const { lead, child } = leadWith({ totalTokens: 15 }, [both, answer]);
-  const s = newFixture();
-  const result = await s.run(lead.role, { budget: { totalTokens: 100 } });
-  expect(result.agents.map(({ status, reason, text }) => [status, reason.code, text])).toEqual([
-    ["completed", "completed", "What we have."],
-    ["stopped", "token_limit", ""],
-    ["stopped", "token_limit", ""],
-  ]);
-  // 15 for the lead's first call; of the other 85 its last call keeps 15, and four calls of children fit into the 70.
-  expect(child.model.requests).toHaveLength(4);
-  expect(result.usage.total.totalTokens).toBe(90);
-});
+proves(
+  ["X5"],
+  "children exhaust the rest of the budget, and the parent still makes its last call",
+  async () => {
+    const both = calls(spawn("greedy", "A"), spawn("greedy", "B"));
+    const answer = says("What we have.");
+    const { lead, child } = leadWith({ totalTokens: 15 }, [both, answer]);
+    const s = newFixture();
+    const result = await s.run(lead.role, { budget: { totalTokens: 100 } });
+    expect(result.agents.map(({ status, reason, text }) => [status, reason.code, text])).toEqual([
+      ["completed", "completed", "What we have."],
+      ["stopped", "token_limit", ""],
+      ["stopped", "token_limit", ""],
+    ]);
+    // 15 for the lead's first call. Of the other 85 its reserve is 15, and four calls of children
+    // fit into the 70.
+    expect(child.model.requests).toHaveLength(4);
+    expect(result.usage.total.totalTokens).toBe(90);
+  },
+);
 
-test("without a reserve the same children leave the parent nothing", async () => {
+test("the same children leave their parent no budget without a reserve", async () => {
   const both = calls(spawn("greedy", "A"), spawn("greedy", "B"));
   const { lead } = leadWith({}, [both, says("What we have.")]);
   const result = await newFixture().run(lead.role, { budget: { totalTokens: 100 } });
@@ -76,62 +86,73 @@ const AXES: readonly (readonly [reserve: Budget, limit: Budget, childRequests: n
 ];
 
 for (const [reserve, limit, childRequests] of AXES)
-  proves(["X5"], `${JSON.stringify(reserve)} of ${JSON.stringify(limit)} is kept`, async () => {
-    const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
-    const child = part("greedy", () => ONE_MORE, {
-      maxOutputTokens: 5,
-      scripted: { price },
-      errorBudget: UNBOUND,
-    });
-    const lead = part("lead", [calls(spawn("greedy")), says("Done.")], {
-      subagents: [child.role],
-      maxOutputTokens: 5,
-      scripted: { price },
-      delegation: { reserve },
-    });
-    const result = await newFixture().run(lead.role, { budget: limit });
-    expect([result.status, result.text]).toEqual(["completed", "Done."]);
-    expect(child.model.requests).toHaveLength(childRequests);
-  });
-
-proves(["X5"], "tool calls are kept, too: the child's is refused, the parent's runs", async () => {
-  const work = tool("work", () => "done");
-  const child = part("child", [calls(use("work"), use("work"))], { tools: [work] });
-  const lead = part("lead", [calls(spawn("child")), calls(use("work")), says("Done.")], {
-    subagents: [child.role],
-    tools: [work],
-    delegation: { reserve: { toolCalls: 1 } },
-  });
-  const result = await newFixture().run(lead.role, { budget: { toolCalls: 3 } });
-  const executions = result.agents.map(({ agentPath, steps }) => [
-    agentPath,
-    steps.flatMap(({ tools }) => tools.executions.map(({ type, call }) => [call.toolName, type])),
-  ]);
-  expect(executions).toEqual([
-    [
-      "lead",
-      [
-        ["SpawnSubagent", "failed"],
-        ["work", "succeeded"],
-      ],
-    ],
-    [
-      "lead/child#1",
-      [
-        ["work", "succeeded"],
-        ["work", "refused"],
-      ],
-    ],
-  ]);
-  expect(result.agents[1]?.steps[0]?.tools.executions[1]?.text).toBe(
-    "Not executed: the toolCalls budget of lead, which is 3, is used up, except for 1 reserved for its own answer. Answer with what you have.",
+  proves(
+    ["X5"],
+    `a reserve of ${JSON.stringify(reserve)} in ${JSON.stringify(limit)} remains for the parent`,
+    async () => {
+      const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
+      const child = part("greedy", () => ONE_MORE, {
+        maxOutputTokens: 5,
+        scripted: { price },
+        errorBudget: UNBOUND,
+      });
+      const lead = part("lead", [calls(spawn("greedy")), says("Done.")], {
+        subagents: [child.role],
+        maxOutputTokens: 5,
+        scripted: { price },
+        delegation: { reserve },
+      });
+      const result = await newFixture().run(lead.role, { budget: limit });
+      expect([result.status, result.text]).toEqual(["completed", "Done."]);
+      expect(child.model.requests).toHaveLength(childRequests);
+    },
   );
-  expect([result.status, result.agents[1]?.reason.code]).toEqual(["completed", "tool_call_limit"]);
-});
+
+proves(
+  ["X5"],
+  "a reserve of tool calls refuses the child's call, and lets the parent's call run",
+  async () => {
+    const work = tool("work", () => "done");
+    const child = part("child", [calls(use("work"), use("work"))], { tools: [work] });
+    const lead = part("lead", [calls(spawn("child")), calls(use("work")), says("Done.")], {
+      subagents: [child.role],
+      tools: [work],
+      delegation: { reserve: { toolCalls: 1 } },
+    });
+    const result = await newFixture().run(lead.role, { budget: { toolCalls: 3 } });
+    const executions = result.agents.map(({ agentPath, steps }) => [
+      agentPath,
+      steps.flatMap(({ tools }) => tools.executions.map(({ type, call }) => [call.toolName, type])),
+    ]);
+    expect(executions).toEqual([
+      [
+        "lead",
+        [
+          ["SpawnSubagent", "failed"],
+          ["work", "succeeded"],
+        ],
+      ],
+      [
+        "lead/child#1",
+        [
+          ["work", "succeeded"],
+          ["work", "refused"],
+        ],
+      ],
+    ]);
+    expect(result.agents[1]?.steps[0]?.tools.executions[1]?.text).toBe(
+      "Not executed: the toolCalls budget of lead, which is 3, is used up, except for 1 reserved for its own answer. Answer with what you have.",
+    );
+    expect([result.status, result.agents[1]?.reason.code]).toEqual([
+      "completed",
+      "tool_call_limit",
+    ]);
+  },
+);
 
 proves(
   ["X5", "X14"],
-  "for the reserve alone no child is started; the model reads that the rest is its own",
+  "a child that only the reserve could pay is refused, and the model is told about the reserve",
   async () => {
     const script = [calls(spawn("greedy")), calls(spawn("greedy")), says("Done.")];
     const { lead, child } = leadWith({ steps: 2 }, script);
@@ -154,7 +175,7 @@ proves(
 
 proves(
   ["X5"],
-  "a call that a reserve refuses says so: to who listens, and in the reason of the child's end",
+  "a call refused because of a reserve names it in the event and in the reason of the child's end",
   async () => {
     const { lead } = leadWith({ totalTokens: 18 }, [calls(spawn("greedy")), says("Done.")]);
     const s = newFixture();
@@ -207,7 +228,7 @@ proves(
   },
 );
 
-test("children that are under way at once leave it, too: who does not fit waits, and is refused in the end", async () => {
+test("parallel children leave the reserve: one that does not fit waits, and is refused in the end", async () => {
   const open = latch();
   const child = part("child", () => ({ text: "Child.", after: open.opened }), {
     maxOutputTokens: 30,
@@ -221,7 +242,7 @@ test("children that are under way at once leave it, too: who does not fit waits,
   const s = newFixture();
   const run = s.start(lead.role, "Do it.", { budget: { outputTokens: 20 } });
   await until(() => child.model.requests.length === 1);
-  // 20 - 5 that the lead has spent - 5 that it keeps.
+  // 20 minus 5 that the lead used, minus 5 in its reserve.
   expect(child.model.requests[0]?.maxOutputTokens).toBe(10);
   open.open();
   const result = await s.outcome(run);
@@ -234,7 +255,7 @@ test("children that are under way at once leave it, too: who does not fit waits,
   expect(child.model.requests.map(({ maxOutputTokens }) => maxOutputTokens)).toEqual([10, 5]);
 });
 
-proves(["X5", "X24", "S7.7"], "a fork keeps its parent's reserve, too", async () => {
+proves(["X5", "X24", "S7.7"], "a fork has its parent's reserve", async () => {
   const both = calls(spawn("greedy", "A"), spawn("greedy", "B"));
   const { lead, child } = leadWith({ totalTokens: 15 }, [
     says("Not yet."),

@@ -1,5 +1,7 @@
-// Goal: what cannot continue, or be granted, is refused before anything happens, and the run can still continue.
-// Method: one attempt after the other on a run that a limit stopped; codes and words compared whole.
+// Goal: an impossible resume or grant is refused before the run starts, and the run remains
+// resumable.
+// Method: one attempt after the other on a run that a limit stopped; codes and messages compared in
+// full.
 
 import { describe, expect, test } from "vitest";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
@@ -20,8 +22,8 @@ async function stopped() {
   return { s, lead, snapshot };
 }
 
-describe("what cannot continue, or be granted", () => {
-  proves(["X7"], "is refused before anything happens, and the run can still continue", async () => {
+describe("an impossible resume or grant", () => {
+  proves(["X7"], "is refused before the run starts, and the run remains resumable", async () => {
     const { s, lead, snapshot } = await stopped();
     const events = s.sink.events.length;
     const by = "Ann";
@@ -60,7 +62,7 @@ describe("what cannot continue, or be granted", () => {
     expect(after.text).toBe("At last.");
   });
 
-  test("a run that completed, failed or was cancelled: its end is its end", async () => {
+  test("is refused for a run that completed, failed or was cancelled", async () => {
     const endings: readonly ScriptStep[] = [
       says("Done."),
       { error: new Error("gone") },
@@ -89,7 +91,7 @@ describe("what cannot continue, or be granted", () => {
     ).toBe("invalid_paused_run");
   });
 
-  test("the same stop twice in one orchestrator: it continues once", async () => {
+  test("is refused for a stopped run that the orchestrator has already resumed", async () => {
     const { s, lead, snapshot } = await stopped();
     const grants = [{ budget: { steps: 1 }, by: "Ann" }];
     const again = (): unknown => s.orchestrator.resume(snapshot, { role: lead.role, grants });
@@ -100,7 +102,7 @@ describe("what cannot continue, or be granted", () => {
     expect(next.pauseCount).toBe(snapshot.pauseCount + 1);
   });
 
-  test("a fixed deadline is never moved", async () => {
+  test("is refused for a fixed deadline, which never moves", async () => {
     const s = newFixture();
     const lead = part("lead", [calls(use("spend")), says("Never.")], {
       tools: [tool("spend", () => (s.clock.advance(1_000), "spent"))],

@@ -1,5 +1,7 @@
-// Goal: a run that a limit stopped continues once it is granted more, in a fresh orchestrator, and the ledger shows who granted what.
-// Method: one run for each kind of limit; requests after the grant, accounts and events compared whole; then grants that cannot be made.
+// Goal: a run that a limit stopped continues after a grant, in a fresh orchestrator, and the ledger
+// records the grant with its author.
+// Method: one run for each kind of limit; requests after the grant, accounts and events compared in
+// full; then impossible grants.
 
 import { describe, expect, test } from "vitest";
 import type { Budget } from "../../src/policies/budget.ts";
@@ -19,7 +21,7 @@ interface Limit {
   readonly budget: Budget;
   readonly more: Budget;
   readonly code: string;
-  /** Before the last answer. */
+  /** Replies before the last answer. */
   readonly replies: readonly ScriptStep[];
 }
 
@@ -87,7 +89,7 @@ describe("a run that was stopped by its limit of", () => {
   for (const [name, limit] of Object.entries(LIMITS))
     proves(
       ["X7"],
-      `${name} continues after a grant and completes; the ledger shows the grant`,
+      `${name} continues after a grant and completes, and the ledger records the grant`,
       async () => {
         const s = newFixture();
         const lead = lone(limit, s);
@@ -120,7 +122,7 @@ describe("a run that was stopped by its limit of", () => {
       },
     );
 
-  test("anything, again and again: each grant is on record", async () => {
+  test("steps continues several times, and each grant is recorded", async () => {
     const s = newFixture();
     const lead = part("lead", () => calls(use("look")), { tools: [look] });
     let { snapshot } = await rested(s, s.start(lead.role, "Do it.", { budget: { steps: 1 } }));
@@ -138,7 +140,7 @@ describe("a run that was stopped by its limit of", () => {
     );
   });
 
-  test("two things at once needs both", async () => {
+  test("two axes needs a grant for both", async () => {
     const s = newFixture();
     const lead = part("lead", [calls(use("look")), says("At last.")], { tools: [look] });
     const budget = { steps: 1, totalTokens: 15 };
@@ -155,83 +157,75 @@ describe("a run that was stopped by its limit of", () => {
   });
 });
 
-describe("a tree", () => {
-  proves(
-    ["X7"],
-    "that was stopped continues: idle subagents are known by name, and spend from the grant",
-    async () => {
-      const s = newFixture();
-      const worker = part("worker", [says("One."), says("Two.")]);
-      const lead = part(
-        "lead",
-        [calls(spawn("worker", "1")), calls(onward("worker#1", "2")), says("At last.")],
-        { subagents: [worker.role] },
-      );
-      const { result, snapshot } = await rested(
-        s,
-        s.start(lead.role, "Do it.", { budget: { steps: 2 } }),
-      );
-      expect(ending(result)).toEqual(["stopped", "step_limit"]);
-      const after = await s.outcome(
-        s.grantOn(lead.role, snapshot, [{ budget: { steps: 3 }, by: "Ann" }]),
-      );
-      expect([after.text, settlements(s)]).toEqual([
-        "At last.",
-        ["lead/worker#1 completed", "lead/worker#1 completed"],
-      ]);
-      expect(
-        after.accounts.map(({ agentPath: path, limits, total }) => [path, limits, total.steps]),
-      ).toEqual([
-        ["lead", { steps: 5 }, 5],
-        ["lead/worker#1", {}, 2],
-      ]);
-    },
-  );
+describe("a stopped tree", () => {
+  proves(["X7"], "continues with its idle subagents, which use the grant", async () => {
+    const s = newFixture();
+    const worker = part("worker", [says("One."), says("Two.")]);
+    const lead = part(
+      "lead",
+      [calls(spawn("worker", "1")), calls(onward("worker#1", "2")), says("At last.")],
+      { subagents: [worker.role] },
+    );
+    const { result, snapshot } = await rested(
+      s,
+      s.start(lead.role, "Do it.", { budget: { steps: 2 } }),
+    );
+    expect(ending(result)).toEqual(["stopped", "step_limit"]);
+    const after = await s.outcome(
+      s.grantOn(lead.role, snapshot, [{ budget: { steps: 3 }, by: "Ann" }]),
+    );
+    expect([after.text, settlements(s)]).toEqual([
+      "At last.",
+      ["lead/worker#1 completed", "lead/worker#1 completed"],
+    ]);
+    expect(
+      after.accounts.map(({ agentPath: path, limits, total }) => [path, limits, total.steps]),
+    ).toEqual([
+      ["lead", { steps: 5 }, 5],
+      ["lead/worker#1", {}, 2],
+    ]);
+  });
 
-  proves(
-    ["X7"],
-    "a grant to a child by its path lets the child continue when it is continued",
-    async () => {
-      const s = newFixture();
-      const worker = part("worker", [calls(use("look")), says("At last.")], {
-        tools: [look],
-        budget: { steps: 1 },
-      });
-      const lead = part(
-        "lead",
-        [calls(spawn("worker", "1")), calls(onward("worker#1", "2")), says("Done.")],
-        { subagents: [worker.role] },
-      );
-      const { result, snapshot } = await rested(
-        s,
-        s.start(lead.role, "Do it.", { budget: { steps: 2 } }),
-      );
-      expect(rests(result)).toEqual({
-        lead: "stopped (step_limit)",
-        "lead/worker#1": "stopped (step_limit)",
-      });
-      const after = await s.outcome(
-        s.grantOn(lead.role, snapshot, [
-          { budget: { steps: 3 }, by: "Ann" },
-          { budget: { steps: 1 }, by: "Bob", agentPath: "lead/worker#1" },
-        ]),
-      );
-      expect([
-        rests(after),
-        after.accounts.map(({ grants }) => grants.map(({ by }) => by)),
-      ]).toEqual([{ lead: "completed", "lead/worker#1": "completed" }, [["Ann"], ["Bob"]]]);
-      expect(
-        s.sink
-          .ofType("budget.granted")
-          .map(({ accountPath, agentPath, by }) => [accountPath, agentPath, by]),
-      ).toEqual([
-        ["lead", "lead", "Ann"],
-        ["lead/worker#1", "lead/worker#1", "Bob"],
-      ]);
-    },
-  );
+  proves(["X7"], "continues a stopped child after a grant to the child's path", async () => {
+    const s = newFixture();
+    const worker = part("worker", [calls(use("look")), says("At last.")], {
+      tools: [look],
+      budget: { steps: 1 },
+    });
+    const lead = part(
+      "lead",
+      [calls(spawn("worker", "1")), calls(onward("worker#1", "2")), says("Done.")],
+      { subagents: [worker.role] },
+    );
+    const { result, snapshot } = await rested(
+      s,
+      s.start(lead.role, "Do it.", { budget: { steps: 2 } }),
+    );
+    expect(rests(result)).toEqual({
+      lead: "stopped (step_limit)",
+      "lead/worker#1": "stopped (step_limit)",
+    });
+    const after = await s.outcome(
+      s.grantOn(lead.role, snapshot, [
+        { budget: { steps: 3 }, by: "Ann" },
+        { budget: { steps: 1 }, by: "Bob", agentPath: "lead/worker#1" },
+      ]),
+    );
+    expect([rests(after), after.accounts.map(({ grants }) => grants.map(({ by }) => by))]).toEqual([
+      { lead: "completed", "lead/worker#1": "completed" },
+      [["Ann"], ["Bob"]],
+    ]);
+    expect(
+      s.sink
+        .ofType("budget.granted")
+        .map(({ accountPath, agentPath, by }) => [accountPath, agentPath, by]),
+    ).toEqual([
+      ["lead", "lead", "Ann"],
+      ["lead/worker#1", "lead/worker#1", "Bob"],
+    ]);
+  });
 
-  test("subagents in the background that the limit took with it are known, and can be continued", async () => {
+  test("continues background subagents that were cancelled by the limit", async () => {
     const s = newFixture();
     const held = latch();
     const worker = part("worker", [says("Never.", { after: held.opened }), says("At last.")]);
@@ -266,7 +260,7 @@ describe("a tree", () => {
 });
 
 describe("a paused run", () => {
-  proves(["X7"], "takes grants with its answers", async () => {
+  proves(["X7"], "accepts grants together with its answers", async () => {
     const s = newFixture();
     const pay = payTool();
     const lead = part("lead", [calls(PAY), says("At last.")], { tools: [pay] });
@@ -285,7 +279,7 @@ describe("a paused run", () => {
     expect((await t.outcome(run)).text).toBe("At last.");
   });
 
-  test("of whose child a limit is about to stop it: the grant goes to the child", async () => {
+  test("accepts a grant for a child that is about to reach its limit", async () => {
     const s = newFixture();
     const worker = part("worker", [calls(PAY), says("Worked.")], {
       tools: [payTool()],

@@ -1,4 +1,4 @@
-// Goal: what a review of the lives of subagents found broken, and stays mended.
+// Goal: bugs in the life cycle of subagents that a review found stay fixed.
 // Method: real runs with scripted models, latches and the manual clock.
 
 import { leaveOpen } from "../support/pause-stories.ts";
@@ -15,7 +15,7 @@ function beside(role: string): ScriptedCall {
   return { toolName: "SpawnSubagent", arguments: { role, task: "Work.", background: true } };
 }
 
-test("a start that is impossible when it is asked for is refused before guards and hooks are asked", async () => {
+test("an impossible spawn is refused before guards and hooks run", async () => {
   const asked: string[] = [];
   const worker = part("worker", []);
   const lead = part("lead", [calls(spawn("worker")), says("Done.")], {
@@ -38,7 +38,7 @@ test("a start that is impossible when it is asked for is refused before guards a
   expect(s.sink.ofType("tool.started")).toEqual([]);
 });
 
-test("who continues a subagent with a task that it gave before is asked about it", async () => {
+test("continuing a subagent with an earlier task requires an approval", async () => {
   const worker = part("worker", () => says("Worked."));
   const goOn = calls({
     toolName: "SpawnSubagent",
@@ -52,7 +52,7 @@ test("who continues a subagent with a task that it gave before is asked about it
   expect([paused.status, worker.model.requests.length]).toEqual(["paused", 2]);
 });
 
-test("a detached agent keeps to the time limit of the run that has ended over it", async () => {
+test("a detached agent obeys the time limit of its run after the root has ended", async () => {
   const worker = part("worker", [calls(use("listen"))], { tools: [listens("listen")] });
   const lead = part("lead", [calls(beside("worker")), says("Done.")], {
     subagents: [worker.role],
@@ -90,7 +90,7 @@ test("a result that was unread when a limit stopped the agent is read after the 
   ).toBe(true);
 });
 
-test("a pause that is asked for after the root has ended leaves detached agents alone", async () => {
+test("a pause request after the end of the root does not affect detached agents", async () => {
   const held = latch();
   const worker = part("worker", [says("Worked.", { after: held.opened })]);
   const lead = part("lead", [calls(beside("worker")), says("Done.")], {
@@ -106,7 +106,7 @@ test("a pause that is asked for after the root has ended leaves detached agents 
   expect(result.agents.map(({ status }) => status)).toEqual(["completed", "completed"]);
 });
 
-test("a fork of an answer needs a message", async () => {
+test("a fork of an answer requires a message", async () => {
   const lead = part("lead", [says("Done.")]);
   const s = newFixture();
   const run = s.start(lead.role);

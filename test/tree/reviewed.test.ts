@@ -1,4 +1,5 @@
-// Goal: holes that once were open stay closed: paying twice by one lease, loops without end, waiting in the wrong order.
+// Goal: bugs found by a review stay fixed: charging one reservation twice, endless loops and
+// waiting in the wrong order.
 // Method: one small script for each, as it was first reproduced.
 
 import { expect, test } from "vitest";
@@ -31,7 +32,7 @@ function brokenAfter(lostOutputTokens: number): ScriptedReply {
 
 proves(
   ["X1"],
-  "an attempt that broke after it was paid for is paid for once more, or not repeated",
+  "a broken attempt is charged, and repeated only within the remaining budget",
   async () => {
     const options = { countTokens: (): number => 100 };
     const poor = soloist(
@@ -72,7 +73,7 @@ proves(
   },
 );
 
-proves(["R136"], "a parent is given the error of a child that failed", async () => {
+proves(["R136"], "a parent receives the error code of a failed child", async () => {
   const child = defineAgent({
     name: "child",
     description: "Fails",
@@ -95,7 +96,7 @@ proves(["R136"], "a parent is given the error of a child that failed", async () 
   expect(model.requests[1]?.messages.at(-1)?.text).toContain('"error":"model_invalid_request"');
 });
 
-test("S2: with one slot and a budget that makes siblings wait, all of them end", async () => {
+test("all siblings end with one slot and a budget that makes them wait", async () => {
   const worker = defineAgent({
     name: "worker",
     description: "Works",
@@ -125,7 +126,7 @@ test("S2: with one slot and a budget that makes siblings wait, all of them end",
   ]);
 });
 
-test("T3: a slot can be given back once only", () => {
+test("a slot can be released only once", () => {
   const agentId = AgentIdSchema().parse("agent_1");
   const { role } = soloist([]);
   const ledger = new BudgetLedger(new ManualClock());
@@ -159,25 +160,21 @@ test("text beyond ASCII is not undercounted", async () => {
   expect([result.reason.code, model.requests.length]).toEqual(["token_limit", 0]);
 });
 
-proves(
-  ["R17"],
-  "a run that is cancelled while it is iterated still yields its last state",
-  async () => {
-    const fixture = newFixture();
-    const run = fixture.start(
-      soloist([asks("work", {}), says("done")], { tools: [spyTool("work")] }).role,
-    );
-    const phases: string[] = [];
-    for await (const { phase } of run.iterate()) {
-      phases.push(phase);
-      if (phase === "infer") void run.cancel();
-    }
-    expect(phases.at(-1)).toBe("ended");
-    expect((await fixture.outcome(run)).status).toBe("cancelled");
-  },
-);
+proves(["R17"], "a run cancelled during iteration yields its last state", async () => {
+  const fixture = newFixture();
+  const run = fixture.start(
+    soloist([asks("work", {}), says("done")], { tools: [spyTool("work")] }).role,
+  );
+  const phases: string[] = [];
+  for await (const { phase } of run.iterate()) {
+    phases.push(phase);
+    if (phase === "infer") void run.cancel();
+  }
+  expect(phases.at(-1)).toBe("ended");
+  expect((await fixture.outcome(run)).status).toBe("cancelled");
+});
 
-test("a deadline ends a run that a caller iterates and has forgotten", async () => {
+test("a deadline ends a run whose iteration the caller has abandoned", async () => {
   const fixture = newFixture();
   const run = fixture.start(soloist([says("done")]).role, "Do it.", { budget: { timeMs: 10 } });
   const forgotten = run.iterate();
@@ -186,7 +183,7 @@ test("a deadline ends a run that a caller iterates and has forgotten", async () 
   expect((await fixture.outcome(run)).reason.code).toBe("time_limit");
 });
 
-test("cancelling before iterating does not hang", async () => {
+test("a run cancelled before its iteration ends at once", async () => {
   const fixture = newFixture();
   const run = fixture.start(soloist([says("never")]).role);
   const cancelled = run.cancel();
@@ -195,7 +192,7 @@ test("cancelling before iterating does not hang", async () => {
   expect([(await cancelled).status, phases]).toEqual(["cancelled", ["ended"]]);
 });
 
-test("a lease that was not used goes back, and the log says so", async () => {
+test("an unused reservation is released with an event", async () => {
   const fixture = newFixture();
   const run = fixture.start(soloist([says("never")]).role);
   for await (const { phase } of run.iterate()) if (phase === "prepare") run.requestStop();
@@ -205,7 +202,7 @@ test("a lease that was not used goes back, and the log says so", async () => {
   ).toEqual(["budget.reserved", "budget.released"]);
 });
 
-test("what a failed attempt still says does not reach the listener of the next", async () => {
+test("text of a failed attempt does not reach the listener of the next attempt", async () => {
   const late = latch();
   const pieces: string[] = [];
   let attempt = 0;

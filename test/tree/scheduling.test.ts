@@ -1,6 +1,6 @@
-// Goal: over the whole tree never more continues at once than is allowed, and no tree waits for
-// itself (S1, X19).
-// Method: models and tools that count how many of them run; chains as deep as the queue is narrow.
+// Goal: a tree never runs more calls in parallel than allowed, and never deadlocks.
+// Method: models and tools that count their parallel calls; chains deeper than the concurrency
+// limit.
 
 import { describe, expect, test } from "vitest";
 
@@ -28,10 +28,10 @@ import {
 
 const DEEP = { maxDepth: 10, maxBreadthPerParent: 10, maxTotalSubagents: 50 };
 
-describe("a tree that is deeper than its queues are wide", () => {
+describe("a tree deeper than its concurrency limits", () => {
   proves(
     ["X19"],
-    "completes at depth five with one model call and one tool call at a time (S1)",
+    "completes at depth five with one model call and one tool call at a time",
     async () => {
       const meter = { models: peak(), tools: peak() };
       const role = digger(meter, 5);
@@ -43,7 +43,7 @@ describe("a tree that is deeper than its queues are wide", () => {
     },
   );
 
-  test("completes with a budget that lets one call through at a time as well (B5)", async () => {
+  test("completes with a budget that allows one call at a time", async () => {
     const meter = { models: peak(), tools: peak() };
     const role = digger(meter, 5, 2);
     const s = newFixture({ limits: DEEP, concurrency: { modelCalls: 1, toolCalls: 1 } });
@@ -54,7 +54,7 @@ describe("a tree that is deeper than its queues are wide", () => {
     expect(meter.models.most).toBe(1);
   });
 
-  test("a parent that waits for its child leaves its slot to others", async () => {
+  test("lets other agents use the slots while parents wait for children", async () => {
     const late = latch();
     const slow = part("slow", [says("Slow.", { after: late.opened })]);
     const quick = part("quick", () => says("Quick."));
@@ -66,7 +66,8 @@ describe("a tree that is deeper than its queues are wide", () => {
     });
     const s = newFixture({ concurrency: { modelCalls: 2, toolCalls: 1 } });
     const run = s.start(lead.role);
-    // lead and manager wait for children, slow holds one of the two slots: quick gets through.
+    // The lead and the manager wait for children, and the slow one holds one of the two slots, so
+    // quick gets the other.
     await until(() => s.sink.ofType("subagent.ended").length === 1);
     expect(s.sink.ofType("subagent.ended")[0]?.role).toBe("quick");
     late.open();
@@ -74,11 +75,11 @@ describe("a tree that is deeper than its queues are wide", () => {
   });
 });
 
-describe("how much of a tree runs at once", () => {
+describe("the concurrency of a tree", () => {
   for (const width of [1, 2, 3]) {
     proves(
       ["X19"],
-      `with ${width} at a time, eight children never run more, and never fewer than they may`,
+      `reaches and never exceeds ${width} calls at a time with eight children`,
       async () => {
         const meter = { models: peak(), tools: peak() };
         const helper = digger(meter, 1);
@@ -100,7 +101,7 @@ describe("how much of a tree runs at once", () => {
     );
   }
 
-  test("calls of one reply share the slots with those of every other agent", async () => {
+  test("is shared by the calls of one reply and those of other agents", async () => {
     const tools = peak();
     const work = tool("work", () => tools.during());
     const helper = part(
@@ -124,7 +125,7 @@ describe("how much of a tree runs at once", () => {
     expect(tools.count).toBe(8);
   });
 
-  test("runs of one orchestrator have their slots each for itself", async () => {
+  test("is limited per run of an orchestrator", async () => {
     const late = latch();
     const role = part("lead", () => says("Done.", { after: late.opened })).role;
     const s = newFixture({ concurrency: { modelCalls: 1 } });
@@ -134,7 +135,7 @@ describe("how much of a tree runs at once", () => {
     for (const run of runs) expect((await s.outcome(run)).status).toBe("completed");
   });
 
-  test("who waits for a slot is served in order, and how long it waited is reported", async () => {
+  test("serves waiting calls in order, and reports their waiting time", async () => {
     const late = latch();
     const helper = part("helper", () => says("Ok.", { after: late.opened }));
     const lead = part(
@@ -166,7 +167,7 @@ interface Peak {
   running: number;
   most: number;
   count: number;
-  /** Is running for some turns of the event loop. */
+  /** Counts as running for some turns of the event loop. */
   during(): Promise<void>;
 }
 
@@ -187,8 +188,8 @@ function peak(): Peak {
 }
 
 /**
- * A role whose agents use a tool and start `width` of their own kind in one reply, down to a depth,
- * and then are done.
+ * A role whose agents use a tool and start `width` of the same role in one reply, down to the given
+ * depth, and then answer.
  */
 function digger(
   meter: { readonly models: Peak; readonly tools: Peak },
@@ -230,7 +231,7 @@ function digger(
 }
 
 describe("a tool call that has just got its slot", () => {
-  proves(["D713"], "does not begin once its agent was told to end", async () => {
+  proves(["D713"], "does not begin once its agent was cancelled", async () => {
     const late: string[] = [];
     let begun = 0;
     for (let microtasks = 0; microtasks < 40; microtasks += 1) {

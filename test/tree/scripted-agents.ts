@@ -1,5 +1,5 @@
-// Scripted agents for tests of trees: roles with scripted models, and the replies by which they start each
-// other.
+// Scripted agents for tests of trees: roles with scripted models, and the replies by which they
+// start each other.
 
 import { z } from "zod";
 
@@ -21,7 +21,7 @@ import type { FunctionTool } from "../../src/tools/tool.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
 import { flushEventLoop } from "../harness/run-scripted.ts";
 
-/** A role with the model that plays it. */
+/** A role with its scripted model. */
 export interface Part {
   readonly role: AgentRole;
   readonly model: ScriptedModel;
@@ -36,10 +36,10 @@ interface PartOptions extends Omit<
   readonly scripted?: ScriptedModelOptions;
 }
 
-/** Scripts give the same task again and again; only tests of that have an approver asked about it (X21). */
+/** Scripts repeat tasks; only tests of repeated delegations ask an approver about them. */
 export const UNWATCHED = { maxIdenticalDelegations: "unlimited" } as const;
 
-/** A role whose agents say what is written down; its model is called `<name>-model`. */
+/** Creates a role whose agents follow a script; its model is called `<name>-model`. */
 export function part(name: string, script: Script, options: PartOptions = {}): Part {
   const { scripted, delegation, ...definition } = options;
   const bounded = typeof script === "function" ? withEnd(script) : script;
@@ -60,7 +60,7 @@ export function part(name: string, script: Script, options: PartOptions = {}): P
 
 const MOST_REPLIES = 500;
 
-/** A script that could continue for ever gives up at last: no broken limit may make a test endless. */
+/** Limits the number of replies, so that a broken limit does not make a test endless. */
 function withEnd(script: Extract<Script, (request: ModelRequest) => unknown>): typeof script {
   let replies = 0;
   return (request) => {
@@ -70,22 +70,22 @@ function withEnd(script: Extract<Script, (request: ModelRequest) => unknown>): t
   };
 }
 
-/** A call that starts a subagent. */
+/** Returns a call that starts a subagent. */
 export function spawn(role: string, task = "Work."): ScriptedCall {
   return { toolName: SPAWN_TOOL_NAME, arguments: { role, task } };
 }
 
-/** A reply with several calls. */
+/** Returns a reply with several calls. */
 export function calls(...list: readonly ScriptedCall[]): ScriptedReply {
   return { calls: list };
 }
 
-/** A call of a tool without arguments. */
+/** Returns a call of a tool without arguments. */
 export function use(toolName: string): ScriptedCall {
   return { toolName: toolName, arguments: {} };
 }
 
-/** A script for many agents of one role: each follows the list under its task. */
+/** Returns a script for many agents of one role: each follows the list under its task. */
 export function byTask(
   scripts: Readonly<Record<string, readonly ScriptStep[]>>,
 ): (request: ModelRequest) => ScriptedReply {
@@ -103,14 +103,14 @@ function isTask(message: ModelRequest["messages"][number]): boolean {
   return message.role === "user" && message.origin === "task";
 }
 
-/** What the model read of its calls by the end of a request: the texts of the last results. */
+/** Returns the texts of the last results in a request. */
 export function receivedTexts(request: ModelRequest | undefined): readonly string[] {
   const messages = request?.messages ?? [];
   const spoken = messages.findLastIndex((message) => message.role === "assistant");
   return messages.slice(spoken + 1).map((message) => message.text);
 }
 
-/** A tool without arguments. */
+/** Creates a tool without arguments. */
 export function tool(name: string, execute: (context: ToolContext) => unknown): FunctionTool {
   const input = z.object({});
   return defineTool({
@@ -122,7 +122,7 @@ export function tool(name: string, execute: (context: ToolContext) => unknown): 
   });
 }
 
-/** A tool that works until it is asked to end. */
+/** Creates a tool that works until its signal aborts. */
 export function listens(name: string): FunctionTool {
   return tool(name, async ({ signal }) => {
     await aborted(signal);
@@ -145,8 +145,7 @@ export interface Chain {
 }
 
 /**
- * A root that starts a child that starts a leaf, which uses a tool, or does what it is scripted to
- * instead.
+ * A root that starts a child that starts a leaf, which uses a tool or makes the given first reply.
  */
 export function chain(
   work: FunctionTool,
@@ -165,12 +164,12 @@ export function chain(
   return { root, child, leaf };
 }
 
-/** How the agents ended, in the order of their start. */
+/** Returns the status of each agent, in the order of their start. */
 export function ends(result: RunResult): readonly string[] {
   return result.agents.map((agent) => agent.status);
 }
 
-/** Lets the run continue until something holds; no clock is involved. */
+/** Waits until the condition holds, without advancing a clock. */
 export async function until(holds: () => boolean): Promise<void> {
   for (let round = 0; !holds(); round += 1) {
     if (round > 1_000) throw new Error(`It never came to hold: ${holds.toString()}.`);
@@ -178,7 +177,7 @@ export async function until(holds: () => boolean): Promise<void> {
   }
 }
 
-/** Lets everything run that can run: what waits afterwards waits for the test. */
+/** Waits until no work proceeds without the test. */
 export async function quiet(): Promise<void> {
   for (let round = 0; round < 10; round += 1) await flushEventLoop();
 }

@@ -1,7 +1,7 @@
-// Goal: a model whose getters throw while an agent is set up leaves no place taken, no subagent without an end and no
-// run half begun (T1, T3).
-// Method: a proxy of the model throws at its nth reading, for every n, once or from then on. Each run is checked whole,
-// and what comes after the fault must work.
+// Goal: a model whose getters throw while an agent is set up leaves no occupied place, no subagent
+// without an end and no half-started run.
+// Method: a proxy of the model throws at its nth property access, for every n, once or from then
+// on. Each run is checked in full, and later starts must succeed.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect } from "vitest";
@@ -35,9 +35,9 @@ import { calls, part, spawn, tool, use } from "./scripted-agents.ts";
 
 interface Fault {
   isArmed: boolean;
-  /** The reading at which it throws, counted from when it is armed. */
+  /** The number of the throwing access, counted from arming. */
   readonly nth: number;
-  /** It throws at every reading from then on. */
+  /** True if every later access throws as well. */
   readonly isLasting: boolean;
   readings: number;
   hasThrown: boolean;
@@ -47,7 +47,7 @@ function newFault(nth: number, isLasting: boolean): Fault {
   return { isArmed: false, nth, isLasting, readings: 0, hasThrown: false };
 }
 
-/** Wraps a model: reading one of its properties, or a method to call it, throws when the fault is due. */
+/** Wraps a model so that reading one of its properties throws when the fault is due. */
 function throwing(model: Model, fault: Fault): Model {
   return new Proxy(model, {
     get: (target, key): unknown => {
@@ -83,12 +83,15 @@ const WRITTEN = {
 };
 const WAIT = { toolName: "WaitForSubagents", arguments: {} };
 
-/** How a lead starts a subagent while the model of that is broken. `before`: calls while the model works. */
+/**
+ * The way in which a lead starts a subagent with a broken model. `before`: calls while the model
+ * works.
+ */
 interface Way {
   readonly before?: ScriptedCall;
   readonly broken: readonly ScriptedCall[];
   readonly after: ScriptedCall;
-  /** Wraps the model that throws. Default: that model itself. */
+  /** Wraps the model that throws. */
   readonly model?: (broken: Model) => Model;
 }
 
@@ -141,7 +144,7 @@ for (const [name, way] of Object.entries(WAYS)) {
   for (const isLasting of [false, true]) {
     proves(
       ["D440"],
-      `gives back the place of a subagent ${name} when its model throws ${isLasting ? "from" : "at"} any reading`,
+      `releases the place of a subagent ${name} when its model throws ${isLasting ? "from" : "at"} any access`,
       async () => {
         const outcomes = new Set<string>();
         let nth = 1;
@@ -171,15 +174,16 @@ for (const [name, way] of Object.entries(WAYS)) {
   }
 }
 
-// Runs that begin or continue
-
-/** What a run continues from: a result, or the journal of a process that died. */
+/** The state before a resume: a result, or the journal of a process that died. */
 interface Before {
   readonly runId: string;
   readonly result: RunResult | undefined;
 }
 
-/** How a run begins or continues. `diesAt`: the append at which the process before it died. Default: it was paused. */
+/**
+ * The way to begin or resume a run. `diesAt`: the append at which the previous process died.
+ * Undefined: the run was paused.
+ */
 interface Beginning {
   readonly diesAt?: number;
   readonly begin: (orchestrator: Orchestrator, role: AgentRole, before: Before) => Promise<Run>;
@@ -220,7 +224,7 @@ const BEGINNINGS: Readonly<Record<string, Beginning>> = {
   },
 };
 
-/** Begins a run whose models are broken, and then once more while they work. */
+/** Begins a run with broken models, and again once they work. */
 async function begun({ begin, diesAt }: Beginning, fault: Fault): Promise<string> {
   const model = (id: string, first: ScriptedReply): Model =>
     throwing(
@@ -283,7 +287,7 @@ for (const [name, beginning] of Object.entries(BEGINNINGS)) {
   for (const isLasting of [false, true]) {
     proves(
       ["D441"],
-      `changes nothing when a model throws ${isLasting ? "from" : "at"} any reading while a ${name} sets agents up`,
+      `changes nothing when a model throws ${isLasting ? "from" : "at"} any access while a ${name} sets up agents`,
       async () => {
         const outcomes = new Set<string>();
         let nth = 1;

@@ -1,7 +1,7 @@
-// Goal: a set-up that fails after admission gives its places back, whatever threw; a subagent that was announced ends in the events and in
-// the result.
-// Method: the role of a subagent throws at its nth reading, for every n up to its first model call; each run is checked whole, and the next
-// subagent must find its place.
+// Goal: a setup that fails after admission releases its places, whatever threw; an announced
+// subagent ends in the events and in the result.
+// Method: the role of a subagent throws at its nth property access, for every n up to its first
+// model call. Each run is checked in full, and the next subagent must find its place.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -18,13 +18,13 @@ import { calls, part, spawn, use } from "./scripted-agents.ts";
 
 interface Fault {
   isArmed: boolean;
-  /** The reading at which it throws, counted from when it is armed. */
+  /** The number of the throwing access, counted from arming. */
   nth: number;
   hasThrown: boolean;
   readings: number;
 }
 
-/** The role, which throws at one of its readings. */
+/** Wraps a role that throws at one of its accesses. */
 function faulty(role: AgentRole, fault: Fault): AgentRole {
   return new Proxy(role, {
     get: (target, key, receiver): unknown => {
@@ -40,7 +40,7 @@ function faulty(role: AgentRole, fault: Fault): AgentRole {
   });
 }
 
-/** What became of a run in which a subagent is started while its role is broken, and then another one. */
+/** Runs a lead that starts a subagent with a broken role, and then another one. */
 async function played(nth: number, isKept: boolean) {
   const fault: Fault = { isArmed: false, nth, hasThrown: false, readings: 0 };
   const budget = { steps: 3, timeMs: 1_000 };
@@ -69,7 +69,7 @@ for (const isKept of [false, true]) {
   const where = isKept ? "kept in a store" : "kept nowhere";
   proves(
     ["S7.21"],
-    `whatever throws at whatever point of a set-up, of a run that is ${where}`,
+    `a failed setup at any point releases its place in a run that is ${where}`,
     async () => {
       const outcomes = new Set<string>();
       let nth = 1;
@@ -98,12 +98,12 @@ for (const isKept of [false, true]) {
   );
 }
 
-test("without a fault both end", async () => {
+test("both subagents end without a fault", async () => {
   const { result, helper } = await played(0, false);
   expect([result.subagentsByDepth, helper.model.requests.length]).toEqual([{ 1: 2 }, 2]);
 });
 
-test("a run that could not be started, since the clock threw, is not in the store", async () => {
+test("a run that could not start because the clock threw is not in the store", async () => {
   const store = memoryStore();
   const clock = new BreakingWorld();
   const { role } = part("lead", [says("Done.")]);

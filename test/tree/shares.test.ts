@@ -1,5 +1,7 @@
-// Goal: a parent shares its budget among its children as its policy says, and what a child does not use was never taken.
-// Method: one script for each policy, in real runs; what children start with, and what is left after them, compared whole.
+// Goal: a parent shares its budget among its children by its policy, and the unused part of a share
+// remains available.
+// Method: one script for each policy, in real runs; the initial budgets of the children and the
+// remaining budgets compared in full.
 
 import { expect, test } from "vitest";
 
@@ -12,14 +14,17 @@ import { calls, part, spawn, type Part } from "./scripted-agents.ts";
 
 interface Shared {
   readonly s: Fixture;
-  /** What each child could spend when it was started, by its name. */
+  /** Initial budget of each child, by its name. */
   readonly started: unknown;
-  /** What was left to the lead after each settlement of its own. */
+  /** Remaining budget of the lead after each settlement of its own. */
   readonly left: readonly unknown[];
   readonly usedTokens: number;
 }
 
-/** A lead with 115 tokens and 41 steps that spends 15 and a step, then starts two scouts and a writer in one reply, then answers. */
+/**
+ * Runs a lead with 115 tokens and 41 steps that uses 15 and a step, then starts two scouts and a
+ * writer in one reply, then answers.
+ */
 async function shared(share: BudgetShare, own: Budget = {}, reserve: Budget = {}): Promise<Shared> {
   const scout = part("scout", () => says("Seen."), { budget: own });
   const writer = part("writer", () => says("Written."));
@@ -61,7 +66,7 @@ function spending(totalTokens: number, steps: number): unknown {
   return { totalTokens, steps, timeMs: 5_000 };
 }
 
-proves(["X4"], "pool: each child may use the common rest, or a part of it", async () => {
+proves(["X4"], "a pool share gives each child the common rest, or a part of it", async () => {
   const { s: _s, started, ...after } = await shared({ type: "pool", maxShare: 0.5 });
   expect(started).toEqual({
     "scout#1": spending(50, 20),
@@ -74,26 +79,30 @@ proves(["X4"], "pool: each child may use the common rest, or a part of it", asyn
   expect(whole.usedTokens).toBe(75);
 });
 
-proves(["X4"], "fixed: each child gets the amounts, or the rest if that is less", async () => {
-  const {
-    s: _s,
-    started,
-    ...after
-  } = await shared({
-    type: "fixed",
-    budget: { totalTokens: 30, steps: 90 },
-  });
-  expect(started).toEqual({
-    "scout#1": spending(30, 40),
-    "writer#1": spending(30, 40),
-    "scout#2": spending(30, 40),
-  });
-  expect(after).toEqual(REALLY_USED);
-});
+proves(
+  ["X4"],
+  "a fixed share gives each child the amounts, or the rest if that is less",
+  async () => {
+    const {
+      s: _s,
+      started,
+      ...after
+    } = await shared({
+      type: "fixed",
+      budget: { totalTokens: 30, steps: 90 },
+    });
+    expect(started).toEqual({
+      "scout#1": spending(30, 40),
+      "writer#1": spending(30, 40),
+      "scout#2": spending(30, 40),
+    });
+    expect(after).toEqual(REALLY_USED);
+  },
+);
 
 proves(
   ["X4"],
-  "even: the rest over the number of delegations, the same for all of one reply",
+  "an even share divides the rest by the number of delegations in the reply",
   async () => {
     const { s: _s, started, ...after } = await shared({ type: "even" });
     expect(started).toEqual({
@@ -105,7 +114,7 @@ proves(
   },
 );
 
-proves(["X4"], "weighted: by the weight of the role", async () => {
+proves(["X4"], "a weighted share divides the rest by the weights of the roles", async () => {
   const { s: _s, started, ...after } = await shared({ type: "weighted", weights: { writer: 2 } });
   expect(started).toEqual({
     "scout#1": spending(25, 10),
@@ -117,7 +126,7 @@ proves(["X4"], "weighted: by the weight of the role", async () => {
 
 proves(
   ["R142", "X4"],
-  "a role's own budget holds where it is tighter, the share where that is",
+  "a child gets its role's own budget or its share, whichever is tighter",
   async () => {
     const { started, s } = await shared({ type: "even" }, { totalTokens: 20, steps: 500 });
     expect(started).toMatchObject({ "scout#1": spending(20, 13), "writer#1": spending(33, 13) });
@@ -131,7 +140,7 @@ proves(
   },
 );
 
-proves(["X4", "X5"], "what is shared is what is left without the parent's reserve", async () => {
+proves(["X4", "X5"], "shares exclude the parent's reserve", async () => {
   const { started } = await shared({ type: "even" }, {}, { totalTokens: 40, steps: 10 });
   expect(started).toEqual({
     "scout#1": spending(20, 10),
@@ -140,7 +149,7 @@ proves(["X4", "X5"], "what is shared is what is left without the parent's reserv
   });
 });
 
-test("a child whose share is nothing is stopped before its first call, and the others are not", async () => {
+test("a child with a share of zero is stopped before its first call, and the parent continues", async () => {
   const child = part("child", () => says("Seen."));
   const lead = part("lead", [calls(spawn("child", "A"), spawn("child", "B")), says("Done.")], {
     subagents: [child.role],

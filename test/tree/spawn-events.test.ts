@@ -1,6 +1,7 @@
-// Goal: the reader of a run's events learns of every subagent that was asked for: who asked, for whom, at which depth, and what
-// became of it, without looking anything up elsewhere.
-// Method: one tree in which subagents complete, are cut off, fail, are cancelled and are refused, at two depths; events compared whole.
+// Goal: the events of a run contain every requested subagent: requester, role, depth and outcome,
+// without a lookup elsewhere.
+// Method: one tree in which subagents complete, are cut off, fail, are cancelled and are refused,
+// at two depths; events compared in full.
 
 import { expect, test } from "vitest";
 
@@ -42,7 +43,7 @@ async function everyEnd(): Promise<Fixture> {
   return s;
 }
 
-/** The ids of the agents by their paths. */
+/** Returns the ids of the agents by their paths. */
 function idsIn({ sink }: Fixture): ReadonlyMap<string, string> {
   return new Map(
     sink.ofType("agent.started").map(({ agentPath, agentId }) => [agentPath, agentId]),
@@ -51,7 +52,7 @@ function idsIn({ sink }: Fixture): ReadonlyMap<string, string> {
 
 proves(
   ["R146"],
-  "start, completion, failure and refusal carry the child's id, the parent's, the child's depth and its role",
+  "spawn, end and refusal events contain the ids of child and parent, the child's depth and its role",
   async () => {
     const s = await everyEnd();
     const ids = idsIn(s);
@@ -84,7 +85,7 @@ proves(
         [child("lead/completes#1/leaf#1"), parent, 2, "leaf", "completed"],
       ].toSorted(byId),
     );
-    // What was refused has no id: there is no agent. The call and the depth say which delegation it was.
+    // A refused subagent has no id; the call and the depth identify the delegation.
     expect(
       s.sink
         .ofType("subagent.refused")
@@ -98,7 +99,7 @@ proves(
 
 proves(
   ["R146"],
-  "each of them stands in its parent's step, under the call that asked",
+  "each spawn, end and refusal event belongs to the parent's step and call",
   async () => {
     const s = await everyEnd();
     const about = s.sink.events.filter(({ type }) => type.startsWith("subagent."));
@@ -129,7 +130,7 @@ proves(
 
 proves(
   ["R146"],
-  "a subagent's start comes before everything of its own, its end after everything of its own",
+  "the spawn event precedes all events of the subagent, and the end event follows them",
   async () => {
     const s = await everyEnd();
     for (const { childId, childPath, seq } of s.sink.ofType("subagent.spawned")) {
@@ -147,7 +148,7 @@ proves(
   },
 );
 
-proves(["R146"], "what an end says of a subagent is what its own last event says", async () => {
+proves(["R146"], "the end event agrees with the subagent's own last event", async () => {
   const s = await everyEnd();
   const last = new Map(s.sink.ofType("agent.ended").map((event) => [event.agentId, event]));
   for (const { childId, childPath, childDepth, role, status, reason, usage } of s.sink.ofType(
@@ -163,7 +164,7 @@ proves(["R146"], "what an end says of a subagent is what its own last event says
     });
 });
 
-test("a pause is no end: the end comes once, after it, with the same ids", async () => {
+test("a pause emits no end event, and the later end event has the same ids", async () => {
   const pay = payTool();
   const helper = part("helper", [asks("pay", { amount: 1 }), says("Paid.")], { tools: [pay] });
   const lead = part("lead", [calls(spawn("helper")), says("Done.")], { subagents: [helper.role] });
@@ -179,7 +180,7 @@ test("a pause is no end: the end comes once, after it, with the same ids", async
   expect(ended).toMatchObject({ childId, childPath, role, childDepth, agentId, stepId, callId });
 });
 
-test("a set-up that fails is a refusal: no subagent was started, and none ends", async () => {
+test("a failed setup emits a refusal, and neither a spawn event nor an end event", async () => {
   const helper = part("helper", []);
   const lead = part("lead", [calls(spawn("helper")), says("Done.")], { subagents: [helper.role] });
   const ids = { next: (kind: string) => `${kind}_1` };

@@ -1,6 +1,6 @@
-// Goal: a delegation is one call and one result for the parent, and a whole execution of its own
-// for the child.
-// Method: real runs with scripted models; requests, results and golden trees compared whole.
+// Goal: a delegation is one call and one result for the parent, and a complete execution for the
+// child.
+// Method: real runs with scripted models; requests, results and golden trees compared in full.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -15,7 +15,7 @@ import { byTask, calls, part, spawn, receivedTexts, tool, until, use } from "./s
 describe("starting a subagent", () => {
   proves(
     ["R126"],
-    "a model starts roles by name, and learns the names when it is wrong",
+    "offers roles by name, and lists the names if the model uses an unknown one",
     async () => {
       const finder = part("finder", [says("Found.")]);
       const writer = part("writer", [says("Written.")]);
@@ -88,7 +88,7 @@ describe("starting a subagent", () => {
     },
   );
 
-  test("arguments that do not fit start no subagent, and the model reads what does", async () => {
+  test("is refused for invalid arguments, which are returned to the model", async () => {
     const helper = part("helper", []);
     const script = [
       calls(
@@ -111,7 +111,7 @@ describe("starting a subagent", () => {
     expect(helper.model.requests).toEqual([]);
   });
 
-  test("one reply may start two agents of one role, and they do not mix", async () => {
+  test("may happen twice for one role in one reply, and the two agents do not mix", async () => {
     const read = tool("read", ({ agentPath }) => `read by ${agentPath}`);
     const script = byTask({ A: [calls(use("read")), says("A done.")], B: [says("B done.")] });
     const reader = part("reader", script, { tools: [read] });
@@ -138,7 +138,7 @@ describe("starting a subagent", () => {
     expect(answers).toEqual(["A", "B", "read by lead/reader#1"]);
   });
 
-  test("results stand in call order when the children end in reverse (L3)", async () => {
+  test("returns results in call order if the children end in reverse", async () => {
     const latches = [latch(), latch(), latch()];
     const replies = latches.map(({ opened }, index) => {
       return [`${index}`, [says(`Result ${index}.`, { after: opened })]] as const;
@@ -171,74 +171,70 @@ describe("starting a subagent", () => {
   });
 });
 
-describe("what a parent gets back", () => {
-  proves(
-    ["R135"],
-    "a subagent's report says what it did, with what, and what it cost",
-    async () => {
-      const helper = part("helper", [calls(use("look")), says("Seen.")], {
-        tools: [tool("look", () => "x")],
-      });
-      const lead = part("lead", [calls(spawn("helper", "Look.")), says("Done.")], {
-        subagents: [helper.role],
-        contextPolicy: { inheritMetadata: true },
-      });
-      const result = await newFixture().run(lead.role, { metadata: { repository: "r" } });
-      const used = {
-        modelCalls: 2,
-        steps: 2,
-        toolCalls: 1,
-        inputTokens: 20,
-        cachedInputTokens: 0,
-        outputTokens: 10,
-        reasoningTokens: 0,
-        totalTokens: 30,
-        costUsd: null,
-        unpricedCalls: 2,
-        estimatedCalls: 0,
-      };
-      const none = Object.fromEntries(Object.keys(used).map((axis) => [axis, 0]));
-      const { steps, ...report } = result.agents[1] ?? expect.fail("no report of the helper");
-      expect(steps).toHaveLength(2);
-      expect(report).toEqual({
-        agentId: "agent_2",
-        executionId: "execution_2",
-        parentAgentId: "agent_1",
-        agentPath: "lead/helper#1",
-        depth: 1,
-        role: "helper",
-        model: "helper-model",
-        task: "Look.",
-        status: "completed",
-        reason: { code: "completed", message: "The agent gave its answer.", data: {} },
-        text: "Seen.",
-        output: undefined,
-        toolsUsed: { look: 1 },
-        usage: { own: used, descendants: none, total: used },
-        signals: [
-          {
-            source: "loop",
-            reason: { code: "completed", message: "The agent gave its answer.", data: {} },
-          },
-        ],
-        errors: [],
-        toolErrors: [],
-        metadata: { repository: "r" },
-        removedTools: [],
-        executionCount: 1,
-        durationMs: 0,
-        budgetWaitMs: 0,
-        pausedMs: 0,
-      });
-      expect(receivedTexts(lead.model.requests[1])).toEqual([
-        '{"outcome":"completed","steps":2,"subagent":"helper#1","text":"Seen.","totalTokens":30}',
-      ]);
-    },
-  );
+describe("the result of a subagent", () => {
+  proves(["R135"], "reports steps, tools and usage of the subagent", async () => {
+    const helper = part("helper", [calls(use("look")), says("Seen.")], {
+      tools: [tool("look", () => "x")],
+    });
+    const lead = part("lead", [calls(spawn("helper", "Look.")), says("Done.")], {
+      subagents: [helper.role],
+      contextPolicy: { inheritMetadata: true },
+    });
+    const result = await newFixture().run(lead.role, { metadata: { repository: "r" } });
+    const used = {
+      modelCalls: 2,
+      steps: 2,
+      toolCalls: 1,
+      inputTokens: 20,
+      cachedInputTokens: 0,
+      outputTokens: 10,
+      reasoningTokens: 0,
+      totalTokens: 30,
+      costUsd: null,
+      unpricedCalls: 2,
+      estimatedCalls: 0,
+    };
+    const none = Object.fromEntries(Object.keys(used).map((axis) => [axis, 0]));
+    const { steps, ...report } = result.agents[1] ?? expect.fail("no report of the helper");
+    expect(steps).toHaveLength(2);
+    expect(report).toEqual({
+      agentId: "agent_2",
+      executionId: "execution_2",
+      parentAgentId: "agent_1",
+      agentPath: "lead/helper#1",
+      depth: 1,
+      role: "helper",
+      model: "helper-model",
+      task: "Look.",
+      status: "completed",
+      reason: { code: "completed", message: "The agent gave its answer.", data: {} },
+      text: "Seen.",
+      output: undefined,
+      toolsUsed: { look: 1 },
+      usage: { own: used, descendants: none, total: used },
+      signals: [
+        {
+          source: "loop",
+          reason: { code: "completed", message: "The agent gave its answer.", data: {} },
+        },
+      ],
+      errors: [],
+      toolErrors: [],
+      metadata: { repository: "r" },
+      removedTools: [],
+      executionCount: 1,
+      durationMs: 0,
+      budgetWaitMs: 0,
+      pausedMs: 0,
+    });
+    expect(receivedTexts(lead.model.requests[1])).toEqual([
+      '{"outcome":"completed","steps":2,"subagent":"helper#1","text":"Seen.","totalTokens":30}',
+    ]);
+  });
 
   proves(
     ["R136"],
-    "a child that fails is a result; its parent infers again and completes",
+    "contains the failure of a child, and its parent continues and completes",
     async () => {
       const error = new ModelError({ code: "model_invalid_request", message: "Too long." });
       const helper = part("helper", [says("", { calls: [use("nothing")] }), { error }]);
@@ -281,7 +277,7 @@ describe("what a parent gets back", () => {
     },
   );
 
-  test("a child that fails harms neither its sibling nor the order of the results", async () => {
+  test("does not affect siblings or the order of results if the child fails", async () => {
     const late = latch();
     const error = new ModelError({ code: "model_unauthorized", message: "No." });
     const script = byTask({ bad: [{ error }], good: [says("Good.", { after: late.opened })] });
@@ -303,7 +299,7 @@ describe("what a parent gets back", () => {
 
   proves(
     ["R147"],
-    "whatever a child says to itself, its parent's history grows by one call and one result",
+    "adds one call and one result to the parent's history, however many messages the child has",
     async () => {
       const helper = part(
         "helper",
@@ -336,7 +332,7 @@ describe("what a parent gets back", () => {
     },
   );
 
-  test("the typed result of a child reaches its parent as JSON", async () => {
+  test("reaches its parent as JSON if it is typed", async () => {
     const output = z.object({ title: z.string(), pages: z.number() });
     const helper = part("helper", [asks("Finish", { title: "T", pages: 3 })], { output });
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
@@ -349,7 +345,7 @@ describe("what a parent gets back", () => {
     ]);
   });
 
-  test("a typed result that arrives as the tokens run out is an answer, not a limit stop (C36, R8)", async () => {
+  test("counts as completed if it is typed and arrives as the tokens run out", async () => {
     const output = z.object({ pages: z.number() });
     const helper = part("helper", [asks("Finish", { pages: 3 })], {
       output,
@@ -363,7 +359,7 @@ describe("what a parent gets back", () => {
     expect({ status, given }).toEqual({ status: "completed", given: { pages: 3 } });
   });
 
-  test("a child without text of its own, and one cut off, say so", async () => {
+  test("reports a child without text as failed, and one cut off as stopped", async () => {
     const script = byTask({
       silent: [says(""), says("")],
       cut: [says("Half a", { finishReason: "length" })],

@@ -1,5 +1,7 @@
-// Goal: a caller that writes to an agent anywhere in a tree learns at which of its steps it was read, or why it was not.
-// Method: runs that are written to at every stage of a subagent's life; deliveries, requests and events compared whole.
+// Goal: a caller that writes to any agent of a tree learns the step at which the message was read,
+// or why it was not.
+// Method: runs that receive messages at every stage of a subagent's life; deliveries, requests and
+// events compared in full.
 
 import { describe, expect, test } from "vitest";
 
@@ -26,7 +28,7 @@ import {
 
 const PAY = { toolName: "pay", arguments: { amount: 1 } };
 
-/** Root, child and leaf; each uses a tool in its first step, which tells the test, and waits there. */
+/** Root, child and leaf; each waits in a tool of its first step, which notifies the test. */
 function line() {
   const hold = latch();
   const arrived = { root: latch(), child: latch(), leaf: latch() };
@@ -51,7 +53,7 @@ function line() {
 describe("a message in a tree", () => {
   proves(
     ["X23"],
-    "to any agent of it is in that agent's next request, and its writer learns the step",
+    "is in the next request of its agent, and the sender receives the step number",
     async () => {
       const { root, child, leaf, hold, arrived } = line();
       const s = newFixture();
@@ -80,7 +82,7 @@ describe("a message in a tree", () => {
 
   proves(
     ["X23"],
-    "to a finished agent is not delivered, with the status in which it ended as the reason",
+    "is not delivered to an ended agent, with the agent's status as the reason",
     async () => {
       const done = part("done", [says("Done.")]);
       const broken = part("broken", [{ error: new Error("gone") }]);
@@ -112,7 +114,7 @@ describe("a message in a tree", () => {
     },
   );
 
-  test("to one that is cancelled, or fails, before its next step is not delivered, and says so", async () => {
+  test("is not delivered to a cancelled agent, but to one whose next model call fails", async () => {
     const endings = { cancelled: calls(use("listen")), failed: calls(use("fail")) };
     for (const [reason, reply] of Object.entries(endings)) {
       const hold = latch();
@@ -129,7 +131,7 @@ describe("a message in a tree", () => {
       if (reason === "cancelled") run.cancelAgent(id);
       hold.open();
       await s.outcome(run);
-      // The request that would have shown it was sent before the model failed: it was read.
+      // The request with the message was sent before the model failed, so it was delivered.
       expect(await delivery).toEqual(
         reason === "cancelled"
           ? { isDelivered: false, reason }
@@ -138,7 +140,7 @@ describe("a message in a tree", () => {
     }
   });
 
-  test("makes a child that was about to answer continue, and its parent waits", async () => {
+  test("makes a child that is about to answer continue, and its parent waits", async () => {
     const held = latch();
     const child = part("child", [says("First.", { after: held.opened }), says("Second.")]);
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
@@ -154,7 +156,7 @@ describe("a message in a tree", () => {
     ]);
   });
 
-  test("to a parent that waits for its child is read after the child has ended", async () => {
+  test("is read by a waiting parent after its child has ended", async () => {
     const held = latch();
     const child = part("child", [says("Child.", { after: held.opened })]);
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
@@ -172,7 +174,7 @@ describe("a message in a tree", () => {
     ]);
   });
 
-  proves(["X23"], "to one in the background, and to one that continues a second time", async () => {
+  proves(["X23"], "is delivered to a background subagent, and to a continued one", async () => {
     const hold = [latch(), latch()];
     let turn = 0;
     const worker = part(
@@ -207,7 +209,7 @@ describe("a message in a tree", () => {
     ]);
   });
 
-  test("to one that is paused is not delivered; after the pause it is", async () => {
+  test("is not delivered to a paused agent, but after the resume", async () => {
     const child = part("child", [calls(PAY), says("Child.")], { tools: [payTool()] });
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
     const s = newFixture();
@@ -224,7 +226,7 @@ describe("a message in a tree", () => {
     ]);
   });
 
-  test("to no agent, or with nothing in it, is an error at once", async () => {
+  test("throws at once if the agent is unknown or the text empty", async () => {
     const root = part("root", [says("Root.")]);
     const s = newFixture();
     const run = s.start(root.role);

@@ -1,5 +1,7 @@
-// Goal: that a budget is nearly used up is reported at 80 % and at 95 %, once each, by the agent whose budget it is.
-// Method: real runs with calls of 15 tokens each; the events compared whole, over pauses and grants, too.
+// Goal: a nearly exhausted budget is reported at 80 % and at 95 %, once each, by the agent that
+// owns it.
+// Method: real runs with calls of 15 tokens each; the events compared in full, including pauses and
+// grants.
 
 import { describe, expect, test } from "vitest";
 
@@ -26,7 +28,7 @@ function reached({ sink }: Fixture): readonly unknown[] {
     ]);
 }
 
-proves(["X6"], "two events for a budget that is used up, never repeated", async () => {
+proves(["X6"], "an exhausted budget emits two events, and never repeats them", async () => {
   const script = Array<ScriptedReply>(9).fill(again);
   const solo = part("solo", [...script, says("Done.")], { tools: [work] });
   const s = newFixture();
@@ -37,7 +39,7 @@ proves(["X6"], "two events for a budget that is used up, never repeated", async 
   ]);
 });
 
-test("a budget that is not nearly used up is not spoken of", async () => {
+test("a budget below its thresholds emits no event", async () => {
   const solo = part("solo", [again, says("Done.")], { tools: [work] });
   const s = newFixture();
   await s.run(solo.role, { budget: { totalTokens: 38, steps: 3, toolCalls: 2 } });
@@ -46,7 +48,7 @@ test("a budget that is not nearly used up is not spoken of", async () => {
 
 proves(
   ["X6"],
-  "what a child spends reaches thresholds of its own and of its ancestors: each is reported by its owner",
+  "usage of a child reaches its own thresholds and those of its ancestors, reported by their owners",
   async () => {
     const child = part("child", [again, says("Child.")], { tools: [work], budget: { steps: 2 } });
     const lead = part("lead", [calls(spawn("child")), says("Done.")], { subagents: [child.role] });
@@ -65,7 +67,7 @@ proves(
   },
 );
 
-describe("a limit in time", () => {
+describe("a time limit", () => {
   const late = (ms: number) =>
     tool("late", () => {
       clock?.advance(ms);
@@ -97,7 +99,7 @@ describe("a limit in time", () => {
 
   proves(
     ["S7.27", "X6"],
-    "is that of the agent whose it is; a grant makes a new one; waits and pauses do not come nearer to it",
+    "reports its thresholds for its own agent, and does not count pauses",
     async () => {
       const pay = payTool();
       const child = part("child", [calls(use("late")), says("Child.")], {
@@ -127,7 +129,7 @@ describe("a limit in time", () => {
 
   proves(
     ["S7.27", "X6"],
-    "that was granted more reaches the thresholds of what it is then",
+    "reaches the thresholds of the enlarged limit after a grant",
     async () => {
       const s = newFixture();
       const held = latch();
@@ -147,7 +149,7 @@ describe("a limit in time", () => {
   );
 });
 
-proves(["X6"], "a pause and a resumption repeat nothing", async () => {
+proves(["X6"], "a pause and a resume repeat no threshold event", async () => {
   const solo = part("solo", [calls(PAY), again, says("Done.")], { tools: [work, payTool()] });
   const s = newFixture();
   const options = { budget: { totalTokens: 45, steps: 100 } };

@@ -1,5 +1,7 @@
-// Goal: what holds above holds below: a subagent that asks for more gets what its parent has, and the manifest of its start says so.
-// Method: chains of three levels whose roles ask for more; accounts, manifests, refusals and ends compared whole.
+// Goal: limits of an agent bind its descendants. A subagent that requests more gets its parent's
+// limits, and the manifest of its spawn records it.
+// Method: chains of three levels whose roles request more; accounts, manifests, refusals and ends
+// compared in full.
 
 import { describe, expect, test } from "vitest";
 
@@ -14,7 +16,7 @@ import { calls, part, spawn, receivedTexts, tool, use } from "./scripted-agents.
 
 type More = Partial<Omit<AgentDefinition, "name" | "model" | "subagents">>;
 
-/** Three levels; each says what it asks for. */
+/** Creates three levels, each with the given requests. */
 function levels(root: More, child: More, leaf: More, s = newWideFixture()) {
   const bottom = part("leaf", () => says("Leaf."), leaf);
   const middle = part("child", [calls(spawn("leaf")), says("Child.")], {
@@ -31,7 +33,7 @@ function levels(root: More, child: More, leaf: More, s = newWideFixture()) {
 describe("a time limit", () => {
   proves(
     ["S7.27", "X16"],
-    "that asks for more than its parent has left is in the manifest with what is left; one that asks for less is not",
+    "is recorded with the granted time if it exceeds the parent's remaining time, and not otherwise",
     async () => {
       const s = newWideFixture();
       const wait = tool("wait", () => (s.clock.advance(400), "waited"));
@@ -51,10 +53,10 @@ describe("a time limit", () => {
   );
 });
 
-describe("limits of the tree", () => {
+describe("tree limits of a role", () => {
   proves(
     ["X16"],
-    "of a role that asks for more are its parent's, with an entry for each in the manifest; three levels",
+    "are those of its parent if it requests more, with a manifest entry for each, at three levels",
     async () => {
       const { s, top } = levels(
         { limits: { maxDepth: 3, maxBreadthPerParent: 2, maxTotalSubagents: 4 } },
@@ -77,7 +79,7 @@ describe("limits of the tree", () => {
     },
   );
 
-  test("that ask for less, or for the same, are on no record, and hold", async () => {
+  test("apply without a manifest entry if they are tighter or equal", async () => {
     const { s, top } = levels(
       { limits: { maxDepth: 3 } },
       { limits: { maxDepth: 3, maxBreadthPerParent: 0 } },
@@ -90,41 +92,45 @@ describe("limits of the tree", () => {
     ]);
   });
 
-  proves(["X16"], "hold whatever is asked below: depth, breadth and total", async () => {
-    for (const [limits, code] of [
-      [{ maxDepth: 1 }, "depth_limit"],
-      [{ maxBreadthPerParent: 1 }, "breadth_limit"],
-      [{ maxTotalSubagents: 2 }, "total_limit"],
-    ] as const) {
-      const s = newWideFixture();
-      const bottom = part("leaf", () => says("Leaf."));
-      const loose = { limits: { maxDepth: 6, maxBreadthPerParent: 20, maxTotalSubagents: 50 } };
-      const middle = part(
-        "child",
-        [calls(spawn("leaf", "1"), spawn("leaf", "2")), says("Child.")],
-        {
-          ...loose,
-          subagents: [bottom.role],
-        },
-      );
-      const top = part("root", [calls(spawn("child")), says("Root.")], {
-        limits,
-        subagents: [middle.role],
-      });
-      const result = await s.run(top.role);
-      expect([code, Object.keys(result.refusalsByCode), result.status]).toEqual([
-        code,
-        [code],
-        "completed",
-      ]);
-    }
-  });
+  proves(
+    ["X16"],
+    "bind descendants in depth, breadth and total, whatever they request",
+    async () => {
+      for (const [limits, code] of [
+        [{ maxDepth: 1 }, "depth_limit"],
+        [{ maxBreadthPerParent: 1 }, "breadth_limit"],
+        [{ maxTotalSubagents: 2 }, "total_limit"],
+      ] as const) {
+        const s = newWideFixture();
+        const bottom = part("leaf", () => says("Leaf."));
+        const loose = { limits: { maxDepth: 6, maxBreadthPerParent: 20, maxTotalSubagents: 50 } };
+        const middle = part(
+          "child",
+          [calls(spawn("leaf", "1"), spawn("leaf", "2")), says("Child.")],
+          {
+            ...loose,
+            subagents: [bottom.role],
+          },
+        );
+        const top = part("root", [calls(spawn("child")), says("Root.")], {
+          limits,
+          subagents: [middle.role],
+        });
+        const result = await s.run(top.role);
+        expect([code, Object.keys(result.refusalsByCode), result.status]).toEqual([
+          code,
+          [code],
+          "completed",
+        ]);
+      }
+    },
+  );
 });
 
 describe("budgets", () => {
   proves(
     ["X16"],
-    "of a role that asks for more are what its parent has left; the manifest says what was asked and given",
+    "are the parent's remaining budget if a role requests more, and the manifest records both",
     async () => {
       const { s, top } = levels(
         {},
@@ -152,7 +158,7 @@ describe("budgets", () => {
 
   proves(
     ["X16"],
-    "hold at every level: the tightest on the path stops the agent that meets it",
+    "bind at every level: the tightest on the path stops the agent that reaches it",
     async () => {
       const axes: readonly (readonly [Budget, string])[] = [
         [{ steps: 3 }, "step_limit"],
@@ -181,7 +187,7 @@ describe("budgets", () => {
     },
   );
 
-  test("shares tighten, too, and say so", async () => {
+  test("are tightened by shares, with a manifest entry", async () => {
     const s = newWideFixture();
     const child = part("child", () => says("Child."), { budget: { steps: 50 } });
     const top = part("root", [calls(spawn("child", "1"), spawn("child", "2")), says("Root.")], {
@@ -196,7 +202,7 @@ describe("budgets", () => {
 });
 
 describe("deadlines", () => {
-  proves(["X16"], "of a parent end its subagents, whatever time they ask for", async () => {
+  proves(["X16"], "end the subagents of an agent, whatever time they request", async () => {
     const s = newWideFixture();
     const bottom = part("leaf", [calls(use("spend")), says("Never.")], {
       tools: [tool("spend", () => (s.clock.advance(1_000), "spent"))],
@@ -218,7 +224,7 @@ describe("deadlines", () => {
     });
   });
 
-  test("of a child are its own, and end no agent above", async () => {
+  test("end no ancestor of the agent", async () => {
     const s = newWideFixture();
     const bottom = part("leaf", [calls(use("spend")), says("Never.")], {
       tools: [tool("spend", () => (s.clock.advance(1_000), "spent"))],
@@ -236,7 +242,7 @@ describe("deadlines", () => {
 describe("denials", () => {
   proves(
     ["X16"],
-    "go down with the tree and cannot be undone below: tools denied at the root are gone for the leaf",
+    "bind the leaf if the root denies a tool, whatever roles in between allow",
     async () => {
       const ran: string[] = [];
       const wipe = tool("wipe", () => (ran.push("wipe"), "wiped"));
@@ -263,7 +269,7 @@ describe("denials", () => {
     },
   );
 
-  test("so do guards, also for one that continues a second time, and for one in the background", async () => {
+  test("bind continued and background subagents if a guard denies a call", async () => {
     const ran: string[] = [];
     const wipe = tool("wipe", () => (ran.push("wipe"), "wiped"));
     const s = newWideFixture();
@@ -298,7 +304,7 @@ describe("denials", () => {
   });
 });
 
-test("a second execution is bound like the first, and its parent's rest is what counts", async () => {
+test("a second execution is bound by the same limits as the first", async () => {
   const s = newFixture();
   const worker = part("worker", () => calls(use("look")), {
     tools: [tool("look", () => "seen")],

@@ -1,16 +1,17 @@
-// What tests of removed tools look at: what a model was offered and read, and what events and reports say was taken away.
+// Accessors for tests of removed tools: offered tools, messages, and removals in events and
+// reports.
 
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { RemovedTool } from "../../src/protocol/tool-rule.ts";
 import type { Fixture } from "../harness/run-scripted.ts";
 import type { Part } from "./scripted-agents.ts";
 
-/** What a model was offered, the first time. */
+/** Returns the tools in the first request of an agent. */
 export function offered({ model }: Part): readonly string[] | undefined {
   return model.requests[0]?.tools.map(({ name }) => name);
 }
 
-/** What a child reads between its instructions and its task. */
+/** Returns the texts between a child's instructions and its task. */
 export function texts({ model }: Part): readonly string[] {
   return (model.requests[0]?.messages ?? []).slice(1, -1).map(({ text }) => text);
 }

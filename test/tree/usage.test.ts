@@ -1,7 +1,7 @@
-// Goal: one definition of usage: results, events and accounts agree, whatever providers report, and
+// Goal: one definition of usage. Results, events and accounts agree, whatever providers report, and
 // unknown is never zero.
-// Method: real trees with known usage; every cut of it added up and compared; providers that report
-// nothing, too much, or nonsense.
+// Method: real trees with known usage, summed by every breakdown and compared; providers that
+// report nothing, too much, or invalid values.
 
 import { describe, expect, test } from "vitest";
 
@@ -16,10 +16,10 @@ import { calls, part, spawn, tool, use, type Part } from "./scripted-agents.ts";
 
 const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 
-describe("one definition of usage", () => {
+describe("usage", () => {
   proves(
     ["X18", "R181", "S7.29"],
-    "results, events and accounts of a tree agree, on every axis and by every cut",
+    "agrees in results, events and accounts of a tree on every axis and by every breakdown",
     async () => {
       const s = newFixture();
       const result = await s.run(mixedTree().role, { budget: { totalTokens: 10_000 } });
@@ -59,23 +59,19 @@ describe("one definition of usage", () => {
     },
   );
 
-  proves(
-    ["X18"],
-    "a delegation's result carries the usage of the whole subtree, once",
-    async () => {
-      const s = newFixture();
-      const result = await s.run(mixedTree().role);
-      const delegated = s.sink
-        .ofType("tool.ended")
-        .filter((event) => event.toolName === "SpawnSubagent");
-      const ofLead = delegated
-        .filter((event) => event.agentPath === "lead")
-        .map((event) => event.usage ?? NO_USAGE);
-      expect(sum(ofLead)).toEqual(result.usage.descendants);
-    },
-  );
+  proves(["X18"], "covers the whole subtree once in a delegation's result", async () => {
+    const s = newFixture();
+    const result = await s.run(mixedTree().role);
+    const delegated = s.sink
+      .ofType("tool.ended")
+      .filter((event) => event.toolName === "SpawnSubagent");
+    const ofLead = delegated
+      .filter((event) => event.agentPath === "lead")
+      .map((event) => event.usage ?? NO_USAGE);
+    expect(sum(ofLead)).toEqual(result.usage.descendants);
+  });
 
-  test("roles and tools may have any name that is allowed, those of object members too", async () => {
+  test("is counted for role and tool names such as `constructor`", async () => {
     const toString = part("toString", [calls(use("constructor")), says("Ok.")], {
       tools: [tool("constructor", () => "built")],
       scripted: { id: "valueOf" },
@@ -96,7 +92,7 @@ describe("one definition of usage", () => {
 describe("costs", () => {
   proves(
     ["R57"],
-    "a cost limit over a model without a price is refused at the start, at any depth",
+    "refuse a cost limit over a model without a price at the start, at any depth",
     () => {
       const leaf = part("leaf", []);
       const middle = part("middle", [], { subagents: [leaf.role], scripted: { price: PRICE } });
@@ -127,7 +123,7 @@ describe("costs", () => {
 
   proves(
     ["R57"],
-    "without a cost limit an unknown price is counted as unknown, never as zero",
+    "count an unknown price as unknown without a cost limit, never as zero",
     async () => {
       const helper = part("helper", [says("Ok.")]);
       const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
@@ -136,7 +132,7 @@ describe("costs", () => {
       });
       const result = await newFixture().run(lead.role);
       const { own, descendants, total } = result.usage;
-      // Each call: 10 in, 5 out at 2: 20 micro-dollars.
+      // Each call: 10 input tokens and 5 output tokens at 2, which is 20 micro-dollars.
       expect([own.costUsd, own.unpricedCalls]).toEqual([0.00004, 0]);
       expect([descendants.costUsd, descendants.unpricedCalls]).toEqual([null, 1]);
       expect([total.costUsd, total.unpricedCalls]).toEqual([0.00004, 1]);
@@ -146,7 +142,7 @@ describe("costs", () => {
 
 proves(
   ["S7.7"],
-  "a cost limit holds where all input comes from a cache that is dearer",
+  "a cost limit holds if cached input is more expensive than fresh input",
   async () => {
     const price = { inputUsdPerMillion: 1, cachedInputUsdPerMillion: 6, outputUsdPerMillion: 2 };
     const helper = part(
@@ -157,15 +153,15 @@ proves(
         scripted: { price },
       },
     );
-    // Each call costs 10 at 6 and 5 at 2: the third would have room if its input were fresh.
+    // Each call costs 10 at 6 and 5 at 2; the third would fit if its input were not cached.
     const result = await newFixture().run(helper.role, { budget: { costUsd: 0.00017 } });
     expect([result.reason.code, result.usage.total.costUsd]).toEqual(["cost_limit", 0.00014]);
     expect(result.accounts[0]?.excess.costUsd).toBe(0);
   },
 );
 
-describe("what providers report", () => {
-  test("a model that reports no usage is charged by estimate, and the estimate is marked", async () => {
+describe("usage reported by providers", () => {
+  test("is estimated and marked as an estimate if it is missing", async () => {
     const helper = part("helper", [says("x".repeat(30), { usage: null })]);
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
@@ -184,7 +180,7 @@ describe("what providers report", () => {
     });
   });
 
-  test("a model that reports more than its lease is booked in full, and closes the budget", async () => {
+  test("is charged in full if it exceeds the reservation, and exhausts the budget", async () => {
     const usage = { inputTokens: 150, outputTokens: 150 };
     let looked = 0;
     const helper = part(
@@ -215,7 +211,7 @@ describe("what providers report", () => {
     ["endless", { outputTokens: Number.POSITIVE_INFINITY }],
     ["more cached than read", { cachedInputTokens: 1_000 }],
   ] as const) {
-    test(`a model that reports tokens that are ${what} cannot switch the budget off`, async () => {
+    test(`cannot bypass the budget if it is ${what}`, async () => {
       const helper = part("helper", () => ({ ...calls(use("nothing")), usage }), {
         maxOutputTokens: 5,
         scripted: { price: { ...PRICE, cachedInputUsdPerMillion: 0.5 } },
@@ -229,7 +225,7 @@ describe("what providers report", () => {
     });
   }
 
-  test("a model that counts nonsense cannot switch the budget off", async () => {
+  test("cannot bypass the budget if the token count is invalid", async () => {
     for (const count of [Number.NaN, -1_000, 0.5]) {
       const usage = { inputTokens: 0, outputTokens: 1_000 };
       const helper = part("helper", () => ({ ...calls(use("nothing")), usage }), {
@@ -267,7 +263,7 @@ function mixedTree(): Part {
   });
 }
 
-/** A lead that spends no tokens: it starts children and then is done. */
+/** A lead that uses no tokens: it starts a child and then answers. */
 function freeLead(child: Part): Part {
   const usage = { inputTokens: 0, outputTokens: 0 };
   return part("lead", [{ ...calls(spawn(child.role.name)), usage }, says("Done.", { usage })], {

@@ -1,5 +1,7 @@
-// Goal: what a parent may do with its subagents in the background: wait for them, cancel them, and know them still after a compaction.
-// Method: real runs with scripted models and latches; what the parent reads is compared whole, and each result counted.
+// Goal: a parent can wait for its background subagents, cancel them, and still reach them after a
+// compaction.
+// Method: real runs with scripted models and latches; the parent's messages are compared in full,
+// and each result counted.
 
 import { describe, expect, test } from "vitest";
 import { says } from "../../src/testing/scripted-model.ts";
@@ -22,7 +24,7 @@ function verb(name: string, input: object = {}): ScriptedCall {
 const RESULT =
   '{"outcome":"completed","steps":1,"subagent":"worker#1","text":"Worked.","totalTokens":15}';
 
-/** A lead that starts two, the second of which works until the latch opens. */
+/** A lead that starts two subagents, the second of which works until the latch opens. */
 function two(...replies: readonly ScriptStep[]) {
   const done = latch();
   const quick = part("quick", [says("Quick.")]);
@@ -44,8 +46,8 @@ function two(...replies: readonly ScriptStep[]) {
   return { s, lead, done };
 }
 
-describe("waiting", () => {
-  proves(["X10"], "for no time at all says how things stand", async () => {
+describe("waiting for subagents", () => {
+  proves(["X10"], "returns the current status if the timeout is zero", async () => {
     const { s, lead, done } = two(
       calls(verb("WaitForSubagents", { subagents: ["slow#1"], timeoutSeconds: 0 })),
       () => (done.open(), says("Early.")),
@@ -58,7 +60,7 @@ describe("waiting", () => {
     ]);
   });
 
-  test("for one whose report was read gives the result again, once, since the model asks for it", async () => {
+  test("returns a result again, once, if its report was read before", async () => {
     const { s, lead, done } = two(
       calls(verb("WaitForSubagents", { subagents: ["quick#1", "quick#1"] })),
       () => (done.open(), says("Early.")),
@@ -71,7 +73,7 @@ describe("waiting", () => {
 
   proves(
     ["X10"],
-    "without names is for all that work or have not been read; each result is read once",
+    "includes all that are running or unread if no names are given, and each result is read once",
     async () => {
       const done = latch();
       const quick = part("quick", [says("Quick.")]);
@@ -100,7 +102,7 @@ describe("waiting", () => {
     },
   );
 
-  proves(["X10"], "for a sibling in the foreground waits for its end, too", async () => {
+  proves(["X10"], "waits for a foreground sibling as well", async () => {
     const done = latch();
     const worker = part("worker", [says("Worked.", { after: done.opened })]);
     const lead = part(
@@ -139,7 +141,7 @@ describe("waiting", () => {
     ]);
   });
 
-  test("is not cut short by a message to the one that waits", async () => {
+  test("is not interrupted by a message to the waiting agent", async () => {
     const { s, lead, done } = two(calls(verb("WaitForSubagents")), says("Done."));
     const run = s.start(lead.role);
     await until(() => lead.model.requests.length === 3);
@@ -151,7 +153,7 @@ describe("waiting", () => {
     expect([result.text, await delivery]).toEqual(["Done.", { isDelivered: true, stepNumber: 4 }]);
   });
 
-  test("ends with a pause that the caller asks for, and every result is read once after it", async () => {
+  test("ends with a requested pause, and every result is read once afterwards", async () => {
     const held = latch();
     const worker = part(
       "worker",
@@ -186,8 +188,8 @@ describe("waiting", () => {
   });
 });
 
-describe("cancelling", () => {
-  test("a sibling in the foreground gives its end to both calls, and settles it once", async () => {
+describe("cancelling a subagent", () => {
+  test("returns the end of a foreground subagent to both calls, and settles it once", async () => {
     const worker = part("worker", [calls(use("listen")), says("Never.")], {
       tools: [listens("listen")],
     });
@@ -227,7 +229,7 @@ describe("cancelling", () => {
     expect([one, one === two]).toEqual([expect.stringContaining('"outcome":"cancelled"'), true]);
   });
 
-  test("takes everything below with it, leaves first, and gives what it had by then", async () => {
+  test("ends its descendants, leaves first, and returns its text so far", async () => {
     const leaf = part("leaf", () => calls(use("listen")), { tools: [listens("listen")] });
     const worker = part(
       "worker",
@@ -264,7 +266,7 @@ describe("cancelling", () => {
     expect(receivedTexts(lead.model.requests[3])[0]).toContain('"text":"So far."');
   });
 
-  test("and waiting for the same one in one reply reports one end, once", async () => {
+  test("returns one end to both calls if the same reply waits for it", async () => {
     const worker = part("worker", [calls(use("listen")), says("Never.")], {
       tools: [listens("listen")],
     });
@@ -288,10 +290,10 @@ describe("cancelling", () => {
   });
 });
 
-describe("after a compaction", () => {
+describe("a compaction", () => {
   proves(
     ["X10"],
-    "the names are reported anew, with who works and who is idle, so that all can still be reached",
+    "is followed by a list of the subagents with their status, so that all remain reachable",
     async () => {
       const done = latch();
       const slow = part("slow", [says("Slow.", { after: done.opened })]);
@@ -337,7 +339,7 @@ describe("after a compaction", () => {
     },
   );
 
-  test("the list that was given before is not given twice", async () => {
+  test("does not repeat the list of subagents", async () => {
     const worker = part("worker", [says("Worked.")]);
     const look = tool("look", () => "seen");
     const lead = part(

@@ -1,6 +1,6 @@
-// Goal: an observer of a run, well or badly behaved, can neither change nor slow it (E2).
-// Method: sinks, tracings and readers that throw, lag, leave or never come; the run compared with
-// one that was not disturbed.
+// Goal: an observer of a run, well-behaved or not, can neither change the run nor slow it down.
+// Method: sinks, tracings and readers that throw, lag, leave or never read; the run compared with
+// an undisturbed one.
 
 import { expect, test } from "vitest";
 
@@ -13,7 +13,7 @@ import { takeWarnings } from "../harness/process-watch.ts";
 import { calls, part, quiet, spawn, receivedTexts, tool, use } from "./scripted-agents.ts";
 import { fiveEndings, type Watched } from "./five-endings.ts";
 
-test("sinks that throw harm nothing, and are reported once each", async () => {
+test("sinks that throw do not affect the run, and are reported once each", async () => {
   const watched = await fiveEndings({ sinks: [fullDisk(), fullDisk()] });
   await quiet();
   expect(takeWarnings()).toEqual([
@@ -23,7 +23,7 @@ test("sinks that throw harm nothing, and are reported once each", async () => {
   expect(withoutIds(watched)).toEqual(withoutIds(await fiveEndings()));
 });
 
-test("a sink that fails later, by a promise, harms nothing either", async () => {
+test("a sink that rejects later does not affect the run", async () => {
   const result = await newFixture({ sinks: [{ emit: failsLater }] }).run(
     part("lead", [says("Done.")]).role,
   );
@@ -32,7 +32,7 @@ test("a sink that fails later, by a promise, harms nothing either", async () => 
   expect(takeWarnings()).toEqual([expect.stringMatching(/^EspalierWarning: .*full disk/)]);
 });
 
-test("a tracing that fails to place events is left out, and the run stays one trace", async () => {
+test("a tracing that throws for an event is disabled, and the run keeps one trace id", async () => {
   for (const failing of [1, 2, 7, 20]) {
     const local = localTracing();
     let count = 0;
@@ -51,7 +51,7 @@ test("a tracing that fails to place events is left out, and the run stays one tr
   }
 });
 
-test("a tracing that fails around model and tool calls does not keep them from happening", async () => {
+test("a tracing that throws around model and tool calls does not prevent them", async () => {
   const worked: string[] = [];
   const work = tool("work", ({ agentPath }) => void worked.push(agentPath));
   const helper = part("helper", [calls(use("work")), says("Ok.")], { tools: [work] });
@@ -64,7 +64,7 @@ test("a tracing that fails around model and tool calls does not keep them from h
   expect([result.status, result.text, worked]).toEqual(["completed", "Done.", ["lead/helper#1"]]);
 });
 
-test("a tracing that fails after a call has begun does not take the call's result away", async () => {
+test("a tracing that throws after a call has begun does not lose the call's result", async () => {
   const look = tool("look", () => "seen");
   const late = tool("late", async () => {
     await flushEventLoop();
@@ -82,7 +82,7 @@ test("a tracing that fails after a call has begun does not take the call's resul
   expect(receivedTexts(lead.model.requests[1])).toEqual(["seen", "late failed: no luck"]);
 });
 
-test("a reader who never reads does not hold the run up, and finds its events afterwards", async () => {
+test("a reader that never reads does not block the run, and finds its events afterwards", async () => {
   const s = newFixture();
   const run = s.start(part("lead", [says("Done.")]).role);
   const idle = run.events();
@@ -95,7 +95,7 @@ test("a reader who never reads does not hold the run up, and finds its events af
   expect(late).toEqual([]);
 });
 
-test("a reader who falls too far behind fails alone, after what it had; others and the run continue", async () => {
+test("a reader that falls too far behind fails alone after its backlog", async () => {
   const s = newFixture();
   const run = s.start(part("lead", [asks("nothing", {}), says("Done.")]).role);
   const slow = run.events({ maxBacklog: 5 });
@@ -116,7 +116,7 @@ test("a reader who falls too far behind fails alone, after what it had; others a
   expect(all).toEqual(s.sink.events);
 });
 
-test("a reader who leaves early is no longer served", async () => {
+test("a reader that leaves early does not disturb the run", async () => {
   const late = latch();
   const s = newFixture();
   const run = s.start(part("lead", [says("Done.", { after: late.opened })]).role);
