@@ -1,6 +1,7 @@
-// Goal: a model that misspelt the name of a parameter reads which name was meant, and the rules that only
-// zod has are told in words.
-// Method: each schema twice, as zod and as the JSON Schema of it; the lines that the model reads.
+// Goal: a model that misspelt a parameter name reads which name was meant. Rules that only zod has
+// are described in words.
+// Method: test each schema twice, as zod and as its JSON Schema; compare the lines that the model
+// reads.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -83,7 +84,7 @@ proves(
   },
 );
 
-test("a misspelt name is looked for in its own object only", () => {
+test("looks for a misspelt name in its own object only", () => {
   const input = z.object({ rows: z.array(z.strictObject({ width: z.int() })) });
   expect([
     lines(input, { widht: 1, rows: [{}] }),
@@ -99,7 +100,7 @@ test("a misspelt name is looked for in its own object only", () => {
   ]);
 });
 
-test("tells misspelt names from other ones", () => {
+test("distinguishes misspelt names from unrelated names", () => {
   const pairs = [
     ["count", "Count"],
     ["max_items", "maxItems"],
@@ -118,7 +119,7 @@ test("tells misspelt names from other ones", () => {
   expect(pairs.filter(([name, other]) => isMisspelt(other, name))).toEqual(pairs.slice(0, 6));
 });
 
-proves(["D712"], "tells a part and an exact size in the words of zod", () => {
+proves(["D712"], "describes a substring rule and an exact size in the words of zod", () => {
   const input = z.object({
     start: z.string().startsWith("ab"),
     end: z.string().endsWith("ab"),
@@ -135,14 +136,14 @@ proves(["D712"], "tells a part and an exact size in the words of zod", () => {
   ]);
 });
 
-test("tells what the author says about the forms of a union", () => {
+test("includes the author's messages for the forms of a union", () => {
   const input = z.object({ u: z.union([z.literal("a", "Say a."), z.number("Or a number.")]) });
   expect(lines(input, { u: true })).toEqual([
     'u: expected a number or "a" (Say a. Or a number.), got true',
   ]);
 });
 
-test("tells in words which rules a transformed value breaks", () => {
+test("describes in words the rules that a transformed value breaks", () => {
   const list = z.array(z.any());
   const input = z.object({
     big: z.string().transform(BigInt).pipe(z.bigint().min(5n).multipleOf(3n)),

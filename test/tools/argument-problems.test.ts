@@ -1,6 +1,7 @@
-// Goal: a model that wrote arguments that do not fit reads which parameter is wrong, what would fit and what came, and the tool does not
-// run; alike for zod and for JSON Schema, and nothing more than that.
-// Method: each schema twice, as zod and as the JSON Schema of it; runs with a script, and the check by itself.
+// Goal: a model that wrote invalid arguments reads which parameter is wrong, what was expected and
+// what it sent. The tool does not run. zod and JSON Schema report the same problems.
+// Method: test each schema twice, as zod and as its JSON Schema, in scripted runs and by calling
+// the check directly.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -45,7 +46,7 @@ const SEARCH = z.object({
   filter: z.object({ years: z.array(z.int()), label: z.string().min(2).optional() }),
 });
 
-/** What a model reads of its call, and how often the tool ran. */
+/** Returns the text that the model reads about its call, and how often the tool ran. */
 async function told(
   input: ToolInput,
   given: object,
@@ -73,7 +74,7 @@ const FITTING = { count: 1, mode: "fast", filter: { years: [1999] } };
 for (const [kind, input] of BOTH) {
   proves(
     ["R103", "R161"],
-    `${kind}: a wrong type does not run the tool, and is reported`,
+    `${kind}: rejects a value of the wrong type without running the tool`,
     async () => {
       expect(await told(input, { ...FITTING, count: "x" })).toEqual({
         text: [
@@ -87,7 +88,7 @@ for (const [kind, input] of BOTH) {
     },
   );
 
-  proves(["R103"], `${kind}: types within objects and lists are checked, too`, async () => {
+  proves(["R103"], `${kind}: checks types within objects and lists`, async () => {
     const given = { ...FITTING, filter: { years: [1999, "two", 3.5], label: 5 } };
     const { text, ran } = await told(input, given);
     expect([ran, text.split("\n").slice(1, -1).toSorted()]).toEqual([
@@ -100,7 +101,7 @@ for (const [kind, input] of BOTH) {
     ]);
   });
 
-  proves(["R104"], `${kind}: a value outside an enum is answered with the values`, async () => {
+  proves(["R104"], `${kind}: lists the allowed values for a value outside an enum`, async () => {
     const { text, ran } = await told(input, { ...FITTING, mode: "slow" });
     expect([ran, text.split("\n")[1]]).toEqual([
       0,
@@ -108,7 +109,7 @@ for (const [kind, input] of BOTH) {
     ]);
   });
 
-  proves(["R105"], `${kind}: a field that is missing is named`, async () => {
+  proves(["R105"], `${kind}: names a missing field`, async () => {
     const { text, ran } = await told(input, { count: 1, mode: "deep" });
     expect([ran, text.split("\n")[1]]).toEqual([
       0,
@@ -116,7 +117,7 @@ for (const [kind, input] of BOTH) {
     ]);
   });
 
-  test(`${kind}: what fits runs the tool once`, async () => {
+  test(`${kind}: runs the tool once with valid arguments`, async () => {
     expect(await told(input, FITTING)).toEqual({ text: "1", ran: 1, status: "completed" });
   });
 }
@@ -138,7 +139,7 @@ const CONSTRAINTS: readonly (readonly [string, z.ZodType, JsonValue, string])[] 
 ];
 
 for (const [what, field, given, expected] of CONSTRAINTS) {
-  proves(["R104"], `${what}: reported alike for zod and JSON Schema`, () => {
+  proves(["R104"], `${what}: zod and JSON Schema report the same problem`, () => {
     for (const [, input] of bothOf(field)) {
       expect(problems(input, { x: given })).toEqual([
         problem("x", expected, JSON.stringify(given)),
@@ -147,7 +148,7 @@ for (const [what, field, given, expected] of CONSTRAINTS) {
   });
 }
 
-/** A rule, the words of zod for it, and those for the keyword of JSON Schema. */
+/** A rule, zod's message for it, and the message for the JSON Schema keyword. */
 const RARE_RULES: readonly (readonly [z.ZodType, JsonValue, string, string])[] = [
   [z.number().gt(3), 3, "Too small: expected number to be >3", "exclusiveMinimum: 3"],
   [z.number().lt(3), 3, "Too big: expected number to be <3", "exclusiveMaximum: 3"],
@@ -157,16 +158,16 @@ const RARE_RULES: readonly (readonly [z.ZodType, JsonValue, string, string])[] =
 ];
 
 for (const [field, given, words, keyword] of RARE_RULES) {
-  proves(["R104", "D712"], `tells in the words of zod, or by the keyword: ${keyword}`, () => {
+  proves(["R104", "D712"], `reports zod's message, or the JSON Schema keyword: ${keyword}`, () => {
     const [byZod, byAjv] = bothOf(field).map(([, input]) => problems(input, { x: given }));
     const received = JSON.stringify(given);
     expect(byZod).toEqual([problem("x", `a value that its check accepts (${words})`, received)]);
-    // An email address has a pattern, too.
+    // zod reports an email address as a pattern, too.
     expect(byAjv).toContainEqual(problem("x", `a value that fits ${keyword}`, received));
   });
 }
 
-test("a field that is missing is described as far as its schema goes", () => {
+test("describes the expected type of a missing field as far as its schema defines it", () => {
   const fields = {
     a: z.string().nullable(),
     b: z.literal("go"),
@@ -180,14 +181,14 @@ test("a field that is missing is described as far as its schema goes", () => {
   );
 });
 
-test("names that every object inherits are missing like others", () => {
+test("reports required names that every object inherits as missing", () => {
   const required = ["constructor", "toString", "__proto__", "hasOwnProperty"];
   const schema = jsonSchema({ type: "object", required });
   expect(problems(schema, {})).toEqual(required.map((key) => problem(key, "a value")));
 });
 
-// It loses hold of the promise if it is parsed without care, and a rejection without an owner ends the process.
-test("a check that turns out to be asynchronous is a validation issue, and its rejection is owned", async () => {
+// Careless parsing drops the promise, and its unhandled rejection ends the process.
+test("reports an asynchronous check as a validation issue and handles its rejection", async () => {
   const input = z.object({ x: z.string().refine(() => Promise.reject(new Error("broken"))) });
   expect(problems(input, { x: "a" })).toEqual([
     problem("", "a value that its check accepts (no asynchronous check can run)", '{"x":"a"}'),
@@ -199,7 +200,7 @@ function throwing(): never {
   throw new Error("line 1\nline 2");
 }
 
-test("code of a schema's author that throws has not accepted the arguments", () => {
+test("rejects the arguments if a refinement or transform of the schema throws", () => {
   for (const input of [
     z.object({ x: z.string().refine(throwing) }),
     z.object({ x: z.string().transform(throwing) }),
@@ -210,7 +211,7 @@ test("code of a schema's author that throws has not accepted the arguments", () 
   }
 });
 
-test("code of a schema's author that throws while it words its message does no harm", () => {
+test("reports a validation issue if the schema's error callback throws", () => {
   const input = z.object({
     x: z.number({
       error: () => {
@@ -223,7 +224,7 @@ test("code of a schema's author that throws while it words its message does no h
   ]);
 });
 
-test("a value that is no JSON is a validation issue, too", () => {
+test("rejects a value that is not JSON", () => {
   const circle: Record<string, unknown> = {};
   circle["self"] = circle;
   for (const value of [undefined, circle, () => 1, 5n, Symbol("s"), { x: () => 1 }]) {
@@ -234,7 +235,7 @@ test("a value that is no JSON is a validation issue, too", () => {
   }
 });
 
-test("a type is reported in the text as it is in the problems", () => {
+test("names the expected type and the received value in the text for the model", () => {
   expect(describeProblems("t", problems(SEARCH, []))).toBe(
     [
       "The arguments of t do not fit its schema:",
@@ -263,7 +264,7 @@ const FORM_PROBLEMS: readonly (readonly [string, object, ArgumentProblem])[] = [
 ];
 
 for (const [what, given, expected] of FORM_PROBLEMS) {
-  test(`of several forms, the one that was meant is reported: ${what}`, () => {
+  test(`reports problems for the form of a union that was meant: ${what}`, () => {
     const shown = compileInput("t.input", FORMS, LENIENT).jsonSchema;
     const value = z.json().parse(given);
     expect(problems(FORMS, value)).toEqual([expected]);
@@ -271,7 +272,7 @@ for (const [what, given, expected] of FORM_PROBLEMS) {
   });
 }
 
-test("forms that are referred to, and forms within forms, are distinguished as well", () => {
+test("distinguishes forms behind a $ref and forms within forms", () => {
   const schema: JsonObject = {
     type: "object",
     properties: { u: { $ref: "#/$defs/any of~these %" } },
@@ -302,51 +303,55 @@ test("forms that are referred to, and forms within forms, are distinguished as w
   });
 });
 
-proves(["D712"], "what other keywords of JSON Schema refuse is reported once, where it is", () => {
-  const input = jsonSchema({
-    type: "object",
-    properties: {
-      contains: { contains: { type: "object", required: ["deep"] } },
-      unique: { uniqueItems: true },
-      not: { not: { type: "number" } },
-      if: parseJson('{"if":{"type":"string"},"then":{"minLength":3}}'),
-      no: false,
-      all: { allOf: [{ minimum: 3 }, { minimum: 3 }, { type: "integer" }] },
-    },
-    propertyNames: { pattern: "^.{1,9}$" },
-    dependentRequired: { no: ["because"] },
-    maxProperties: 3,
-  });
-  const given = {
-    contains: [1],
-    unique: [1, 1],
-    not: 1,
-    if: "a",
-    no: 0,
-    all: 1,
-    "too long a name": 1,
-  };
-  const other = "another name: its schema does not accept this one";
-  const deep = '{"type":"object","required":["deep"]}';
-  const found = problems(input, given).map(
-    ({ parameter, expected }) => `${parameter}: ${expected}`,
-  );
-  expect(found.toSorted()).toEqual(
-    [
-      ": a value that fits maxProperties: 3",
-      `["too long a name"]: ${other}`,
-      "all: at least 3",
-      "because: a value",
-      `contains: a value that fits contains: ${deep}`,
-      "if: a length of at least 3",
-      "no: nothing: there is no such parameter",
-      'not: a value that fits not: {"type":"number"}',
-      "unique: a value that fits uniqueItems: true",
-    ].toSorted(),
-  );
-});
+proves(
+  ["D712"],
+  "reports a violation of any other JSON Schema keyword once, at its own path",
+  () => {
+    const input = jsonSchema({
+      type: "object",
+      properties: {
+        contains: { contains: { type: "object", required: ["deep"] } },
+        unique: { uniqueItems: true },
+        not: { not: { type: "number" } },
+        if: parseJson('{"if":{"type":"string"},"then":{"minLength":3}}'),
+        no: false,
+        all: { allOf: [{ minimum: 3 }, { minimum: 3 }, { type: "integer" }] },
+      },
+      propertyNames: { pattern: "^.{1,9}$" },
+      dependentRequired: { no: ["because"] },
+      maxProperties: 3,
+    });
+    const given = {
+      contains: [1],
+      unique: [1, 1],
+      not: 1,
+      if: "a",
+      no: 0,
+      all: 1,
+      "too long a name": 1,
+    };
+    const other = "another name: its schema does not accept this one";
+    const deep = '{"type":"object","required":["deep"]}';
+    const found = problems(input, given).map(
+      ({ parameter, expected }) => `${parameter}: ${expected}`,
+    );
+    expect(found.toSorted()).toEqual(
+      [
+        ": a value that fits maxProperties: 3",
+        `["too long a name"]: ${other}`,
+        "all: at least 3",
+        "because: a value",
+        `contains: a value that fits contains: ${deep}`,
+        "if: a length of at least 3",
+        "no: nothing: there is no such parameter",
+        'not: a value that fits not: {"type":"number"}',
+        "unique: a value that fits uniqueItems: true",
+      ].toSorted(),
+    );
+  },
+);
 
-test("what the author of a zod schema says is reported besides", () => {
+test("appends the message of the zod schema's author", () => {
   const input = z.object({
     a: z.string().min(3, "Give three letters."),
     b: z.number().refine((n) => n % 2 === 0, "must be even"),
@@ -361,7 +366,7 @@ test("what the author of a zod schema says is reported besides", () => {
   ]);
 });
 
-proves(["R161"], "what came is reported as JSON, short, and cut between characters", () => {
+proves(["R161"], "shows the received value as JSON, shortened between characters", () => {
   const input = z.object({ x: z.number() });
   const shown = (x: JsonValue): string | undefined => problems(input, { x })[0]?.received;
   expect([shown("a\n\u2028b"), shown("\ud800"), shown([{ a: null }])]).toEqual([
@@ -374,7 +379,7 @@ proves(["R161"], "what came is reported as JSON, short, and cut between characte
     `"${"x".repeat(58)}"`,
     `"${"x".repeat(59)}…`,
   ]);
-  // 60 would be in the middle of the thirtieth.
+  // A cut at 60 would split the thirtieth surrogate pair.
   expect(shown("😀".repeat(40))).toBe(`"${"😀".repeat(29)}…`);
 });
 
@@ -382,7 +387,7 @@ function strays(count: number): JsonObject {
   return Object.fromEntries(Array.from({ length: count }, (_one, index) => [`k${index}`, 1]));
 }
 
-proves(["R161"], "ten problems are reported, and how many more there are", () => {
+proves(["R161"], "reports ten problems and the number of the remaining ones", () => {
   const input = z.strictObject({});
   const ends = [10, 11, 49, 50, 100_000].map((count) =>
     describeProblems("t", problems(input, strays(count)))
@@ -398,7 +403,7 @@ proves(["R161"], "ten problems are reported, and how many more there are", () =>
   ]);
 });
 
-test("names are written so that a model finds them, however they are chosen", () => {
+test("quotes unusual property names in the path of a problem", () => {
   const input = z.object({ list: z.array(z.record(z.string(), z.number())) });
   const names = ["plain", "with-dash", "ключ", "a b", "a.b", "0", "", 'q"q', "line\nbreak"];
   const given = { list: [{}, Object.fromEntries(names.map((name) => [name, "x"]))] };
@@ -423,7 +428,7 @@ test("names are written so that a model finds them, however they are chosen", ()
   expect(long?.parameter).toBe(`["${"x".repeat(59)}…]`);
 });
 
-test("many allowed values are not all reported", () => {
+test("lists 20 allowed values and the number of the remaining ones", () => {
   const values = Array.from({ length: 25 }, (_one, index) => `v${index}`);
   for (const [, input] of bothOf(z.enum(values))) {
     const [found] = problems(input, { x: "y" });
@@ -436,7 +441,7 @@ test("many allowed values are not all reported", () => {
   }
 });
 
-test("what would be coerced is not reported, what is wrong with it is", () => {
+test("reports a rule violation of a coerced value, but not the coercion", () => {
   const input = z.object({ a: z.int().max(5), b: z.int() });
   expect(problems(input, { a: "9", b: "3" })).toEqual([problem("a", "at most 5", '"9"')]);
 });

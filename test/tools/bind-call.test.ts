@@ -1,5 +1,7 @@
-// Goal: a call as a model wrote it becomes a call that can run, or a text with which the model can mend it; never an exception.
-// Method: tools of each kind in one set, calls good and broken; whole outcomes compared.
+// Goal: a tool call that a model wrote becomes an executable call, or a text from which the model
+// can correct it; it never throws.
+// Method: bind valid and invalid calls against a set with tools of every kind; compare whole
+// outcomes.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -50,18 +52,18 @@ function rejected(tool: Tool | undefined, code: string, ...lines: readonly strin
   return { type: "rejected", tool, code, text: lines.join("\n") };
 }
 
-test("a call of a function tool is bound to its parsed arguments, defaults included", async () => {
+test("binds a call of a function tool to its parsed arguments, defaults included", async () => {
   const bound = bind("search", '{"query":"trees"}');
   expect(bound.type === "function" && bound.tool).toBe(search);
   expect(await ran(bound)).toBe("trees ×3");
 });
 
-test("a call of a delegation is bound to it", () => {
+test("binds a call of a delegation to its delegation tool", () => {
   const bound = bind("delegate", '{"task":"Read."}');
   expect([bound.type, bound.type === "delegation" && bound.tool]).toEqual(["delegation", delegate]);
 });
 
-test("a call of the finish tool gives the result itself", () => {
+test("returns the parsed result for a call of the finish tool", () => {
   expect(bind("Finish", '{"answer":42}')).toEqual({
     type: "finish",
     tool: finish,
@@ -72,30 +74,30 @@ test("a call of the finish tool gives the result itself", () => {
 });
 
 for (const empty of ["", "  ", "\n\t"]) {
-  test(`no arguments at all, ${JSON.stringify(empty)}, are an empty object`, async () => {
+  test(`treats empty arguments, ${JSON.stringify(empty)}, as an empty object`, async () => {
     expect(await ran(bind("ping", empty))).toBe("pong");
     expect(bind("search", empty)).toMatchObject({ type: "rejected", code: "invalid_arguments" });
   });
 }
 
-test("a tool that is not there is answered with those that are", () => {
+test("rejects an unknown tool with the names of the available tools", () => {
   const text = 'There is no tool named "serch". Your tools are: search, ping, delegate, Finish.';
   expect(bind("serch", "{}")).toEqual(rejected(undefined, "unknown_tool", text));
   expect(bind("Search", "{}")).toMatchObject({ code: "unknown_tool" });
   expect(bind("", "{}")).toMatchObject({ code: "unknown_tool" });
 });
 
-test("an unknown name comes before broken arguments: there is nothing to mend them for", () => {
+test("reports an unknown tool before invalid arguments", () => {
   expect(bind("serch", "{")).toMatchObject({ code: "unknown_tool" });
 });
 
-test("names of object properties are no tools", () => {
+test("rejects names of inherited object properties as unknown tools", () => {
   for (const name of ["constructor", "__proto__", "toString"]) {
     expect(bind(name, "{}")).toMatchObject({ code: "unknown_tool" });
   }
 });
 
-test("an agent without tools is asked to answer in text", () => {
+test("asks an agent without tools to answer in text", () => {
   expect(rejectUnknownTool([], "search")).toEqual(
     rejected(
       undefined,
@@ -112,7 +114,7 @@ for (const broken of [
   '{"query":"trees"} {}',
   "undefined",
 ]) {
-  test(`${broken} is no JSON, and the model reads so`, () => {
+  test(`rejects ${broken} as invalid JSON and explains it to the model`, () => {
     const bound = bind("search", broken);
     expect(bound).toMatchObject({ type: "rejected", tool: search, code: "invalid_json" });
     const text = bound.type === "rejected" ? bound.text : "";
@@ -128,14 +130,14 @@ for (const [what, given] of [
   ["text", '"trees"'],
   ["a number", "1"],
 ] as const) {
-  test(`${what} instead of an object does not fit`, () => {
+  test(`rejects ${what} in place of an argument object`, () => {
     const bound = bind("search", given);
     expect(bound).toMatchObject({ type: "rejected", tool: search, code: "invalid_arguments" });
     expect(bound.type === "rejected" && bound.text.split("\n")[1]).toMatch(/^- arguments: /);
   });
 }
 
-test("every validation issue is named with its place, and the model is asked to correct it", () => {
+test("lists every validation issue with its path and asks the model to correct the call", () => {
   const nested = defineTool({
     name: "nested",
     description: "Nests.",
@@ -157,7 +159,7 @@ test("every validation issue is named with its place, and the model is asked to 
   );
 });
 
-test("delegations and the finish tool are checked like any other", () => {
+test("validates the arguments of delegations and of the finish tool", () => {
   expect(bind("delegate", "{}")).toMatchObject({ type: "rejected", code: "invalid_arguments" });
   expect(bind("Finish", '{"answer":"many"}')).toMatchObject({
     type: "rejected",
@@ -165,7 +167,7 @@ test("delegations and the finish tool are checked like any other", () => {
   });
 });
 
-test("arguments cannot reach the prototype of anything", () => {
+test("rejects arguments that would change a prototype", () => {
   const keys = defineTool({
     name: "keys",
     description: "Keys.",
@@ -179,8 +181,8 @@ test("arguments cannot reach the prototype of anything", () => {
   expect(Reflect.get({}, "admin")).toBeUndefined();
 });
 
-// What a model wrote must not end the agent, whatever a refinement or a transform does with it.
-test("arguments that a schema's own code throws at are rejected like others that do not fit", () => {
+// Model output must never end the agent, even if a refinement or transform throws.
+test("rejects arguments if a transform of the schema throws", () => {
   const fetchPage = defineTool({
     name: "fetch",
     description: "Fetches.",

@@ -1,6 +1,7 @@
-// Goal: text becomes the number or the boolean that it spells where one is asked for, and nothing else ever changes.
-// Method: each text against each schema, as zod and as JSON Schema; the same in lists, objects, records and unions; runs that show what the
-// tool gets and what is kept.
+// Goal: text is coerced to the number or boolean that it spells where the schema expects one. No
+// other value ever changes.
+// Method: check each text against each schema, as zod and as JSON Schema, also within lists,
+// objects, records and unions. Runs show what the tool receives and what is persisted.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -14,10 +15,10 @@ import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 
-/** Said of arguments that do not fit. */
+/** Marks arguments that the schema rejects. */
 const INVALID = "invalid";
 
-/** The arguments after coercion. */
+/** Returns the arguments after coercion. */
 function coerced(input: ToolInput, value: JsonValue, coerces = true): JsonValue {
   const checked = compileInput("t.input", input, { coerces }).check(value);
   return checked.type === "valid" ? checked.input : INVALID;
@@ -68,7 +69,7 @@ const NO_NUMBERS = [
   "one",
   "true",
   "null",
-  // The next of these, as a number, would be another one.
+  // The next integer cannot be represented exactly as a number.
   "9007199254740993",
   "0.1000000000000000055",
   "1٢",
@@ -84,11 +85,11 @@ const NO_INTEGERS = ["1.5", "0.1", "9007199254740992", "1e+21", "1.0", ""];
 
 for (const [kind, input] of bothOf(z.object({ x: z.number() }))) {
   for (const [text, number] of NUMBERS) {
-    proves(["R106"], `${kind}: ${text} is a number`, () => {
+    proves(["R106"], `${kind}: coerces ${text} to a number`, () => {
       expect(coerced(input, { x: text })).toEqual({ x: number });
     });
   }
-  proves(["R106"], `${kind}: what is not written as a number is written stays text`, () => {
+  proves(["R106"], `${kind}: does not coerce text in an unusual number notation`, () => {
     expect(NO_NUMBERS.map((text) => [text, coerced(input, { x: text })])).toEqual(
       NO_NUMBERS.map((text) => [text, INVALID]),
     );
@@ -96,7 +97,7 @@ for (const [kind, input] of bothOf(z.object({ x: z.number() }))) {
 }
 
 for (const [kind, input] of bothOf(z.object({ x: z.int() }))) {
-  proves(["R106"], `${kind}: whole numbers are integers, others are not`, () => {
+  proves(["R106"], `${kind}: coerces whole numbers to integers and rejects fractions`, () => {
     expect(INTEGERS.map((text) => coerced(input, { x: text }))).toEqual(
       INTEGERS.map((text) => ({ x: Number(text) })),
     );
@@ -107,7 +108,7 @@ for (const [kind, input] of bothOf(z.object({ x: z.int() }))) {
 }
 
 for (const [kind, input] of bothOf(z.object({ x: z.boolean() }))) {
-  proves(["R106"], `${kind}: true and false are booleans, and nothing else is`, () => {
+  proves(["R106"], `${kind}: coerces only "true" and "false" to booleans`, () => {
     expect(["true", "false"].map((text) => coerced(input, { x: text }))).toEqual([
       { x: true },
       { x: false },
@@ -117,7 +118,7 @@ for (const [kind, input] of bothOf(z.object({ x: z.boolean() }))) {
   });
 }
 
-// What number a text was, and which text a number was, cannot be distinguished again.
+// Both conversions would lose information: the text of a number, or the number of a text.
 for (const [what, schema, given] of [
   ["a number to text", z.string(), 5],
   ["a boolean to text", z.string(), true],
@@ -133,7 +134,7 @@ for (const [what, schema, given] of [
   ["another case of a value", z.enum(["fast"]), "Fast"],
 ] as const) {
   for (const [kind, input] of bothOf(z.object({ x: schema }))) {
-    test(`${kind}: ${what} is not coerced`, () => {
+    test(`${kind}: does not coerce ${what}`, () => {
       expect(coerced(input, parseJson(JSON.stringify({ x: given })))).toBe(INVALID);
     });
   }
@@ -191,7 +192,7 @@ const NESTED: readonly (readonly [string, z.ZodType, JsonValue, JsonValue])[] = 
 
 for (const [what, field, given, expected] of NESTED) {
   for (const [kind, input] of bothOf(z.object({ x: field }))) {
-    proves(["R106"], `${kind}: coerces within ${what}, and nothing besides`, () => {
+    proves(["R106"], `${kind}: coerces within ${what} and leaves other fields unchanged`, () => {
       const value = { x: given, besides: ["1", "true"] };
       const before = structuredClone(value);
       expect(coerced(input, value)).toEqual({ x: expected, besides: ["1", "true"] });
@@ -201,25 +202,25 @@ for (const [what, field, given, expected] of NESTED) {
   }
 }
 
-test("what fits is handed on as it is, and is not even copied", () => {
+test("returns valid arguments as the same object", () => {
   const value = { x: "1", y: 2 };
   for (const [, input] of bothOf(z.object({ x: z.string(), y: z.int() }))) {
     expect(coerced(input, value)).toBe(value);
   }
 });
 
-test("one text that cannot be coerced leaves all arguments as they are: they do not fit", () => {
+test("coerces no argument if one of them cannot be coerced", () => {
   for (const [, input] of bothOf(z.object({ x: z.int(), y: z.int() }))) {
     expect(coerced(input, { x: "1", y: "z" })).toBe(INVALID);
   }
 });
 
-test("checks see the coerced value, and may still refuse it", () => {
+test("validates the coerced value", () => {
   const input = z.object({ x: z.int().refine((n) => n % 2 === 0) });
   expect([coerced(input, { x: "2" }), coerced(input, { x: "3" })]).toEqual([{ x: 2 }, INVALID]);
 });
 
-test("what a transform makes is none of coercion's business", () => {
+test("does not coerce the output of a transform or a preprocess function", () => {
   const later = z.object({
     x: z
       .string()
@@ -233,13 +234,13 @@ test("what a transform makes is none of coercion's business", () => {
   expect(coerced(first, { x: "5" })).toBe(INVALID);
 });
 
-test("a text that zod does not complain about, but about what was made of it, stays", () => {
+test("does not coerce a text if zod rejects only its preprocessed value", () => {
   const marked = z.preprocess((value) => (value === "5" ? "five" : value), z.number());
   expect(coerced(z.object({ x: marked }), { x: "5" })).toBe(INVALID);
   expect(coerced(z.object({ x: marked }), { x: "6" })).toEqual({ x: 6 });
 });
 
-test("a part of a union that is wanted by more than the union is coerced with it", () => {
+test("coerces fields of a union member that other allOf parts constrain as well", () => {
   const union = { anyOf: [{ properties: { b: { type: "integer" } }, required: ["b"] }] };
   const part = { properties: { a: { type: "integer" } } };
   for (const allOf of [
@@ -251,7 +252,7 @@ test("a part of a union that is wanted by more than the union is coerced with it
   }
 });
 
-test("zod's own coercion stays what it is", () => {
+test("leaves z.coerce of zod unchanged", () => {
   const input = z.object({ x: z.coerce.number() });
   expect([coerced(input, { x: "0x10" }), coerced(input, { x: "abc" })]).toEqual([
     { x: "0x10" },
@@ -259,7 +260,7 @@ test("zod's own coercion stays what it is", () => {
   ]);
 });
 
-test("keys that objects treat in their own way are fields like others", () => {
+test("coerces fields whose names are inherited object properties", () => {
   const value = parseJson('{"constructor":"1","toString":"2","__proto__":"3","length":"4"}');
   const keys = ["constructor", "toString", "length"];
   const numbers = jsonSchema({ type: "object", additionalProperties: { type: "integer" } });
@@ -273,7 +274,7 @@ test("keys that objects treat in their own way are fields like others", () => {
   expect(Reflect.get({}, "admin")).toBeUndefined();
 });
 
-/** Runs a tool that target a count, once with each of these arguments. */
+/** Runs a tool that expects a count, once with each of these arguments. */
 async function counted(
   given: readonly string[],
   more: { readonly coerceArguments?: boolean } = {},
@@ -309,7 +310,7 @@ async function counted(
 
 const GIVEN = ['{"n":"1.5"}', '{"n":"123"}', '{"n":"abc"}', '{"n":1,"isLoud":"true"}', '{"n":""}'];
 
-proves(["R106"], "a tool gets what was coerced, and the log keeps what was written", async () => {
+proves(["R106"], "passes coerced arguments to the tool and persists them as written", async () => {
   const { seen, kept, told } = await counted(GIVEN);
   expect(seen).toEqual([{ n: 123 }, { n: 1, isLoud: true }]);
   expect(kept).toEqual(GIVEN);
@@ -322,13 +323,17 @@ proves(["R106"], "a tool gets what was coerced, and the log keeps what was writt
   ]);
 });
 
-proves(["R106"], "a strict tool gets nothing that was not written as it target it", async () => {
-  const given = ['{"n":"123"}', '{"n":1}', '{"n":1,"isLoud":"true"}'];
-  const { seen, told } = await counted(given, { coerceArguments: false });
-  expect(seen).toEqual([{ n: 1 }]);
-  expect(told.map((text) => text.split("\n")[1] ?? text)).toEqual([
-    '- n: expected an integer, got "123"',
-    "counted",
-    '- isLoud: expected true or false, got "true"',
-  ]);
-});
+proves(
+  ["R106"],
+  "passes only exactly typed arguments to a tool with coerceArguments: false",
+  async () => {
+    const given = ['{"n":"123"}', '{"n":1}', '{"n":1,"isLoud":"true"}'];
+    const { seen, told } = await counted(given, { coerceArguments: false });
+    expect(seen).toEqual([{ n: 1 }]);
+    expect(told.map((text) => text.split("\n")[1] ?? text)).toEqual([
+      '- n: expected an integer, got "123"',
+      "counted",
+      '- isLoud: expected true or false, got "true"',
+    ]);
+  },
+);

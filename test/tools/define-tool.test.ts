@@ -1,5 +1,5 @@
-// Goal: a tool is checked when it is defined, and what the model sees of it is plain, frozen data.
-// Method: one good definition and many that differ in one field.
+// Goal: a tool definition is validated when it is created, and the model sees plain, frozen data.
+// Method: one valid definition, and many that differ from it in one field.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -16,10 +16,10 @@ const GOOD = {
   execute: ({ query }: { readonly query: string }) => query,
 };
 
-/** The good definition with some fields replaced by anything. */
+/** Returns the valid definition with some fields replaced by arbitrary values. */
 const define = (patch: object): ReturnType<typeof defineTool> => defineTool({ ...GOOD, ...patch });
 
-test("a tool shows its name, its description and the JSON Schema of what it takes", () => {
+test("exposes the name, the description and the JSON Schema of the input", () => {
   const { name, description, kind, inputSchema } = defineTool(GOOD);
   expect({ name, description, kind, inputSchema }).toEqual({
     name: "search",
@@ -33,7 +33,7 @@ test("a tool shows its name, its description and the JSON Schema of what it take
   });
 });
 
-test("a field with a default need not be given, and a transformed one is shown as it is given", () => {
+test("makes a field with a default optional and shows a transformed field by its input type", () => {
   const input = z.object({
     count: z.int().default(3),
     when: z.string().transform((text) => new Date(text)),
@@ -41,7 +41,7 @@ test("a field with a default need not be given, and a transformed one is shown a
   expect(define({ inputSchema: input }).inputSchema["required"]).toEqual(["when"]);
 });
 
-test("a tool is frozen with all that it shows", () => {
+test("freezes the tool and everything that it exposes", () => {
   expect(unfrozenParts(defineTool(GOOD))).toEqual([]);
 });
 
@@ -156,7 +156,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
 ];
 
 for (const [what, patch, code, field, expected, got] of BAD) {
-  test(`${what} is refused, naming field, expected and got`, () => {
+  test(`refuses ${what} and names the field, the expected and the received value`, () => {
     const thrown = thrownBy(() => define(patch));
     expect([thrown.code, thrown.data["field"], thrown.data["expected"]]).toEqual([
       code,
@@ -168,11 +168,11 @@ for (const [what, patch, code, field, expected, got] of BAD) {
   });
 }
 
-test("a name may have 64 letters", () => {
+test("accepts a name of 64 letters", () => {
   expect(define({ name: "a".repeat(64) }).name).toHaveLength(64);
 });
 
-test("a type that JSON cannot express is refused with the reason", () => {
+test("refuses a type that JSON Schema cannot express and suggests a replacement", () => {
   const thrown = thrownBy(() => define({ inputSchema: z.object({ when: z.date() }) }));
   expect(thrown).toEqual({
     code: "invalid_argument",
@@ -182,7 +182,7 @@ test("a type that JSON cannot express is refused with the reason", () => {
   });
 });
 
-test("no definition at all is refused", () => {
+test("refuses a missing or non-object definition", () => {
   for (const nothing of [null, undefined, 5, "search", []]) {
     const { code, data } = thrownBy(() => Reflect.apply(defineTool, undefined, [nothing]));
     expect([code, data["field"], data["expected"]]).toEqual([
@@ -193,7 +193,7 @@ test("no definition at all is refused", () => {
   }
 });
 
-test("binding checks without running, and closes over what was parsed", () => {
+test("binds arguments by checking them, without running the tool", () => {
   const tool = defineTool(GOOD);
   expect(tool.bind({ query: "trees" }).type).toBe("valid");
   const misfit = tool.bind({ query: 1 });
@@ -202,7 +202,7 @@ test("binding checks without running, and closes over what was parsed", () => {
   ]);
 });
 
-test("a set finds tools by name and shows them in the order in which they were given", () => {
+test("finds tools of a set by name and lists them in the given order", () => {
   const [zebra, ant] = [define({ name: "zebra" }), define({ name: "ant" })];
   const tools = buildToolSet("lead", [zebra, ant]);
   expect([
@@ -219,7 +219,7 @@ test("a set finds tools by name and shows them in the order in which they were g
   ]);
 });
 
-test("two tools of one name are refused, also if they are the same", () => {
+test("refuses two tools of one name, even if they are the same object", () => {
   const tool = defineTool(GOOD);
   for (const other of [tool, define({ description: "Another." })]) {
     expect(thrownBy(() => buildToolSet("lead", [tool, define({ name: "ant" }), other]))).toEqual({
@@ -231,14 +231,14 @@ test("two tools of one name are refused, also if they are the same", () => {
   }
 });
 
-test("names that differ in case are different names", () => {
+test("accepts tool names that differ only in case", () => {
   expect(buildToolSet("lead", [defineTool(GOOD), define({ name: "Search" })]).names).toEqual([
     "search",
     "Search",
   ]);
 });
 
-// A model adapter is given the list with every request; what it edits would be said in later requests.
-test("what a set shows to a model is frozen to its leaves", () => {
+// A model adapter receives this list with every request; its edits would leak into later requests.
+test("freezes the tool specifications deeply", () => {
   expect(unfrozenParts(buildToolSet("lead", [defineTool(GOOD)]).specs)).toEqual([]);
 });

@@ -1,6 +1,7 @@
-// Goal: what a tool takes is checked when the tool is defined, shown as plain JSON Schema, and checked alike whether it came from zod or
-// from elsewhere.
-// Method: each schema twice, as zod and as the JSON Schema of it; schemas that cannot be used, one fault each.
+// Goal: an input schema is validated when the tool is defined, shown as plain JSON Schema, and
+// checked alike whether it came from zod or from elsewhere.
+// Method: test each schema twice, as zod and as its JSON Schema, and unusable schemas with one
+// fault each.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -36,32 +37,28 @@ function problem(parameter: string, expected: string, received?: string): Argume
   return { parameter, expected, received };
 }
 
-proves(
-  ["R105"],
-  "unknown extra fields: let through without the schema's word, else reported",
-  () => {
-    const given = { x: "a", more: 1 };
-    // zod takes away what it does not know, and JSON Schema leaves it: the author of each says otherwise.
-    expect(check(z.object({ x: z.string() }), given)).toEqual({
-      type: "valid",
-      value: { x: "a" },
-      input: given,
-    });
-    expect(check(z.looseObject({ x: z.string() }), given)).toMatchObject({ value: given });
-    const open: JsonObject = { type: "object", properties: { x: { type: "string" } } };
-    expect(check(jsonSchema(open), given)).toEqual({ type: "valid", value: given, input: given });
-    const told = [problem("more", "nothing: there is no such parameter", "1")];
-    expect(problems(z.strictObject({ x: z.string() }), given)).toEqual(told);
-    expect(problems(jsonSchema({ ...open, additionalProperties: false }), given)).toEqual(told);
-    expect(problems(jsonSchema({ ...open, unevaluatedProperties: false }), given)).toEqual(told);
-  },
-);
+proves(["R105"], "accepts unknown fields unless the schema forbids them", () => {
+  const given = { x: "a", more: 1 };
+  // By default, zod strips unknown fields and JSON Schema passes them through.
+  expect(check(z.object({ x: z.string() }), given)).toEqual({
+    type: "valid",
+    value: { x: "a" },
+    input: given,
+  });
+  expect(check(z.looseObject({ x: z.string() }), given)).toMatchObject({ value: given });
+  const open: JsonObject = { type: "object", properties: { x: { type: "string" } } };
+  expect(check(jsonSchema(open), given)).toEqual({ type: "valid", value: given, input: given });
+  const told = [problem("more", "nothing: there is no such parameter", "1")];
+  expect(problems(z.strictObject({ x: z.string() }), given)).toEqual(told);
+  expect(problems(jsonSchema({ ...open, additionalProperties: false }), given)).toEqual(told);
+  expect(problems(jsonSchema({ ...open, unevaluatedProperties: false }), given)).toEqual(told);
+});
 
 function valueOf(owner: unknown, key: string): unknown {
   return Reflect.get(Object(owner), key);
 }
 
-test("what a tool does to its arguments does not show in what is logged", () => {
+test("does not log changes that a tool makes to its arguments", () => {
   for (const input of [z.object({ x: z.any() }), jsonSchema({ type: "object" })]) {
     const given = { x: { deep: [1] } };
     const checked = check(input, given);
@@ -73,7 +70,7 @@ test("what a tool does to its arguments does not show in what is logged", () => 
   }
 });
 
-test("defaults and transforms are zod's, and a JSON Schema's defaults are not filled in", () => {
+test("applies defaults and transforms of zod, but not the defaults of a JSON Schema", () => {
   const own = z.object({ x: z.int().default(3), y: z.string().transform((text) => text.length) });
   expect(check(own, { y: "four" })).toEqual({
     type: "valid",
@@ -84,7 +81,7 @@ test("defaults and transforms are zod's, and a JSON Schema's defaults are not fi
   expect(check(jsonSchema(schema), {})).toEqual({ type: "valid", value: {}, input: {} });
 });
 
-test("what is shown is frozen, a copy, and without its dialect", () => {
+test("exposes a frozen copy of the schema without its dialect", () => {
   const given = {
     $schema: "http://json-schema.org/draft-07/schema#",
     type: "object",
@@ -100,7 +97,7 @@ test("what is shown is frozen, a copy, and without its dialect", () => {
   ).toEqual([]);
 });
 
-test("a zod schema with an id is shown with its type on top", () => {
+test("shows the type of a zod schema with an id at the top level", () => {
   interface Node {
     readonly next?: Node | undefined;
   }
@@ -135,12 +132,12 @@ const UNUSABLE_ZOD: readonly (readonly [string, () => unknown, string])[] = [
   ["an asynchronous step before", () => z.preprocess(async (v) => v, z.object({})), "An async"],
 ];
 
-/** Those in which the whole is what cannot be used. */
+/** Cases in which the schema as a whole cannot be used. */
 const UNUSABLE_WHOLE = new Set(["an asynchronous transform", "an asynchronous step before"]);
 
 proves(
   ["S7.37"],
-  "a date in a schema is reported with its place and with what to use, for a tool and for a typed result",
+  "reports a date in a schema with its path and a replacement, for a tool and for a typed result",
   () => {
     const visits = z.object({
       items: z.array(z.object({ properties: z.object({ when: z.coerce.date().optional() }) })),
@@ -163,7 +160,7 @@ proves(
 );
 
 for (const [what, make, reason] of UNUSABLE_ZOD) {
-  test(`${what} in a zod schema is refused when it is defined`, () => {
+  test(`refuses ${what} in a zod schema when the tool is defined`, () => {
     const { code, message, data } = thrownBy(() =>
       Reflect.apply(compileInput, undefined, ["t.input", make(), LENIENT]),
     );
@@ -181,7 +178,7 @@ for (const [what, make, got] of [
   ["a JSON Schema as it is", () => ({ type: "object" }), "an object"],
   ["nothing", () => undefined, "undefined"],
 ] as const) {
-  test(`${what} is no object schema`, () => {
+  test(`refuses ${what}, which is not an object schema`, () => {
     const { code, message } = thrownBy(() =>
       Reflect.apply(compileInput, undefined, ["t.input", make(), LENIENT]),
     );
@@ -215,7 +212,7 @@ const UNUSABLE_JSON: readonly (readonly [string, JsonObject, string])[] = [
 ];
 
 for (const [what, schema, reason] of UNUSABLE_JSON) {
-  test(`${what} in a JSON Schema is refused when the tool is defined`, () => {
+  test(`refuses ${what} in a JSON Schema when the tool is defined`, () => {
     const thrown = thrownBy(() =>
       compileJsonSchemaInput("t.input", copyObjectSchema("t.input", schema), true),
     );
@@ -226,7 +223,7 @@ for (const [what, schema, reason] of UNUSABLE_JSON) {
   });
 }
 
-test("a schema that no request should hold is refused", () => {
+test("refuses a schema that is too long or nested too deeply", () => {
   let deep: JsonObject = {};
   for (let level = 0; level < 200; level += 1) deep = { properties: { x: deep } };
   const messages = [X({ description: "x".repeat(200_000) }), X(deep)].map(
@@ -245,7 +242,7 @@ for (const [what, schema, got] of [
   ["the schema of text", { type: "string" }, '"string"'],
   ["a function", () => 1, "a function"],
 ] as const) {
-  test(`${what} is not the JSON Schema of an object`, () => {
+  test(`refuses ${what}, which is not the JSON Schema of an object`, () => {
     const { code, message } = thrownBy(() => Reflect.apply(jsonSchema, undefined, [schema]));
     expect([code, message.split(". ")[0]]).toEqual([
       "invalid_argument",
@@ -254,7 +251,7 @@ for (const [what, schema, got] of [
   });
 }
 
-test("a schema with a circle or a field that throws is refused, not passed on", () => {
+test("refuses a schema with a cycle or with a getter that throws", () => {
   const circle: Record<string, unknown> = { type: "object" };
   circle["self"] = circle;
   const trap = {
@@ -268,14 +265,14 @@ test("a schema with a circle or a field that throws is refused, not passed on", 
   }
 });
 
-test("schemas with one id do not meet", () => {
+test("keeps two schemas with the same $id separate", () => {
   const one = jsonSchema({ ...X({ type: "string" }), $id: "https://example.com/s" });
   const two = jsonSchema({ ...X({ type: "null" }), $id: "https://example.com/s" });
   expect([check(one, { x: "a" }).type, check(two, { x: "a" }).type]).toEqual(["valid", "invalid"]);
   expect(check(jsonSchema({ ...X({}), $id: "input:" }), {}).type).toBe("valid");
 });
 
-test("draft 7 is read by its own rules, said or seen", () => {
+test("applies the rules of draft 7 if the schema declares or uses that draft", () => {
   const list = X({ type: "array", items: [{ type: "integer" }], additionalItems: false });
   const said = jsonSchema({ $schema: "http://json-schema.org/draft-07/schema#", ...list });
   for (const input of [said, jsonSchema(list)]) {
@@ -287,12 +284,12 @@ test("draft 7 is read by its own rules, said or seen", () => {
   expect(problems(referring, { x: "z" })).toEqual([problem("x", "an integer", '"z"')]);
 });
 
-test("unknown keywords and formats are passed over, silently", () => {
+test("ignores unknown keywords and formats without a warning", () => {
   const schema = X({ type: "string", format: "colour", "x-hint": 1, example: "red" });
   expect(check(jsonSchema(schema), { x: "red" }).type).toBe("valid");
 });
 
-test("patterns of before Unicode are read as they were meant", () => {
+test("accepts patterns that are invalid in Unicode mode", () => {
   const input = jsonSchema(X({ type: "string", pattern: "^\\_[\\w\\-]{1,3}\\@}$" }));
   expect([check(input, { x: "_a-@}" }).type, check(input, { x: "a" }).type]).toEqual([
     "valid",

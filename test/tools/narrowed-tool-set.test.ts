@@ -1,5 +1,6 @@
-// Goal: a set without some of its tools shows and finds the others, in their order, and is no copy where nothing is missing.
-// Method: a set of three tools, narrowed in every way.
+// Goal: a narrowed tool set shows and finds the remaining tools in their order, and returns the
+// same set if nothing was removed.
+// Method: narrow a set of three tools in every way.
 
 import { expect, test } from "vitest";
 
@@ -17,7 +18,7 @@ function without(gone: readonly string[], hidden: readonly string[] = []): ToolS
   return filterToolSet(SET, { excluded: new Set(gone), hidden: new Set(hidden) });
 }
 
-test("what is gone is neither shown nor found; what is hidden is found", () => {
+test("does not find removed tools; finds hidden tools without listing them", () => {
   const set = without(["a"], ["b"]);
   expect([set.names, set.specs]).toEqual([["c"], SET.specs.slice(2)]);
   expect(NAMES.map((name) => set.find(name))).toEqual([undefined, SET.find("b"), SET.find("c")]);
@@ -28,21 +29,21 @@ test("what is gone is neither shown nor found; what is hidden is found", () => {
   ]);
 });
 
-test("what is gone and hidden is gone", () => {
+test("does not find a tool that is both removed and hidden", () => {
   expect(without(["a"], ["a"]).find("a")).toBeUndefined();
 });
 
-test("settings stay those of the role, also for what is not there", () => {
+test("returns the settings of the role, even for unknown names", () => {
   const set = without(["a"]);
   expect(["a", "b", "x"].map((name) => set.getSettings(name).maxRetries)).toEqual([7, 7, 7]);
 });
 
-test("where nothing of it is missing the set is the same", () => {
+test("returns the same set if no tool is removed or hidden", () => {
   expect(without([])).toBe(SET);
   expect(without(["x"], ["y"])).toBe(SET);
 });
 
-test("the set that is narrowed stays as it was", () => {
+test("does not change the original set", () => {
   without(["a", "b", "c"]);
   expect(SET.names).toEqual(NAMES);
   expect(without(["a", "b", "c"]).specs).toEqual([]);

@@ -1,5 +1,6 @@
-// Goal: what looks like a secret leaves a message, and everything else in it stays as it is.
-// Method: two tables; secrets are put together here, so that no scanner of this repository takes them for real ones.
+// Goal: text that looks like a secret is removed from a message, and other text stays unchanged.
+// Method: two tables. Secrets are assembled here, so that secret scanners do not report this
+// repository.
 
 import { describe, expect, test } from "vitest";
 
@@ -140,28 +141,28 @@ const ORDINARY: readonly string[] = [
   "caf\u00e9 \u{1F600} \ud800 token",
 ];
 
-describe("a secret goes:", () => {
+describe("removes the secret:", () => {
   test.each(SECRETS)("%s", (_what, text, redacted) => {
     expect(redactSecrets(text)).toBe(redacted);
   });
 
-  test("and what is left does not change again", () => {
+  test("does not change text that was already redacted", () => {
     for (const [, , redacted] of SECRETS) expect(redactSecrets(redacted)).toBe(redacted);
   });
 
-  test("also between others", () => {
+  test("removes secrets that follow one another in one text", () => {
     const whole = SECRETS.map(([, text]) => text).join("\n\n");
     expect(redactSecrets(whole)).toBe(SECRETS.map(([, , redacted]) => redacted).join("\n\n"));
   });
 });
 
-describe("ordinary text stays:", () => {
+describe("leaves ordinary text unchanged:", () => {
   test.each(ORDINARY)("%s", (text) => {
     expect(redactSecrets(text)).toBe(text);
   });
 });
 
-// Each would take hours if a pattern looked again and again at what it has seen; a test may take 30 seconds.
+// A backtracking pattern would take hours for each; the test time limit is 30 seconds.
 const HOSTILE: readonly (readonly [string, number])[] = [
   ["-----BEGIN PRIVATE KEY-----", 6_000],
   ["-----BEGIN PRIVATE KEY-----\nAAAAAAAAAAAAAAAA", 6_000],
@@ -187,7 +188,7 @@ const HOSTILE: readonly (readonly [string, number])[] = [
   ["a", 166_000],
 ];
 
-test("hostile text takes no more than its length", () => {
+test("redacts hostile text in linear time", () => {
   for (const [piece, times] of HOSTILE) {
     const text = piece.repeat(times);
     for (const start of ["", "://", "bearer a", "basic a", 'token: "', "token = ", "sk-", "eyJ"])

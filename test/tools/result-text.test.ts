@@ -1,5 +1,6 @@
-// Goal: what a tool returns becomes one fixed text, and what cannot be shown is an error that says where and why.
-// Method: tables of values; runs with a tool that returns what cannot be shown.
+// Goal: a tool's return value becomes one fixed text, and a value that cannot be shown is an error
+// with its path and reason.
+// Method: tables of values, and runs with a tool that returns values that cannot be shown.
 
 import { runInNewContext } from "node:vm";
 
@@ -186,7 +187,7 @@ function revoked(): object {
   return proxy;
 }
 
-/** Has a field that has a field, and so on, each made when it is read. */
+/** An object whose getter returns such an object again, without end. */
 function bottomless(): object {
   return {
     get next(): object {
@@ -233,7 +234,7 @@ function fieldless(name: string): string {
   return `plain data, got an object of ${name} without fields. Return its contents: a string, an array or an object with fields.`;
 }
 
-/** What it is, how it is made, where in it the fault is, and what the error says besides. */
+/** The case, its value, the path of the fault, and the rest of the error message. */
 const UNSHOWABLE: readonly (readonly [string, () => unknown, string, string])[] = [
   ["a function", () => fail, "", notShown("a function")],
   ["a symbol", () => Symbol("x"), "", notShown("a symbol")],
@@ -258,7 +259,7 @@ const UNSHOWABLE: readonly (readonly [string, () => unknown, string, string])[] 
 
 proves(
   ["R114"],
-  "every kind of value has one fixed text, and a cycle is a failed call",
+  "formats every kind of value as one fixed text, and fails a call that returns a cycle",
   async () => {
     expect(TEXTS.map(([what, value]) => [what, formatToolResult(value)])).toEqual(
       TEXTS.map(([what, , text]) => [what, text]),
@@ -280,12 +281,12 @@ proves(
 );
 
 for (const [what, value, text] of TEXTS) {
-  test(`${what} becomes ${text === "" ? "an empty text" : text}`, () => {
+  test(`formats ${what} as ${text === "" ? "an empty text" : text}`, () => {
     expect(formatToolResult(value)).toBe(text);
   });
 }
 
-describe("what cannot be shown is a TypeError that says where and why:", () => {
+describe("throws a TypeError with path and reason:", () => {
   test.each(UNSHOWABLE)("%s", (_what, make, place, message) => {
     const thrown = thrownBy(() => formatToolResult(make()));
     expect(thrown).toBeInstanceOf(TypeError);
@@ -293,7 +294,7 @@ describe("what cannot be shown is a TypeError that says where and why:", () => {
     expect(thrown.message).toBe(`Expected the result${place} to be ${message}`);
   });
 
-  test("one part in very many places", () => {
+  test("refuses a value whose shared parts expand to too many", () => {
     expect(() => formatToolResult(doubled(40))).toThrow(/at most 1000000 parts/);
   });
 });
@@ -307,16 +308,16 @@ function thrownBy(act: () => unknown): Error {
   return expect.fail("it threw no error");
 }
 
-test("five hundred levels and a million parts can be shown", () => {
+test("formats five hundred levels and a million parts", () => {
   expect(formatToolResult(nested(500))).toBe(`${"[".repeat(500)}1${"]".repeat(500)}`);
   expect(formatToolResult(Array.from({ length: 1_000_000 }, () => 0))).toHaveLength(2_000_001);
 });
 
-test("what JSON leaves out is nothing, wherever it stands", () => {
+test("omits values that JSON omits, and shows them as null in arrays", () => {
   expect(formatToolResult({ a: HIDING, b: [HIDING] })).toBe('{"b":[null]}');
 });
 
-test("each field is read once", () => {
+test("reads each field once", () => {
   const reads: string[] = [];
   const value = {
     get b(): number {
@@ -330,7 +331,7 @@ test("each field is read once", () => {
   expect(reads).toEqual(["a", "b"]);
 });
 
-test("the plain value shares nothing with the result, and its place has a name", () => {
+test("copies a result deeply and names it in error messages", () => {
   const inner = { b: [1] };
   const plain = copyPlainResult("it", { inner });
   inner.b.push(2);
@@ -341,7 +342,7 @@ test("the plain value shares nothing with the result, and its place has a name",
   );
 });
 
-test("an error is named by its name, else by its class", () => {
+test("names an error by its name, or by its class if the name is unusable", () => {
   const nameless = trapped(new Error("x"), "name");
   const odd = Object.assign(new Error("x"), { name: "" });
   expect(
@@ -370,13 +371,13 @@ const RESULT: SubagentResult = {
   durationMs: 1,
 };
 
-test("a delegation that completed tells status, text, steps and tokens of the whole subtree", () => {
+test("reports status, text, steps and tokens of the subtree for a completed delegation", () => {
   expect(describeDelegation({ type: "ended", result: RESULT })).toBe(
     '{"outcome":"completed","steps":2,"subagent":"reader#1","text":"Three files.","totalTokens":20}',
   );
 });
 
-test("a typed result comes instead of the text", () => {
+test("reports a typed result in place of the text", () => {
   const result = { ...RESULT, output: { files: 3 } };
   expect(JSON.parse(describeDelegation({ type: "ended", result }))).toEqual({
     subagent: "reader#1",
@@ -387,7 +388,7 @@ test("a typed result comes instead of the text", () => {
   });
 });
 
-test("a delegation that did not complete says why, and keeps the partial text", () => {
+test("reports the reason and the partial text of a delegation that did not complete", () => {
   const reason = { code: "step_limit", message: "All 2 steps are used.", data: {} };
   const usage = { own: NO_USAGE, descendants: NO_USAGE, total: NO_USAGE };
   const ends = { partial: "stopped", failed: "failed", cancelled: "cancelled" } as const;
@@ -405,21 +406,21 @@ test("a delegation that did not complete says why, and keeps the partial text", 
   }
 });
 
-test("a delegation that came to nothing says so: no text is no success (X15)", () => {
+test("reports a delegation without output as no_output", () => {
   const result = { ...RESULT, outcome: "no_output", text: "" } as const;
   expect(describeDelegation({ type: "ended", result })).toBe(
     '{"explanation":"Done.","outcome":"no_output","reason":"completed","steps":2,"subagent":"reader#1","text":"","totalTokens":20}',
   );
 });
 
-test("a receipt says that the subagent works, and that its result will come", () => {
+test("reports a background subagent as running, with a note that its result will arrive", () => {
   const { agentId: childId, childName, role } = RESULT;
   expect(describeDelegation({ type: "started", childId, childName, role })).toBe(
     '{"note":"It runs in the background. Its result will arrive as a message.","status":"running","subagent":"reader#1"}',
   );
 });
 
-test("a refusal is its instruction, word for word", () => {
+test("returns the message of a refusal unchanged", () => {
   const refusal = {
     code: "depth_limit",
     message: "Not started: do it yourself.",

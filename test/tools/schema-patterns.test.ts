@@ -1,6 +1,7 @@
-// Goal: a pattern of a server's schema is never run, and never makes arguments unfit; a pattern of the
-// user's own schema means the same as in JavaScript. Method: RegExp is replaced by a class that counts;
-// patterns over which RegExp would take longer than a test may; schemas whose meaning turns on a pattern.
+// Goal: a pattern in a server's schema never runs and never makes arguments invalid. A pattern in
+// the user's own schema works as in JavaScript.
+// Method: RegExp is replaced by a counting class. The patterns take RegExp longer than a test may
+// run, or decide whether a schema accepts a value.
 
 import { describe, expect, test } from "vitest";
 
@@ -33,7 +34,7 @@ function serverCheck(schema: JsonObject): (value: JsonValue) => string {
 const TEXT = `${"a".repeat(50_000)}!`;
 const HOSTILE = ["^(a+)+$", "^(a|a)*$", "^(?=(a+)+$)a", "^(.*a){12}$"];
 
-/** Schemas with a hostile pattern, wherever a schema can have one. */
+/** Schemas with a hostile pattern at every position that a schema has. */
 function placesOf(pattern: string): readonly JsonObject[] {
   const text = { type: "string", pattern };
   return [
@@ -49,7 +50,7 @@ function placesOf(pattern: string): readonly JsonObject[] {
   ];
 }
 
-/** Patterns that are compiled while `act` runs. */
+/** Returns the patterns that are compiled while `act` runs. */
 function compiledBy(act: () => void): readonly string[] {
   const compiled: string[] = [];
   const Native = RegExp;
@@ -67,20 +68,24 @@ function compiledBy(act: () => void): readonly string[] {
   return compiled;
 }
 
-// RegExp would take for ever over each; a test may take 30 seconds.
+// RegExp would never finish any of them; the test time limit is 30 seconds.
 for (const pattern of HOSTILE) {
-  proves(["S7.4"], `neither compiles nor runs ${pattern} of a server, wherever it is`, () => {
-    const compiled = compiledBy(() => {
-      const checks = placesOf(pattern).map(serverCheck);
-      expect(checks.map((check) => check({ x: TEXT }))).toEqual(checks.map(() => "valid"));
-    });
-    expect(compiled.filter((source) => source === pattern)).toEqual([]);
-  });
+  proves(
+    ["S7.4"],
+    `neither compiles nor runs ${pattern} at any position of a server's schema`,
+    () => {
+      const compiled = compiledBy(() => {
+        const checks = placesOf(pattern).map(serverCheck);
+        expect(checks.map((check) => check({ x: TEXT }))).toEqual(checks.map(() => "valid"));
+      });
+      expect(compiled.filter((source) => source === pattern)).toEqual([]);
+    },
+  );
 }
 
 proves(
   ["S7.4"],
-  "checks the rest of a server's schema, in which even an invalid pattern is ignored",
+  "ignores an invalid pattern in a server's schema and checks its other keywords",
   () => {
     const check = serverCheck(objectWith({ type: "string", pattern: "(", maxLength: 3 }));
     expect([check({ x: "abc" }), check({ x: "abcd" }), check({ x: 1 })]).toEqual([
@@ -91,7 +96,7 @@ proves(
   },
 );
 
-// Ajv's own pattern for it goes back for each colon and each `@`: it would take minutes.
+// Ajv's own pattern backtracks at each colon and each `@`; it would take minutes.
 proves(["S7.4"], "checks a format in bounded time", () => {
   const check = serverCheck(objectWith({ type: "string", format: "url" }));
   const texts = ["http://a.org/b?c#d", "HTTPS://u:p@localhost:80", "ftp://[::1]/"];
@@ -101,7 +106,7 @@ proves(["S7.4"], "checks a format in bounded time", () => {
   expect([...others, long].map((x) => check({ x }))).toEqual([...others, ""].map(() => "invalid"));
 });
 
-describe("a server's schema whose meaning turns on a pattern", () => {
+describe("a server's schema that depends on a pattern", () => {
   const A = { type: "string", pattern: "^a" };
   const B = { type: "string", pattern: "^b" };
   const names = { patternProperties: { "^n_": { type: "number" } } };
@@ -118,21 +123,25 @@ describe("a server's schema whose meaning turns on a pattern", () => {
     ["unevaluated names", { ...names, type: "object", unevaluatedProperties: false }, { n_a: 1 }],
   ];
   for (const [keyword, schema, value] of fitting) {
-    proves(["D640"], `takes a value that fits it: ${keyword}`, () => {
+    proves(["D640"], `accepts a matching value: ${keyword}`, () => {
       expect(serverCheck(schema)(value)).toBe("valid");
     });
   }
 
-  proves(["D640"], "keeps parameters that are named like keywords, and values like schemas", () => {
-    const properties = { pattern: A, not: A, oneOf: { const: { pattern: "^a" } } };
-    const check = serverCheck({ type: "object", properties, additionalProperties: false });
-    expect([
-      check({ pattern: "b", not: "b", oneOf: { pattern: "^a" } }),
-      check({ pattern: 1 }),
-      check({ not: 1 }),
-      check({ oneOf: {} }),
-    ]).toEqual(["valid", "invalid", "invalid", "invalid"]);
-  });
+  proves(
+    ["D640"],
+    "accepts parameters named like keywords and constants shaped like schemas",
+    () => {
+      const properties = { pattern: A, not: A, oneOf: { const: { pattern: "^a" } } };
+      const check = serverCheck({ type: "object", properties, additionalProperties: false });
+      expect([
+        check({ pattern: "b", not: "b", oneOf: { pattern: "^a" } }),
+        check({ pattern: 1 }),
+        check({ not: 1 }),
+        check({ oneOf: {} }),
+      ]).toEqual(["valid", "invalid", "invalid", "invalid"]);
+    },
+  );
 });
 
 test("shows the model the patterns of a server's schema", () => {
@@ -142,7 +151,7 @@ test("shows the model the patterns of a server's schema", () => {
   ).toEqual(schema);
 });
 
-proves(["D641"], "runs a pattern of the user's own schema as JavaScript does", () => {
+proves(["D641"], "runs a pattern in the user's own schema as JavaScript does", () => {
   const schema = objectWith({ type: "string", pattern: "^\\p{L}{1,3}\\u{1F600}?$" });
   const { check } = compileInput("tool.input", jsonSchema(schema), { coerces: false });
   expect(["é", "abc😀", "abcd", "1"].map((x) => check({ x }).type)).toEqual([

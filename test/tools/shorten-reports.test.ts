@@ -1,5 +1,6 @@
-// Goal: the JSON that a parent reads of its subagents stays JSON with outcome and name, however short it must be.
-// Method: results with hostile texts at every bound; a few whole values by hand.
+// Goal: the JSON report of a subagent stays valid JSON with outcome and name, however short it must
+// be.
+// Method: shorten results with hostile texts to every length, and compare a few whole values.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -52,7 +53,7 @@ function isPaired(value: string): boolean {
 
 proves(
   ["S7.23", "R111"],
-  "whatever subagents wrote, and whatever the bound is, each line stays JSON with outcome and name, within the bound or as the floor",
+  "shortens each report to valid JSON with outcome and name, within the bound or at the minimum",
   () => {
     fc.assert(
       fc.property(
@@ -79,23 +80,19 @@ proves(
   },
 );
 
-proves(
-  ["S7.23"],
-  "the cut of a text inside the JSON never splits a surrogate pair, at any bound",
-  () => {
-    const whole = stringifyCanonical({
-      subagent: "child#1",
-      outcome: "completed",
-      text: "\u{1F600}".repeat(200),
-    });
-    for (let bound = 100; bound < whole.length; bound += 1) {
-      const { text = "" } = shortenReports(whole, bound) ?? {};
-      const read: unknown = JSON.parse(text);
-      expect(read).toEqual(expect.objectContaining({ outcome: "completed" }));
-      if (text.includes('"text"')) expect(isPaired(textIn(read)), `at ${bound}`).toBe(true);
-    }
-  },
-);
+proves(["S7.23"], "never splits a surrogate pair in a text within the JSON, at any bound", () => {
+  const whole = stringifyCanonical({
+    subagent: "child#1",
+    outcome: "completed",
+    text: "\u{1F600}".repeat(200),
+  });
+  for (let bound = 100; bound < whole.length; bound += 1) {
+    const { text = "" } = shortenReports(whole, bound) ?? {};
+    const read: unknown = JSON.parse(text);
+    expect(read).toEqual(expect.objectContaining({ outcome: "completed" }));
+    if (text.includes('"text"')) expect(isPaired(textIn(read)), `at ${bound}`).toBe(true);
+  }
+});
 
 function textIn(read: unknown): string {
   return typeof read === "object" && read !== null && "text" in read ? String(read.text) : "";
@@ -113,7 +110,7 @@ const REPORT = {
 
 const NOTICE = "[Shortened: 0 of 1000 characters are shown. Ask for a smaller part.]";
 
-test("what goes first: the end of the long texts, then the counts, then the texts, then the codes", () => {
+test("removes the ends of long texts first, then the counts, then the texts, then the codes", () => {
   const whole = stringifyCanonical({ ...REPORT, text: "t".repeat(1_000) });
   const shown = (bound: number): unknown => JSON.parse(shortenReports(whole, bound)?.text ?? "");
   const { steps: _steps, totalTokens: _tokens, ...uncounted } = REPORT;
@@ -141,7 +138,7 @@ test("what goes first: the end of the long texts, then the counts, then the text
   expect(shown(0)).toEqual({ subagent: "child#1", outcome: "failed" });
 });
 
-test("a typed result that is too long becomes the beginning of its JSON", () => {
+test("replaces an oversized typed result by the beginning of its JSON", () => {
   const output = { cities: Array.from({ length: 100 }, (_, index) => `city ${index}`) };
   const whole = stringifyCanonical({ ...REPORT, outcome: "completed", output });
   const { text = "" } = shortenReports(whole, 400) ?? {};
@@ -156,7 +153,7 @@ test("a typed result that is too long becomes the beginning of its JSON", () => 
   });
 });
 
-test("what is the floor already is not shortened, and has no notice to be given", () => {
+test("does not shorten a report that is already minimal, and adds no notice", () => {
   const text = '{"status":"running","subagent":"child#1"}';
   expect(shortenReports(text, 10)).toEqual({
     text,
@@ -166,7 +163,7 @@ test("what is the floor already is not shortened, and has no notice to be given"
   });
 });
 
-test("what does not speak of subagents is no report", () => {
+test("does not treat other texts as subagent reports", () => {
   const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
   for (const text of [
     "",

@@ -1,4 +1,5 @@
-// Goal: a long result is cut to the limit, says how much of it is shown, and no character is cut in two.
+// Goal: a long result is shortened to the limit and reports how much is shown; no character is
+// split.
 // Method: tables of texts and limits.
 
 import { expect, test } from "vitest";
@@ -9,7 +10,7 @@ function notice(shown: number, total: number): string {
   return `[Shortened: ${shown} of ${total} characters are shown. Ask for a smaller part.]`;
 }
 
-test("of 25 characters the first 10 are shown, with a notice of both numbers", () => {
+test("shows the first 10 of 25 characters and a notice with both numbers", () => {
   expect(shortenText("abcdefghijklmnopqrstuvwxy", 10)).toEqual({
     text: "abcdefghij\n[Shortened: 10 of 25 characters are shown. Ask for a smaller part.]",
     isShortened: true,
@@ -18,7 +19,7 @@ test("of 25 characters the first 10 are shown, with a notice of both numbers", (
   });
 });
 
-test("exactly the limit is left as it is", () => {
+test("does not change a text within the limit", () => {
   const untouched = { isShortened: false, totalCharacters: 10, shownCharacters: 10 };
   expect(shortenText("abcdefghij", 10)).toEqual({ text: "abcdefghij", ...untouched });
   expect(shortenText("abcdefghij", 11)).toEqual({ text: "abcdefghij", ...untouched });
@@ -30,7 +31,7 @@ test("exactly the limit is left as it is", () => {
   });
 });
 
-test("with a limit of nothing the notice stands alone", () => {
+test("shows only the notice if the limit is zero", () => {
   expect(shortenText("abc", 0)).toEqual({
     text: notice(0, 3),
     isShortened: true,
@@ -39,7 +40,7 @@ test("with a limit of nothing the notice stands alone", () => {
   });
 });
 
-const FAMILY = "\u{1F468}\u200D\u{1F469}\u200D\u{1F467}"; // 8 code units, read as one.
+const FAMILY = "\u{1F468}\u200D\u{1F469}\u200D\u{1F467}"; // 8 code units in one grapheme.
 const STACKED = `a${"\u0301".repeat(200)}`;
 
 const CUTS: readonly (readonly [string, string, number, string])[] = [
@@ -60,7 +61,7 @@ const CUTS: readonly (readonly [string, string, number, string])[] = [
   ["far from the beginning", `${"ab".repeat(500)}\u{1F600}`, 1001, "ab".repeat(500)],
 ];
 
-test.each(CUTS)("cut %s", (_where, text, limit, shown) => {
+test.each(CUTS)("shortens %s", (_where, text, limit, shown) => {
   const shortened = shortenText(text, limit);
   expect(shortened).toEqual({
     text: `${shown}${shown === "" ? "" : "\n"}${notice(shown.length, text.length)}`,

@@ -1,4 +1,4 @@
-// Goal: a filter for a tool that is not there is a slip, and found at once.
+// Goal: a tool filter that names an unknown tool is refused when the role is defined.
 // Method: definitions of roles.
 
 import { expect, test } from "vitest";
@@ -19,7 +19,7 @@ const role = (tools: readonly string[], subagents: readonly string[] = []): unkn
     toolFilters: [toolFilter(() => true, { tools })],
   });
 
-test("a filter names tools of its role, the delegation included", () => {
+test("accepts a filter that names tools of its role, the delegation included", () => {
   expect(() => role(["read"])).not.toThrow();
   expect(() => role(["read", "SpawnSubagent"], ["helper"])).not.toThrow();
 });
@@ -28,7 +28,7 @@ for (const [tools, stray] of [
   [["read", "wread"], "wread"],
   [["SpawnSubagent"], "SpawnSubagent"],
 ] as const) {
-  test(`a filter for ${tools.join(", ")} is refused where there is none`, () => {
+  test(`refuses a filter for ${tools.join(", ")} if the role lacks that tool`, () => {
     const { code, message } = thrownBy(() => role(tools));
     expect([code, message]).toEqual([
       "invalid_argument",

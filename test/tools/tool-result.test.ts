@@ -1,5 +1,6 @@
-// Goal: a result with text, data and attachments is checked, frozen and recognised; the model learns what is there.
-// Method: tables of options; results of another copy of the package, and changed copies.
+// Goal: a result with text, data and attachments is validated, frozen and recognised, and the model
+// reads what it contains.
+// Method: tables of options, results of another copy of the package, and changed copies.
 
 import { describe, expect, test, vi } from "vitest";
 
@@ -13,7 +14,7 @@ import {
 import { formatToolResult } from "../../src/tools/result-text.ts";
 import { toolResult, type ToolResultOptions } from "../../src/tools/tool-result.ts";
 
-/** What becomes of a call whose tool gives this. */
+/** Returns the outcome of a call whose tool returns this value. */
 function outcomeOf(result: unknown): unknown {
   const { type, text, structured, attachments = [] } = createReturnedOutcome(result);
   expect(type).toBe("succeeded");
@@ -46,7 +47,7 @@ const TEXTS: readonly (readonly [string, ToolResultOptions, string])[] = [
   ["no attachments", { structured: 1, attachments: [] }, "1"],
 ];
 
-test.each(TEXTS)("the model reads of %s", (_what, options, text) => {
+test.each(TEXTS)("describes to the model a result with %s", (_what, options, text) => {
   const result = toolResult(options);
   expect(result.text).toBe(text);
   const { structured } = result;
@@ -78,11 +79,11 @@ const LINES: readonly (readonly [Attachment, string])[] = [
   ],
 ];
 
-test.each(LINES)("%o is one line", (attachment, line) => {
+test.each(LINES)("describes %o in one line", (attachment, line) => {
   expect(toolResult({ attachments: [attachment] }).text).toBe(line);
 });
 
-test("an attachment knows its bytes, or that they are elsewhere", () => {
+test("finds the size of an attachment, or undefined if its bytes are elsewhere", () => {
   const place: Attachment = { type: "file", mediaType: "a/b", uri: "x" };
   expect(
     [place, { ...place, data: "AAAA" }, { ...place, text: "ab" }].map(findAttachmentSize),
@@ -195,7 +196,7 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
   ],
 ];
 
-test.each(REFUSED)("%s is refused", (_what, options, message) => {
+test.each(REFUSED)("refuses %s", (_what, options, message) => {
   let thrown: unknown;
   try {
     Reflect.apply(toolResult, undefined, [options]);
@@ -210,14 +211,14 @@ function fits(data: string): boolean {
   return AttachmentSchema().safeParse({ type: "file", mediaType: "a/b", data }).success;
 }
 
-test("base64 is whole, with its padding or without, and of any length", () => {
+test("accepts base64 of any length only if it is complete, with or without padding", () => {
   const whole = ["", "YQ", "YQ==", "YWI", "YWI=", "YWJj", "+/+/", "A".repeat(40_000_000)];
   const broken = ["Y", "Y===", "YQ=", "YWJj=", "YQ==YQ==", "=", "YQ\n==", "YW Jj", "YWJ\u00e9"];
   expect(whole.filter((data) => !fits(data))).toEqual([]);
   expect([...broken, `${"A".repeat(40_000_000)}?`].filter(fits)).toEqual([]);
 });
 
-test("a result is frozen to its leaves and shares nothing with what it was made of", () => {
+test("freezes the result deeply and copies its input", () => {
   const structured = { list: [1] };
   const chart = { ...CHART };
   const attachments = [chart];
@@ -231,7 +232,7 @@ test("a result is frozen to its leaves and shares nothing with what it was made 
   expect(Object.isFrozen(structured.list) || Object.isFrozen(attachments)).toBe(false);
 });
 
-test("what a tool returns otherwise is its text, without attachments", () => {
+test("formats any other return value as text without attachments", () => {
   expect(outcomeOf("text")).toEqual({ text: "text", attachments: [] });
   expect(outcomeOf(undefined)).toEqual({ text: "", attachments: [] });
   expect(outcomeOf(null)).toEqual({ text: "null", attachments: [] });
@@ -243,14 +244,14 @@ test("what a tool returns otherwise is its text, without attachments", () => {
   expect(() => outcomeOf(proxy)).toThrow(TypeError);
 });
 
-test("within another value a result is its text, and no bytes go to the model", () => {
+test("formats a result within another value as text without its attachments", () => {
   const result = toolResult({ attachments: [CHART] });
   expect(formatToolResult(result)).toBe(CHART_LINE);
   expect(outcomeOf([result])).toEqual({ text: JSON.stringify([CHART_LINE]), attachments: [] });
 });
 
-describe("results that were not made here", () => {
-  test("one of another copy of the package is recognised", async () => {
+describe("results from another origin", () => {
+  test("recognises a result of another copy of the package", async () => {
     vi.resetModules();
     const copy = await import("../../src/tools/tool-result.ts");
     expect(copy.toolResult).not.toBe(toolResult);
@@ -262,12 +263,12 @@ describe("results that were not made here", () => {
     });
   });
 
-  test("a copy with another text is one, too", () => {
+  test("recognises a copy with a changed text", () => {
     const copy = Object.assign({}, toolResult({ text: "a", attachments: [CHART] }), { text: "b" });
     expect(outcomeOf(copy)).toEqual({ text: "b", attachments: [CHART] });
   });
 
-  test("a copy that is no result any more is refused", () => {
+  test("refuses a copy with an invalid attachment", () => {
     const copy = Object.assign({}, toolResult({ text: "a" }), { attachments: [{ type: "image" }] });
     expect(() => outcomeOf(copy)).toThrow(/toolResult\.attachments\[0\]\.mediaType/);
   });

@@ -1,5 +1,6 @@
-// Goal: lists of tools can be made out of lists of tools; a tool is called by its new name and works as before, and no name is there twice.
-// Method: what the model is shown of a list, and what happens when a tool is called by a name from it.
+// Goal: lists of tools can be prefixed, renamed, filtered and combined. A renamed tool works under
+// its new name, and duplicate names are refused.
+// Method: inspect the specifications that the model sees, and call tools by their new names.
 
 import { expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
@@ -37,7 +38,7 @@ function names(tools: readonly Tool[]): readonly string[] {
   return tools.map(({ name }) => name);
 }
 
-/** Calls a tool by its name, as an agent with these tools would. */
+/** Calls a tool by its name, as an agent with these tools does. */
 async function called(tools: readonly Tool[], name: string): Promise<unknown> {
   const tool = buildToolSet("lead", tools).find(name);
   return tool?.kind === "function" ? await new CallFixture().call(tool).ended : tool?.kind;
@@ -45,7 +46,7 @@ async function called(tools: readonly Tool[], name: string): Promise<unknown> {
 
 proves(
   ["R121"],
-  "a prefix changes the name that the model sees, and a call by it reaches the tool; what collides is refused when it is built",
+  "prefixes the names that the model sees, routes calls by them, and refuses collisions",
   async () => {
     const tools = combineTools(prefixTools([search, read], "docs_"), [read]);
     expect(buildToolSet("lead", tools).specs).toEqual([
@@ -79,7 +80,7 @@ proves(
 
 proves(
   ["R121"],
-  "tools can be renamed and filtered, by name or by what they are; a call by the new name reaches the tool",
+  "renames and filters tools by name or predicate, and routes calls by the new name",
   async () => {
     const renamed = renameTools([search, read], { search: "find" });
     const swapped = renameTools([search, read], { search: "read", read: "search" });
@@ -112,7 +113,7 @@ proves(
   },
 );
 
-test("every kind of tool keeps all but its name", () => {
+test("keeps all properties of every kind of tool except its name", () => {
   const tool = defineTool({
     name: "pay",
     description: "Pays.",
@@ -140,7 +141,7 @@ test("every kind of tool keeps all but its name", () => {
   }
 });
 
-test("the kind of the tools is kept by type; lists of several kinds come together", () => {
+test("keeps the type of the tools, and combines lists of several kinds", () => {
   expectTypeOf(prefixTools([search], "x_")).toEqualTypeOf<readonly FunctionTool[]>();
   expectTypeOf(renameTools([pick], {})).toEqualTypeOf<readonly ExternalTool[]>();
   expectTypeOf(filterTools([hire], ["hire"])).toEqualTypeOf<readonly DelegationTool[]>();
@@ -150,7 +151,7 @@ test("the kind of the tools is kept by type; lists of several kinds come togethe
   expect(combineTools()).toEqual([]);
 });
 
-test("lists that come out are frozen, and those that went in are as they were", () => {
+test("returns frozen lists and leaves the given lists unchanged", () => {
   const tools = [search, read];
   const made = [
     prefixTools(tools, "a"),
@@ -165,7 +166,7 @@ test("lists that come out are frozen, and those that went in are as they were", 
   ]);
 });
 
-test("a tool whose name means something to objects is a tool like any other", () => {
+test("accepts tools named like inherited object properties", () => {
   const odd = ["valueOf", "constructor", "toString"].map((name) => toolThat(name, () => name));
   expect([
     names(renameTools(odd, {})),
@@ -180,7 +181,7 @@ test("a tool whose name means something to objects is a tool like any other", ()
   ]);
 });
 
-test("a tool that is made by a class works by its new name, too", async () => {
+test("calls a tool instance of a class by its new name", async () => {
   class Counter implements FunctionTool {
     readonly kind = "function";
     readonly name = "count";
@@ -206,7 +207,7 @@ test("a tool that is made by a class works by its new name, too", async () => {
   ]);
 });
 
-test("a name is checked like that of any tool", () => {
+test("validates a new name like the name of any tool", () => {
   const long = toolThat("x".repeat(60), () => 1);
   expect(names(prefixTools([long], "abcd"))).toEqual([`abcd${"x".repeat(60)}`]);
   const complaints = [
@@ -231,7 +232,7 @@ test("a name is checked like that of any tool", () => {
   ]);
 });
 
-test("a name that no tool has is said at once", () => {
+test("refuses a name that no tool has", () => {
   expect(
     [
       thrownBy(() => renameTools([search, read], { serch: "find" })),
@@ -254,7 +255,7 @@ test("a name that no tool has is said at once", () => {
   ]);
 });
 
-test("a list in which a name is there twice is refused by every function", () => {
+test("refuses a list with a duplicate name in every function", () => {
   const twice = [search, search];
   const refusals = [
     () => prefixTools(twice, "a"),
@@ -272,12 +273,12 @@ test("a list in which a name is there twice is refused by every function", () =>
   ]);
 });
 
-/** As plain JavaScript could call it. */
+/** Calls the function as plain JavaScript could. */
 function loosely(call: (...given: never[]) => unknown, ...given: readonly unknown[]): unknown {
   return Reflect.apply(call, undefined, given);
 }
 
-test("what is no list of tools, and what a filter must not say, is refused by name", () => {
+test("refuses an invalid list of tools and an invalid filter result, naming the field", () => {
   const finish = { ...search, kind: "finish" };
   const sparse: unknown[] = [search];
   sparse[2] = read;

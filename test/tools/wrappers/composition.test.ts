@@ -1,5 +1,6 @@
-// Goal: wrappers go around a tool in the order in which they are written, and each keeps its meaning in every order.
-// Method: the same tool in different wrappings, called without a run, time by hand.
+// Goal: wrappers apply to a tool in the order in which they are written, and each keeps its meaning
+// in every order.
+// Method: call the same tool in different wrappings without a run, with a manual clock.
 
 import { expect, test } from "vitest";
 
@@ -16,7 +17,7 @@ import { CallFixture, never, toolThat, useOf, type CallEnd } from "../../support
 type Wrapper = (tool: FunctionTool) => FunctionTool;
 
 interface Trial {
-  /** When each try began. */
+  /** The start time of each attempt. */
   readonly startsMs: readonly number[];
   readonly endedAtMs: number;
   readonly end: CallEnd;
@@ -24,7 +25,10 @@ interface Trial {
   readonly pendingTimers: number;
 }
 
-/** Calls a tool in these wrappers, the outermost first, and moves the time on by tens until the call has ended. */
+/**
+ * Calls a tool in these wrappers, outermost first, and advances the clock by tens until the call
+ * ends.
+ */
 async function trial(
   wrappers: readonly Wrapper[],
   execute: (attempt: number) => unknown,
@@ -54,7 +58,7 @@ const onceIn: (windowMs: number) => Wrapper = (windowMs) => (tool) =>
   withRateLimit(tool, { maxCalls: 1, windowMs });
 const asks: Wrapper = (tool) => withApproval(tool, { reason: "Real money." });
 
-/** Hangs twice, and succeeds at the third try. */
+/** Hangs twice and succeeds at the third attempt. */
 const hangsTwice = (attempt: number): unknown => (attempt < 3 ? never() : "deployed");
 
 function failsTwice(attempt: number): unknown {
@@ -64,7 +68,7 @@ function failsTwice(attempt: number): unknown {
 
 proves(
   ["R120"],
-  "a time limit around retries bounds the whole, inside of them each try",
+  "bounds all attempts if the time limit is around retries, and each attempt if it is inside",
   async () => {
     expect(await trial([within(500), tries], hangsTwice)).toEqual({
       startsMs: [0],
@@ -83,7 +87,7 @@ proves(
   },
 );
 
-test("both limits at once: each try has its time, and all together have theirs", async () => {
+test("applies both limits, to each attempt and to all together", async () => {
   expect(await trial([within(1_000), tries, within(500)], hangsTwice)).toEqual({
     startsMs: [0, 600],
     endedAtMs: 1_000,
@@ -93,7 +97,7 @@ test("both limits at once: each try has its time, and all together have theirs",
   });
 });
 
-test("a time limit that runs out while a try is waited for ends the wait", async () => {
+test("ends the delay between attempts when an outer time limit expires", async () => {
   expect(await trial([within(150), tries], failsTwice)).toEqual({
     startsMs: [0, 100],
     endedAtMs: 150,
@@ -103,7 +107,7 @@ test("a time limit that runs out while a try is waited for ends the wait", async
   });
 });
 
-test("a rate limit inside of retries counts tries, around them calls", async () => {
+test("counts attempts if the rate limit is inside retries, and calls if it is around them", async () => {
   const inside = await trial([tries, onceIn(1_000)], failsTwice);
   const around = await trial([onceIn(1_000), tries], failsTwice);
   expect([inside.startsMs, around.startsMs]).toEqual([
@@ -112,7 +116,7 @@ test("a rate limit inside of retries counts tries, around them calls", async () 
   ]);
 });
 
-test("a wait for a turn is part of the time of a limit around it, and not of one inside", async () => {
+test("includes the wait for a rate limit in an outer time limit, but not in an inner one", async () => {
   const ends = [];
   for (const order of [
     [within(500), onceIn(1_000)],
@@ -137,7 +141,7 @@ test("a wait for a turn is part of the time of a limit around it, and not of one
   ]);
 });
 
-test("an approval is asked for once and before all else, wherever it stands", async () => {
+test("requests approval once and first, at every position among the wrappers", async () => {
   const others = [within(500), tries, onceIn(1_000)];
   for (const place of [0, 1, 2, 3]) {
     const order = others.toSpliced(place, 0, asks);
@@ -153,7 +157,7 @@ test("an approval is asked for once and before all else, wherever it stands", as
   }
 });
 
-test("in every order of all four, the face and the outcome are those of the tool, and nothing is left", async () => {
+test("preserves the properties and the outcome of the tool in every order of all four wrappers", async () => {
   const value = { rows: [1] };
   for (const order of orders([asks, within(500), tries, onceIn(1_000)])) {
     const { end, pendingTimers } = await trial(order, () => value);
@@ -174,7 +178,7 @@ function orders<T>(things: readonly T[]): readonly (readonly T[])[] {
   );
 }
 
-test("a tool that is asked to end ends through all wrappers, in every order, within the grace period", async () => {
+test("ends a cancelled tool through all wrappers in every order, within the grace period", async () => {
   for (const order of orders([asks, within(500), tries, onceIn(1_000)])) {
     const fixture = new CallFixture();
     const tool = order.reduceRight((inner, wrap) => wrap(inner), toolThat("deploy", never));
@@ -189,7 +193,7 @@ test("a tool that is asked to end ends through all wrappers, in every order, wit
   }
 });
 
-test("a tool that a class makes keeps what the class gives it", () => {
+test("preserves the properties of a tool instance of a class", () => {
   class Deploy implements FunctionTool {
     readonly kind = "function";
     readonly name = "deploy";

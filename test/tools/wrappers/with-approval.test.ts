@@ -1,5 +1,6 @@
-// Goal: every call of the wrapped tool needs an approval, with one question whose reason says all that is to be said.
-// Method: what a call answers when it is asked whether it needs one, without a run.
+// Goal: every call of the wrapped tool needs approval, with one question whose reason contains all
+// reasons.
+// Method: evaluate `needsApproval` of a call without a run.
 
 import { runInNewContext } from "node:vm";
 
@@ -13,7 +14,7 @@ import { withApproval } from "../../../src/tools/wrappers/with-approval.ts";
 import { CallFixture, toolThat, useOf } from "../../support/tool-calls.ts";
 import { thrownBy } from "../../support/thrown.ts";
 
-/** What a call of the tool says about its approval. */
+/** Returns the result of the call's `needsApproval`. */
 async function said(tool: FunctionTool): Promise<unknown> {
   const { needsApproval } = useOf(tool);
   const context = new CallFixture().context();
@@ -26,7 +27,7 @@ function asking(needsApproval: NeedsApproval): FunctionTool {
   return toolThat("pay", () => "paid", needsApproval === undefined ? {} : { needsApproval });
 }
 
-/** A check as plain JavaScript could write it. */
+/** Returns a check as plain JavaScript could write it. */
 function saying(answer: unknown): FunctionTool {
   const tool = asking(true);
   return {
@@ -40,7 +41,7 @@ function saying(answer: unknown): FunctionTool {
   };
 }
 
-test("whatever the tool says, the wrapped one asks; its twin stays as it was", async () => {
+test("requests approval whatever the tool itself returns, and leaves the original tool unchanged", async () => {
   const answers: NeedsApproval[] = [
     undefined,
     false,
@@ -70,12 +71,12 @@ test("whatever the tool says, the wrapped one asks; its twin stays as it was", a
   ]);
 });
 
-/** What is said of a call of a tool that is wrapped once for each reason. */
+/** Returns the reason for a call of a tool that is wrapped once for each reason. */
 function joined(...reasons: readonly string[]): Promise<unknown> {
   return said(reasons.reduce((tool, reason) => withApproval(tool, { reason }), asking(undefined)));
 }
 
-test("reasons are joined to one text that can be read, and none is said twice", async () => {
+test("joins reasons to one readable text without repetitions", async () => {
   expect([
     await joined("It deploys", "It is Friday."),
     await joined("It deploys!", "It is Friday."),
@@ -91,7 +92,7 @@ test("reasons are joined to one text that can be read, and none is said twice", 
   ]);
 });
 
-test("a check of the tool's own that breaks still breaks", async () => {
+test("passes on an error that the tool's own check throws", async () => {
   const error = new Error("broken");
   const checks: NeedsApproval[] = [
     () => {
@@ -103,7 +104,7 @@ test("a check of the tool's own that breaks still breaks", async () => {
     await expect(said(withApproval(asking(check), { reason: "Money." }))).rejects.toBe(error);
 });
 
-test("an answer that is none stays one that is none", async () => {
+test("passes on an invalid answer of the tool's own check", async () => {
   const answers = [undefined, null, "", 0, 1, NaN, {}, [], ["a reason"]];
   const given = await Promise.all(
     answers.map((answer) => said(withApproval(saying(answer), { reason: "Money." }))),
@@ -111,7 +112,7 @@ test("an answer that is none stays one that is none", async () => {
   expect(given).toEqual(answers);
 });
 
-test("the check may give a promise of another realm", async () => {
+test("accepts a promise of another realm from the check", async () => {
   const costs: unknown = runInNewContext(`Promise.resolve("Costs.")`);
   const no: unknown = runInNewContext("Promise.resolve(false)");
   expect([
@@ -120,7 +121,7 @@ test("the check may give a promise of another realm", async () => {
   ]).toEqual(["Costs. Money.", true]);
 });
 
-test("the check gets the context of its call", async () => {
+test("passes the context of the call to the check", async () => {
   const seen: ToolContext[] = [];
   const tool = asking((_input, context) => {
     seen.push(context);
@@ -132,7 +133,7 @@ test("the check gets the context of its call", async () => {
   expect([needsApproval(context), seen[0] === context]).toEqual([true, true]);
 });
 
-test("all else of the tool stays: its face, its arguments, what it does", async () => {
+test("preserves all other properties, the arguments and the behaviour of the tool", async () => {
   const tool = defineTool({
     name: "pay",
     description: "Pays.",
@@ -153,12 +154,12 @@ test("all else of the tool stays: its face, its arguments, what it does", async 
   ]).toEqual([face, true, tool.bind({ euros: {} }), [3, "lead"]]);
 });
 
-/** As plain JavaScript could call it. */
+/** Calls the function as plain JavaScript could. */
 function wrap(...given: readonly unknown[]): unknown {
   return Reflect.apply(withApproval, undefined, given);
 }
 
-test("what cannot be wrapped, and what is no reason, is said at once", () => {
+test("refuses a value that is not a function tool, and invalid options", () => {
   const tool = asking(undefined);
   const complaints = [
     [Promise.resolve(tool)],

@@ -1,5 +1,7 @@
-// Goal: no more calls start in any span of time than are allowed, in the order in which they came, over all agents of a run.
-// Method: many calls at once without a run, time by hand; at the end chance decides who calls, waits and leaves.
+// Goal: no time window contains more starts than allowed, in order of arrival, across all agents of
+// a run.
+// Method: many concurrent calls without a run and with a manual clock; a property test chooses who
+// calls, waits and leaves.
 
 import { getEventListeners } from "node:events";
 
@@ -22,7 +24,7 @@ import { thrownBy } from "../../support/thrown.ts";
 
 const TWO_A_SECOND: RateLimitOptions = { maxCalls: 2, windowMs: 1_000 };
 
-/** A tool that notes when it is started and for whom. */
+/** A tool that records when it starts and for which agent. */
 function noting(
   fixture: CallFixture,
   name = "search",
@@ -39,7 +41,7 @@ function by(agent: string): { readonly agentId: AgentId } {
   return { agentId: AgentIdSchema().parse(agent) };
 }
 
-test("of three calls at once by three agents, the third waits for its turn", async () => {
+test("delays the third of three parallel calls of three agents until the window allows it", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, TWO_A_SECOND);
@@ -61,7 +63,7 @@ test("of three calls at once by three agents, the third waits for its turn", asy
   ]).toEqual([0, 0]);
 });
 
-test("or it is refused, and the model reads when to try again", async () => {
+test('refuses a call over the limit and reports when to retry, with exceededPolicy "refuse"', async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { ...TWO_A_SECOND, exceededPolicy: "refuse" });
@@ -87,7 +89,7 @@ test("or it is refused, and the model reads when to try again", async () => {
   ]);
 });
 
-test("the span slides: a place is free again a whole span after its own start", async () => {
+test("frees each place one whole window after its own start", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, TWO_A_SECOND);
@@ -101,12 +103,12 @@ test("the span slides: a place is free again a whole span after its own start", 
   expect(starts).toEqual(["a at 0", "b at 900", "c at 1000", "d at 1900"]);
 });
 
-test("no call overtakes: one that comes while others wait goes to the end of the line", async () => {
+test("queues a new call behind waiting calls", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 10 });
   const calls = ["a", "b", "c"].map((agent) => fixture.call(limited, by(agent)));
-  fixture.clock.advance(10); // The turn of b has come, and b has not been called yet.
+  fixture.clock.advance(10); // The turn of b has come, but b has not been called yet.
   calls.push(fixture.call(limited, by("d")));
   for (let turn = 0; turn < 5; turn += 1) {
     await calls[3]?.now();
@@ -115,7 +117,7 @@ test("no call overtakes: one that comes while others wait goes to the end of the
   expect(starts).toEqual(["a at 0", "b at 10", "c at 20", "d at 30"]);
 });
 
-test("no call overtakes in the moment between a turn and its start either", async () => {
+test("starts waiting calls first between a granted turn and its start", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 2, windowMs: 10 });
@@ -124,18 +126,18 @@ test("no call overtakes in the moment between a turn and its start either", asyn
   void fixture.call(limited, by("b"));
   const third = fixture.call(limited, by("c"));
   await third.now();
-  fixture.clock.advance(10); // The turn of c came after 5, and a second place is free now.
+  fixture.clock.advance(10); // The turn of c came after 5 ms, and a second place is free now.
   const fourth = fixture.call(limited, by("d"));
   await fourth.now();
   expect(starts).toEqual(["a at 0", "b at 5", "c at 15", "d at 15"]);
 });
 
-test("no call overtakes while a place is free and the next in the line has not been called yet", async () => {
+test("starts waiting calls first while a place is free but the next in the queue has not started", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 10 });
   const calls: Call[] = [];
-  fixture.clock.setTimer(10, () => calls.push(fixture.call(limited, by("c")))); // Due before the turn is.
+  fixture.clock.setTimer(10, () => calls.push(fixture.call(limited, by("c")))); // Due before the turn.
   calls.push(fixture.call(limited, by("a")), fixture.call(limited, by("b")));
   fixture.clock.advance(10);
   await calls[2]?.now();
@@ -144,7 +146,7 @@ test("no call overtakes while a place is free and the next in the line has not b
   expect(starts).toEqual(["a at 0", "b at 10", "c at 20"]);
 });
 
-test("a call that is asked to end leaves the line at once, and takes no place with it", async () => {
+test("removes a cancelled call from the queue at once, without using a place", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 10 });
@@ -165,7 +167,7 @@ test("a call that is asked to end leaves the line at once, and takes no place wi
   ]);
 });
 
-test("when the last one leaves, no timer is left behind", async () => {
+test("clears its timer when the last waiting call is cancelled", async () => {
   const fixture = new CallFixture();
   const limited = withRateLimit(noting(fixture).tool, { maxCalls: 1, windowMs: 10 });
   const calls = ["a", "b", "c"].map((agent) => fixture.call(limited, by(agent)));
@@ -177,7 +179,7 @@ test("when the last one leaves, no timer is left behind", async () => {
   ]);
 });
 
-test("a call that was asked to end before does not start, and uses up nothing", async () => {
+test("does not start a call that was cancelled before, and counts no start", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 10 });
@@ -186,7 +188,7 @@ test("a call that was asked to end before does not start, and uses up nothing", 
   expect([end.type, starts]).toEqual(["threw", ["b at 0"]]);
 });
 
-test("a turn that comes in the moment in which the call ends goes to the next in the line", async () => {
+test("passes a turn to the next in the queue if its call is cancelled at that moment", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 10 });
@@ -204,7 +206,7 @@ test("a turn that comes in the moment in which the call ends goes to the next in
   expect(fixture.clock.pendingTimers).toBe(0);
 });
 
-test("a failed call counts like any other: it has started", async () => {
+test("counts a failed call, because it has started", async () => {
   const fixture = new CallFixture();
   const error = new Error("broken");
   let calls = 0;
@@ -218,7 +220,7 @@ test("a failed call counts like any other: it has started", async () => {
   expect([first, calls]).toEqual([{ type: "threw", error }, 1]);
 });
 
-test("tools that share a limit count together, and stand in one line", async () => {
+test("counts tools that share a limit together, in one queue", async () => {
   const fixture = new CallFixture();
   const limit = rateLimit({ maxCalls: 2, windowMs: 1_000 });
   const search = noting(fixture, "search");
@@ -236,7 +238,7 @@ test("tools that share a limit count together, and stand in one line", async () 
   expect((await fixture.call(own).now())?.type).toBe("returned");
 });
 
-test("two runs at once do not count for each other", async () => {
+test("counts two concurrent runs separately", async () => {
   const limited = withRateLimit(
     toolThat("search", () => "found"),
     {
@@ -251,7 +253,7 @@ test("two runs at once do not count for each other", async () => {
   expect(ends.map(({ type }) => type)).toEqual(["returned", "returned", "threw", "threw"]);
 });
 
-proves(["S7.5"], "a wall clock that is set back or forward changes no span", async () => {
+proves(["S7.5"], "measures windows independently of changes of the wall clock", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 1_000 });
@@ -270,7 +272,7 @@ proves(["S7.5"], "a wall clock that is set back or forward changes no span", asy
   ]);
 });
 
-test("a refusal says the name that the model knows", async () => {
+test("reports the renamed tool in a refusal", async () => {
   const limit: RateLimitOptions = { maxCalls: 1, windowMs: 3_600_000, exceededPolicy: "refuse" };
   const limited = withRateLimit(
     toolThat("search", () => "found"),
@@ -290,7 +292,7 @@ test("a refusal says the name that the model knows", async () => {
   ]);
 });
 
-test("a value passes through as it is", async () => {
+test("returns the tool's value unchanged", async () => {
   const value = { rows: [1] };
   const fixture = new CallFixture();
   const limited = withRateLimit(
@@ -305,7 +307,7 @@ function breathe(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-test("whichever calls come, wait and leave: no span holds too many starts, and the order stays", async () => {
+test("never exceeds the limit and preserves the order for any calls, waits and cancellations", async () => {
   const command = fc.oneof(
     { weight: 4, arbitrary: fc.constant({ type: "call" } as const) },
     {
@@ -351,7 +353,7 @@ test("whichever calls come, wait and leave: no span holds too many starts, and t
           const next = starts[index + maxCalls];
           if (next !== undefined) expect(next.atMs - atMs).toBeGreaterThanOrEqual(20);
         }
-        // A call that did not start has left; none is forgotten.
+        // A call that did not start was cancelled; none is lost.
         expect(ends.map(({ type }) => type === "returned")).toEqual(
           calls.map((_, number) => started.includes(number)),
         );
@@ -364,7 +366,7 @@ test("whichever calls come, wait and leave: no span holds too many starts, and t
   );
 });
 
-test("a limit of time around it includes the wait", async () => {
+test("includes the wait in a time limit around the rate limit", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 100 });
@@ -374,7 +376,7 @@ test("a limit of time around it includes the wait", async () => {
   const second = call("b");
   fixture.clock.advance(50);
   const third = call("c");
-  fixture.clock.advance(50); // The turn and the end of the time of b come together; whichever is first, nothing is lost.
+  fixture.clock.advance(50); // The turn and the deadline of b coincide; whichever is first, no place is lost.
   await second.now();
   expect([(await third.now())?.type, starts.length]).toEqual(
     starts[1] === "b at 100" ? [undefined, 2] : ["returned", 2],
@@ -384,12 +386,12 @@ test("a limit of time around it includes the wait", async () => {
   expect(fixture.clock.pendingTimers).toBe(0);
 });
 
-/** As plain JavaScript could call it. */
+/** Calls the function as plain JavaScript could. */
 function wrap(...given: readonly unknown[]): unknown {
   return Reflect.apply(withRateLimit, undefined, given);
 }
 
-test("what cannot be wrapped, and what is no limit, is said at once", () => {
+test("refuses a value that is not a function tool, and an invalid limit", () => {
   const tool = toolThat("search", never);
   const shared = rateLimit(TWO_A_SECOND);
   const complaints = [

@@ -1,5 +1,6 @@
-// Goal: a call that failed is made again where that makes sense, as often and as late as set, and its caller sees one outcome.
-// Method: tools that fail by script, called without a run, time by hand.
+// Goal: a failed call is retried where that makes sense, as often and with the delays that are
+// configured, and its caller sees one outcome.
+// Method: call tools that fail by script, without a run and with a manual clock.
 
 import { getEventListeners } from "node:events";
 
@@ -18,7 +19,9 @@ import { thrownBy } from "../../support/thrown.ts";
 
 const REASON: CancelReason = { type: "cancelled", message: "Enough.", agentId: "agent_1" };
 
-/** A tool that throws these errors, one a call, and then succeeds; it notes when it was called. */
+/**
+ * A tool that throws these errors, one per call, and then succeeds; it records when it was called.
+ */
 function failing(
   fixture: CallFixture,
   ...errors: readonly unknown[]
@@ -36,7 +39,7 @@ function broken(count: number): readonly Error[] {
   return Array.from({ length: count }, (_, index) => new Error(`broken ${index + 1}`));
 }
 
-test("a call that fails twice and then succeeds is one success, and says each repetition", async () => {
+test("returns success after two failed attempts and reports each retry", async () => {
   const fixture = new CallFixture();
   const errors = broken(2);
   const { tool, calledAtMs } = failing(fixture, ...errors);
@@ -66,7 +69,7 @@ test("a call that fails twice and then succeeds is one success, and says each re
   expect(fixture.notes.map(({ error }, index) => error === errors[index])).toEqual([true, true]);
 });
 
-test("the last error is thrown as it is, after as many tries as are allowed", async () => {
+test("throws the last error unchanged after the maximum number of attempts", async () => {
   for (const maxAttempts of [1, 2, 3]) {
     const fixture = new CallFixture();
     const errors = broken(5);
@@ -80,7 +83,7 @@ test("the last error is thrown as it is, after as many tries as are allowed", as
   }
 });
 
-/** The waits of a call that fails as often as it may be tried. */
+/** Returns the delays of a call that fails at every attempt. */
 async function delays(
   maxAttempts: number,
   options: Parameters<typeof withRetries>[1],
@@ -92,7 +95,7 @@ async function delays(
   return fixture.notes.map(({ delayMs }) => delayMs);
 }
 
-test("waits double up to the longest one, and stay numbers however many there are", async () => {
+test("doubles the delay up to the maximum, for any number of attempts", async () => {
   expect([
     await delays(9, {}),
     await delays(4, { initialDelayMs: 10, maxDelayMs: 25 }),
@@ -110,7 +113,7 @@ test("waits double up to the longest one, and stay numbers however many there ar
   ]);
 });
 
-test("what is meant for the model, or is the end of it, is not repeated", async () => {
+test("does not retry errors that are meant for the model or end the run", async () => {
   const errors = [
     new ToolRetryError("Give a date."),
     new ToolError("Gone.", { severity: "fatal" }),
@@ -128,7 +131,7 @@ test("what is meant for the model, or is the end of it, is not repeated", async 
   expect(asked).toEqual([]);
 });
 
-test("anything else that is thrown is repeated, whatever it is", async () => {
+test("retries any other thrown value", async () => {
   for (const error of [new ToolError("Busy."), new Error("x"), "text", undefined, null, {}, 0]) {
     const fixture = new CallFixture();
     const { tool } = failing(fixture, error);
@@ -137,7 +140,7 @@ test("anything else that is thrown is repeated, whatever it is", async () => {
   }
 });
 
-test("rejections are repeated like throws, and a value passes through as it is", async () => {
+test("retries rejections and returns the value unchanged", async () => {
   const fixture = new CallFixture();
   const value = { rows: [1] };
   let calls = 0;
@@ -149,7 +152,7 @@ test("rejections are repeated like throws, and a value passes through as it is",
   expect(end.type === "returned" && end.value === value).toBe(true);
 });
 
-test("shouldRetry decides, and is asked once for each failure that could be followed by a try", async () => {
+test("consults shouldRetry once for each failure that another attempt could follow", async () => {
   const fixture = new CallFixture();
   const [first, second, third] = broken(3);
   const asked: unknown[] = [];
@@ -170,7 +173,7 @@ test("shouldRetry decides, and is asked once for each failure that could be foll
   ]);
 });
 
-test("a shouldRetry that breaks, or gives no boolean, is a no that is warned of once", async () => {
+test("warns once and does not retry if shouldRetry throws or returns a non-boolean", async () => {
   const answers: readonly (() => unknown)[] = [
     () => {
       throw new Error("no idea");
@@ -221,7 +224,7 @@ test("a shouldRetry that breaks, or gives no boolean, is a no that is warned of 
   );
 });
 
-test("a call that is asked to end while it waits ends at once with the last error, and tries no more", async () => {
+test("throws the last error at once if the call is cancelled during a delay", async () => {
   const fixture = new CallFixture();
   const [error] = broken(1);
   const { tool, calledAtMs } = failing(fixture, error);
@@ -236,7 +239,7 @@ test("a call that is asked to end while it waits ends at once with the last erro
   expect(getEventListeners(fixture.controller.signal, "abort")).toEqual([]);
 });
 
-test("a call that is asked to end during a try is not repeated, and nothing says that it would be", async () => {
+test("does not retry or report a retry if the call is cancelled during an attempt", async () => {
   const fixture = new CallFixture();
   const work = Promise.withResolvers<string>();
   let calls = 0;
@@ -254,7 +257,7 @@ test("a call that is asked to end during a try is not repeated, and nothing says
   ]);
 });
 
-test("a try that took too long is repeated", async () => {
+test("retries an attempt that timed out", async () => {
   const fixture = new CallFixture();
   let calls = 0;
   const tool = toolThat("fetch", () => {
@@ -273,7 +276,7 @@ test("a try that took too long is repeated", async () => {
   ]);
 });
 
-test("subtasks count from the try that counts, and from it alone", async () => {
+test("queues only the subtasks of the last attempt", async () => {
   const outcomes = [];
   for (const failures of [0, 1, 2, 3]) {
     const fixture = new CallFixture();
@@ -302,7 +305,7 @@ test("subtasks count from the try that counts, and from it alone", async () => {
   ]);
 });
 
-test("what is no subtask is refused where it is queued, as without retries", async () => {
+test("refuses an invalid subtask where it is queued", async () => {
   const fixture = new CallFixture();
   const refused = new TypeError("no subtask");
   const queueSubtask = (): never => {
@@ -318,7 +321,7 @@ test("what is no subtask is refused where it is queued, as without retries", asy
   });
 });
 
-test("each call counts for itself, also two of one use", async () => {
+test("counts attempts for each call, even for two calls of one binding", async () => {
   const fixture = new CallFixture();
   const { tool, calledAtMs } = failing(fixture, ...broken(4));
   const wrapped = withRetries(tool, { maxAttempts: 2, initialDelayMs: 0 });
@@ -336,12 +339,12 @@ test("each call counts for itself, also two of one use", async () => {
   ]);
 });
 
-/** As plain JavaScript could call it. */
+/** Calls the function as plain JavaScript could. */
 function wrap(...given: readonly unknown[]): unknown {
   return Reflect.apply(withRetries, undefined, given);
 }
 
-test("what cannot be wrapped, and options that make no sense, are said at once", () => {
+test("refuses a value that is not a function tool, and invalid options", () => {
   const tool = toolThat("fetch", never);
   const complaints = [
     [[tool]],

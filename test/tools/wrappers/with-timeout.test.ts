@@ -1,5 +1,6 @@
-// Goal: a tool that takes too long is left behind, the model reads why, and nothing that comes later does harm.
-// Method: tools that end when the test says or never, called without a run, time by hand.
+// Goal: a tool that takes too long is abandoned, the model reads why, and later results are
+// ignored.
+// Method: call tools that end on command or never, without a run and with a manual clock.
 
 import { getEventListeners } from "node:events";
 
@@ -24,7 +25,7 @@ const REASON: CancelReason = { type: "cancelled", message: "Enough.", agentId: "
 
 proves(
   ["R118"],
-  "a tool that ignores its signal: its call ends at the limit, and what comes later goes nowhere",
+  "ends the call at the limit if the tool ignores its signal, and discards a later result",
   async () => {
     for (const late of ["value", "rejection"] as const) {
       const fixture = new CallFixture();
@@ -54,7 +55,7 @@ proves(
   },
 );
 
-test("the error names the tool and the limit as a person reads it, and what to do", () => {
+test("reports the tool, the readable limit and the remedy in the error", () => {
   const error = createToolTimeout("deploy", 30_000);
   const { message, hint, severity, code, data } = error;
   expect({ message, hint, severity, code, data }).toEqual({
@@ -67,7 +68,7 @@ test("the error names the tool and the limit as a person reads it, and what to d
   });
 });
 
-test("a time is said exactly, in the unit that suits it", () => {
+test("formats a duration exactly, in the most readable unit", () => {
   const times = [
     1, 0.5, 250, 999, 1_000, 1_500, 30_000, 59_999, 60_000, 90_000, 300_000, 7_200_000, 86_400_000,
   ];
@@ -88,7 +89,7 @@ test("a time is said exactly, in the unit that suits it", () => {
   ]);
 });
 
-test("a timeout is distinguished from other failures, also by another copy of the package", () => {
+test("recognises a timeout error, even of another copy of the package", () => {
   const mark = Symbol.for("espalier.tool_timeout");
   const others = [
     new ToolError("late", { data: { timeoutMs: 3, toolName: "deploy" } }),
@@ -110,7 +111,7 @@ test("a timeout is distinguished from other failures, also by another copy of th
   ]);
 });
 
-test("what ends in time passes through as it is, and leaves neither timer nor listener", async () => {
+test("passes on an outcome within the limit and leaves no timer or listener", async () => {
   const value = { rows: [1] };
   const error = new Error("broken");
   const works: readonly (() => unknown)[] = [
@@ -142,7 +143,7 @@ test("what ends in time passes through as it is, and leaves neither timer nor li
   ]).toEqual([0, 0]);
 });
 
-test("a tool that obeys its signal and gives something after the limit is late all the same", async () => {
+test("times out if the tool returns a value only after its signal was aborted", async () => {
   const fixture = new CallFixture();
   const tool = toolThat(
     "read",
@@ -154,7 +155,7 @@ test("a tool that obeys its signal and gives something after the limit is late a
   expect(await call.now()).toEqual({ type: "threw", error: createToolTimeout("read", 10) });
 });
 
-test("an agent that is asked to end tells the tool why, and waits as long as the grace period", async () => {
+test("passes the reason of a cancellation to the tool and waits for the grace period", async () => {
   const fixture = new CallFixture();
   const reasons: unknown[] = [];
   const tool = toolThat("read", ({ signal }) => {
@@ -172,7 +173,7 @@ test("an agent that is asked to end tells the tool why, and waits as long as the
   ]);
 });
 
-test("within the grace period a result still counts", async () => {
+test("accepts a result within the grace period", async () => {
   const fixture = new CallFixture();
   const work = Promise.withResolvers<string>();
   const call = fixture.call(
@@ -187,7 +188,7 @@ test("within the grace period a result still counts", async () => {
   expect(await call.now()).toEqual({ type: "returned", value: "cleaned up" });
 });
 
-test("of two limits the tighter one ends the call, from outside and from inside, and nothing is left behind", async () => {
+test("applies the tighter of two nested limits and leaves no timer or listener", async () => {
   for (const [inner, outer] of [
     [40_000, 30_000],
     [30_000, 40_000],
@@ -213,7 +214,7 @@ test("of two limits the tighter one ends the call, from outside and from inside,
   }
 });
 
-test("what a limit around it has given up already is not begun", async () => {
+test("does not start a call whose outer limit has expired", async () => {
   const fixture = new CallFixture();
   let calls = 0;
   const tool = toolThat("read", () => (calls += 1));
@@ -222,7 +223,7 @@ test("what a limit around it has given up already is not begun", async () => {
   expect([(await call.now())?.type, calls, fixture.clock.pendingTimers]).toEqual(["threw", 0, 0]);
 });
 
-test("what a tool asks for counts until its time is up, and no longer", async () => {
+test("accepts subtasks and progress reports only until the limit", async () => {
   const fixture = new CallFixture();
   const kept: ToolContext[] = [];
   const tool = toolThat("read", (context) => {
@@ -242,7 +243,7 @@ test("what a tool asks for counts until its time is up, and no longer", async ()
   ]);
 });
 
-test("the tool's context is frozen, and that of the call but for its signal", async () => {
+test("passes a frozen context that equals the call's context except for its signal", async () => {
   const fixture = new CallFixture();
   const seen: ToolContext[] = [];
   await fixture.call(
@@ -260,7 +261,7 @@ test("the tool's context is frozen, and that of the call but for its signal", as
   ]).toEqual([[true], [{ ...fixture.context(), ...own }], [true]]);
 });
 
-test("the error says the name that the model knows, whichever came first, the name or the limit", async () => {
+test("reports the renamed tool in the error, whether renamed before or after wrapping", async () => {
   const tool = toolThat("read", never);
   const limited = renameTools([withTimeout(tool, LIMIT)], { read: "look" });
   const named = renameTools([tool], { read: "look" }).map((one) => withTimeout(one, LIMIT));
@@ -272,7 +273,7 @@ test("the error says the name that the model knows, whichever came first, the na
   }
 });
 
-test("calls at the same time have a limit each", async () => {
+test("applies the limit to each of two concurrent calls", async () => {
   const fixture = new CallFixture();
   const tool = withTimeout(toolThat("read", never), LIMIT);
   const first = fixture.call(tool);
@@ -284,12 +285,12 @@ test("calls at the same time have a limit each", async () => {
   expect((await second.now())?.type).toBe("threw");
 });
 
-/** As plain JavaScript could call it. */
+/** Calls the function as plain JavaScript could. */
 function wrap(...given: readonly unknown[]): unknown {
   return Reflect.apply(withTimeout, undefined, given);
 }
 
-test("what cannot be wrapped, and what is no limit, is said at once", () => {
+test("refuses a value that is not a function tool, and an invalid limit", () => {
   const tool = toolThat("read", never);
   const spans = [0, -0, -1, NaN, Infinity, "30", 30n, null, undefined];
   const complaints = spans.map((timeoutMs) => thrownBy(() => wrap(tool, { timeoutMs })));
