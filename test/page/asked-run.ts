@@ -18,7 +18,7 @@ import type { BuiltPage } from "./built-page.ts";
 import { openTab } from "./chromium.ts";
 
 export const RUN = parseId<"RunId">("order");
-/** The folder for screenshots, if the tests should take some. */
+/** The folder for screenshots, if the tests should take any. */
 export const SHOTS = process.env["ESPALIER_TEST_SHOTS"];
 
 export interface AskedWorld {
@@ -26,7 +26,9 @@ export interface AskedWorld {
   readonly built: BuiltPage;
 }
 
-/** A run that is paused with a question about each thing, and the page that shows it. */
+/**
+ * Starts a run that pauses with one question about each thing, and opens the page that shows it.
+ */
 export async function askedRun(
   { browser, built }: AskedWorld,
   things: readonly string[],
@@ -74,10 +76,10 @@ export async function askedRun(
     return tab.close();
   });
   const { page } = tab;
-  // The run is on the page before its questions are: a key before that is lost.
+  // The page shows the run before its questions; a key pressed before they appear is lost.
   await page.locator(path === "/" ? ".run-line" : ".question.current").waitFor();
   const questions = result.pausedRun?.questions ?? [];
-  /** Answers a question as another person, elsewhere. */
+  /** Answers a question as another person, in another client. */
   const deniedElsewhere = async (at: number): Promise<void> => {
     const question = questions[at];
     if (question === undefined) throw new Error("no question");
@@ -101,13 +103,13 @@ export async function askedRun(
   return { page, paid, deniedElsewhere, text };
 }
 
-/** Presses a key that moves to another question, and waits until keys act on that one. */
+/** Presses a key that moves to another question, and waits until keys act on that question. */
 export async function moveTo(page: Page, key: string, thing: string): Promise<void> {
   await press(page, key);
   await page.locator(".question.current:focus", { hasText: thing }).waitFor();
 }
 
-/** Stops the clock by which the page takes keys for hasty, and returns what lets it run again. */
+/** Stops the clock by which the page recognises hasty keys; the returned function restarts it. */
 export async function stopClock(page: Page): Promise<() => Promise<void>> {
   await page.evaluate(() => {
     const nowMs = performance.now();
@@ -122,7 +124,7 @@ export async function stopClock(page: Page): Promise<() => Promise<void>> {
   };
 }
 
-/** The element with the focus: its role or tag, and its name. */
+/** Returns the role or tag and the name of the focused element. */
 export async function focusOf(page: Page): Promise<string> {
   return await page.evaluate(() => {
     const element = document.activeElement;

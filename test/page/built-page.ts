@@ -1,4 +1,4 @@
-// The page, built for a test into a folder of its own.
+// Builds the page for a test into a folder of its own.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

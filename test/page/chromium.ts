@@ -1,5 +1,6 @@
-// Chromium for tests of the page: the one of this machine, or the one that ESPALIER_TEST_CHROMIUM names. Where there is neither, tests are
-// skipped and say why; where `REAL_PARTS` names it, they fail instead. It asks for nothing but what the page under test asks for.
+// Finds Chromium for the page tests: the browser of this machine or the path in
+// ESPALIER_TEST_CHROMIUM. Without a browser, tests are skipped with the reason; if `REAL_PARTS`
+// names it, they fail instead. The browser requests only what the page under test requests.
 
 import { existsSync } from "node:fs";
 
@@ -17,7 +18,7 @@ const QUIET = [
   "--disable-sync",
 ];
 
-/** The browser, or why there is none. */
+/** The browser, or why it is missing. */
 export async function findChromium(): Promise<Browser | string> {
   const executablePath =
     process.env["ESPALIER_TEST_CHROMIUM"] ?? PLACES.find((place) => existsSync(place));
@@ -28,12 +29,12 @@ export async function findChromium(): Promise<Browser | string> {
   return reason;
 }
 
-/** A page in a window of its own, and what it complained of. */
+/** A page in a window of its own, with its complaints. */
 export interface Tab {
   readonly page: Page;
-  /** Errors of scripts and policies, and warnings; not answers of the server that are refusals. */
+  /** Script errors, policy violations and warnings; refusals by the server are not included. */
   readonly complaints: readonly string[];
-  /** Addresses of other servers than its own. */
+  /** Requested addresses of other servers. */
   readonly foreign: readonly string[];
   close(): Promise<void>;
 }

@@ -1,9 +1,9 @@
-// A run of thousands of agents, by numbers.
+// Generates a run of thousands of agents.
 
 import type { RunSnapshot } from "../../src/view/viewer-data.ts";
 import { snapshotFor, type AgentSketch, type SpanSketch } from "./run-sketch.ts";
 
-/** `count` agents in a tree of three levels, with ten spans each, some of them at work. */
+/** Returns `count` agents in a tree of three levels, with ten spans each; some are working. */
 export function crowdRun(count: number): RunSnapshot {
   const agents: AgentSketch[] = [
     {

@@ -1,4 +1,4 @@
-// Runs for the page, made by hand: what it has to draw in every state that a run can be in.
+// Hand-made runs for the page, in every state that a run can be in.
 
 import { parseId, type RunId } from "../../src/protocol/ids.ts";
 import type { RunSnapshot } from "../../src/view/viewer-data.ts";
@@ -13,7 +13,7 @@ import {
 
 const READ_ERROR = "ENOENT: no such file: src/orchestrator/model.ts. Use list first.";
 
-/** A survey that failed: one subagent on a tool, which the lead did not survive. */
+/** A failed survey: the lead failed because a tool of one subagent failed. */
 export function failedRun(): RunSnapshot {
   const runId = "audit-7f2c";
   const readers = Array.from({ length: 14 }, (_none, at): AgentSketch => {
@@ -111,7 +111,7 @@ export function failedRun(): RunSnapshot {
   });
 }
 
-/** Three questions of two agents; one of them of a call that runs elsewhere. */
+/** Three questions of two agents; one concerns an external tool call. */
 export function askingRun(): RunSnapshot {
   const runId = "pears-31d0";
   return snapshotFor({
@@ -210,7 +210,7 @@ export function askingRun(): RunSnapshot {
   });
 }
 
-/** Parked over night, and under way again. */
+/** Parked overnight and running again. */
 export function parkedRun(): RunSnapshot {
   const hour = 3_600_000;
   return snapshotFor({
@@ -243,14 +243,14 @@ export function parkedRun(): RunSnapshot {
   });
 }
 
-/** What a text can hold that must not do anything. */
+/** Hostile text that must be shown without any effect. */
 export const HOSTILE = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script> \u202Eevil\u202C [link](javascript:alert(1)) https://example.com \u0007\u2028\uFEFFend`;
 
-/** Signs that must not reach the screen as they are. */
+/** Characters that must not reach the screen unmarked. */
 // oxlint-disable-next-line no-control-regex
 export const UNSEEN = /[\u202a-\u202e\u2066-\u2069\u0007\u2028\ufeff]/;
 
-/** `failed`: it ended of it, too. */
+/** `failed`: the failure also ended the agent. */
 export function hostileRun(status: "input_required" | "failed" = "input_required"): RunSnapshot {
   const runId = status === "failed" ? "hostile-dead" : "hostile-0bad";
   return snapshotFor({
@@ -310,7 +310,7 @@ export function hostileRun(status: "input_required" | "failed" = "input_required
   });
 }
 
-/** One that completed, with everything in order. */
+/** A run that completed without any failure. */
 export function calmRun(number: number): RunSnapshot {
   const runId = `calm-${number.toString(16).padStart(4, "0")}`;
   return snapshotFor({

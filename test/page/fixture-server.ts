@@ -1,5 +1,5 @@
-// A server of the page with runs that are made up: every state of a run and every refusal, without a store. It serves the page as it was built,
-// with the headers of the real one.
+// Serves the built page with made-up runs: every state of a run and every refusal, without a store.
+// The headers equal those of the real server.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { readFile } from "node:fs/promises";
@@ -23,38 +23,38 @@ const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 export interface FixtureOptions {
-  /** Default 0: any that is free. */
+  /** Default 0: any free port. */
   readonly port?: number;
   readonly runs?: readonly RunSnapshot[];
   readonly meta?: Partial<ViewerMeta>;
   /** The folder of the page. Default `dist/viewer`. */
   readonly folder?: string;
-  /** By the id of a run: how it is refused. */
+  /** The refusal for each run id. */
   readonly refused?: Readonly<
     Record<string, { readonly status: number; readonly code: string; readonly message: string }>
   >;
-  /** By the id of an agent: what is sent for it, whatever it is. */
+  /** The response for each agent id, valid or not. */
   readonly details?: Readonly<Record<string, unknown>>;
-  /** What lists of runs and questions say of themselves. */
+  /** Notices of the lists of runs and questions. */
   readonly said?: { readonly isCut?: true; readonly forgotten?: number };
-  /** Another one than pages have. */
+  /** Overrides the token that pages have. */
   readonly token?: string;
 }
 
 export interface FixtureServer {
   readonly origin: string;
-  /** With the token. */
+  /** Returns the URL, token included. */
   urlOf(path: string): string;
-  /** What was asked of runs. */
+  /** The actions that were requested of runs. */
   readonly actions: readonly ActionRequest[];
-  /** The numbers after which feeds were asked for. */
+  /** The record numbers after which feeds were requested. */
   readonly feedsAfter: readonly number[];
-  /** Sends a patch to all who look at a run, and keeps it. */
+  /** Sends a patch to all watchers of a run and stores it. */
   patch(runId: string, patch: Omit<RunPatch, "record">): void;
   send(runId: string, entry: FeedEntry): void;
-  /** Another snapshot, without a notice of it. */
+  /** Replaces the snapshot without notifying watchers. */
   replace(runId: string, snapshot: RunSnapshot): void;
-  /** How many feeds are open. */
+  /** The number of open feeds. */
   readonly watchers: number;
   close(): Promise<void>;
 }
@@ -271,7 +271,7 @@ class Fixture implements FixtureServer {
       response.end(`id: ${run.record}\ndata: {"type":"end"}\n\n`);
   }
 
-  /** All of a run as a patch: more than is new, and never less. */
+  /** Returns the whole run as a patch: at least everything that is new. */
   #whole(
     { record, run, agents, spans, questions, causes }: RunSnapshot,
     response: ServerResponse,

@@ -1,4 +1,4 @@
-// What the fixture server says of agents and their steps.
+// Details of agents and their steps for the fixture server.
 
 import { parseId } from "../../src/protocol/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";

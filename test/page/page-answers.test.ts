@@ -1,5 +1,7 @@
-// Goal: a person answers what a run asks from the keyboard alone, and the run continues with exactly what was on the screen.
-// Method: Chromium, a real viewer over a store with real runs that are paused, and an orchestrator that continues them.
+// Goal: a person answers the questions of a run with the keyboard alone, and the run continues with
+// exactly what was on the screen.
+// Method: Chromium, a real viewer over a store with paused runs, and an orchestrator that resumes
+// them.
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect } from "vitest";
@@ -41,13 +43,13 @@ const RUN = parseId<"RunId">("order");
 interface Shop {
   readonly view: Viewer;
   readonly orchestrator: Orchestrator;
-  /** What was paid for, and how much. */
+  /** The things that were paid for, and their prices. */
   readonly paid: readonly object[];
-  /** How the run continued and ended. */
+  /** Resolves with the final text of the resumed run. */
   text(): Promise<string | undefined>;
 }
 
-/** A run that is paused with a question about each thing, and a viewer that can continue it. */
+/** Starts a run that pauses with one question about each thing, and a viewer that can resume it. */
 async function shop(things: readonly string[], runId: RunId = RUN): Promise<Shop> {
   const paid: object[] = [];
   const buyer = defineAgent({
@@ -101,7 +103,7 @@ async function open({ view }: Shop, path: string): Promise<Page> {
   return tab.page;
 }
 
-/** Keys, one after the other. */
+/** Presses keys one after the other. */
 async function press(page: Page, ...keys: readonly string[]): Promise<void> {
   for (const key of keys) await page.keyboard.press(key);
 }
@@ -110,7 +112,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
   for (const path of ["/questions", `/r/${RUN}`])
     proves(
       ["V97"],
-      `${path}: a call is approved by two keys, and runs as it was shown`,
+      `${path}: approves a call with two keys, and the call runs as it was shown`,
       async () => {
         const at = await shop(["pears"]);
         const page = await open(at, path);
@@ -126,7 +128,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
 
   proves(
     ["V141", "V151"],
-    "where nothing leads runs, a run that was answered says what does",
+    "explains how to resume an answered run if the viewer cannot resume it",
     async () => {
       const at = await shop(["pears"]);
       const { store } = at.view;
@@ -143,29 +145,33 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     },
   );
 
-  proves(["V144"], "of two who answer, the second is told that the first counts", async () => {
-    const at = await shop(["pears"]);
-    const [first, second] = [await open(at, "/questions"), await open(at, "/questions")];
-    await press(second, "d");
-    await second.keyboard.type("Too dear.");
-    // It does not see before it answers that the question is gone.
-    await second.route("**/api/v1/questions", (route) => route.abort());
-    await press(first, "a");
-    await press(first, "Control+Enter");
-    expect(await at.text()).toContain("paid 400 for pears");
-    await press(second, "Control+Enter");
-    const told = second.locator("[role=alert]", { hasText: "Your answer was rejected." });
-    await second.locator(".question [role=alert]", { hasText: "The first answer" }).waitFor();
-    expect(await told.count()).toBe(0);
-    await second.unroute("**/api/v1/questions");
-    await second.locator(".question").waitFor({ state: "detached" });
-    await told.waitFor();
-    expect(await told.innerText()).toContain("buyer asks: pay.");
-    await told.locator("button").click();
-    await told.waitFor({ state: "detached" });
-  });
+  proves(
+    ["V144"],
+    "tells the second of two people who answer that the first answer counts",
+    async () => {
+      const at = await shop(["pears"]);
+      const [first, second] = [await open(at, "/questions"), await open(at, "/questions")];
+      await press(second, "d");
+      await second.keyboard.type("Too dear.");
+      // The second page does not learn that the question is gone before it answers.
+      await second.route("**/api/v1/questions", (route) => route.abort());
+      await press(first, "a");
+      await press(first, "Control+Enter");
+      expect(await at.text()).toContain("paid 400 for pears");
+      await press(second, "Control+Enter");
+      const told = second.locator("[role=alert]", { hasText: "Your answer was rejected." });
+      await second.locator(".question [role=alert]", { hasText: "The first answer" }).waitFor();
+      expect(await told.count()).toBe(0);
+      await second.unroute("**/api/v1/questions");
+      await second.locator(".question").waitFor({ state: "detached" });
+      await told.waitFor();
+      expect(await told.innerText()).toContain("buyer asks: pay.");
+      await told.locator("button").click();
+      await told.waitFor({ state: "detached" });
+    },
+  );
 
-  proves(["V97"], "a call is denied, and the model reads why", async () => {
+  proves(["V97"], "denies a call, and the model reads the reason", async () => {
     const at = await shop(["pears"]);
     const page = await open(at, `/r/${RUN}`);
     await press(page, "d");
@@ -177,7 +183,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
 
   proves(
     ["D531"],
-    "shows arguments that do not fit again with the field's name, and takes the corrected ones",
+    "shows the field name of invalid arguments and accepts the corrected ones",
     async () => {
       const at = await shop(["pears"]);
       const page = await open(at, "/questions");
@@ -201,33 +207,29 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     },
   );
 
-  proves(
-    ["V97"],
-    "a call is modified, shown again with what has changed, and runs like that",
-    async () => {
-      const at = await shop(["pears"]);
-      const page = await open(at, "/questions");
-      await press(page, "m");
-      await page.locator("textarea").waitFor();
-      await press(page, "ControlOrMeta+a");
-      await page.keyboard.insertText('{"thing": "plums"');
-      await press(page, "Control+Enter");
-      await page.locator("text=This is not valid JSON").waitFor();
-      await press(page, "ControlOrMeta+a");
-      await page.keyboard.insertText('{"thing": "pears", "eur": 380}');
-      await press(page, "Control+Enter");
-      await page.locator(".removed", { hasText: '"eur": 400' }).waitFor();
-      await page.locator(".added", { hasText: '"eur": 380' }).waitFor();
-      expect(at.paid).toEqual([]);
-      await press(page, "Control+Enter");
-      expect(await at.text()).toBe("paid 380 for pears");
-      expect(at.paid).toEqual([{ thing: "pears", eur: 380 }]);
-    },
-  );
+  proves(["V97"], "shows the changes of a modified call before it runs with them", async () => {
+    const at = await shop(["pears"]);
+    const page = await open(at, "/questions");
+    await press(page, "m");
+    await page.locator("textarea").waitFor();
+    await press(page, "ControlOrMeta+a");
+    await page.keyboard.insertText('{"thing": "plums"');
+    await press(page, "Control+Enter");
+    await page.locator("text=This is not valid JSON").waitFor();
+    await press(page, "ControlOrMeta+a");
+    await page.keyboard.insertText('{"thing": "pears", "eur": 380}');
+    await press(page, "Control+Enter");
+    await page.locator(".removed", { hasText: '"eur": 400' }).waitFor();
+    await page.locator(".added", { hasText: '"eur": 380' }).waitFor();
+    expect(at.paid).toEqual([]);
+    await press(page, "Control+Enter");
+    expect(await at.text()).toBe("paid 380 for pears");
+    expect(at.paid).toEqual([{ thing: "pears", eur: 380 }]);
+  });
 
   proves(
     ["V150"],
-    "a call that was modified to what does not fit is asked about again, with why",
+    "repeats the question with the error after a call was modified to invalid arguments",
     async () => {
       const at = await shop(["pears"]);
       const page = await open(at, `/r/${RUN}`);
@@ -254,7 +256,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
 
   proves(
     ["V97"],
-    "no single key answers, wherever it is pressed, and Escape takes back what was begun",
+    "sends no answer on a single key, and Escape discards a staged answer",
     async () => {
       const at = await shop(["pears"]);
       const page = await open(at, "/questions");
@@ -269,21 +271,25 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     },
   );
 
-  proves(["D591"], "moves the focus to the question that n shows, also from the runs", async () => {
-    const at = await shop(["pears", "plums"]);
-    const page = await open(at, "/questions");
-    await page.locator("a.home").click();
-    await page.locator(".run-group").waitFor();
-    for (const thing of ["pears", "plums"]) {
-      await press(page, "n");
-      await page.locator(".question:focus", { hasText: thing }).waitFor();
-    }
-    expect(at.paid).toEqual([]);
-  });
+  proves(
+    ["D591"],
+    "moves the focus to the question that n shows, even from the list of runs",
+    async () => {
+      const at = await shop(["pears", "plums"]);
+      const page = await open(at, "/questions");
+      await page.locator("a.home").click();
+      await page.locator(".run-group").waitFor();
+      for (const thing of ["pears", "plums"]) {
+        await press(page, "n");
+        await page.locator(".question:focus", { hasText: thing }).waitFor();
+      }
+      expect(at.paid).toEqual([]);
+    },
+  );
 
   proves(
     ["V104"],
-    "answers of one run go together: one is held, the next takes it along",
+    "sends a held answer together with the next answer of the same run",
     async () => {
       const at = await shop(["pears", "plums"]);
       const page = await open(at, "/questions");
@@ -304,11 +310,11 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     },
   );
 
-  proves(["V98"], "of two tabs that answer one is taken, and the other is told", async () => {
+  proves(["V98"], "accepts the answer of one of two tabs and notifies the other", async () => {
     const at = await shop(["pears", "plums"]);
     const first = await open(at, "/questions");
     const second = await open(at, "/questions");
-    // The second does not hear of what the first does.
+    // The second tab does not receive the actions of the first.
     await second.route("**/api/v1/questions", (route) => route.abort());
     await press(second, "d");
     await second.keyboard.type("Too late.");
@@ -318,7 +324,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     await second.locator("[role=alert]", { hasText: "The first answer counts" }).waitFor();
     await second.unroute("**/api/v1/questions");
     await second.locator(".question", { hasText: "pears" }).waitFor({ state: "detached" });
-    // Keys that follow a typed reason within a moment count as meant for its field, which is gone.
+    // Keys right after a typed reason count as meant for its field, which is gone.
     const isAsked = async (): Promise<boolean> => {
       await press(second, "a");
       return await second.locator("text=Approve this call").isVisible();
@@ -328,7 +334,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     expect(await at.text()).toBe("paid 400 for pears · paid 400 for plums");
   });
 
-  proves(["V94", "V97"], "the run goes on before one's eyes, to its end", async () => {
+  proves(["V94", "V97"], "shows the resumed run live until it ends", async () => {
     const at = await shop(["pears"]);
     const page = await open(at, `/r/${RUN}`);
     await page.locator(".status.is-input_required").waitFor();
@@ -338,55 +344,51 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     await page.locator("aside", { hasText: "paid 400 for pears" }).waitFor();
   });
 
-  proves(
-    ["V117"],
-    "a run that was cut off is resumed once the tools that may run again were named",
-    async () => {
-      const done = doings();
-      const cut = latch();
-      const role = solo(done, {
-        count: 1,
-        hold: () => cut.opened,
-      });
-      const first = memoryStore();
-      const led = new Orchestrator({ store: first, roles: [role] }).start(role, "Go.", {
-        runId: RUN,
-      });
-      const fold = new RunFold(RUN);
-      const record = new RunRecord(first, RUN);
-      const take = (event: EspalierEvent): void => fold.apply(event);
-      await expect
-        .poll(() =>
-          first
-            .find(RUN)
-            .then((found) => found && record.advance(take))
-            .then(() => openToolCalls(fold)),
-        )
-        .toHaveLength(1);
-      const lines = await linesOf(first, RUN);
-      const view = await startViewer({
-        port: 0,
-        store: memoryStore(),
-        pageFolder: built?.folder ?? "",
-      });
-      afterwards(() => view.close());
-      const written = await writtenRun(view.store, RUN);
-      await written.append(lines);
-      await written.leave();
-      cut.open();
-      await led.result;
-      const before = counts(done)[0] ?? 0;
-      view.attach(new Orchestrator({ store: view.store, sinks: [view.sink], roles: [role] }));
-      if (browser === undefined) throw new Error("no browser");
-      const { origin, hash } = new URL(view.url);
-      const { page, complaints, close } = await openTab(browser, `${origin}/r/${RUN}${hash}`);
-      afterwards(close);
-      await page.getByRole("button", { name: "Resume" }).click();
-      await page.locator("text=may run again: solo · work").waitFor();
-      expect((await view.store.find(RUN))?.owner).toBeNull();
-      await page.getByRole("button", { name: "Resume the run" }).click();
-      await page.locator(".status.is-completed").waitFor();
-      expect([counts(done)[0], complaints]).toEqual([before + 1, []]);
-    },
-  );
+  proves(["V117"], "resumes an interrupted run after its retryable tools were named", async () => {
+    const done = doings();
+    const cut = latch();
+    const role = solo(done, {
+      count: 1,
+      hold: () => cut.opened,
+    });
+    const first = memoryStore();
+    const led = new Orchestrator({ store: first, roles: [role] }).start(role, "Go.", {
+      runId: RUN,
+    });
+    const fold = new RunFold(RUN);
+    const record = new RunRecord(first, RUN);
+    const take = (event: EspalierEvent): void => fold.apply(event);
+    await expect
+      .poll(() =>
+        first
+          .find(RUN)
+          .then((found) => found && record.advance(take))
+          .then(() => openToolCalls(fold)),
+      )
+      .toHaveLength(1);
+    const lines = await linesOf(first, RUN);
+    const view = await startViewer({
+      port: 0,
+      store: memoryStore(),
+      pageFolder: built?.folder ?? "",
+    });
+    afterwards(() => view.close());
+    const written = await writtenRun(view.store, RUN);
+    await written.append(lines);
+    await written.leave();
+    cut.open();
+    await led.result;
+    const before = counts(done)[0] ?? 0;
+    view.attach(new Orchestrator({ store: view.store, sinks: [view.sink], roles: [role] }));
+    if (browser === undefined) throw new Error("no browser");
+    const { origin, hash } = new URL(view.url);
+    const { page, complaints, close } = await openTab(browser, `${origin}/r/${RUN}${hash}`);
+    afterwards(close);
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.locator("text=may run again: solo · work").waitFor();
+    expect((await view.store.find(RUN))?.owner).toBeNull();
+    await page.getByRole("button", { name: "Resume the run" }).click();
+    await page.locator(".status.is-completed").waitFor();
+    expect([counts(done)[0], complaints]).toEqual([before + 1, []]);
+  });
 });

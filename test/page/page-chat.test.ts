@@ -1,5 +1,7 @@
-// Goal (D208): the page of the chat shows an answer while the model still speaks, as text whatever it says, and all of it after a reload.
-// Method: Chromium, the program as a process of its own, and a model server that holds its reply until the test releases it.
+// Goal (D208): the chat page shows an answer while the model streams it, always as text, and
+// completely after a reload.
+// Method: Chromium, the program as a separate process, and a model server that holds its reply
+// until the test releases it.
 
 import { afterAll, describe, expect } from "vitest";
 
@@ -15,13 +17,13 @@ if (typeof found === "string") console.warn(`Tests of the chat are skipped: ${fo
 afterAll(() => browser?.close());
 
 const ANSWER = "An espalier is a <b>tree</b> against a wall.";
-/** It starts a process that reads all of `src`: a limit for what hangs, on a machine that does much else. */
+/** A limit for a hanging test: the process reads all of `src` on a busy machine. */
 const LIMIT_MS = 120_000;
 
 describe.skipIf(browser === undefined)("the chat in a browser", () => {
   proves(
     ["D208"],
-    "an answer grows while it is said, goes on after a reload in its middle, and stays after one at its end",
+    "shows an answer while it streams, and completely after reloads during and after it",
     async () => {
       const { reply, begun, goOn } = heldReply(ANSWER);
       const chat = await chatWith(() => reply);
@@ -54,7 +56,7 @@ describe.skipIf(browser === undefined)("the chat in a browser", () => {
 
   proves(
     ["D208"],
-    "a question that is asked before the page knows whether an answer is under way is shown once",
+    "shows a question once if it is asked before the page knows of a pending answer",
     async () => {
       const { reply, begun, goOn } = heldReply(ANSWER);
       afterwards(goOn);
@@ -87,7 +89,7 @@ describe.skipIf(browser === undefined)("the chat in a browser", () => {
 
   proves(
     ["D208"],
-    "what is refused is said on the page, and what was asked stays in its field",
+    "shows the reason of a refused question and leaves the question in its field",
     async () => {
       const { reply, begun, goOn } = heldReply(ANSWER);
       afterwards(goOn);

@@ -1,6 +1,6 @@
-// Goal: an answer is a deliberate act: neither typed text nor a change of the page sends one.
-// Method: Chromium, a real viewer over a store with a real run that is paused, and an orchestrator
-// that continues the run.
+// Goal: an answer is a deliberate act: neither typed text nor a change of the page sends an answer.
+// Method: Chromium, a real viewer over a store with a paused run, and an orchestrator that resumes
+// the run.
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect } from "vitest";
@@ -33,7 +33,7 @@ async function asked(things: readonly string[], path: string) {
   return await askedRun({ browser, built }, things, path);
 }
 
-/** Counts answers that were sent or are on their way. */
+/** Counts answers that were sent or are being sent. */
 async function countSent(page: Page): Promise<number> {
   return await page.locator(".said-back").count();
 }
@@ -42,7 +42,7 @@ describe.skipIf(browser === undefined)("deliberate answers", () => {
   for (const path of ["/questions", `/r/${RUN}`])
     proves(
       ["D620"],
-      `${path}: a staged answer gets no focus when another question disappears`,
+      `${path}: does not focus a staged answer when another question disappears`,
       async () => {
         const { page, deniedElsewhere, paid } = await asked(["pears", "plums", "figs"], path);
         await moveTo(page, "n", "plums");
@@ -61,7 +61,7 @@ describe.skipIf(browser === undefined)("deliberate answers", () => {
         expect(paid).toEqual([]);
         if (SHOTS !== undefined)
           await page.screenshot({ path: `${SHOTS}/staged${path.replace(/\W/g, "_")}.png` });
-        // The key of the answer returns to the stage, from which it can be sent.
+        // The key of the answer moves the focus to the stage, from which it can be sent.
         await expect
           .poll(async () => {
             await press(page, "a");
@@ -69,12 +69,12 @@ describe.skipIf(browser === undefined)("deliberate answers", () => {
           })
           .toBe(1);
         await press(page, "Control+Enter");
-        // "Answered." is on a live page only until the question disappears.
+        // A live page shows "Answered." only until the question disappears.
         await page.locator(".question", { hasText: "plums" }).waitFor({ state: "detached" });
       },
     );
 
-  proves(["D620"], "text that is typed outside of fields sends no answer", async () => {
+  proves(["D620"], "sends no answer when text is typed outside of fields", async () => {
     const { page, paid } = await asked(["pears"], "/questions");
     for (const text of ["a ", "a\n", "a \n \n", "dear team\nno\n", "d\n\n", "mad\n"]) {
       await page.keyboard.type(text);
@@ -85,7 +85,7 @@ describe.skipIf(browser === undefined)("deliberate answers", () => {
     expect(paid).toEqual([]);
   });
 
-  proves(["D620"], "a double click on a choice sends no answer", async () => {
+  proves(["D620"], "sends no answer on a double click on a choice", async () => {
     const { page, paid } = await asked(["pears"], "/questions");
     const box = await page.getByRole("button", { name: "Approve…" }).boundingBox();
     if (box === null) throw new Error("no button");
@@ -96,50 +96,58 @@ describe.skipIf(browser === undefined)("deliberate answers", () => {
     await page.locator(".question").waitFor({ state: "detached" });
   });
 
-  proves(["D620"], "a key that comes with a change of questions opens no answer", async () => {
-    const { page, deniedElsewhere } = await asked(["pears", "plums", "figs"], `/r/${RUN}`);
-    await page.evaluate(() => {
-      new MutationObserver(() => {
-        if (document.querySelector(".question")?.textContent.includes("plums") === true)
-          document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }));
-      }).observe(document.body, { subtree: true, childList: true });
-    });
-    const startClock = await stopClock(page);
-    await deniedElsewhere(0);
-    await page.locator(".question", { hasText: "plums" }).waitFor();
-    expect(await page.locator(".stage").count()).toBe(0);
-    await startClock();
-    // The key acts again once there was time to see the other question.
-    await expect
-      .poll(async () => {
-        await press(page, "a");
-        return await page.locator(".stage:focus").count();
-      })
-      .toBe(1);
-  });
+  proves(
+    ["D620"],
+    "opens no answer on a key that coincides with a change of questions",
+    async () => {
+      const { page, deniedElsewhere } = await asked(["pears", "plums", "figs"], `/r/${RUN}`);
+      await page.evaluate(() => {
+        new MutationObserver(() => {
+          if (document.querySelector(".question")?.textContent.includes("plums") === true)
+            document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }));
+        }).observe(document.body, { subtree: true, childList: true });
+      });
+      const startClock = await stopClock(page);
+      await deniedElsewhere(0);
+      await page.locator(".question", { hasText: "plums" }).waitFor();
+      expect(await page.locator(".stage").count()).toBe(0);
+      await startClock();
+      // The key acts again once there was time to see the other question.
+      await expect
+        .poll(async () => {
+          await press(page, "a");
+          return await page.locator(".stage:focus").count();
+        })
+        .toBe(1);
+    },
+  );
 
-  proves(["D620"], "an answer that is refused takes no focus from another question", async () => {
-    const { page } = await asked(["pears", "plums"], "/questions");
-    let refuse = (): void => {};
-    const refused = new Promise<void>((resolve) => (refuse = resolve));
-    await page.route("**/actions", async (route) => {
-      await refused;
-      const body = JSON.stringify({ code: "invalid_answer", message: "thing: expected a text" });
-      await route.fulfill({ status: 400, contentType: "application/json", body });
-    });
-    await press(page, "m");
-    await page.locator("textarea:focus").waitFor();
-    await press(page, "Control+Enter", "Control+Enter", "j");
-    await page.locator(".question.current:focus", { hasText: "plums" }).waitFor();
-    refuse();
-    await page.locator("text=expected a text").waitFor();
-    expect(await focusOf(page)).toBe("article buyer asks: pay");
-    await page.locator(".question.current:focus", { hasText: "plums" }).waitFor();
-  });
+  proves(
+    ["D620"],
+    "does not move the focus from another question when an answer is refused",
+    async () => {
+      const { page } = await asked(["pears", "plums"], "/questions");
+      let refuse = (): void => {};
+      const refused = new Promise<void>((resolve) => (refuse = resolve));
+      await page.route("**/actions", async (route) => {
+        await refused;
+        const body = JSON.stringify({ code: "invalid_answer", message: "thing: expected a text" });
+        await route.fulfill({ status: 400, contentType: "application/json", body });
+      });
+      await press(page, "m");
+      await page.locator("textarea:focus").waitFor();
+      await press(page, "Control+Enter", "Control+Enter", "j");
+      await page.locator(".question.current:focus", { hasText: "plums" }).waitFor();
+      refuse();
+      await page.locator("text=expected a text").waitFor();
+      expect(await focusOf(page)).toBe("article buyer asks: pay");
+      await page.locator(".question.current:focus", { hasText: "plums" }).waitFor();
+    },
+  );
 });
 
 describe.skipIf(browser === undefined)("keys after a field has disappeared", () => {
-  proves(["D622"], "only keys that write text, and Enter, are held back", async () => {
+  proves(["D622"], "holds back only text keys and Enter", async () => {
     const { page, deniedElsewhere } = await asked(["pears", "plums", "figs"], "/questions");
     await stopClock(page);
     await press(page, "d");
@@ -169,7 +177,7 @@ describe.skipIf(browser === undefined)("keys after a field has disappeared", () 
     await page.locator(".run-group").first().waitFor();
   });
 
-  proves(["D665"], "offers no edit of arguments that are redacted", async () => {
+  proves(["D665"], "does not offer to edit redacted arguments", async () => {
     if (browser === undefined || built === undefined) throw new Error("no browser");
     const redact = (text: string): string => text.replaceAll("pears", "***");
     const content = { redact };
@@ -180,25 +188,32 @@ describe.skipIf(browser === undefined)("keys after a field has disappeared", () 
     expect(await page.locator(".stage").count()).toBe(0);
   });
 
-  proves(["D620"], "sends no staged answer by keys meant for a question that is gone", async () => {
-    const { page, deniedElsewhere, paid } = await asked(["pears", "plums", "figs"], `/r/${RUN}`);
-    await moveTo(page, "n", "plums");
-    await press(page, "a");
-    await page.locator(".stage:focus").waitFor();
-    await moveTo(page, "n", "figs");
-    await moveTo(page, "n", "pears");
-    await stopClock(page);
-    await deniedElsewhere(0);
-    await page.locator(".question.current", { hasText: "plums" }).waitFor();
-    await press(page, "a", "Control+Enter");
-    expect(await countSent(page)).toBe(0);
-    expect(paid).toEqual([]);
-  });
+  proves(
+    ["D620"],
+    "does not send a staged answer on keys meant for a question that is gone",
+    async () => {
+      const { page, deniedElsewhere, paid } = await asked(["pears", "plums", "figs"], `/r/${RUN}`);
+      await moveTo(page, "n", "plums");
+      await press(page, "a");
+      await page.locator(".stage:focus").waitFor();
+      await moveTo(page, "n", "figs");
+      await moveTo(page, "n", "pears");
+      await stopClock(page);
+      await deniedElsewhere(0);
+      await page.locator(".question.current", { hasText: "plums" }).waitFor();
+      await press(page, "a", "Control+Enter");
+      expect(await countSent(page)).toBe(0);
+      expect(paid).toEqual([]);
+    },
+  );
 });
 
 const PEARS = askingRun();
 
-/** The page of a run with one question, and a way to change the arguments of its call. */
+/**
+ * Opens the page of a run with one question, with a function that changes the arguments of its
+ * call.
+ */
 async function changing(path: string) {
   if (browser === undefined || built === undefined) throw new Error("no browser");
   const { runId } = PEARS.run;
@@ -222,7 +237,7 @@ describe.skipIf(browser === undefined)("a question whose arguments change", () =
   for (const path of ["/questions", `/r/${PEARS.run.runId}`]) {
     proves(
       ["D543"],
-      `${path}: opens and sends nothing by keys that come with the change`,
+      `${path}: opens and sends no answer on keys that coincide with the change`,
       async () => {
         const { page, actions, changeArguments, changed } = await changing(path);
         await press(page, "a");
@@ -252,7 +267,7 @@ describe.skipIf(browser === undefined)("a question whose arguments change", () =
 
     proves(
       ["D543"],
-      `${path}: drops the reason that was written for the old arguments`,
+      `${path}: discards the reason that was written for the old arguments`,
       async () => {
         const { page, actions, changeArguments, changed } = await changing(path);
         await press(page, "d");
@@ -265,7 +280,7 @@ describe.skipIf(browser === undefined)("a question whose arguments change", () =
           hasText: "The arguments of this call have changed.",
         });
         await alert.waitFor({ state: "attached" });
-        // Keys that follow a typed reason within a moment count as meant for its field, which is gone.
+        // Keys right after a typed reason count as meant for its field, which is gone.
         const isOpen = async (): Promise<number> => {
           await press(page, "d");
           return await page.locator(".stage input:focus").count();

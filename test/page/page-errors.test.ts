@@ -1,5 +1,5 @@
-// Goal: the page shows what went wrong, whole, and what was tried again.
-// Method: Chromium on the page as it is built, over a viewer with real runs that fail or retry.
+// Goal: the page shows failures in full, and which attempts were made.
+// Method: Chromium on the built page, over a viewer with real runs that fail or retry.
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect } from "vitest";
@@ -45,7 +45,7 @@ function reply(
   return { error: new ModelError({ code, message, ...again }) };
 }
 
-/** A lead that fails because its reader does. */
+/** A lead that fails because its reader fails. */
 function failingTree() {
   const reader = defineAgent({
     name: "reader",
@@ -71,7 +71,7 @@ function failingAlone() {
   });
 }
 
-/** An agent whose first two requests are refused for a moment. */
+/** An agent whose first two requests are refused temporarily. */
 function retrying(retryAfterMs = 1) {
   return defineAgent({
     name: "solo",
@@ -103,7 +103,7 @@ async function open(view: Viewer, path: string, width = 1_440): Promise<Page> {
   return tab.page;
 }
 
-/** Takes pictures of the page, light and dark, where a person asked for them. */
+/** Takes screenshots of the page in light and dark mode, if they were requested. */
 async function shoot(page: Page, name: string): Promise<void> {
   const folder = process.env["ESPALIER_TEST_SHOTS"];
   if (folder === undefined) return;
@@ -113,7 +113,7 @@ async function shoot(page: Page, name: string): Promise<void> {
   }
 }
 
-/** True if the whole text of an element is in sight. */
+/** True if the whole text of an element is visible. */
 async function isWhole(page: Page, selector: string): Promise<boolean> {
   return await page
     .locator(selector)
@@ -122,7 +122,7 @@ async function isWhole(page: Page, selector: string): Promise<boolean> {
 }
 
 describe.skipIf(browser === undefined)("errors on the page", () => {
-  proves(["D599"], "shows the message of the first cause whole where there is room", async () => {
+  proves(["D599"], "shows the full message of the root cause where there is room", async () => {
     const { view, orchestrator } = await world();
     await orchestrator.start(failingTree(), "Lead.", { runId: RUN }).result;
     const page = await open(view, `/r/${RUN}`, 2_200);
@@ -141,7 +141,7 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     expect(overflow).toBe(0);
   });
 
-  proves(["D600"], "shows the code of its error in the row of an agent that failed", async () => {
+  proves(["D600"], "shows the error code in the row of a failed agent", async () => {
     const { view, orchestrator } = await world();
     await orchestrator.start(failingTree(), "Lead.", { runId: RUN }).result;
     const page = await open(view, `/r/${RUN}`);
@@ -170,7 +170,7 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
 
   proves(
     ["D597", "D590"],
-    "paints the wait for another attempt as one in the minimap",
+    "paints the wait before another attempt in the retry colour in the minimap",
     async () => {
       const { view, orchestrator } = await world();
       await orchestrator.start(retrying(100), "Work.", { runId: RUN }).result;
@@ -194,7 +194,7 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     },
   );
 
-  proves(["D546"], "shows an unknown cost whole in the list of runs", async () => {
+  proves(["D546"], "shows an unknown cost in full in the list of runs", async () => {
     const { view, orchestrator } = await world();
     await orchestrator.start(retrying(), "Work.", { runId: RUN }).result;
     for (const width of [1_280, 1_000]) {
@@ -219,7 +219,7 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     expect(panel?.width ?? 0).toBeGreaterThan(480);
   });
 
-  proves(["D623"], "shows the codes of a group of subagents that failed", async () => {
+  proves(["D623"], "shows the error codes of a group of failed subagents", async () => {
     const { view } = await world();
     const limits = { maxTotalSubagents: 50, maxBreadthPerParent: 50 };
     const orchestrator = new Orchestrator({ store: view.store, limits });
@@ -260,31 +260,25 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
       "failed: model_unauthorized ×21, model_invalid_request ×1",
       "failed: model_unauthorized",
     ]);
-    // The lead has completed: a limit that it has used up is no trouble.
+    // The lead has completed: a limit that it used up is not a problem.
     await page.locator(".limits .meter").first().waitFor();
     expect(await page.locator(".limits .meter.is-over").count()).toBe(0);
   });
 
-  proves(
-    ["D623"],
-    "shows the error of the run under the cursor whole at 1,280 pixels",
-    async () => {
-      const { view, orchestrator } = await world();
-      await orchestrator.start(failingAlone(), "Read.", { runId: RUN }).result;
-      const page = await open(view, "/", 1_280);
-      await page.locator(".run-line .run-state code").waitFor();
-      expect(await isWhole(page, ".run-state")).toBe(false);
-      expect(await page.locator(".run-state").getAttribute("title")).toContain(
-        "ask for a new one.",
-      );
-      await page.keyboard.press("Tab");
-      await page.locator(".run-link").focus();
-      await shoot(page, "run-error-whole");
-      expect(await isWhole(page, ".run-state")).toBe(true);
-      const text = await page.locator(".run-state").innerText();
-      expect(text).toContain("ask for a new one.");
-    },
-  );
+  proves(["D623"], "shows the full error of the run under the cursor at 1,280 pixels", async () => {
+    const { view, orchestrator } = await world();
+    await orchestrator.start(failingAlone(), "Read.", { runId: RUN }).result;
+    const page = await open(view, "/", 1_280);
+    await page.locator(".run-line .run-state code").waitFor();
+    expect(await isWhole(page, ".run-state")).toBe(false);
+    expect(await page.locator(".run-state").getAttribute("title")).toContain("ask for a new one.");
+    await page.keyboard.press("Tab");
+    await page.locator(".run-link").focus();
+    await shoot(page, "run-error-whole");
+    expect(await isWhole(page, ".run-state")).toBe(true);
+    const text = await page.locator(".run-state").innerText();
+    expect(text).toContain("ask for a new one.");
+  });
 
   proves(["D623"], "shows an attempt that fails while the panel is open", async () => {
     const { view, orchestrator } = await world();
@@ -319,7 +313,7 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     await run.cancel();
   });
 
-  proves(["D623"], "counts no agent at work in a run that no process leads", async () => {
+  proves(["D623"], "counts no working agents in a run that no process owns", async () => {
     const { view, orchestrator } = await world();
     const cut = latch();
     const role = solo(doings(), { count: 1, hold: () => cut.opened });

@@ -1,5 +1,5 @@
-// Goal: the page states the facts of a run: its result, its name, its own use, its time, and why it rests.
-// Method: Chromium on the page as it is built, over a viewer with real runs in one store.
+// Goal: the page states the facts of a run: its result, name, usage and time, and why it is paused.
+// Method: Chromium on the built page, over a viewer with real runs in one store.
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect } from "vitest";
@@ -83,7 +83,7 @@ const clerk = defineAgent({
   ],
 });
 
-/** A viewer over a store, which shows the runs of a process without an approver. */
+/** Starts a viewer over a store, which shows the runs of a process without an approver. */
 async function world(): Promise<{ readonly view: Viewer; readonly orchestrator: Orchestrator }> {
   const view = await startViewer({
     port: 0,
@@ -103,7 +103,7 @@ async function open(view: Viewer, path: string, width = 1_280): Promise<Page> {
   return tab.page;
 }
 
-/** Takes pictures of the page, light and dark, where a person asked for them. */
+/** Takes screenshots of the page in light and dark mode, if they were requested. */
 async function shoot(page: Page, name: string): Promise<void> {
   const folder = process.env["ESPALIER_TEST_SHOTS"];
   if (folder === undefined) return;
@@ -113,7 +113,7 @@ async function shoot(page: Page, name: string): Promise<void> {
   }
 }
 
-/** Returns the colour of an element, and the one that the page has for what is wrong. */
+/** Returns the colour of an element and the page's colour for failures. */
 async function colors(page: Page, selector: string): Promise<readonly [string, string]> {
   return await page
     .locator(selector)
@@ -142,7 +142,7 @@ describe.skipIf(browser === undefined)("facts of a run on the page", () => {
     );
   });
 
-  proves(["D593"], "names the run in the title of the tab, without unseen signs", async () => {
+  proves(["D593"], "names the run in the tab title without invisible characters", async () => {
     const { view, orchestrator } = await world();
     await orchestrator.start(lead, "Look at\u202E the\nstones.", { runId: RUN }).result;
     const page = await open(view, `/r/${RUN}`);
@@ -165,7 +165,7 @@ describe.skipIf(browser === undefined)("facts of a run on the page", () => {
     expect(new URL(page.url()).pathname).toBe(`/r/${RUN}`);
   });
 
-  proves(["D595"], "shows arguments of several lines under approval as text", async () => {
+  proves(["D595"], "shows multi-line arguments of a call under approval as text", async () => {
     const { view, orchestrator } = await world();
     await orchestrator.start(clerk, "Tell the buyer.", { runId: RUN }).result;
     const page = await open(view, `/r/${RUN}`, 420);
@@ -197,11 +197,11 @@ describe.skipIf(browser === undefined)("facts of a run on the page", () => {
     await page.locator("text=Own use of its limits, without subagents").waitFor();
   });
 
-  proves(["D597"], "paints nothing of a completed run red but what failed in it", async () => {
+  proves(["D597"], "paints only the failures of a completed run in red", async () => {
     const { view, orchestrator } = await world();
     const { status } = await orchestrator.start(lead, "Look.", {
       runId: RUN,
-      // The last call takes the run to its limit.
+      // The last call brings the run to its limit.
       budget: { toolCalls: 4 },
     }).result;
     expect(status).toBe("completed");
@@ -245,7 +245,7 @@ describe.skipIf(browser === undefined)("facts of a run on the page", () => {
 
   proves(
     ["D589"],
-    "says how much of a limit in time is used, in the list and the run",
+    "shows how much of a time limit is used, in the list and in the run",
     async () => {
       const { clock, store, process } = engineWorld();
       const view = await startViewer({ port: 0, clock, store, pageFolder: built?.folder ?? "" });
@@ -280,7 +280,7 @@ describe.skipIf(browser === undefined)("facts of a run on the page", () => {
 
   proves(
     ["D603"],
-    "measures a paused run until now, the same in the list and the run",
+    "shows the same duration of a paused run in the list and in the run",
     async () => {
       const { clock, store, process } = engineWorld();
       const view = await startViewer({ port: 0, clock, store, pageFolder: built?.folder ?? "" });

@@ -1,5 +1,7 @@
-// Goal: after a key or an answer the focus is where a screen reader announces it, and text that is typed never denies a call.
-// Method: Chromium, a real viewer over a store with a real run that is paused, and an orchestrator that continues it.
+// Goal: after a key or an answer the focus is where a screen reader announces it, and typed text
+// never denies a call.
+// Method: Chromium, a real viewer over a store with a paused run, and an orchestrator that resumes
+// it.
 
 import { afterAll, beforeAll, describe, expect } from "vitest";
 
@@ -34,7 +36,7 @@ describe.skipIf(browser === undefined)("focus", () => {
     expect(await focusOf(page)).toBe("article buyer asks: pay");
     await press(page, "n");
     await page.locator(".question:focus", { hasText: "pears" }).waitFor();
-    // A single question is focused, too.
+    // A single question is focused as well.
     await page.evaluate(() => document.querySelector<HTMLElement>(".home")?.focus());
     await press(page, "n", "n");
     await page.locator(".question:focus", { hasText: "pears" }).waitFor();
@@ -50,7 +52,7 @@ describe.skipIf(browser === undefined)("focus", () => {
       await press(page, "a");
       await page.locator("text=Approve this call").waitFor();
       await press(page, "Control+Enter");
-      // Answers of one run are collected: the second one continues it.
+      // Answers of one run are collected: the second answer resumes the run.
       await page.locator(".question:focus", { hasText: "plums" }).waitFor();
       expect(await focusOf(page)).toBe("article buyer asks: pay");
       if (SHOTS !== undefined)
@@ -66,7 +68,7 @@ describe.skipIf(browser === undefined)("focus", () => {
         await page.screenshot({ path: `${SHOTS}/focus-none-${heading.slice(0, 5)}.png` });
     });
 
-  proves(["D577"], "gives the focus to no button of the run when a question is gone", async () => {
+  proves(["D577"], "does not focus a button of the run when a question disappears", async () => {
     const { page } = await asked(["pears", "plums"], `/r/${RUN}`);
     await page.evaluate(() => {
       document.addEventListener("focusin", ({ target }) => {
@@ -81,7 +83,7 @@ describe.skipIf(browser === undefined)("focus", () => {
     expect(await page.evaluate(() => document.body.dataset["stolen"])).toBe(undefined);
   });
 
-  proves(["D577"], "keeps the focus in the question when a stage is left", async () => {
+  proves(["D577"], "keeps the focus in the question when a stage is closed", async () => {
     const { page } = await asked(["pears"], "/questions");
     for (const key of ["a", "d", "m"]) {
       await press(page, key);
@@ -96,7 +98,7 @@ describe.skipIf(browser === undefined)("focus", () => {
     [`/r/${RUN}`, "agent-filter"],
     [`/r/${RUN}?agent=AGENT`, "agent-filter"],
   ] as const)
-    proves(["D578"], `reaches a visible field by / at ${path} in 640 pixels`, async () => {
+    proves(["D578"], `focuses a visible field on / at ${path} in 640 pixels`, async () => {
       const { page } = await asked(["pears"], path.replace("?agent=AGENT", ""), 640);
       if (path.includes("AGENT")) {
         await page.locator(".row").first().click();
@@ -124,41 +126,45 @@ describe.skipIf(browser === undefined)("focus", () => {
 
 describe.skipIf(browser === undefined)("typing", () => {
   for (const path of ["/questions", `/r/${RUN}`])
-    proves(["D579"], `${path}: text whose field disappears opens no other denial`, async () => {
-      const { page, deniedElsewhere, paid } = await asked(["pears", "plums", "figs"], path);
-      await press(page, "d");
-      await page.keyboard.type("Too d");
-      await deniedElsewhere(0);
-      // The user types on while the question disappears.
-      const gone = page.locator(".question", { hasText: "pears" });
-      await expect
-        .poll(async () => {
-          await page.keyboard.type("dny");
-          return await gone.count();
-        })
-        .toBe(0);
-      await page.keyboard.type("deny it\nd and y\n");
-      await press(page, "Enter", " ");
-      expect(await page.locator(".stage").count()).toBe(0);
-      expect(await page.locator("text=Answered.").count()).toBe(0);
-      expect(paid).toEqual([]);
-      if (SHOTS !== undefined)
-        await page.screenshot({ path: `${SHOTS}/typed-on${path.replace(/\W/g, "_")}.png` });
-      // After a pause the keys act again, on the question that is shown.
-      await expect
-        .poll(
-          async () => {
-            await press(page, "d");
-            return await page.locator(".stage").count();
-          },
-          { interval: 1_500 },
-        )
-        .toBe(1);
-    });
+    proves(
+      ["D579"],
+      `${path}: does not open another denial when the field of typed text disappears`,
+      async () => {
+        const { page, deniedElsewhere, paid } = await asked(["pears", "plums", "figs"], path);
+        await press(page, "d");
+        await page.keyboard.type("Too d");
+        await deniedElsewhere(0);
+        // The user continues to type while the question disappears.
+        const gone = page.locator(".question", { hasText: "pears" });
+        await expect
+          .poll(async () => {
+            await page.keyboard.type("dny");
+            return await gone.count();
+          })
+          .toBe(0);
+        await page.keyboard.type("deny it\nd and y\n");
+        await press(page, "Enter", " ");
+        expect(await page.locator(".stage").count()).toBe(0);
+        expect(await page.locator("text=Answered.").count()).toBe(0);
+        expect(paid).toEqual([]);
+        if (SHOTS !== undefined)
+          await page.screenshot({ path: `${SHOTS}/typed-on${path.replace(/\W/g, "_")}.png` });
+        // After a pause the keys act again, on the question that is shown.
+        await expect
+          .poll(
+            async () => {
+              await press(page, "d");
+              return await page.locator(".stage").count();
+            },
+            { interval: 1_500 },
+          )
+          .toBe(1);
+      },
+    );
 
   proves(
     ["D579"],
-    "a question that is answered elsewhere leaves the stage of another",
+    "keeps the stage of a question when another one is answered elsewhere",
     async () => {
       const { page, deniedElsewhere } = await asked(["pears", "plums", "figs"], `/r/${RUN}`);
       await press(page, "n", "d");
@@ -171,7 +177,7 @@ describe.skipIf(browser === undefined)("typing", () => {
     },
   );
 
-  proves(["D579"], "Enter that is held down answers nothing", async () => {
+  proves(["D579"], "sends no answer while Enter is held down", async () => {
     const { page, paid } = await asked(["pears"], "/questions");
     for (const name of ["Approve…", "Deny…"]) {
       await page.getByRole("button", { name }).focus();
@@ -185,7 +191,7 @@ describe.skipIf(browser === undefined)("typing", () => {
     expect(await page.locator("text=Answered.").count()).toBe(0);
   });
 
-  proves(["D579"], "keys in fields, lists and compositions run no shortcut", async () => {
+  proves(["D579"], "runs no shortcut on keys in fields, lists and compositions", async () => {
     const { page } = await asked(["pears"], `/r/${RUN}`);
     const isCalm = async (): Promise<boolean> =>
       new URL(page.url()).pathname === `/r/${RUN}` && (await page.locator(".stage").count()) === 0;
@@ -195,7 +201,7 @@ describe.skipIf(browser === undefined)("typing", () => {
     await page.locator("#agent-standing").focus();
     await page.keyboard.type("dny");
     expect(await isCalm()).toBe(true);
-    // Fields that extensions of the browser add to the page.
+    // Fields that browser extensions add to the page.
     await page.evaluate(() => {
       const box = document.createElement("div");
       box.id = "box";
@@ -236,7 +242,7 @@ describe.skipIf(browser === undefined)("typing", () => {
       ),
     );
     expect(await isCalm()).toBe(true);
-    // Escape that ends a composition keeps the reason that is written.
+    // The Escape that ends a composition does not discard the written reason.
     await press(page, "d");
     await page.keyboard.type("Too dear");
     await page.evaluate(() =>

@@ -2,7 +2,7 @@ import type axe from "axe-core";
 
 declare global {
   interface Window {
-    /** In a page into which it was put. */
+    /** Defined in a page into which axe was injected. */
     readonly axe: typeof axe;
   }
 }

@@ -1,5 +1,6 @@
-// Goal: what is on the page is what the server says, whatever happens to the connection.
-// Method: Chromium on the page as it is built, over a server that is killed, begun anew, and says what a test wants; the clock of the page is set.
+// Goal: the page shows what the server reports, whatever happens to the connection.
+// Method: Chromium on the built page with a set clock, over a server that is killed, restarted and
+// controlled by the test.
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect } from "vitest";
@@ -69,7 +70,7 @@ function patchWith(server: FixtureServer, own: number): void {
   server.patch("live", { run: RUN.run, agents: [[1, rowWith(own)]], spans: [] });
 }
 
-/** The page as if its tab were hidden, or seen again. */
+/** Shows or hides the tab of the page. */
 async function hide(page: Page, isHidden: boolean): Promise<void> {
   await page.evaluate((hidden) => {
     Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
@@ -80,7 +81,7 @@ async function hide(page: Page, isHidden: boolean): Promise<void> {
 describe.skipIf(browser === undefined)("a live run", () => {
   proves(
     ["V94", "V101"],
-    "after the server was killed and begun anew at the same port, what was missed is there, from the last record on",
+    "resumes the feed after the last received record when the server restarts at the same port",
     async () => {
       const port = await freePort();
       const server = await serve([RUN], port);
@@ -89,7 +90,7 @@ describe.skipIf(browser === undefined)("a live run", () => {
       await tokensOf(page).toBe("200");
       await server.close();
       await page.locator("text=Connection lost").waitFor();
-      // What was known stays.
+      // The known state remains on the page.
       await tokensOf(page).toBe("200");
       const later: RunSnapshot = {
         ...RUN,
@@ -112,7 +113,7 @@ describe.skipIf(browser === undefined)("a live run", () => {
     },
   );
 
-  proves(["V94"], "it is tried again by itself, later and later", async () => {
+  proves(["V94"], "reconnects automatically with growing delays", async () => {
     const port = await freePort();
     const server = await serve([RUN], port);
     const page = await open(server, true);
@@ -125,28 +126,24 @@ describe.skipIf(browser === undefined)("a live run", () => {
   });
 
   for (const type of ["reset", "lagging"] as const)
-    proves(
-      ["V94"],
-      `${type}: a snapshot is taken anew, and the feed goes on after it`,
-      async () => {
-        const server = await serve([RUN]);
-        const page = await open(server);
-        // What it holds is not what the feed sent.
-        server.replace("live", {
-          ...RUN,
-          record: 400,
-          agents: [RUN.agents[0] ?? rowWith(0), rowWith(777)],
-        });
-        server.send("live", { type });
-        await tokensOf(page).toBe("777");
-        await expect.poll(() => server.feedsAfter).toEqual([1_000, 400]);
-        expect(await page.locator("text=Connection lost").count()).toBe(0);
-      },
-    );
+    proves(["V94"], `${type}: reloads the snapshot and continues the feed after it`, async () => {
+      const server = await serve([RUN]);
+      const page = await open(server);
+      // The new snapshot differs from what the feed sent.
+      server.replace("live", {
+        ...RUN,
+        record: 400,
+        agents: [RUN.agents[0] ?? rowWith(0), rowWith(777)],
+      });
+      server.send("live", { type });
+      await tokensOf(page).toBe("777");
+      await expect.poll(() => server.feedsAfter).toEqual([1_000, 400]);
+      expect(await page.locator("text=Connection lost").count()).toBe(0);
+    });
 
   proves(
     ["V103"],
-    "a hidden tab gives its feed up after 30 s, and goes on where it was",
+    "closes the feed of a hidden tab after 30 s and resumes it when the tab is visible again",
     async () => {
       const server = await serve([RUN]);
       const page = await open(server, true);
@@ -163,7 +160,7 @@ describe.skipIf(browser === undefined)("a live run", () => {
     },
   );
 
-  proves(["V103"], "a tab that is seen again before keeps its feed", async () => {
+  proves(["V103"], "keeps the feed of a tab that is visible again within 30 s", async () => {
     const server = await serve([RUN]);
     const page = await open(server, true);
     await hide(page, true);
@@ -174,7 +171,7 @@ describe.skipIf(browser === undefined)("a live run", () => {
     expect(server.feedsAfter).toEqual([1_000]);
   });
 
-  proves(["V94"], "the end of a run ends its feed", async () => {
+  proves(["V94"], "closes the feed when the run ends", async () => {
     const server = await serve([RUN]);
     const page = await open(server);
     server.patch("live", {

@@ -1,5 +1,5 @@
-// Goal: all that others wrote is shown with marks for characters that cannot be seen, and arguments
-// of any size leave the page usable.
+// Goal: foreign text is shown with marks for invisible characters, and arguments of any size leave
+// the page usable.
 // Method: Chromium, a real viewer over a store with real runs.
 
 import type { Page } from "playwright-core";
@@ -38,7 +38,7 @@ afterAll(async () => {
 const RUN = parseId<"RunId">("marks");
 const TURNED = "disk \u202Eerif no\u202C \u200Bfire";
 
-/** The page on a run that has come to rest. */
+/** Opens the page on a run that has paused or ended. */
 async function openRun(role: AgentRole, search = ""): Promise<Page> {
   if (browser === undefined) throw new Error("no browser");
   const view = await startViewer({
@@ -57,7 +57,7 @@ async function openRun(role: AgentRole, search = ""): Promise<Page> {
   return page;
 }
 
-/** A role that calls a tool once with some arguments. */
+/** A role that calls a tool once with the given arguments. */
 function caller(input: object, execute?: () => never): AgentRole {
   return defineAgent({
     name: "caller",
@@ -90,7 +90,7 @@ describe.skipIf(browser === undefined)("marks", () => {
     ["list of steps", "?agent=ROOT&tab=steps", ".calls .call"],
     ["step", "?agent=ROOT&tab=steps&step=2", ".messages .message"],
   ] as const)
-    proves(["D621"], `marks unseen characters of tools in the ${place}`, async () => {
+    proves(["D621"], `marks invisible characters of tools in the ${place}`, async () => {
       const fail = (): never => {
         throw new ToolError(TURNED);
       };
@@ -105,7 +105,7 @@ describe.skipIf(browser === undefined)("marks", () => {
         await page.screenshot({ path: `${SHOTS}/marks-${place.replaceAll(" ", "-")}.png` });
     });
 
-  proves(["D621"], "marks unseen characters of problems with an answer", async () => {
+  proves(["D621"], "marks invisible characters in the errors of an answer", async () => {
     const page = await openRun(caller({ thing: "pears" }));
     let code = "invalid_answer";
     await page.route("**/actions", async (route) => {
@@ -130,22 +130,26 @@ describe.skipIf(browser === undefined)("marks", () => {
     }
   });
 
-  proves(["D621"], "bounds the elements of 100,000 arguments and counts the rest", async () => {
-    const members = new Map(
-      Array.from({ length: 100_000 }, (_, nth) => [`m${nth}`, `line\n${nth}`] as const),
-    );
-    const page = await openRun(caller(Object.fromEntries(members)));
-    const left = page.locator(".question .more", { hasText: "are left out" });
-    await left.waitFor();
-    const countElements = () =>
-      page.evaluate(() => document.querySelectorAll(".question *").length);
-    expect(await countElements()).toBeLessThan(500);
-    if (SHOTS !== undefined) await page.screenshot({ path: `${SHOTS}/many-arguments.png` });
-    const first = await left.innerText();
-    await left.click();
-    await expect.poll(countElements).toBeGreaterThan(1_000);
-    expect(await left.innerText()).not.toBe(first);
-    await press(page, "d");
-    await page.locator(".stage input:focus").waitFor();
-  });
+  proves(
+    ["D621"],
+    "bounds the elements for 100,000 arguments and counts the remaining ones",
+    async () => {
+      const members = new Map(
+        Array.from({ length: 100_000 }, (_, nth) => [`m${nth}`, `line\n${nth}`] as const),
+      );
+      const page = await openRun(caller(Object.fromEntries(members)));
+      const left = page.locator(".question .more", { hasText: "are left out" });
+      await left.waitFor();
+      const countElements = () =>
+        page.evaluate(() => document.querySelectorAll(".question *").length);
+      expect(await countElements()).toBeLessThan(500);
+      if (SHOTS !== undefined) await page.screenshot({ path: `${SHOTS}/many-arguments.png` });
+      const first = await left.innerText();
+      await left.click();
+      await expect.poll(countElements).toBeGreaterThan(1_000);
+      expect(await left.innerText()).not.toBe(first);
+      await press(page, "d");
+      await page.locator(".stage input:focus").waitFor();
+    },
+  );
 });

@@ -1,6 +1,6 @@
-// Goal: the focus is never lost: a panel, a step, a filter or a search that closes gives it back.
-// Beside a panel, and in narrow windows, the codes of errors are whole.
-// Method: Chromium on the page as it is built, over a server with runs that are made up.
+// Goal: the focus is never lost: a closing panel, step, filter or search restores it. Error codes
+// are shown in full beside a panel and in narrow windows.
+// Method: Chromium on the built page, over a server with made-up runs.
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect } from "vitest";
@@ -112,7 +112,7 @@ describe.skipIf(browser === undefined)("focus of panels", () => {
     await atRow(page, "reader#10");
   });
 
-  proves(["D544"], "returns the focus to an action of the run that was not confirmed", async () => {
+  proves(["D544"], "returns the focus to a run action that was not confirmed", async () => {
     const { page } = await open(`/r/${askingRun().run.runId}`);
     await page.getByRole("button", { name: "Cancel" }).focus();
     await press(page, "Enter");
@@ -124,33 +124,37 @@ describe.skipIf(browser === undefined)("focus of panels", () => {
 });
 
 describe.skipIf(browser === undefined)("focus beside a filter", () => {
-  proves(["D545"], "says that the filter hides the open agent and shows it again", async () => {
-    const { page } = await open(RUN);
-    await page.locator(".row", { hasText: "reader#10" }).click();
-    await press(page, "/");
-    await page.keyboard.type("reader#3");
-    const notice = page.locator(".not-listed", { hasText: "The filter hides this agent" });
-    await notice.waitFor();
-    await page.locator("[role=status]", { hasText: "1 agent in the list" }).waitFor({
-      state: "attached",
-    });
-    await shoot(page, "filter-hides");
-    await press(page, "Enter");
-    await atRow(page, "lead");
-    await press(page, "ArrowDown");
-    await page.locator("#agent-title", { hasText: "reader#3" }).waitFor();
-    await notice.waitFor({ state: "hidden" });
-    await press(page, "/");
-    await page.locator("#agent-filter:focus").waitFor();
-    await page.locator("#agent-filter").fill("reader#10");
-    await page.getByRole("button", { name: "show it in the list" }).click();
-    await page.locator("#agent-title:focus", { hasText: "reader#3" }).waitFor();
-    await page.locator(".row[aria-selected=true]", { hasText: "reader#3" }).waitFor();
-    expect(await page.locator("#agent-filter").inputValue()).toBe("");
-  });
+  proves(
+    ["D545"],
+    "reports that the filter hides the open agent, and shows it again on request",
+    async () => {
+      const { page } = await open(RUN);
+      await page.locator(".row", { hasText: "reader#10" }).click();
+      await press(page, "/");
+      await page.keyboard.type("reader#3");
+      const notice = page.locator(".not-listed", { hasText: "The filter hides this agent" });
+      await notice.waitFor();
+      await page.locator("[role=status]", { hasText: "1 agent in the list" }).waitFor({
+        state: "attached",
+      });
+      await shoot(page, "filter-hides");
+      await press(page, "Enter");
+      await atRow(page, "lead");
+      await press(page, "ArrowDown");
+      await page.locator("#agent-title", { hasText: "reader#3" }).waitFor();
+      await notice.waitFor({ state: "hidden" });
+      await press(page, "/");
+      await page.locator("#agent-filter:focus").waitFor();
+      await page.locator("#agent-filter").fill("reader#10");
+      await page.getByRole("button", { name: "show it in the list" }).click();
+      await page.locator("#agent-title:focus", { hasText: "reader#3" }).waitFor();
+      await page.locator(".row[aria-selected=true]", { hasText: "reader#3" }).waitFor();
+      expect(await page.locator("#agent-filter").inputValue()).toBe("");
+    },
+  );
 
   for (const width of [1_000, 1_280, 1_440])
-    proves(["D545"], `reaches all agents again from an empty list at ${width} pixels`, async () => {
+    proves(["D545"], `shows all agents again from an empty list at ${width} pixels`, async () => {
       const { page } = await open(RUN, width);
       await page.locator(".row", { hasText: "reader#10" }).click();
       await press(page, "/");
@@ -171,7 +175,7 @@ describe.skipIf(browser === undefined)("focus beside a filter", () => {
       expect(await page.locator("#agent-filter").inputValue()).toBe("");
     });
 
-  proves(["D545"], "says that the open agent is folded up", async () => {
+  proves(["D545"], "reports that the open agent is collapsed", async () => {
     const { page } = await open(RUN);
     await page.locator(".row", { hasText: "reader#10" }).click();
     await page.locator(".row", { hasText: "lead" }).first().locator(".twisty").click();
@@ -200,7 +204,7 @@ describe.skipIf(browser === undefined)("focus in the list of runs", () => {
     await expect(line.innerText()).resolves.not.toContain(text);
   });
 
-  proves(["D545"], "keeps a way between the search and the runs that it leaves", async () => {
+  proves(["D545"], "moves the focus from the search to the runs that match", async () => {
     const { page } = await open("/");
     await press(page, "j", "/");
     await page.locator("#runs-search:focus").waitFor();
@@ -237,7 +241,7 @@ describe.skipIf(browser === undefined)("focus in the list of runs", () => {
   });
 });
 
-/** A run with subagents that failed: alone, in a group of one code and in a group of two. */
+/** A run with failed subagents: alone, in a group with one code and in a group with two codes. */
 function codedRun(): RunSnapshot {
   const failing = (name: string, count: number, note: (nth: number) => string) =>
     Array.from({ length: count }, (_none, nth): AgentSketch => {
@@ -269,31 +273,36 @@ describe.skipIf(browser === undefined)("codes in a narrow tree", () => {
     [1_000, "?agent=codes-a47"],
     [640, ""],
   ] as const)
-    proves(["D546"], `shows each code whole at ${width} pixels with "${open}"`, async () => {
-      if (browser === undefined) throw new Error("no browser");
-      const server = await startFixture({ folder: built?.folder ?? "", runs: [codedRun()] });
-      afterwards(() => server.close());
-      const options = { viewport: { width, height: 520 } };
-      const { page, close } = await openTab(browser, server.urlOf(`/r/codes${open}`), options);
-      afterwards(close);
-      if (open !== "") await page.locator(".agent-panel .facts, .agent-panel h3").first().waitFor();
-      await page.locator(".row", { hasText: "single#3" }).waitFor();
-      await shoot(page, `codes-${width}-${open.length}`);
-      const cut = await page
-        .locator(".row .words")
-        .evaluateAll((all) =>
-          all
-            .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
-            .map(({ textContent }) => textContent),
-        );
-      const legend = await page
-        .locator(".legend")
-        .evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
-      // Beside a panel there is no room for two codes: the title has them.
-      const codes = "failed: model_unauthorized ×20, model_invalid_request ×4";
-      expect([cut, legend]).toEqual([open === "" ? [] : [codes], 0]);
-      expect(
-        await page.locator(".row", { hasText: "finder" }).locator(".name").getAttribute("title"),
-      ).toBe(codes);
-    });
+    proves(
+      ["D546"],
+      `shows each error code in full at ${width} pixels with "${open}"`,
+      async () => {
+        if (browser === undefined) throw new Error("no browser");
+        const server = await startFixture({ folder: built?.folder ?? "", runs: [codedRun()] });
+        afterwards(() => server.close());
+        const options = { viewport: { width, height: 520 } };
+        const { page, close } = await openTab(browser, server.urlOf(`/r/codes${open}`), options);
+        afterwards(close);
+        if (open !== "")
+          await page.locator(".agent-panel .facts, .agent-panel h3").first().waitFor();
+        await page.locator(".row", { hasText: "single#3" }).waitFor();
+        await shoot(page, `codes-${width}-${open.length}`);
+        const cut = await page
+          .locator(".row .words")
+          .evaluateAll((all) =>
+            all
+              .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+              .map(({ textContent }) => textContent),
+          );
+        const legend = await page
+          .locator(".legend")
+          .evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
+        // There is no room for two codes beside a panel; the title contains them.
+        const codes = "failed: model_unauthorized ×20, model_invalid_request ×4";
+        expect([cut, legend]).toEqual([open === "" ? [] : [codes], 0]);
+        expect(
+          await page.locator(".row", { hasText: "finder" }).locator(".name").getAttribute("title"),
+        ).toBe(codes);
+      },
+    );
 });

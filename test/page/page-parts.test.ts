@@ -1,5 +1,6 @@
-// Goal: what the page works out by itself is right: time with its rests, text with what is not seen, JSON, event streams, patches.
-// Method: the parts without a browser; streams in every cut.
+// Goal: the page's own computations are right: time scales with pauses, invisible characters, JSON,
+// event streams and patches.
+// Method: the modules without a browser; event streams split at every byte.
 
 import { describe, expect, test } from "vitest";
 
@@ -13,21 +14,17 @@ import { HOSTILE, UNSEEN } from "./fixture-runs.ts";
 import { agentId, rowOf, snapshotFor, spansOf } from "./run-sketch.ts";
 
 describe("time", () => {
-  proves(
-    ["V93"],
-    "a long rest takes a small part of the line, marked, and work the rest of it",
-    () => {
-      const scale = new TimeScale(1_000, [{ fromMs: 100, toMs: 900 }]);
-      expect(scale.pieces.map(({ isRest }) => isRest)).toEqual([false, true, false]);
-      expect(scale.toShare(900) - scale.toShare(100)).toBeCloseTo(0.03);
-      expect(scale.toShare(0)).toBe(0);
-      expect(scale.toShare(1_000)).toBeCloseTo(1);
-      for (const ms of [0, 50, 100, 500, 900, 950, 1_000])
-        expect(scale.toTime(scale.toShare(ms))).toBeCloseTo(ms);
-    },
-  );
+  proves(["V93"], "compresses a long pause to a small, marked part of the time line", () => {
+    const scale = new TimeScale(1_000, [{ fromMs: 100, toMs: 900 }]);
+    expect(scale.pieces.map(({ isRest }) => isRest)).toEqual([false, true, false]);
+    expect(scale.toShare(900) - scale.toShare(100)).toBeCloseTo(0.03);
+    expect(scale.toShare(0)).toBe(0);
+    expect(scale.toShare(1_000)).toBeCloseTo(1);
+    for (const ms of [0, 50, 100, 500, 900, 950, 1_000])
+      expect(scale.toTime(scale.toShare(ms))).toBeCloseTo(ms);
+  });
 
-  test("one that rests to now, and one that did nothing else", () => {
+  test("handles a pause that lasts until now, and a run that only paused", () => {
     expect(
       listRests(
         spansOf([
@@ -41,7 +38,7 @@ describe("time", () => {
     expect([scale.toShare(0), scale.toShare(500)]).toEqual([0, 1]);
   });
 
-  test("times above the rows are round, apart, and none is within a rest", () => {
+  test("places round, spaced time labels outside of pauses", () => {
     const scale = new TimeScale(3_600_000, [{ fromMs: 600_000, toMs: 3_000_000 }]);
     const minutes = scale.listTicks({ from: 0, to: 1 }, 900, 90).map((ms) => ms / 60_000);
     expect(minutes).toEqual([0, 5, 10, 50, 55, 60]);
@@ -49,7 +46,7 @@ describe("time", () => {
 });
 
 describe("text", () => {
-  proves(["V96"], "what is not seen, or turns what is, is shown by its number", () => {
+  proves(["V96"], "shows invisible and text-reversing characters by their code points", () => {
     const shown = splitVisible(HOSTILE)
       .map(({ text }) => text)
       .join("");
@@ -63,14 +60,14 @@ describe("text", () => {
     ).toEqual(["U+D800", "U+E0041", "U+200B"]);
   });
 
-  test("words of all languages, lines, tabs and emojis are as they are", () => {
+  test("leaves words of all languages, line breaks, tabs and emojis unchanged", () => {
     const text = "Grüße 你好 שלום\tمرحبا\r\nनमस्ते ✔\ufe0f 👩\u200d🚀";
     expect(splitVisible(text)).toEqual([{ text, isUnseen: false }]);
     expect(toLine("one\ntwo")).toBe("one ⏎ two");
     expect(toLine("x".repeat(500))).toHaveLength(401);
   });
 
-  proves(["D621"], "the parts of a value are bounded, and the rest of it is counted", () => {
+  proves(["D621"], "bounds the parts of a value and counts the remaining characters", () => {
     const value = Object.fromEntries(
       Array.from({ length: 1_000 }, (_, nth) => [
         `member ${nth}`,
@@ -87,7 +84,7 @@ describe("text", () => {
     expect(splitJson("1\n2", 1)).toEqual({ parts: [{ text: "1\n2", isText: true }], dropped: 0 });
   });
 
-  test("JSON has a line for each member, and what is short stands on one", () => {
+  test("indents JSON with one line per member, and keeps short values on one line", () => {
     expect(indentJson({ path: "a", lines: [1, 400], empty: {}, none: [] })).toBe(
       '{\n  "path": "a",\n  "lines": [1, 400],\n  "empty": {},\n  "none": []\n}',
     );
@@ -98,7 +95,7 @@ describe("text", () => {
   });
 });
 
-/** The events of a stream that comes in these parts. */
+/** Returns the events of a stream that arrives in these chunks. */
 async function read(parts: readonly Uint8Array[]) {
   const body = new ReadableStream<Uint8Array>({
     start: (controller) => {
@@ -112,7 +109,7 @@ async function read(parts: readonly Uint8Array[]) {
 describe("feed", () => {
   proves(
     ["V94"],
-    "an event stream is read alike however it is cut; a cut-off event is left out",
+    "parses an event stream alike however it is split, and drops an incomplete event",
     async () => {
       const text =
         ': here\n\nid: 7\ndata: {"a":"ü"}\n\nid: 8\r\ndata: {"b":1}\r\n\r\nid: 9\ndata: {"c"';
@@ -130,7 +127,7 @@ describe("feed", () => {
     },
   );
 
-  proves(["V95"], "amounts are told apart from which rows there are", () => {
+  proves(["V95"], "distinguishes changed amounts from changed rows", () => {
     const agents = [{ parent: -1, name: "lead", activity: "thinking" as const }];
     const state = new RunState(snapshotFor({ runId: "r", title: "", status: "working", agents }));
     const run = state.head.value;

@@ -1,5 +1,6 @@
-// Goal: every screen says what it must, works for every user, and does nothing that it must not.
-// Method: Chromium on the page as it is built, over a server with runs that are made up.
+// Goal: every screen shows the required facts, is accessible to every user, and has no unwanted
+// effect.
+// Method: Chromium on the built page, over a server with made-up runs.
 
 import axe from "axe-core";
 import type { Page } from "playwright-core";
@@ -46,7 +47,7 @@ async function open(url: string, options: Parameters<typeof openTab>[2] = {}): P
   return tab;
 }
 
-/** Each screen, and what is there once it is. */
+/** Each screen, and what is visible once it has loaded. */
 const SCREENS: Readonly<
   Record<string, readonly [path: string, there: string, act?: (page: Page) => Promise<unknown>]>
 > = {
@@ -134,12 +135,12 @@ describe.skipIf(browser === undefined)("screens", () => {
   for (const name of Object.keys(SCREENS))
     proves(
       ["V90", "V100"],
-      `${name}: axe and the policy find nothing, and nobody else is asked`,
+      `${name}: has no violations of axe or the policy, and contacts no other server`,
       async () => {
         const server = await serve();
         const { complaints, foreign } = await show(server, name);
         expect({ complaints, foreign }).toEqual({ complaints: [], foreign: [] });
-        // Axe is put into the page by hand, which the policy forbids.
+        // Axe is injected by hand, which the policy forbids.
         const { page } = await show(server, name, { bypassCSP: true });
         await page.evaluate(axe.source);
         for (const colorScheme of ["light", "dark"] as const) {
@@ -169,7 +170,7 @@ describe.skipIf(browser === undefined)("screens", () => {
   ])
     proves(
       ["V96"],
-      `${path}: hostile text is shown as text: it is nobody's markup, link or order`,
+      `${path}: shows hostile text as text, without markup, links or scripts`,
       async () => {
         const server = await serve();
         const { page } = await open(server.urlOf(path));
@@ -194,7 +195,7 @@ describe.skipIf(browser === undefined)("screens", () => {
 
   proves(
     ["V92"],
-    "5,000 agents: all are reached, few elements are there, wherever it is scrolled to",
+    "reaches all of 5,000 agents with few elements at every scroll position",
     async () => {
       const server = await serve();
       const { page } = await show(server, "crowd");
@@ -219,7 +220,7 @@ describe.skipIf(browser === undefined)("screens", () => {
 
   proves(
     ["V99"],
-    "what is open is in the address: a reload and the way back show it again, and no address has the token",
+    "restores the open view from the address on reload and back, without the token in it",
     async () => {
       const server = await serve();
       const { page } = await show(server, "runs");
@@ -246,21 +247,21 @@ describe.skipIf(browser === undefined)("screens", () => {
     },
   );
 
-  proves(["V101"], "a page without a valid token says how to get one", async () => {
+  proves(["V101"], "explains how to get a valid token", async () => {
     const server = await serve({ token: "0".repeat(48) });
     const { page } = await open(server.urlOf("/"));
     await page.locator("text=This page has no valid token").waitFor();
     await page.locator("text=espalier view --url").waitFor();
   });
 
-  proves(["V101"], "an empty store says what makes a run", async () => {
+  proves(["V101"], "explains how to create a run if the store is empty", async () => {
     const server = await serve({ runs: [] });
     const { page } = await open(server.urlOf("/"));
     await page.locator("text=No runs yet").waitFor();
     await page.locator("text=espalier demo").waitFor();
   });
 
-  proves(["V114", "V116"], "what a list has left out is said below it", async () => {
+  proves(["V114", "V116"], "reports below a list which runs it omits", async () => {
     const server = await serve({ said: { isCut: true, forgotten: 12 } });
     const { page } = await open(server.urlOf("/"));
     await page.locator("text=Only the newest active and paused runs are listed").waitFor();
@@ -269,18 +270,18 @@ describe.skipIf(browser === undefined)("screens", () => {
     await inbox.page.locator("text=Only the newest active and paused runs were checked").waitFor();
   });
 
-  proves(["V102"], "where a panel breaks, the others go on", async () => {
+  proves(["V102"], "keeps the other panels usable if one panel fails", async () => {
     const server = await serve({ details: { "audit-7f2c-a10": { steps: 7 } } });
     const { page } = await open(server.urlOf("/r/audit-7f2c?agent=audit-7f2c-a10&tab=steps"));
     await page.locator("text=The panel of the agent failed.").waitFor();
-    // Over the line of a group to the lead.
+    // Over the group row to the lead.
     await page.keyboard.press("k");
     await page.keyboard.press("k");
     await page.locator("text=The panel of the agent failed.").waitFor({ state: "detached" });
     expect(await page.locator(".row").count()).toBe(4);
   });
 
-  proves(["V105"], "with content off panels say so, and why", async () => {
+  proves(["V105"], "explains in each panel that content is hidden", async () => {
     const server = await serve({ meta: { content: false } });
     const { page } = await open(server.urlOf("/r/audit-7f2c?agent=audit-7f2c-a10"));
     await page.locator("text=Content is hidden").waitFor();
@@ -289,7 +290,7 @@ describe.skipIf(browser === undefined)("screens", () => {
     await page.locator(".badge", { hasText: "content off" }).waitFor();
   });
 
-  proves(["V105"], "nobody says yes to a call that is not on the screen", async () => {
+  proves(["V105"], "offers no approval of a call whose content is hidden", async () => {
     const server = await serve({ meta: { content: false } });
     const { page } = await open(server.urlOf("/questions"));
     const card = page.locator(".question").first();
@@ -301,7 +302,7 @@ describe.skipIf(browser === undefined)("screens", () => {
 
   proves(
     ["V101"],
-    "a list whose server is gone says so, keeps what it shows, and goes on once it is back",
+    "reports a lost connection, keeps the list, and recovers when the server is back",
     async () => {
       const port = await freePort();
       const server = await serve({ port });
@@ -314,7 +315,7 @@ describe.skipIf(browser === undefined)("screens", () => {
     },
   );
 
-  proves(["V99"], "Escape goes out step by step, also from a link into the midst", async () => {
+  proves(["V99"], "leaves one level per Escape, even after a deep link", async () => {
     const server = await serve();
     const { page } = await show(server, "step");
     for (const search of ["?agent=audit-7f2c-a10&tab=steps", ""]) {
@@ -325,7 +326,7 @@ describe.skipIf(browser === undefined)("screens", () => {
     await page.waitForURL((url) => url.pathname === "/");
   });
 
-  proves(["V99"], "a key means what is seen: also the moment that it is there", async () => {
+  proves(["V99"], "applies a key to what is visible at that moment", async () => {
     const server = await serve();
     const { page } = await show(server, "given");
     await page.evaluate(() => {
@@ -343,7 +344,7 @@ describe.skipIf(browser === undefined)("screens", () => {
 
   proves(
     ["V91"],
-    "keys go through rows, open and close them, and find what went wrong",
+    "moves through rows, expands and collapses them, and finds errors with keys",
     async () => {
       const server = await serve();
       const { page } = await show(server, "failed");
@@ -359,12 +360,12 @@ describe.skipIf(browser === undefined)("screens", () => {
       await page.locator("text=error 1 of 4").waitFor();
       await page.keyboard.press("E");
       await page.locator("text=error 4 of 4").waitFor();
-      // The last is within a group, which is opened for it.
+      // The last error is within a group, which is expanded for it.
       await page.locator(".row[aria-selected=true]", { hasText: "reader#5" }).waitFor();
     },
   );
 
-  proves(["D220"], "a run that only met a limit does not look failed", async () => {
+  proves(["D220"], "does not show a run as failed that only reached a limit", async () => {
     const calm = calmRun(0);
     const met = {
       agentId: agentId(calm.run.runId, 0),
@@ -388,7 +389,7 @@ describe.skipIf(browser === undefined)("screens", () => {
 });
 
 describe.skipIf(browser === undefined)("runs made up", () => {
-  proves(["V100"], "each of them is on a screen that is looked at", () => {
+  proves(["V100"], "shows each of them on a tested screen", () => {
     const paths = Object.values(SCREENS).map(([path]) => path);
     const shown = fixtureRuns().filter(
       ({ run }) =>

@@ -1,5 +1,5 @@
-// Goal: the page stays small and by itself: three files, which ask for nothing else.
-// Method: build it, and look at what is there.
+// Goal: the page stays small and self-contained: three files that request nothing else.
+// Method: build the page and inspect the files.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const KIB = 1_024;
 
 proves(
   ["V90"],
-  "one HTML, one script, one style sheet: at most 250 KiB, 80 compressed, and no address in them",
+  "consists of HTML, script and style sheet of at most 250 KiB, 80 compressed, without external addresses",
   async () => {
     const { folder, remove } = await buildPage();
     afterwards(remove);
@@ -32,7 +32,7 @@ proves(
     ]);
     expect(html).not.toMatch(/<style|<script(?! type="module" crossorigin src)| style=| on\w+=/);
     expect(css).not.toMatch(/url\(|@import/);
-    // Names of namespaces are no addresses that anything is asked of.
+    // Namespace names are not requested addresses.
     const addresses = [...script.matchAll(/https?:\/\/[^"'`\s)]+/g)].map(([address]) => address);
     expect(addresses.filter((address) => !address.startsWith("http://www.w3.org/"))).toEqual([]);
     expect(script).not.toMatch(/\beval\(|new Function\(/);

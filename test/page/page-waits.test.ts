@@ -1,5 +1,6 @@
-// Goal: the page names each wait for what it is.
-// Method: Chromium on the page as it is built, over a real run in which one subagent waits for the budget that another one holds.
+// Goal: the page names the reason of each wait.
+// Method: Chromium on the built page, over a real run in which one subagent waits for the budget
+// that another one reserves.
 
 import { afterAll, beforeAll, describe, expect } from "vitest";
 
@@ -105,7 +106,7 @@ describe.skipIf(browser === undefined)("waits on the page", () => {
       await row.waitFor();
       expect(await listed()).toEqual(["lead", "reader#2"]);
       answer.open();
-      // The list follows: nobody waits any more.
+      // The list is updated: no agent waits any more.
       await row.waitFor({ state: "detached" });
       await page.locator(".count .link").click();
       await page.locator(".status.is-completed").waitFor();

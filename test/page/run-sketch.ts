@@ -1,4 +1,4 @@
-// Runs for the page in short: a sketch of agents and spans, and what the server would send of it.
+// Short notation for made-up runs: agents and spans, and the payload that the server would send.
 
 import { parseId, type AgentId, type CallId, type QuestionId } from "../../src/protocol/ids.ts";
 import {
@@ -15,7 +15,7 @@ import {
   type RunSnapshot,
 } from "../../src/view/viewer-data.ts";
 
-/** When the runs of the fixtures began: some minutes before the server of the page says that it is. */
+/** The start time of the fixture runs: some minutes before the server's current time. */
 export const BEGUN_MS = Date.UTC(2026, 4, 4, 9, 0, 0);
 export const NOW_MS = BEGUN_MS + 600_000;
 
@@ -26,7 +26,7 @@ export interface AgentSketch {
   readonly activity?: ActivityName;
   readonly note?: string;
   readonly fromMs?: number;
-  /** Left out: it has not ended. */
+  /** Omitted if the span has not ended. */
   readonly toMs?: number;
   readonly step?: number;
   readonly own?: number;

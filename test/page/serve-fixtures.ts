@@ -1,4 +1,5 @@
-// For working on the page by hand: `node --conditions=@espalier/source test/page/serve-fixtures.ts [port]` serves it with all that is made up.
+// Serves the page with all made-up runs for manual work: `node --conditions=@espalier/source
+// test/page/serve-fixtures.ts [port]`.
 
 import { REFUSED, startFixture } from "./fixture-server.ts";
 

@@ -1,5 +1,6 @@
-// Goal: the list of a run says of every agent where it is: in a line of its own, or counted in one that stands for it.
-// Method: small trees by hand, and for counts all trees that a few numbers make.
+// Goal: the list of a run shows where every agent is: in its own line, or counted in the line of a
+// group.
+// Method: small hand-made trees, and for counts many generated trees.
 
 import { describe, expect, test } from "vitest";
 
@@ -36,7 +37,10 @@ function written({ lines }: Listing): readonly string[] {
 }
 
 const done = (parent: number, name: string): AgentSketch => ({ parent, name, toMs: 1 });
-/** The lead, as many readers that completed as share a line, one that works and one that failed; the second has two scouts, one failed. */
+/**
+ * A lead with enough completed readers to share a line, one that works and one that failed. The
+ * second reader has two scouts; one failed.
+ */
 const READERS = Array.from({ length: MIN_GROUP }, (_none, at) => done(0, `reader#${at + 1}`));
 const FAMILY: readonly AgentSketch[] = [
   { parent: -1, name: "lead", activity: "delegating" },
@@ -51,7 +55,7 @@ const FAMILY: readonly AgentSketch[] = [
 describe("folding", () => {
   proves(
     ["V91"],
-    "siblings of a role that ended alike share a line, which counts them and what is below them",
+    "groups siblings of one role and outcome in a line that counts them and their descendants",
     () => {
       const listing = listLines(treeOf(FAMILY), ALL, NO_FOLDS);
       expect(written(listing)).toEqual(["0", "  reader x8 +2", "  9", "  10", "  11"]);
@@ -66,7 +70,7 @@ describe("folding", () => {
     },
   );
 
-  proves(["V91"], "opened, each of them has its line below it", () => {
+  proves(["V91"], "lists each sibling below an expanded group line", () => {
     const folds = new Map([[`${agentId("r", 0)} completed reader`, true]]);
     expect(written(listLines(treeOf(FAMILY), ALL, folds))).toEqual([
       "0",
@@ -82,18 +86,18 @@ describe("folding", () => {
     ]);
   });
 
-  test("fewer are seen as they are", () => {
+  test("does not group a few siblings", () => {
     const few = FAMILY.filter(({ name }) => name !== "reader#1").slice(0, 9);
     expect(written(listLines(treeOf(few), ALL, NO_FOLDS))).toHaveLength(9);
   });
 
-  test("what is closed by hand counts all below it", () => {
+  test("counts all descendants of a collapsed agent", () => {
     const listing = listLines(treeOf(FAMILY), ALL, new Map([[agentId("r", 0), false]]));
     expect(written(listing)).toEqual(["+0"]);
     expect(listing.folded).toBe(13);
   });
 
-  proves(["V91"], "whatever is folded: lines and what they stand for are all agents", () => {
+  proves(["V91"], "lists or counts every agent exactly once, whatever is collapsed", () => {
     let folded = 0;
     for (let seed = 0; seed < 100; seed += 1) {
       const sketches = Array.from({ length: 60 }, (_none, at): AgentSketch => {
@@ -125,7 +129,7 @@ describe("folding", () => {
     expect(folded).toBeGreaterThan(1_000);
   });
 
-  test("refused spawns stand below who asked, those alike in one line", () => {
+  test("lists refused spawns below the requesting agent, grouped by code", () => {
     const refusal = {
       agent: 0,
       step: 1,
@@ -148,23 +152,19 @@ describe("folding", () => {
 });
 
 describe("filter", () => {
-  proves(
-    ["V91"],
-    "what fits is there with what stands above it, which is dimmed, and counted",
-    () => {
-      const listing = listLines(treeOf(FAMILY), { words: "scout", show: "all" }, NO_FOLDS);
-      expect(written(listing)).toEqual(["0 (dim)", "  2 (dim)", "    12", "    13"]);
-      expect(listing.matches).toBe(2);
-      // What is below a match and does not fit is not there to be opened.
-      const folds = listLines(treeOf(FAMILY), { words: "reader#2", show: "all" }, NO_FOLDS).lines;
-      expect(folds.map((line) => line.kind === "agent" && line.fold)).toEqual([
-        "open",
-        "leaf",
-        "leaf",
-        "leaf",
-      ]);
-    },
-  );
+  proves(["V91"], "lists and counts matches with their dimmed ancestors", () => {
+    const listing = listLines(treeOf(FAMILY), { words: "scout", show: "all" }, NO_FOLDS);
+    expect(written(listing)).toEqual(["0 (dim)", "  2 (dim)", "    12", "    13"]);
+    expect(listing.matches).toBe(2);
+    // Descendants of a match that do not match cannot be expanded.
+    const folds = listLines(treeOf(FAMILY), { words: "reader#2", show: "all" }, NO_FOLDS).lines;
+    expect(folds.map((line) => line.kind === "agent" && line.fold)).toEqual([
+      "open",
+      "leaf",
+      "leaf",
+      "leaf",
+    ]);
+  });
 
   proves(["D576"], "lists an agent that waits for budget apart from agents at work", () => {
     const shown = (show: TreeFilter["show"]): readonly string[] =>
@@ -188,7 +188,7 @@ describe("filter", () => {
     ]);
   });
 
-  test("words and standing hold together", () => {
+  test("requires both the words and the status to match", () => {
     expect(
       written(listLines(treeOf(FAMILY), { words: "SCOUT", show: "failed" }, NO_FOLDS)),
     ).toEqual(["0 (dim)", "  2 (dim)", "    13"]);
