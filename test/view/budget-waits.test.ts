@@ -1,5 +1,7 @@
-// Goal: the time of a run under a tight budget is divided into waiting for budget, waits for a slot, and work.
-// Method: real runs with a manual clock, in which each model call takes a second; all spans of the run summed.
+// Goal: the time of a run under a tight budget is divided into waits for budget, waits for a slot,
+// and work.
+// Method: real runs with a manual clock, in which each model call takes a second; sum all spans of
+// the run.
 
 import { expect } from "vitest";
 
@@ -25,7 +27,7 @@ import {
 
 proves(
   ["D575"],
-  "divides 20 s of waits into 16 s for budget and 4 s for a slot where three leases and two slots serve ten agents",
+  "divides the waits of ten agents with three leases and two slots into 16 s for budget and 4 s for slots",
   async () => {
     const s = newFixture({
       concurrency: { modelCalls: 2, toolCalls: 10 },
@@ -45,7 +47,7 @@ proves(
     await flushEventLoop();
     s.clock.advance(SECOND / 2);
     await flushEventLoop();
-    // Two calls are under way, and one has its budget but no slot.
+    // Two calls are running; a third has its budget but no slot.
     const during = foldOf(s.sink.events);
     expect(during.agents.map(({ activity }) => activity)).toEqual([
       "delegating",
@@ -64,7 +66,7 @@ proves(
       ["busy", 0],
       ["chat", 12_000],
     ]);
-    // The waits that the events report are those that are drawn.
+    // The events report the same waits that are drawn.
     const reserved = s.sink.ofType("budget.reserved").map(({ waitedMs }) => waitedMs);
     const queued = s.sink.ofType("model.requested").map(({ queuedMs = 0 }) => queuedMs);
     const total = (list: readonly number[]): number => list.reduce((sum, ms) => sum + ms, 0);
@@ -136,28 +138,32 @@ proves(["D574"], "draws the wait of a further call of a hook as a wait for budge
   ]);
 });
 
-proves(["D574"], "ends the wait between two attempts when the agent is asked to stop", async () => {
-  const held = latch();
-  const s = newFixture(RETRY);
-  const script = [breaksAfter(20), says("Whole.")];
-  const run = brokenRun(s, slowRole(s, "broken", script, { maxOutputTokens: 50 }), held.opened);
-  for (let half = 0; half < 5; half += 1) {
+proves(
+  ["D574"],
+  "ends the wait between two attempts when a stop of the agent is requested",
+  async () => {
+    const held = latch();
+    const s = newFixture(RETRY);
+    const script = [breaksAfter(20), says("Whole.")];
+    const run = brokenRun(s, slowRole(s, "broken", script, { maxOutputTokens: 50 }), held.opened);
+    for (let half = 0; half < 5; half += 1) {
+      await flushEventLoop();
+      s.clock.advance(SECOND / 2);
+    }
     await flushEventLoop();
-    s.clock.advance(SECOND / 2);
-  }
-  await flushEventLoop();
-  run.requestStop("Enough.");
-  await flushEventLoop();
-  held.open();
-  await played(s, run);
-  const fold = foldOf(s.sink.events);
-  expect(written(fold.agents[2])).toEqual(["chat 1000–2000 failed", "budget 2000–2500 cut of 0"]);
-  expect(fold.awaitingBudget).toBe(0);
-});
+    run.requestStop("Enough.");
+    await flushEventLoop();
+    held.open();
+    await played(s, run);
+    const fold = foldOf(s.sink.events);
+    expect(written(fold.agents[2])).toEqual(["chat 1000–2000 failed", "budget 2000–2500 cut of 0"]);
+    expect(fold.awaitingBudget).toBe(0);
+  },
+);
 
 proves(
   ["D626"],
-  "shows an agent at work while one call of a hook is under way and another waits for budget",
+  "shows an agent as working while one call of a hook runs and another waits for budget",
   async () => {
     const held = latch();
     const s = newFixture(RETRY);
@@ -173,7 +179,7 @@ proves(
       s.clock.advance(SECOND / 2);
     }
     await flushEventLoop();
-    // One call is under way; the other one waits for the room of `slow`.
+    // One call is running; the other waits for the budget that `slow` reserves.
     const during = foldOf(s.sink.events);
     expect([during.agents[2]?.activity, during.awaitingBudget]).toEqual(["thinking", 0]);
     s.clock.advance(SECOND / 2);
@@ -193,12 +199,14 @@ proves(
   },
 );
 
-/** A call that fails before its answer has begun, and is made again after a second. */
+/** A call that fails before its first output and is retried after a second. */
 const UNAVAILABLE: ScriptStep = {
   error: new ModelError({ code: "model_unavailable", message: "Down.", retryAfterMs: SECOND }),
 };
 
-/** Two subagents share one slot: `other` has five calls of a second each, `broken` three attempts. */
+/**
+ * Two subagents share one slot: `other` makes five calls of a second each, `broken` three attempts.
+ */
 function sharedSlot(s: Fixture): ReturnType<Fixture["start"]> {
   const step = (): ReturnType<typeof calls> => calls(use("note"));
   const other = slowRole(s, "other", [step(), step(), step(), step(), says("Other.")], {
@@ -213,42 +221,42 @@ function sharedSlot(s: Fixture): ReturnType<Fixture["start"]> {
 
 const ONE_SLOT = { ...RETRY, concurrency: { modelCalls: 1, toolCalls: 10 } };
 
-proves(["D627"], "draws the wait of each of three attempts for its slot before it", async () => {
-  const s = newFixture(ONE_SLOT);
-  const run = sharedSlot(s);
-  const startMs = s.clock.nowMs();
-  await playedUntil(s, startMs + 10 * SECOND);
-  await played(s, run);
-  const { agents } = foldOf(s.sink.events);
-  expect(steps(agents[2])).toEqual([
-    "queue 1000–2000 ok, step 1",
-    "chat 2000–9000 ok, step 1",
-    "retry 3000–4100 failed, step 1",
-    "queue 4100–5000 ok, step 1",
-    "retry 6000–7100 failed, step 1",
-    "queue 7100–8000 ok, step 1",
-  ]);
-  const replied = s.sink
-    .ofType("model.replied")
-    .filter(({ agentPath }) => agentPath === "lead/broken#1");
-  expect(replied.map(({ queuedMs }) => queuedMs)).toEqual([2_800]);
-});
-
 proves(
   ["D627"],
-  "cuts the wait of an attempt for its slot where its run is cancelled",
+  "draws the wait of each of three attempts for its slot before the attempt",
   async () => {
     const s = newFixture(ONE_SLOT);
     const run = sharedSlot(s);
-    await playedUntil(s, s.clock.nowMs() + 7_500);
-    void run.cancel("Enough.");
+    const startMs = s.clock.nowMs();
+    await playedUntil(s, startMs + 10 * SECOND);
     await played(s, run);
     const { agents } = foldOf(s.sink.events);
-    expect(steps(agents[2]).slice(-3)).toEqual([
+    expect(steps(agents[2])).toEqual([
+      "queue 1000–2000 ok, step 1",
+      "chat 2000–9000 ok, step 1",
+      "retry 3000–4100 failed, step 1",
       "queue 4100–5000 ok, step 1",
       "retry 6000–7100 failed, step 1",
-      "queue 7100–7500 cut, step 1",
+      "queue 7100–8000 ok, step 1",
     ]);
-    expect(s.sink.ofType("model.failed").map(({ queuedMs }) => queuedMs)).toContain(2_300);
+    const replied = s.sink
+      .ofType("model.replied")
+      .filter(({ agentPath }) => agentPath === "lead/broken#1");
+    expect(replied.map(({ queuedMs }) => queuedMs)).toEqual([2_800]);
   },
 );
+
+proves(["D627"], "cuts an attempt's wait for its slot when the run is cancelled", async () => {
+  const s = newFixture(ONE_SLOT);
+  const run = sharedSlot(s);
+  await playedUntil(s, s.clock.nowMs() + 7_500);
+  void run.cancel("Enough.");
+  await played(s, run);
+  const { agents } = foldOf(s.sink.events);
+  expect(steps(agents[2]).slice(-3)).toEqual([
+    "queue 4100–5000 ok, step 1",
+    "retry 6000–7100 failed, step 1",
+    "queue 7100–7500 cut, step 1",
+  ]);
+  expect(s.sink.ofType("model.failed").map(({ queuedMs }) => queuedMs)).toContain(2_300);
+});

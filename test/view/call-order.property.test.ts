@@ -1,6 +1,7 @@
-// Goal: views show the calls of a step in the order of the reply, and a cause names the call that a
-// replay of the error budget in that order names. Method: replies of up to five calls with random
-// outcomes, delays of guards and tools, sequential tools, slots and pauses; live and stored events.
+// Goal: views show the calls of a step in the order of the reply. A cause names the call that
+// exhausts the error budget when it is replayed in that order.
+// Method: replies of up to five calls with random outcomes, delays of guards and tools, sequential
+// tools, slots and pauses; live and stored events.
 
 import {
   array,
@@ -74,7 +75,7 @@ type Limit = World["limit"];
 
 proves(
   ["D540", "D541"],
-  "orders calls as the reply does, and names the call that the error budget names, live and stored",
+  "orders calls as in the reply and names the call that exhausts the error budget, live and stored",
   async () => {
     let limited = 0;
     await assert(
@@ -104,7 +105,7 @@ proves(
   24 * 3_600_000,
 );
 
-/** Runs the agent to its end, with an answer to each question. */
+/** Runs the agent to its end and answers each question. */
 async function play(s: Fixture, world: World): Promise<RunResult> {
   const role = roleOf(s.clock, world);
   let result = await rest(s, s.start(role));
@@ -185,7 +186,7 @@ function callsIn({ root }: RunFold): readonly (readonly string[])[] {
   return (root?.steps ?? []).map((step) => step.calls.map(nameOf));
 }
 
-/** Replays the counts of failures call by call, in the order of the replies. */
+/** Replays the failure counts call by call, in the order of the replies. */
 function budgetCause(steps: readonly StepRecord[], limit: Limit): readonly unknown[] {
   const kind = KINDS[limit];
   let counts = NO_FAILURES;

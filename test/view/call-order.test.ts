@@ -1,5 +1,6 @@
-// Goal: the calls of a step stand in the order of the reply in every view, and causes follow that
-// order. Method: replies whose calls begin or are denied in another order.
+// Goal: every view shows the calls of a step in the order of the reply, and causes follow that
+// order.
+// Method: replies whose calls begin or are denied in another order.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -15,7 +16,7 @@ import { foldOf } from "./fold-of.ts";
 
 const input = z.object({ on: z.string() });
 
-proves(["D541"], "names the first failure of the reply, and not the denial after it", async () => {
+proves(["D541"], "names the first failure of the reply instead of the later denial", async () => {
   const { fold } = await runOf(["a", "b", "text", "denied"], "maxConsecutiveErrors", 1);
   expect(fold.causes().map(line)).toEqual([
     "lead step 1 work tool_error: a is broken",
@@ -23,20 +24,24 @@ proves(["D541"], "names the first failure of the reply, and not the denial after
   ]);
 });
 
-proves(["D541"], "names the first failure of the reply where its guard answers last", async () => {
-  for (const [limit, maximum] of [
-    ["maxConsecutiveErrors", 1],
-    ["maxToolErrors", 2],
-  ] as const) {
-    const { fold } = await runOf(["slow", "b", "text", "d"], limit, maximum);
-    expect(fold.causes().map(line), limit).toEqual([
-      "lead step 1 work tool_error: slow is broken",
-      "lead step 1 error_budget, a limit",
-    ]);
-  }
-});
+proves(
+  ["D541"],
+  "names the first failure of the reply even if its guard answers last",
+  async () => {
+    for (const [limit, maximum] of [
+      ["maxConsecutiveErrors", 1],
+      ["maxToolErrors", 2],
+    ] as const) {
+      const { fold } = await runOf(["slow", "b", "text", "d"], limit, maximum);
+      expect(fold.causes().map(line), limit).toEqual([
+        "lead step 1 work tool_error: slow is broken",
+        "lead step 1 error_budget, a limit",
+      ]);
+    }
+  },
+);
 
-proves(["D540"], "shows failed calls in the same order in steps and in the report", async () => {
+proves(["D540"], "lists failed calls in the same order in steps and in the report", async () => {
   const { fold, result } = await runOf(["slow", "b", "text", "denied", "d"], "maxToolErrors", 9);
   const [step] = fold.root?.steps ?? [];
   const failed = ["slow is broken", "b is broken", /^Not executed: work was denied/, "d is broken"];

@@ -1,4 +1,5 @@
-// Parts of the tests of causes: roles with scripted models, and the causes of their runs as lines.
+// Helpers for the tests of causes: roles with scripted models, and the causes of their runs as
+// lines.
 
 import { z } from "zod";
 
@@ -35,7 +36,7 @@ export async function causesIn(lead: AgentRole, budget = {}): Promise<readonly s
   return foldOf(fixture.sink.events).causes().map(line);
 }
 
-/** Messages of limits are long. */
+/** Messages of limits are long, so the line omits them. */
 export function line({ agentPath, step, toolName, code, message, isLimit }: Cause): string {
   const place = [agentPath, `step ${step}`, ...(toolName === undefined ? [] : [toolName])];
   return [...place, isLimit ? `${code}, a limit` : `${code}: ${message}`].join(" ");

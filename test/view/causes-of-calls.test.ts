@@ -1,5 +1,6 @@
-// Goal: a cause names the call for which an agent ended, with the step of that call. Method: runs
-// with several steps, parallel calls, executions and processes, in which other calls fail, too.
+// Goal: a cause names the call because of which an agent ended, with the step of that call.
+// Method: runs with several steps, parallel calls, executions and processes, in which other calls
+// fail as well.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -21,7 +22,7 @@ import { rested } from "../support/life-agents.ts";
 import { agent, causesIn, line, read, spawn } from "./causes-in.ts";
 import { foldOf } from "./fold-of.ts";
 
-/** Reads a file, or throws that it is broken. */
+/** Reads a file, or throws that the file is broken. */
 const work = defineTool({
   name: "work",
   description: "Works.",
@@ -32,7 +33,7 @@ const work = defineTool({
   },
 });
 
-/** Asks for a corrected call, since it lacks an argument. */
+/** Requests a corrected call if an argument is missing. */
 const strict = defineTool({
   name: "strict",
   description: "Reads a file.",
@@ -55,7 +56,7 @@ function away(message: string) {
 
 proves(
   ["D615"],
-  "names the first call of the unbroken series, in its own step, and no failure before a success",
+  "names the first call of the unbroken series of failures, in its own step",
   async () => {
     const lead = agent("lead", [works("a"), works("text"), works("c"), works("d")], {
       tools: [work],
@@ -68,7 +69,7 @@ proves(
   },
 );
 
-proves(["D615"], "names the series that was too long, also if a success follows it", async () => {
+proves(["D615"], "names the series that was too long even if a success follows it", async () => {
   const lead = agent("lead", [works("text", "b", "text", "d", "e", "text")], {
     tools: [work],
     errorBudget: { maxConsecutiveErrors: 1 },
@@ -79,22 +80,18 @@ proves(["D615"], "names the series that was too long, also if a success follows 
   ]);
 });
 
-proves(
-  ["D615"],
-  "names the first failure of the execution where the total of failures is exhausted",
-  async () => {
-    const lead = agent("lead", [works("a"), works("text"), works("c")], {
-      tools: [work],
-      errorBudget: { maxToolErrors: 1 },
-    });
-    expect(await causesIn(lead)).toEqual([
-      "lead step 1 work tool_error: a is broken",
-      "lead step 3 error_budget, a limit",
-    ]);
-  },
-);
+proves(["D615"], "names the first failure if the total of failures is exhausted", async () => {
+  const lead = agent("lead", [works("a"), works("text"), works("c")], {
+    tools: [work],
+    errorBudget: { maxToolErrors: 1 },
+  });
+  expect(await causesIn(lead)).toEqual([
+    "lead step 1 work tool_error: a is broken",
+    "lead step 3 error_budget, a limit",
+  ]);
+});
 
-proves(["D615"], "names the first correction where corrections are exhausted", async () => {
+proves(["D615"], "names the first correction if corrections are exhausted", async () => {
   const patient = defineTool({
     name: "patient",
     description: "Reads a file.",
@@ -123,7 +120,7 @@ proves(["D615"], "names no call that the error budget does not count", async () 
   ]);
 });
 
-proves(["D615"], "names the call that was denied, and not one that failed beside it", async () => {
+proves(["D615"], "names the denied call instead of a failure beside it", async () => {
   const locked = toolGuard(() => ({ type: "deny", reason: "The folder is locked." }), {
     tools: ["read"],
   });
@@ -138,7 +135,7 @@ proves(["D615"], "names the call that was denied, and not one that failed beside
   ]);
 });
 
-proves(["D615"], "names the tool whose corrections were used up", async () => {
+proves(["D615"], "names the tool whose corrections are exhausted", async () => {
   const lead = agent("lead", [works("a"), calls(["strict", {}], ["work", { on: "c" }])], {
     tools: [work, strict],
   });
@@ -148,7 +145,7 @@ proves(["D615"], "names the tool whose corrections were used up", async () => {
   ]);
 });
 
-proves(["D615"], "names the abortive call, and not a plain failure beside it", async () => {
+proves(["D615"], "names the abortive call instead of an ordinary failure beside it", async () => {
   const burn = defineTool({
     name: "burn",
     description: "Burns.",
@@ -166,7 +163,7 @@ proves(["D615"], "names the abortive call, and not a plain failure beside it", a
 
 proves(
   ["D662"],
-  "names the first of two abortive calls, as reason, events and parent do",
+  "names the first of two abortive calls in reply order, as the reason, the events and the parent do",
   async () => {
     const burn = (name: string) =>
       defineTool({
@@ -205,7 +202,7 @@ proves(
 
 proves(
   ["D615"],
-  "names the refused call where tool calls are used up, and no earlier failure",
+  "names the refused call if tool calls are used up, instead of an earlier failure",
   async () => {
     const lead = agent("lead", [works("a"), works("text", "c")], {
       tools: [work],
@@ -220,7 +217,7 @@ proves(
 
 proves(
   ["D615"],
-  "names how a subagent ended at the failed call, not how it ended when it was continued",
+  "names the subagent's end at the failed call, not its end after it was continued",
   async () => {
     const reader = agent("reader", [works("text"), away("Wrong key."), away("No such key.")], {
       tools: [work],
@@ -237,28 +234,32 @@ proves(
   },
 );
 
-proves(["D615"], "names a subagent that failed after another one of the same call", async () => {
-  const twice = defineDelegation({
-    name: "twice",
-    description: "Delegates twice.",
-    inputSchema: z.object({}),
-    execute: async (_input, context) => {
-      await context.spawn({ role: "writer", task: "Write." });
-      return await context.spawn({ role: "reader", task: "Read." });
-    },
-  });
-  const lead = agent("lead", [asks("twice", {})], {
-    tools: [twice],
-    subagents: [agent("writer", [says("Done.")]), agent("reader", [away("Wrong key.")])],
-    errorBudget: { maxToolErrors: 0 },
-  });
-  expect(await causesIn(lead)).toEqual([
-    "lead/reader#1 step 1 model_unauthorized: Wrong key.",
-    "lead step 1 error_budget, a limit",
-  ]);
-});
+proves(
+  ["D615"],
+  "names a failed subagent that another subagent of the same call preceded",
+  async () => {
+    const twice = defineDelegation({
+      name: "twice",
+      description: "Delegates twice.",
+      inputSchema: z.object({}),
+      execute: async (_input, context) => {
+        await context.spawn({ role: "writer", task: "Write." });
+        return await context.spawn({ role: "reader", task: "Read." });
+      },
+    });
+    const lead = agent("lead", [asks("twice", {})], {
+      tools: [twice],
+      subagents: [agent("writer", [says("Done.")]), agent("reader", [away("Wrong key.")])],
+      errorBudget: { maxToolErrors: 0 },
+    });
+    expect(await causesIn(lead)).toEqual([
+      "lead/reader#1 step 1 model_unauthorized: Wrong key.",
+      "lead step 1 error_budget, a limit",
+    ]);
+  },
+);
 
-proves(["D615"], "dates a call that was paused by its end, and keeps its step", async () => {
+proves(["D615"], "dates a paused call by its end and names its own step", async () => {
   const s = newFixture();
   const pay = defineTool({
     name: "pay",
@@ -290,23 +291,19 @@ proves(["D615"], "dates a call that was paused by its end, and keeps its step", 
   expect(causes[0]?.atMs).toBe(s.clock.nowMs());
 });
 
-proves(
-  ["D615"],
-  "names no agent that a limit stopped before that limit was raised by a grant",
-  async () => {
-    const s = newFixture();
-    const reader = agent("reader", [works("text"), works("text")], { tools: [work] });
-    const lead = agent("lead", [spawn("reader", "Read."), works("a"), works("b")], {
-      tools: [work],
-      subagents: [reader],
-    });
-    const { snapshot } = await rested(s, s.start(lead, "Do it.", { budget: { steps: 2 } }));
-    await s.outcome(s.grantOn(lead, snapshot, [{ budget: { steps: 1 }, by: "Ann" }]));
-    expect(foldOf(s.sink.events).causes().map(line)).toEqual(["lead step 1 step_limit, a limit"]);
-  },
-);
+proves(["D615"], "names no agent whose limit was raised later by a grant", async () => {
+  const s = newFixture();
+  const reader = agent("reader", [works("text"), works("text")], { tools: [work] });
+  const lead = agent("lead", [spawn("reader", "Read."), works("a"), works("b")], {
+    tools: [work],
+    subagents: [reader],
+  });
+  const { snapshot } = await rested(s, s.start(lead, "Do it.", { budget: { steps: 2 } }));
+  await s.outcome(s.grantOn(lead, snapshot, [{ budget: { steps: 1 }, by: "Ann" }]));
+  expect(foldOf(s.sink.events).causes().map(line)).toEqual(["lead step 1 step_limit, a limit"]);
+});
 
-proves(["D615"], "names the same call wherever the process dies on the way", async () => {
+proves(["D615"], "names the same call wherever the process crashes", async () => {
   const order = [["a"], ["text"], ["c", "d"]];
   const model = thinker("lead", ({ results }) => ({
     calls: (order[results.length] ?? []).map((on) => ["work", { on }] as const),

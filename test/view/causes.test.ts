@@ -1,5 +1,6 @@
-// Goal: who looks at a run that broke reads first where that began. Method: trees whose leaf breaks, in each of the ways in which that goes
-// up; the causes of their folds.
+// Goal: a user who inspects a failed run first reads where the failure began.
+// Method: trees whose leaf fails, for each way in which a failure propagates; compare the causes of
+// their folds.
 
 import { expect } from "vitest";
 
@@ -13,7 +14,7 @@ const AWAY = { error: new ModelError({ code: "model_unauthorized", message: "Wro
 
 proves(
   ["V23"],
-  "a model that fails below is the first cause of a root that stops for it",
+  "names a failing model of a subagent as the first cause of the root's stop",
   async () => {
     const reader = agent("reader", [asks("read", {}), AWAY], { tools: [read(() => "text")] });
     const lead = agent("lead", [spawn("reader", "Read it."), says("Never.")], {
@@ -29,7 +30,7 @@ proves(
 
 proves(
   ["V23"],
-  "a tool that fails is named with its call, before the agent that stopped for it",
+  "names a failed tool call before the agent that stopped because of it",
   async () => {
     const broken = read(() => {
       throw new Error("ENOENT");
@@ -45,45 +46,37 @@ proves(
   },
 );
 
-proves(
-  ["V23"],
-  "of a run that a limit stopped, who was the first to be stopped by it",
-  async () => {
-    const reader = agent("reader", [asks("read", {}), says("Done.")], {
-      tools: [read(() => "text")],
-    });
-    const lead = agent("lead", [spawn("reader", "Read it."), says("Never.")], {
-      subagents: [reader],
-    });
-    expect(await causesIn(lead, { steps: 2 })).toEqual([
-      "lead/reader#1 step 1 step_limit, a limit",
-      "lead step 1 step_limit, a limit",
-    ]);
-  },
-);
+proves(["V23"], "names the first agent that a limit stopped", async () => {
+  const reader = agent("reader", [asks("read", {}), says("Done.")], {
+    tools: [read(() => "text")],
+  });
+  const lead = agent("lead", [spawn("reader", "Read it."), says("Never.")], {
+    subagents: [reader],
+  });
+  expect(await causesIn(lead, { steps: 2 })).toEqual([
+    "lead/reader#1 step 1 step_limit, a limit",
+    "lead step 1 step_limit, a limit",
+  ]);
+});
 
-proves(
-  ["V23"],
-  "agents that failed in a run that completed are its causes, the earliest first",
-  async () => {
-    const reader = agent("reader", [AWAY]);
-    const writer = agent("writer", [AWAY]);
-    const lead = agent(
-      "lead",
-      [spawn("writer", "Write."), spawn("reader", "Read."), says("All is well.")],
-      { subagents: [reader, writer] },
-    );
-    expect(await causesIn(lead)).toEqual([
-      "lead/writer#1 step 1 model_unauthorized: Wrong key.",
-      "lead/reader#1 step 1 model_unauthorized: Wrong key.",
-    ]);
-    expect(await causesIn(agent("lead", [says("Done.")]))).toEqual([]);
-  },
-);
+proves(["V23"], "names failed agents of a completed run, the earliest first", async () => {
+  const reader = agent("reader", [AWAY]);
+  const writer = agent("writer", [AWAY]);
+  const lead = agent(
+    "lead",
+    [spawn("writer", "Write."), spawn("reader", "Read."), says("All is well.")],
+    { subagents: [reader, writer] },
+  );
+  expect(await causesIn(lead)).toEqual([
+    "lead/writer#1 step 1 model_unauthorized: Wrong key.",
+    "lead/reader#1 step 1 model_unauthorized: Wrong key.",
+  ]);
+  expect(await causesIn(agent("lead", [says("Done.")]))).toEqual([]);
+});
 
 proves(
   ["D220"],
-  "of a run that completed, the limits that stopped agents come after the errors, each once, with who came to it first",
+  "lists limits of a completed run after the errors, once each with the first agent that reached them",
   async () => {
     const reading = [...times(4, asks("read", {})), says("Done.")];
     const reader = agent("reader", times(3, reading).flat(), {
@@ -111,7 +104,7 @@ proves(
 
 proves(
   ["D220"],
-  "what several agents had in common stopped the first of them; below an agent that was stopped by its own, who came to it first",
+  "names the first agent that a shared limit stopped, and ignores descendants of an agent's own limit",
   async () => {
     const work = { tools: [read(() => "text")] };
     const reader = agent("reader", times(4, asks("read", {})), work);
@@ -143,7 +136,7 @@ proves(
 
 proves(
   ["D220"],
-  "spawns that a limit refused are named once for each agent and limit; those refused for another reason are not",
+  "names spawns refused by a limit once per agent and limit, and ignores other refusals",
   async () => {
     const lead = agent(
       "lead",

@@ -1,5 +1,6 @@
-// Goal: no type of event is forgotten by the fold. Method: a hand-written run with every type of event; what each changes is seen in all that
-// a fold says.
+// Goal: the fold handles every type of event.
+// Method: a hand-written run with every type of event; compare the whole output of the fold before
+// and after each.
 
 import { expect } from "vitest";
 
@@ -12,7 +13,7 @@ import { sampleEvents } from "../support/sample-events.ts";
 import { tellEverything } from "../telemetry/tell-everything.ts";
 import { foldOf } from "./fold-of.ts";
 
-/** Nothing that is shown of a run follows from them. */
+/** Events that change nothing in the view of a run. */
 const CHANGE_NOTHING: readonly EventType[] = [
   "budget.threshold_reached",
   "continuation.evaluated",
@@ -32,7 +33,7 @@ const CHANGE_NOTHING: readonly EventType[] = [
   "tools.filtered",
 ];
 
-proves(["V22"], "each type of event is folded, or is known to change nothing", () => {
+proves(["V22"], "folds each type of event, or lists it as changing nothing", () => {
   const events = sampleEvents(tellEverything);
   const [first] = events;
   if (first === undefined) throw new Error("Expected events.");
@@ -43,7 +44,7 @@ proves(["V22"], "each type of event is folded, or is known to change nothing", (
     fold.apply(event, event.seq);
     if (shown(fold) !== before) changing.add(event.type);
   }
-  // What an event says may be seen with a later one.
+  // The content of an event may become visible with a later event.
   const without = (type: EventType): string =>
     shown(foldOf(events.filter((event) => event.type !== type)));
   const idle = EVENT_TYPES.filter((type) => !changing.has(type) && without(type) === shown(fold));
@@ -52,7 +53,7 @@ proves(["V22"], "each type of event is folded, or is known to change nothing", (
 
 proves(
   ["V22"],
-  "what is not known, not of this run or before its beginning changes nothing",
+  "ignores unknown events, events of other runs and events before the beginning",
   () => {
     const events = sampleEvents(tellEverything);
     const [first, second] = events;
@@ -61,7 +62,7 @@ proves(
     const before = shown(fold);
     const another = RunIdSchema().parse("run_9");
     for (const event of events.slice(20)) fold.apply({ ...event, runId: another }, event.seq);
-    // A later release says more.
+    // A later release may add fields.
     const unknown: unknown = { ...first, type: "toString", executionId: null };
     if (isEvent(unknown)) fold.apply(unknown, 99);
     expect([shown(fold), fold.record]).toEqual([before, 99]);
@@ -82,7 +83,7 @@ function isEvent(value: unknown): value is EspalierEvent {
   return typeof value === "object" && value !== null && "type" in value;
 }
 
-/** All that a fold says, but for the time. */
+/** Returns the whole output of a fold except the current time. */
 function shown(fold: RunFold): string {
   const { record: _record, run, ...rest } = fold.snapshot();
   const { lastAtMs: _last, durationMs: _duration, idleMs: _rest, ...facts } = run;

@@ -1,4 +1,4 @@
-// A fold of events that were recorded, as far as they go.
+// Folds recorded events.
 
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { RunFold } from "../../src/view/run-fold.ts";
@@ -13,7 +13,7 @@ export function foldOf(events: readonly EspalierEvent[]): RunFold {
   return fold;
 }
 
-/** A snapshot with a patch laid on it. */
+/** Applies a patch to a snapshot. */
 export function patched(
   before: RunSnapshot<RunOverview>,
   patch: RunPatch<RunOverview>,

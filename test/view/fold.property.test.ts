@@ -1,6 +1,7 @@
-// Goal: whatever happens in a tree, its fold says the same as its result and its ledger, and what a reader was sent piece by piece is what
-// a reader reads who comes now. Method: the random worlds of the tree property; each run is folded event by event, snapshots are kept at
-// random records and patches laid on them.
+// Goal: the fold of any tree agrees with its result and its ledger, and a reader who received
+// patches has the same state as a new reader.
+// Method: the random worlds of the tree property. Each run is folded event by event; snapshots are
+// taken at random records and patches applied to them.
 
 import { asyncProperty, assert, nat, array } from "fast-check";
 import { afterEach, expect, vi } from "vitest";
@@ -18,12 +19,12 @@ import { foldOf, patched } from "./fold-of.ts";
 
 const RUNS = Number(process.env["FC_RUNS"] ?? 300);
 
-// The worlds give warnings on purpose; the tree property looks at them.
+// The worlds cause warnings on purpose; the tree property checks them.
 afterEach(() => void takeWarnings());
 
 vi.setConfig({ testTimeout: 24 * 3_600_000 });
 
-proves(["V20"], "the fold of any tree says what its result and its ledger say", async () => {
+proves(["V20"], "agrees with the result and the ledger of any tree", async () => {
   await assert(
     asyncProperty(worlds(), async (world) => {
       const { runs } = await play(world);
@@ -40,7 +41,7 @@ proves(["V20"], "the fold of any tree says what its result and its ledger say", 
   );
 });
 
-proves(["V21"], "a patch since any record makes any snapshot the one of now", async () => {
+proves(["V21"], "turns any earlier snapshot into the current one by a patch", async () => {
   await assert(
     asyncProperty(worlds(), array(nat(), { minLength: 2, maxLength: 8 }), async (world, cuts) => {
       const { runs } = await play(world);
@@ -50,7 +51,7 @@ proves(["V21"], "a patch since any record makes any snapshot the one of now", as
   );
 });
 
-/** What is counted as it comes is what is there. */
+/** Incremental counts equal the counted items. */
 function checkCounts(fold: RunFold): void {
   const running = fold.agents.filter((agent) => !agent.isSettled);
   const failed = fold.agents.filter(({ end: rest }) => rest?.status === "failed");
@@ -69,7 +70,7 @@ function checkResult(fold: RunFold, result: RunResult, isFork: boolean): void {
   expect(countsOf(fold.refusals.map(({ code }) => code))).toEqual(result.refusalsByCode);
   for (const account of result.accounts) {
     const agent = fold.find(account.agentId);
-    // A fork has agents that ended before it; others never began.
+    // A fork contains agents that ended before the fork; others never began.
     if (agent === undefined) continue;
     expect(agent.own, account.agentPath).toEqual(spentOf(account.own));
     expect(agent.subtree, account.agentPath).toEqual(spentOf(account.total));
@@ -86,13 +87,13 @@ function checkResult(fold: RunFold, result: RunResult, isFork: boolean): void {
   }
 }
 
-/** A limit in time goes on between two executions of a root, and ends with the last one. */
+/** A time limit continues between two executions of a root and ends with the last one. */
 function isOfOneRoot(events: readonly EspalierEvent[]): boolean {
   const ends = events.filter(({ type }) => type === "run.ended").length;
   return ends < 2 && events.every(({ type }) => type !== "subagent.detached");
 }
 
-/** The clock of the root's account stood still while the run rested. */
+/** The clock of the root account was paused while the run was paused. */
 function checkTime({ time }: RunFold, { accounts, durationMs }: RunResult): void {
   const root = accounts.find(({ parentAgentId: parentId }) => parentId === null);
   expect(Math.round(time.idleMs)).toBe(root?.pausedMs);
@@ -101,19 +102,19 @@ function checkTime({ time }: RunFold, { accounts, durationMs }: RunResult): void
 
 type Report = RunResult["agents"][number];
 
-/** Of the last execution: a result has no others. */
+/** Compares the last execution; a result contains no others. */
 function checkSteps(agent: AgentFold, { steps, status }: Report, isFork: boolean): void {
   const last = agent.steps.filter(({ execution }) => execution === agent.executionCount);
   const folded = new Map(last.map((step) => [step.number, step]));
   if (!isFork && status !== "paused") expect(folded.size).toBe(steps.length);
   for (const { number, tools, telemetry } of steps) {
     const step = folded.get(number);
-    // A fork has the steps of its origin.
+    // A fork includes the steps of its origin.
     if (step === undefined && isFork) continue;
     expect(step?.usage).toEqual(telemetry.usage);
     const calls = new Map(step?.calls.map((call) => [call.callId, call]));
     for (const { call, type, errorCode } of tools.executions) {
-      // No event tells of a call whose paused subagent was dismissed with its parent.
+      // No event reports a call whose paused subagent was dismissed with its parent.
       if (errorCode === "subagent_cancelled") continue;
       const known = calls.get(call.callId);
       expect([known?.toolName, known?.outcome]).toEqual([call.toolName, type]);
@@ -121,7 +122,7 @@ function checkSteps(agent: AgentFold, { steps, status }: Report, isFork: boolean
   }
 }
 
-/** None goes backwards; of an agent that has ended none is open. */
+/** No span runs backwards, and an ended agent has no open span. */
 function checkSpans({ spans: { numbers }, end: rest, agentPath }: AgentFold): void {
   for (let place = 0; place < numbers.length; place += SPAN_WIDTH) {
     const [, begin = 0, end = 0] = numbers.slice(place, place + SPAN_WIDTH);

@@ -1,5 +1,6 @@
-// Goal: the waits of the calls that a hook makes of one step end when they end, and are named for what they are.
-// Method: real runs with a manual clock, in which each model call takes a second; the spans and events of the waits.
+// Goal: waits of additional model calls of a hook end at the right time and carry the right names.
+// Method: real runs with a manual clock, in which each model call takes a second; compare the spans
+// and events of the waits.
 
 import { expect } from "vitest";
 
@@ -25,7 +26,7 @@ import {
 
 type Next = () => Promise<ModelReply>;
 
-/** The role `broken`: its one hook calls the model, and its replies take 120 tokens of output. */
+/** The role `broken`: its one hook calls the model, and its replies use 120 output tokens. */
 function hooked(s: Fixture, callModel: (next: Next) => Promise<ModelReply>): AgentRole {
   return slowRole(s, "broken", () => ({ ...says("Whole."), usage: { outputTokens: 120 } }), {
     maxOutputTokens: 60,
@@ -33,12 +34,12 @@ function hooked(s: Fixture, callModel: (next: Next) => Promise<ModelReply>): Age
   });
 }
 
-/** Six seconds of work of a hook that is not a call of its model. */
+/** Six seconds of work in a hook without a model call. */
 function works({ clock }: Fixture): Promise<void> {
   return new Promise((wake) => void clock.setTimer(6 * SECOND, wake));
 }
 
-/** Calls the model twice at once, and works on whatever comes of the second call. */
+/** Calls the model twice in parallel and continues whatever the second call returns. */
 function outliving(s: Fixture, others = 1): AgentRole {
   return hooked(s, async (next) => {
     const first = next();
@@ -50,7 +51,7 @@ function outliving(s: Fixture, others = 1): AgentRole {
   });
 }
 
-/** What the events tell of waits of further calls: when, of which call, and how they ended. */
+/** Returns the reported waits of additional calls: time, call and end. */
 function waits(s: Fixture): readonly string[] {
   return s.sink.events.flatMap((event) => {
     const { atMs, modelCallNumber = 1 } = event;
@@ -65,7 +66,7 @@ function zeroOf({ sink }: Fixture): number {
   return sink.ofType("run.started")[0]?.atMs ?? 0;
 }
 
-/** Where `broken` is at a moment of the run, and how many agents wait for budget. */
+/** Returns the activity of `broken` at a moment of the run, and how many agents wait for budget. */
 async function seenAt(s: Fixture, ms: number): Promise<readonly [string | undefined, number]> {
   await playedUntil(s, zeroOf(s) + ms);
   const { agents, awaitingBudget }: RunFold = foldOf(s.sink.events);
@@ -74,7 +75,7 @@ async function seenAt(s: Fixture, ms: number): Promise<readonly [string | undefi
 
 proves(
   ["D536"],
-  "ends the wait of a further call when it is refused, while its hook works on",
+  "ends the wait of an additional call when it is refused, while its hook continues",
   async () => {
     const held = latch();
     const s = newFixture(RETRY);
@@ -93,7 +94,7 @@ proves(
 
 proves(
   ["D536"],
-  "cuts the waits of two further calls when the agent is asked to stop, and not later",
+  "cuts the waits of two additional calls at the moment a stop of the agent is requested",
   async () => {
     const held = latch();
     const s = newFixture(RETRY);
@@ -118,7 +119,7 @@ proves(
 
 proves(
   ["D536"],
-  "cuts the wait of a further call when its hook throws, or the run is cancelled",
+  "cuts the wait of an additional call when its hook throws or the run is cancelled",
   async () => {
     for (const isThrown of [true, false]) {
       const held = latch();
@@ -145,7 +146,7 @@ proves(
 
 proves(
   ["D536"],
-  "records that a further call was granted, and draws its wait for a slot after it",
+  "records that an additional call was granted, and draws its wait for a slot afterwards",
   async () => {
     const held = latch();
     const s = newFixture({ ...RETRY, concurrency: { modelCalls: 1, toolCalls: 10 } });
@@ -181,7 +182,7 @@ proves(["D537"], "draws the waits of three calls of a hook for one slot", async 
 
 proves(
   ["D537"],
-  "cuts the wait of a call for its slot when the agent is asked to stop",
+  "cuts a call's wait for its slot when a stop of the agent is requested",
   async () => {
     const held = latch();
     const s = newFixture({ ...RETRY, concurrency: { modelCalls: 1, toolCalls: 10 } });
@@ -198,7 +199,7 @@ proves(
   },
 );
 
-proves(["D537"], "draws the wait of a further call for its slot after its retry", async () => {
+proves(["D537"], "draws the wait of an additional call for its slot after its retry", async () => {
   const s = newFixture({ ...RETRY, concurrency: { modelCalls: 1, toolCalls: 10 } });
   const script = [says("First."), breaksAfter(1), says("Third."), says("Second.")];
   const both = wrapModelCall(async (_request, next) => {
@@ -207,7 +208,7 @@ proves(["D537"], "draws the wait of a further call for its slot after its retry"
     return reply;
   });
   await played(s, s.start(slowRole(s, "broken", script, { hooks: [both] }), "Go."));
-  // Two things happen at 2000: one call gives its slot up, and another takes it.
+  // Two things happen at 2000: one call releases its slot, and another takes it.
   expect(steps(foldOf(s.sink.events).agents[0]).toSorted()).toEqual([
     "chat 0–1000 ok, step 1",
     "chat 1000–4000 ok, step 1",
@@ -218,7 +219,7 @@ proves(["D537"], "draws the wait of a further call for its slot after its retry"
   ]);
 });
 
-proves(["D537"], "draws the wait of a further call for a limit of its provider", async () => {
+proves(["D537"], "draws the wait of an additional call for a provider limit", async () => {
   const s = newFixture(RETRY);
   const twice = wrapModelCall(async (_request, next) => (await Promise.all([next(), next()]))[0]);
   const limits = modelLimits({ maxConcurrentRequests: 1 });

@@ -1,5 +1,5 @@
-// Goal: a fold shows what has happened so far, no more and no less. Method: run a small tree, stop it at gates, fold its events, compare what
-// the fold says of each agent.
+// Goal: a fold shows exactly what has happened so far.
+// Method: run a small tree, hold it at gates, fold its events and compare the state of each agent.
 
 import { expect, test } from "vitest";
 
@@ -13,7 +13,7 @@ import { failing, roleOf } from "../support/limited-models.ts";
 import { TASK, newTreeFixture } from "../terminal/tree-fixture.ts";
 import { foldOf } from "./fold-of.ts";
 
-test("a running tree shows what each agent does, and what it and its subtree spent", async () => {
+test("shows the activity and the usage of each agent of a running tree", async () => {
   const { lead, isWaiting, docs, code } = newTreeFixture();
   const fixture = newFixture();
   const run = fixture.start(lead, TASK, { budget: { totalTokens: 100_000, steps: 20 } });
@@ -33,7 +33,7 @@ test("a running tree shows what each agent does, and what it and its subtree spe
   await fixture.outcome(run);
 });
 
-test("a tree that is over shows how each agent ended, with the same numbers as the result", async () => {
+test("shows how each agent of an ended tree ended, with the same numbers as the result", async () => {
   const { lead, docs, code } = newTreeFixture();
   const fixture = newFixture();
   const run = fixture.start(lead, TASK);
@@ -60,7 +60,7 @@ function summary({ activity, own, subtree, step, agentPath, openCalls }: AgentFo
   return `${agentPath} ${activity}${calls} step ${step} own ${own.totalTokens} tree ${subtree.totalTokens}`;
 }
 
-proves(["V154"], "of a fallback the model without a price is named, and no other", async () => {
+proves(["V154"], "names only the model of a fallback that has no price", async () => {
   const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 100 };
   const main = new ScriptedModel([failing("model_unavailable")], { id: "main", price });
   const spare = new ScriptedModel([says("Spare.")], { id: "spare" });

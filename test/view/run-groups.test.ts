@@ -1,4 +1,5 @@
-// Goal: a run stands in the group of lists to which it belongs, on the terminal and on the page. Method: one run of each status.
+// Goal: a run is listed in the right group, on the terminal and on the page.
+// Method: one run of each status.
 
 import { expect } from "vitest";
 
@@ -20,7 +21,7 @@ const STATUSES: readonly RunRowStatus[] = [
   "ended",
 ];
 
-proves(["V146"], "what goes on only if somebody asks for it needs somebody", () => {
+proves(["V146"], "groups runs that need a person under attention", () => {
   const rows: readonly RunRow[] = STATUSES.map((status) => ({ ...calmRun(0).run, status }));
   const groups = groupRuns(rows).map(([group, runs]) => [group, runs.map(({ status }) => status)]);
   expect(groups).toEqual([

@@ -1,4 +1,5 @@
-// Goal: how a run stands is said alike wherever it is listed. Method: entries of a store with and without a fold, at several times.
+// Goal: the status of a run is the same wherever it is listed.
+// Method: store entries with and without a fold, at several times.
 
 import { expect } from "vitest";
 
@@ -21,40 +22,36 @@ const LED: ListedRun = {
 const LEFT = { ...LED, owner: null, heartbeatAtMs: null };
 const at = { nowMs: 31_000, hostname: "here", processId: 7 };
 
-proves(
-  ["V26"],
-  "an open run works, waits or is lost, and one that asks needs a person unless it is lost",
-  () => {
-    const asking = factsOf(["asks"]);
-    const status = (listed: ListedRun, facts?: RunOverview, nowMs = at.nowMs): string =>
-      createRunListing(listed, facts, { ...at, nowMs }).status;
-    expect([status(LED), status(LED, undefined, 31_001), status(LEFT)]).toEqual([
-      "working",
-      "lost",
-      "waiting",
-    ]);
-    expect([status(LED, asking), status(LED, asking, 31_001), status(LEFT, asking)]).toEqual([
-      "input_required",
-      "lost",
-      "input_required",
-    ]);
-    const paused = { ...LEFT, status: "paused" } as const;
-    expect([status(paused), status(paused, factsOf(["asks", "pauses"]))]).toEqual([
-      "paused",
-      "input_required",
-    ]);
-    const ended = { ...LEFT, status: "ended" } as const;
-    const failed = factsOf(["fails"]);
-    // The journal of a run that is led elsewhere may be ahead of its entry.
-    expect([status(ended), status(ended, failed), status(LED, failed)]).toEqual([
-      "ended",
-      "failed",
-      "failed",
-    ]);
-  },
-);
+proves(["V26"], "derives the status of a run from its lease, its questions and its outcome", () => {
+  const asking = factsOf(["asks"]);
+  const status = (listed: ListedRun, facts?: RunOverview, nowMs = at.nowMs): string =>
+    createRunListing(listed, facts, { ...at, nowMs }).status;
+  expect([status(LED), status(LED, undefined, 31_001), status(LEFT)]).toEqual([
+    "working",
+    "lost",
+    "waiting",
+  ]);
+  expect([status(LED, asking), status(LED, asking, 31_001), status(LEFT, asking)]).toEqual([
+    "input_required",
+    "lost",
+    "input_required",
+  ]);
+  const paused = { ...LEFT, status: "paused" } as const;
+  expect([status(paused), status(paused, factsOf(["asks", "pauses"]))]).toEqual([
+    "paused",
+    "input_required",
+  ]);
+  const ended = { ...LEFT, status: "ended" } as const;
+  const failed = factsOf(["fails"]);
+  // The journal of a run owned by another process may be ahead of its entry.
+  expect([status(ended), status(ended, failed), status(LED, failed)]).toEqual([
+    "ended",
+    "failed",
+    "failed",
+  ]);
+});
 
-proves(["V26"], "the leader of a run is named, and known as this process", () => {
+proves(["V26"], "names the owner of a run and recognises this process", () => {
   const facts = factsOf([]);
   const { owner, title, agentCount } = createRunHead(LED, facts, at);
   expect({ owner, title, agentCount }).toEqual({

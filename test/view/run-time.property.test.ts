@@ -1,5 +1,6 @@
-// Goal: the time of a run and its rests are the same on every page, whatever happened to it.
-// Method: random lives of a run with two agents; an oracle sums the time of each state between acts.
+// Goal: every view shows the same duration and pauses of a run, whatever happened to it.
+// Method: random lives of a run with two agents; an oracle sums the time of each state between
+// acts.
 
 import { array, assert, boolean, constantFrom, nat, property, record, tuple } from "fast-check";
 import { expect } from "vitest";
@@ -23,10 +24,12 @@ const START_MS = 1_000_000;
 const ACTS = ["ask", "answer", "queue", "reserve", "pause", "resume", "crash", "recover"] as const;
 
 type Act = (typeof ACTS)[number];
-/** An agent with a reservation has a model call in flight, and cannot ask. */
+/** An agent with a reservation has a model call in flight and cannot ask. */
 type AgentState = "works" | "asks" | "waits for budget" | "calls the model";
 
-/** One life of a run: acts, each at its time. Acts that are impossible in its state do nothing. */
+/**
+ * One life of a run: a sequence of timed acts. Acts that are impossible in its state do nothing.
+ */
 class Life {
   readonly #run = new RunScript();
   readonly #agents: readonly AgentScript[];
@@ -35,10 +38,10 @@ class Life {
   #nowMs = START_MS;
   #lastEventMs = START_MS;
   #standing: "led" | "paused" | "dead" | "ended" = "led";
-  /** What the oracle sums. */
+  /** The sums of the oracle. */
   totalMs = 0;
   idleMs = 0;
-  /** The total without a pause that lasts. */
+  /** The total without a pause that is still open. */
   untilPauseMs = 0;
 
   constructor() {
@@ -60,7 +63,7 @@ class Life {
     });
   }
 
-  /** As a store has it. */
+  /** The entry of the run as a store lists it. */
   get listed() {
     const hasOwner = this.#standing === "led";
     const status = this.#standing === "led" || this.#standing === "dead" ? "open" : this.#standing;
@@ -75,7 +78,7 @@ class Life {
     } as const;
   }
 
-  /** Time passes. */
+  /** Advances the time. */
   pass(ms: number): void {
     this.#nowMs += ms;
     if (this.#standing === "ended") return;
@@ -127,7 +130,7 @@ class Life {
     this.#standing = "paused";
   }
 
-  /** All questions are answered by then. */
+  /** All questions have been answered at this point. */
   #resume(): void {
     this.#run.resumed();
     this.#agents.forEach((agent, at) => {
@@ -143,7 +146,7 @@ class Life {
     if (this.#standing !== "paused") this.untilPauseMs = this.totalMs;
   }
 
-  /** The last event of the process was a while before its end, which nobody has seen. */
+  /** The last event of the process precedes its end, which nobody observed. */
   #crash(): void {
     this.#agents[0]?.warns();
     this.#standing = "dead";
@@ -160,7 +163,7 @@ class Life {
     this.#standing = "led";
   }
 
-  /** Gives the new events their time. */
+  /** Assigns the new events their time. */
   #stamp(): void {
     while (this.#times.length < this.#run.drafts.length) {
       this.#times.push(this.#nowMs);
@@ -179,17 +182,17 @@ function checkViews(life: Life, laterMs: number): void {
   const fold = foldOf(life.events);
   const { run, questions } = fold.snapshot();
   const at = { ...HERE, nowMs: life.nowMs };
-  // A page gets the head of a run, and carries its time on by itself.
+  // A page receives the head of a run and continues its time itself.
   const head = createRunHead(life.listed, run, at);
   expect([head.durationMs, head.idleMs]).toEqual([life.totalMs, life.idleMs]);
   life.pass(laterMs);
   const { nowMs, totalMs, idleMs } = life;
   const time = { durationMs: totalMs, idleMs };
   expect(projectRunTime(head, nowMs)).toEqual(time);
-  // A row of a list is made anew.
+  // The row of a list is built again.
   const listing = createRunListing(life.listed, run, { ...HERE, nowMs });
   expect(computeRunTime(run, listing, nowMs)).toMatchObject(time);
-  // So is what show prints in its head.
+  // This is what `show` prints in its header.
   const now = { ...head, ...time };
   const text = formatRunOverview(
     { fold, head: now, questions, nowMs },
@@ -198,26 +201,30 @@ function checkViews(life: Life, laterMs: number): void {
   const lasted = formatDuration(totalMs);
   const rested = idleMs < 1_000 ? "" : `, paused for ${formatDuration(idleMs)} of it`;
   expect(text).toContain(` · lasted ${lasted}${rested} · `);
-  // The line below the tree of a paused run gives the time until the pause.
+  // The line below the tree of a paused run shows the time until the pause.
   const lines = text.split("\n");
   expect(lines.find((line) => line.includes("2 agents") && !line.includes("lasted"))).toContain(
     `${formatDuration(life.untilPauseMs)}  2 agents`,
   );
 }
 
-proves(["D625"], "gives one time of a run on all pages, whatever happened to the run", () => {
-  const acts = array(tuple(constantFrom(...ACTS), nat(1), nat(5_000)), { maxLength: 30 });
-  const lives = record({ acts, laterMs: nat(5_000), hasEnded: boolean() });
-  assert(
-    property(lives, ({ acts: done, laterMs, hasEnded }) => {
-      const life = new Life();
-      for (const [act, at, ms] of done) {
-        life.do(act, at);
-        life.pass(ms);
-      }
-      if (hasEnded) life.end();
-      checkViews(life, laterMs);
-    }),
-    { numRuns: RUNS },
-  );
-});
+proves(
+  ["D625"],
+  "shows the same duration of a run in every view, whatever happened to the run",
+  () => {
+    const acts = array(tuple(constantFrom(...ACTS), nat(1), nat(5_000)), { maxLength: 30 });
+    const lives = record({ acts, laterMs: nat(5_000), hasEnded: boolean() });
+    assert(
+      property(lives, ({ acts: done, laterMs, hasEnded }) => {
+        const life = new Life();
+        for (const [act, at, ms] of done) {
+          life.do(act, at);
+          life.pass(ms);
+        }
+        if (hasEnded) life.end();
+        checkViews(life, laterMs);
+      }),
+      { numRuns: RUNS },
+    );
+  },
+);

@@ -11,7 +11,7 @@ import { calls, spawn } from "../tree/scripted-agents.ts";
 
 export const SECOND = 1_000;
 
-/** A role whose model takes a second for each reply, and one token of output for each word. */
+/** A role whose model takes a second for each reply and uses one output token per word. */
 export function slowRole(
   { clock }: Fixture,
   name: string,
@@ -36,14 +36,14 @@ export function slowRole(
   });
 }
 
-/** Moves time on in steps of half a second until the run has ended. */
+/** Advances the clock in steps of half a second until the run has ended. */
 export async function played(s: Fixture, run: ReturnType<Fixture["start"]>): Promise<void> {
   for (await flushEventLoop(); s.sink.ofType("run.ended").length === 0; await flushEventLoop())
     s.clock.advance(SECOND / 2);
   await s.outcome(run);
 }
 
-/** Milliseconds of all spans of a kind. */
+/** Returns the sum of all spans of a kind in milliseconds. */
 export function sumOf(agents: readonly AgentFold[], kind: (typeof SPAN_KINDS)[number]): number {
   return agents
     .flatMap(({ spans }) => spansOf(spans.numbers))
@@ -66,13 +66,16 @@ export function written(agent: AgentFold | undefined): readonly string[] {
   );
 }
 
-/** An attempt that breaks after it has written so many tokens, and is made again at once. */
+/** An attempt that fails after this many output tokens and is retried at once. */
 export function breaksAfter(lostOutputTokens: number): ScriptStep {
   const options = { code: "model_unavailable", message: "Cut.", retryAfterMs: 0 } as const;
   return { error: new ModelError({ ...options, lostOutputTokens }) };
 }
 
-/** A lead with two subagents: the first holds room until it has its reply, which the second needs for its second attempt. */
+/**
+ * A lead with two subagents: until its reply, the first reserves the budget that the second needs
+ * for its second attempt.
+ */
 export function brokenRun(
   s: Fixture,
   broken: AgentRole,
@@ -89,7 +92,7 @@ export function brokenRun(
 
 export const RETRY = { retryPolicy: { maxAttempts: 5 } };
 
-/** Moves time on to a moment, in steps of a tenth of a second. */
+/** Advances the clock to a moment in steps of a tenth of a second. */
 export async function playedUntil(s: Fixture, atMs: number): Promise<void> {
   for (await flushEventLoop(); s.clock.nowMs() < atMs; await flushEventLoop())
     s.clock.advance(SECOND / 10);

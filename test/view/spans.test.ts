@@ -1,5 +1,6 @@
-// Goal: waiting never looks like work. Method: hand-written runs with each kind of wait, over a pause and over the death of a process; all
-// their spans compared.
+// Goal: waiting is never shown as work.
+// Method: hand-written runs with each kind of wait, over a pause and over a crash of the process;
+// compare all their spans.
 
 import { expect, test } from "vitest";
 
@@ -11,9 +12,9 @@ import { sampleEvents } from "../support/sample-events.ts";
 import type { AgentScript } from "../telemetry/run-script.ts";
 import { foldOf } from "./fold-of.ts";
 
-// Each event of a script comes 10 ms after the one before.
+// Each event of a script follows 10 ms after the one before.
 
-proves(["V24"], "waits for a slot, an attempt and a subagent are no work of the agent", () => {
+proves(["V24"], "separates waits for a slot, an attempt and a subagent from work", () => {
   const events = sampleEvents((run) => {
     const lead = run.root;
     const reader = lead.child("reader");
@@ -37,7 +38,7 @@ proves(["V24"], "waits for a slot, an attempt and a subagent are no work of the 
   expect(spansOf(lead)).toEqual([
     "busy 20–40 ok, step 1",
     "chat 40–60 ok, step 1",
-    // It was to last longer, but the reply came.
+    // A longer delay was announced, but the reply came earlier.
     "retry 50–60 failed, step 1",
     "wait 80–190 ok, step 1",
     "tool 200–210 failed, step 1",
@@ -91,7 +92,7 @@ proves(
   },
 );
 
-proves(["D590"], "ends a wait for budget when it is denied or the agent ends", () => {
+proves(["D590"], "ends a wait for budget when the lease is denied or the agent ends", () => {
   const told = (end: (lead: AgentScript) => void) =>
     foldOf(
       sampleEvents((run) => {
@@ -133,35 +134,31 @@ proves(["D590"], "draws the wait of a later attempt for its slot after the retry
   ]);
 });
 
-proves(
-  ["V24"],
-  "a question is open from its asking to its answer, and a pause lies between",
-  () => {
-    const events = sampleEvents((run) => {
-      const lead = run.root;
-      run.started();
-      lead.started();
-      lead.asksLeave("call_1", "write");
-      lead.pauses();
-      run.paused(lead);
-      run.resumed();
-      lead.resumes();
-      lead.isAnswered("call_1", "write");
-      lead.calls("call_1", "write");
-      lead.gets("call_1", "write");
-    });
-    const [lead] = foldOf(events).agents;
-    expect(spansOf(lead)).toEqual([
-      "ask 20–70 ok, step 0",
-      "park 30–60 ok, step 0",
-      "tool 80–90 ok, step 0",
-    ]);
-  },
-);
+proves(["V24"], "keeps a question open until its answer, with the pause in between", () => {
+  const events = sampleEvents((run) => {
+    const lead = run.root;
+    run.started();
+    lead.started();
+    lead.asksLeave("call_1", "write");
+    lead.pauses();
+    run.paused(lead);
+    run.resumed();
+    lead.resumes();
+    lead.isAnswered("call_1", "write");
+    lead.calls("call_1", "write");
+    lead.gets("call_1", "write");
+  });
+  const [lead] = foldOf(events).agents;
+  expect(spansOf(lead)).toEqual([
+    "ask 20–70 ok, step 0",
+    "park 30–60 ok, step 0",
+    "tool 80–90 ok, step 0",
+  ]);
+});
 
 proves(
   ["V24"],
-  "what a dead process had under way is cut, and the run parked until it goes on",
+  "cuts the open spans of a crashed process and parks the run until it is resumed",
   () => {
     const events = sampleEvents((run) => {
       const lead = run.root;
@@ -184,7 +181,7 @@ proves(
       "park 70–90 ok, step 1",
       "tool 100–110 ok, step 1",
     ]);
-    // It is one call, that began twice.
+    // This is one call that began twice.
     expect(lead?.steps.map(({ calls }) => calls.map(({ outcome }) => outcome))).toEqual([
       ["succeeded"],
     ]);
@@ -192,37 +189,41 @@ proves(
   },
 );
 
-proves(["D627"], "cuts a wait for a slot and a wait for an attempt where the process dies", () => {
-  const died = (tell: (lead: AgentScript) => void) =>
-    spansOf(
-      foldOf(
-        sampleEvents((run) => {
-          run.started();
-          run.root.started();
-          tell(run.root);
-          run.root.warns();
-          run.resumed({ lostCallCount: 0, isSpanOpen: false });
-          run.root.resumes();
-        }),
-      ).root,
-    );
-  expect(died((lead) => lead.isReserved())).toEqual([
-    "queue 20–30 cut, step 1",
-    "park 30–50 ok, step 0",
-  ]);
-  const retrying = died((lead) => {
-    lead.asks();
-    lead.retries();
-  });
-  expect(retrying).toEqual([
-    "busy 20–40 ok, step 1",
-    "chat 40–60 cut, step 1",
-    "retry 50–60 cut, step 1",
-    "park 60–80 ok, step 1",
-  ]);
-});
+proves(
+  ["D627"],
+  "cuts a wait for a slot and a wait for an attempt when the process crashes",
+  () => {
+    const died = (tell: (lead: AgentScript) => void) =>
+      spansOf(
+        foldOf(
+          sampleEvents((run) => {
+            run.started();
+            run.root.started();
+            tell(run.root);
+            run.root.warns();
+            run.resumed({ lostCallCount: 0, isSpanOpen: false });
+            run.root.resumes();
+          }),
+        ).root,
+      );
+    expect(died((lead) => lead.isReserved())).toEqual([
+      "queue 20–30 cut, step 1",
+      "park 30–50 ok, step 0",
+    ]);
+    const retrying = died((lead) => {
+      lead.asks();
+      lead.retries();
+    });
+    expect(retrying).toEqual([
+      "busy 20–40 ok, step 1",
+      "chat 40–60 cut, step 1",
+      "retry 50–60 cut, step 1",
+      "park 60–80 ok, step 1",
+    ]);
+  },
+);
 
-test("an agent that has ended asks nothing any more, whoever wrote its journal", () => {
+test("closes the open questions of an agent that has ended", () => {
   const events = sampleEvents((run) => {
     const lead = run.root;
     run.started();
@@ -234,7 +235,7 @@ test("an agent that has ended asks nothing any more, whoever wrote its journal",
   expect([fold.questions, spansOf(fold.root)]).toEqual([[], ["ask 20–30 cut, step 0"]]);
 });
 
-test("the agent of a call is known by its index", () => {
+test("refers to the subagent of a call by its index", () => {
   const events = sampleEvents((run) => {
     const lead = run.root;
     const reader = lead.child("reader");
