@@ -1,4 +1,5 @@
-// What is asked of runs over HTTP: what does it, how often, and what other clients get.
+// Goal: actions on runs over HTTP have the requested effect, once, and other clients see it.
+// Method: real sockets over a viewer with runs in one store.
 
 import { expect } from "vitest";
 
@@ -25,7 +26,7 @@ function isRows(value: unknown): value is readonly QuestionRow[] {
   return Array.isArray(value);
 }
 
-/** The end of a run that continues here, or has done so. */
+/** Resolves with the end of a run that continues in this process, or has continued. */
 async function ledOn(orchestrator: Orchestrator, id = ID): Promise<void> {
   await orchestrator.findActiveRun(id)?.result;
 }
@@ -42,7 +43,7 @@ async function statusOf(place: Place, id = ID): Promise<unknown> {
   return typeof body === "object" && body !== null && "run" in body ? body.run : body;
 }
 
-/** A run that is paused with a question about each thing. */
+/** Starts a run that pauses with one question about each thing. */
 async function paused(
   orchestrator: Orchestrator,
   role = asker(["pear", "plum", "fig"]),
@@ -53,7 +54,7 @@ async function paused(
 
 proves(
   ["V77", "V79"],
-  "a paused run with three questions goes on once all are answered, with attached roles",
+  "resumes a paused run with attached roles once all three questions are answered",
   async () => {
     const { place, view, process, store, pushed } = await viewerWorld();
     const role = asker(["pear", "plum", "fig"]);
@@ -112,7 +113,7 @@ proves(
 
 proves(
   ["V77"],
-  "without roles the answers wait in the mailbox, and whoever leads the run takes them",
+  "stores the answers in the mailbox if no roles are attached, and the owner applies them",
   async () => {
     const { place, process } = await viewerWorld();
     const role = asker(["pear"]);
@@ -131,7 +132,7 @@ proves(
 
 proves(
   ["V77"],
-  "an answer to another call, of another kind, to no question, and too late",
+  "refuses an answer to another call, of another kind, to no question, or after the timeout",
   async () => {
     const { place, process, clock, store } = await viewerWorld();
     const role = asker(["pear"]);
@@ -167,7 +168,7 @@ proves(
 
 proves(
   ["V78"],
-  "of two who answer at once, by two servers or one, one is told that the other was first",
+  "accepts the first of two concurrent answers and tells the second client",
   async () => {
     for (const isOne of [true, false]) {
       const { place, process, store, clock } = await viewerWorld();
@@ -199,7 +200,7 @@ proves(
   },
 );
 
-proves(["V78"], "a request of the same key is done once, also while it is under way", async () => {
+proves(["V78"], "executes a request once per key, even while it is running", async () => {
   const { place, process, store } = await viewerWorld();
   const role = asker(["pear"]);
   const [question] = await paused(process({ roles: [role] }), role);
@@ -215,14 +216,14 @@ proves(["V78"], "a request of the same key is done once, also while it is under 
   await act(place, ID, cancel);
   await act(place, ID, cancel);
   expect(await store.readMail(ID)).toHaveLength(2);
-  // What was refused may be asked for again under its key.
+  // A refused request may be repeated under its key.
   const pause = { key: "pause", type: "pause" };
   for (const _ of [1, 2]) expect(codeOf(await act(place, ID, pause))).toEqual([409, "not_led"]);
 });
 
 proves(
   ["V80"],
-  "the approver of the viewer: the run waits, is answered over HTTP, and the question is withdrawn when it ends",
+  "waits for HTTP answers with the viewer's approver, and withdraws questions when the run ends",
   async () => {
     const { place, view, process, pushed, clock } = await viewerWorld();
     const role = asker(["pear", "plum"]);
@@ -266,49 +267,53 @@ proves(
   },
 );
 
-proves(["V79"], "cancel and pause of what is led elsewhere go by its mailbox, once", async () => {
-  const { place, process, pushed, store, clock } = await viewerWorld();
-  const done = doings();
-  const gate = latch();
-  const role = solo(done, {
-    hold: (nth, signal) => (nth === 0 ? Promise.race([gate.opened, aborted(signal)]) : undefined),
-  });
-  const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
-  while (done.calls.size === 0) await turns(5);
-  for (const _ of [1, 2])
-    expect(await act(place, ID, { key: "1", type: "pause" })).toMatchObject({
-      status: 202,
-      body: { hasOwner: true },
+proves(
+  ["V79"],
+  "sends cancel and pause of a run owned by another process through its mailbox, once",
+  async () => {
+    const { place, process, pushed, store, clock } = await viewerWorld();
+    const done = doings();
+    const gate = latch();
+    const role = solo(done, {
+      hold: (nth, signal) => (nth === 0 ? Promise.race([gate.opened, aborted(signal)]) : undefined),
     });
-  expect(await store.readMail(ID)).toMatchObject([{ key: "pause:1" }]);
-  expect(codeOf(await act(place, ID, { key: "2", type: "resume" }))).toEqual([409, "run_active"]);
-  clock.advance(5_000); // Its leader looks into the mailbox.
-  await turns(20);
-  gate.open();
-  expect(await pushed(run.result)).toMatchObject({
-    status: "paused",
-    reason: { code: "pause_requested" },
-  });
-  expect(await statusOf(place)).toMatchObject({ status: "paused" });
-  expect(codeOf(await act(place, ID, { key: "3", type: "resume" }))).toEqual([409, "no_roles"]);
-  expect(await act(place, ID, { key: "4", type: "cancel" })).toMatchObject({
-    status: 202,
-    body: { hasOwner: false },
-  });
-  const ended = await (await process({ roles: [role] }).resume(ID)).result;
-  expect(ended).toMatchObject({
-    status: "cancelled",
-    reason: { message: "viewer cancelled the run." },
-  });
-  for (const type of ["cancel", "resume"]) {
-    const { status } = await act(place, ID, { key: `late-${type}`, type });
-    expect(status, type).toBe(409);
-  }
-});
+    const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
+    while (done.calls.size === 0) await turns(5);
+    for (const _ of [1, 2])
+      expect(await act(place, ID, { key: "1", type: "pause" })).toMatchObject({
+        status: 202,
+        body: { hasOwner: true },
+      });
+    expect(await store.readMail(ID)).toMatchObject([{ key: "pause:1" }]);
+    expect(codeOf(await act(place, ID, { key: "2", type: "resume" }))).toEqual([409, "run_active"]);
+    clock.advance(5_000); // The owner polls its mailbox.
+    await turns(20);
+    gate.open();
+    expect(await pushed(run.result)).toMatchObject({
+      status: "paused",
+      reason: { code: "pause_requested" },
+    });
+    expect(await statusOf(place)).toMatchObject({ status: "paused" });
+    expect(codeOf(await act(place, ID, { key: "3", type: "resume" }))).toEqual([409, "no_roles"]);
+    expect(await act(place, ID, { key: "4", type: "cancel" })).toMatchObject({
+      status: 202,
+      body: { hasOwner: false },
+    });
+    const ended = await (await process({ roles: [role] }).resume(ID)).result;
+    expect(ended).toMatchObject({
+      status: "cancelled",
+      reason: { message: "viewer cancelled the run." },
+    });
+    for (const type of ["cancel", "resume"]) {
+      const { status } = await act(place, ID, { key: `late-${type}`, type });
+      expect(status, type).toBe(409);
+    }
+  },
+);
 
 proves(
   ["V79"],
-  "pause, resume and cancel of what is led here, and of what is at rest, with attached roles",
+  "pauses, resumes and cancels an owned and an inactive run with attached roles",
   async () => {
     const { place, view, process, pushed } = await viewerWorld({ by: "eva" });
     const done = doings();
@@ -356,7 +361,7 @@ proves(
   },
 );
 
-proves(["V79", "V84"], "actions that are switched off", async () => {
+proves(["V79", "V84"], "refuses actions that are switched off", async () => {
   const { place, process, store } = await viewerWorld({ actions: ["answer"] });
   const role = asker(["pear"]);
   const [question] = await paused(process({ roles: [role] }), role);
@@ -367,7 +372,7 @@ proves(["V79", "V84"], "actions that are switched off", async () => {
   expect(await store.readMail(ID)).toEqual([]);
 });
 
-proves(["V83"], "reading writes nothing and claims nothing", async () => {
+proves(["V83"], "writes nothing and claims no run when reading", async () => {
   const { clock, store, process } = engineWorld();
   const role = asker(["pear"]);
   await paused(process({ roles: [role] }), role);

@@ -1,8 +1,8 @@
-// A run as a reader of its feed has it: a snapshot, and what came since.
+// The state of a run as a reader of its feed has it: a snapshot with the patches applied.
 
 import type { AgentRow, RunPatch, RunSnapshot } from "../../src/view/viewer-data.ts";
 
-/** What both say of a run, apart from the time at which it was asked for. */
+/** Returns the common content of both, without the time of the request. */
 export type AppliedRun = Pick<
   RunSnapshot,
   "record" | "agents" | "spans" | "questions" | "causes" | "refusals"

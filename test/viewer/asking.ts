@@ -1,4 +1,4 @@
-// Requests to a viewer over real sockets, as a page sends them, and as others do.
+// Sends requests to a viewer over real sockets, as a page and as other clients send them.
 
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { buffer, text } from "node:stream/consumers";
@@ -7,7 +7,7 @@ import { gunzipSync } from "node:zlib";
 import { afterwards } from "../harness/afterwards.ts";
 import type { FeedEntry } from "../../src/view/viewer-data.ts";
 
-/** Where a viewer is, and what it takes to be let in. */
+/** The address of a viewer and its credentials. */
 export interface Place {
   readonly origin: string;
   readonly token: string;
@@ -20,9 +20,9 @@ export function placeOf({ url }: { readonly url: string }): Place {
 
 export interface AskOptions {
   readonly method?: string;
-  /** Undefined leaves a header out that would be sent. */
+  /** `undefined` omits a header that would be sent by default. */
   readonly headers?: Readonly<Record<string, string | undefined>> | undefined;
-  /** A value is sent as JSON, a text as it is. */
+  /** A value is sent as JSON, a string unchanged. */
   readonly body?: unknown;
 }
 
@@ -30,13 +30,13 @@ export interface Said {
   readonly status: number;
   readonly headers: IncomingMessage["headers"];
   readonly text: string;
-  /** Undefined: the text is no JSON. */
+  /** `undefined` if the text is not JSON. */
   readonly body: unknown;
-  /** As it went over the wire. */
+  /** The bytes as they were received. */
   readonly bytes: number;
 }
 
-/** Asks for a path as it is given, with what a page sends. */
+/** Requests the path unchanged, with the headers of a page. */
 export async function ask(
   { origin, token }: Place,
   path: string,
@@ -55,12 +55,12 @@ export async function ask(
   };
 }
 
-/** The same for the API. */
+/** Requests a path of the API. */
 export async function askApi(place: Place, path: string, options: AskOptions = {}): Promise<Said> {
   return await ask(place, `/api/v1/${path}`, options);
 }
 
-/** Asks something of a run. */
+/** Requests an action on a run. */
 export async function act(
   place: Place,
   runId: string,
@@ -106,7 +106,7 @@ export async function responseOf(
 /** A feed that is read entry by entry. */
 export interface Feed {
   readonly response: IncomingMessage;
-  /** The next entry with its id, once it is there; undefined: the feed has ended. */
+  /** Resolves with the next entry and its id, or with undefined once the feed has ended. */
   next(): Promise<{ readonly id: number; readonly entry: FeedEntry } | undefined>;
   close(): void;
 }
@@ -151,7 +151,7 @@ async function* blocksOf(response: IncomingMessage): AsyncGenerator<string, unde
       yield* blocks;
     }
   } catch {
-    // It was closed.
+    // The feed was closed.
   }
   return undefined;
 }
@@ -168,7 +168,7 @@ function jsonIn(said: string): unknown {
   }
 }
 
-/** The status of an answer, and its code if it says one. */
+/** Returns the status of a response, and its code if it has one. */
 export function codeOf({ status, body }: Said): readonly unknown[] {
   return [status, typeof body === "object" && body !== null && "code" in body ? body.code : body];
 }

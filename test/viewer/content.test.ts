@@ -1,4 +1,6 @@
-// What leaves a viewer of what people, models, tools and providers wrote: nothing where content is off, what a redaction leaves where there is one.
+// Goal: text of people, models, tools and providers leaves a viewer only as configured: not at all
+// with content off, and redacted with a redaction.
+// Method: a canary in every text, and all routes of a viewer.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -20,7 +22,7 @@ import { asker, opened } from "./viewer-world.ts";
 const CANARY = "canary-4711";
 const ID = runId("secret");
 
-/** Everything that can say something says the canary. */
+/** Every text of this run contains the canary. */
 function teller(): AgentRole {
   const thing = z.looseObject({});
   const tool = (name: string, execute: () => string, needsApproval = false) =>
@@ -76,7 +78,7 @@ function teller(): AgentRole {
   });
 }
 
-/** All that a viewer says of a run: by each route, with what it refuses. */
+/** Returns all responses of a viewer about a run, from every route, errors included. */
 async function allSaid(place: Place, id: RunId, agentIds: readonly string[]): Promise<string> {
   const said: string[] = [];
   const take = async (path: string): Promise<void> => {
@@ -122,90 +124,99 @@ async function told() {
   return { ...world, store, clock, orchestrator, paused, agentIds };
 }
 
-proves(["V75"], "a canary in every text of a run that is paused, then ends", async () => {
-  const { store, clock, orchestrator, paused, agentIds } = await told();
-  const events = await storedEvents(store, ID);
-  // It is in all of these, so that their absence elsewhere says something.
-  const types = new Set(
-    events.filter((one) => JSON.stringify(one).includes(CANARY)).map(({ type }) => type),
-  );
-  expect([...types].toSorted()).toEqual([
-    "agent.ended",
-    "agent.started",
-    "continuation.evaluated",
-    "model.failed",
-    "question.asked",
-    "run.paused",
-    "run.started",
-    "signal.raised",
-    "step.completed",
-    "subagent.ended",
-    "subagent.refused",
-    "subagent.spawned",
-    "tool.ended",
-    "tool.guarded",
-    "tool.rejected",
-    "tool.started",
-  ]);
-  const off = placeOf(await opened({ store, clock, content: false }));
-  const on = placeOf(await opened({ store, clock }));
-  expect(await allSaid(on, ID, agentIds)).toContain(CANARY);
-  expect(await allSaid(off, ID, agentIds)).not.toContain(CANARY);
-  const { body } = await askApi(off, "questions");
-  const [question] = paused.questions ?? [];
-  expect(body).toMatchObject({
-    questions: [
+proves(
+  ["V75"],
+  "sends no canary of any text of a paused and then ended run with content off",
+  async () => {
+    const { store, clock, orchestrator, paused, agentIds } = await told();
+    const events = await storedEvents(store, ID);
+    // The canary is in all of these events, so its absence elsewhere is meaningful.
+    const types = new Set(
+      events.filter((one) => JSON.stringify(one).includes(CANARY)).map(({ type }) => type),
+    );
+    expect([...types].toSorted()).toEqual([
+      "agent.ended",
+      "agent.started",
+      "continuation.evaluated",
+      "model.failed",
+      "question.asked",
+      "run.paused",
+      "run.started",
+      "signal.raised",
+      "step.completed",
+      "subagent.ended",
+      "subagent.refused",
+      "subagent.spawned",
+      "tool.ended",
+      "tool.guarded",
+      "tool.rejected",
+      "tool.started",
+    ]);
+    const off = placeOf(await opened({ store, clock, content: false }));
+    const on = placeOf(await opened({ store, clock }));
+    expect(await allSaid(on, ID, agentIds)).toContain(CANARY);
+    expect(await allSaid(off, ID, agentIds)).not.toContain(CANARY);
+    const { body } = await askApi(off, "questions");
+    const [question] = paused.questions ?? [];
+    expect(body).toMatchObject({
+      questions: [
+        {
+          questionId: question?.questionId,
+          argumentsHash: question?.argumentsHash,
+          arguments: null,
+          reason: "",
+          task: "",
+          toolName: "pay",
+        },
+      ],
+    });
+    expect((await askApi(off, `runs?q=${CANARY}`)).body).toEqual({ runs: [] });
+    expect((await askApi(off, "runs")).body).toMatchObject({
+      runs: [{ title: "lead", status: "input_required" }],
+    });
+    const answers = [
       {
+        type: "denied",
         questionId: question?.questionId,
         argumentsHash: question?.argumentsHash,
-        arguments: null,
-        reason: "",
-        task: "",
-        toolName: "pay",
+        reason: `No: ${CANARY}`,
       },
-    ],
-  });
-  expect((await askApi(off, `runs?q=${CANARY}`)).body).toEqual({ runs: [] });
-  expect((await askApi(off, "runs")).body).toMatchObject({
-    runs: [{ title: "lead", status: "input_required" }],
-  });
-  const answers = [
-    {
-      type: "denied",
-      questionId: question?.questionId,
-      argumentsHash: question?.argumentsHash,
-      reason: `No: ${CANARY}`,
-    },
-  ];
-  const answered = await act(off, ID, { key: "1", type: "answer", answers });
-  expect([answered.status, answered.text]).toEqual([202, expect.not.stringContaining(CANARY)]);
-  const again = await act(off, ID, { key: "2", type: "answer", answers });
-  expect([again.status, again.text]).toEqual([409, expect.not.stringContaining(CANARY)]);
-  await (
-    await orchestrator.resume(ID)
-  ).result;
-  expect((await storedEvents(store, ID)).at(-1)?.type).toBe("run.ended");
-  expect(await allSaid(off, ID, agentIds)).not.toContain(CANARY);
-});
+    ];
+    const answered = await act(off, ID, { key: "1", type: "answer", answers });
+    expect([answered.status, answered.text]).toEqual([202, expect.not.stringContaining(CANARY)]);
+    const again = await act(off, ID, { key: "2", type: "answer", answers });
+    expect([again.status, again.text]).toEqual([409, expect.not.stringContaining(CANARY)]);
+    await (
+      await orchestrator.resume(ID)
+    ).result;
+    expect((await storedEvents(store, ID)).at(-1)?.type).toBe("run.ended");
+    expect(await allSaid(off, ID, agentIds)).not.toContain(CANARY);
+  },
+);
 
-proves(["V75"], "of two questions one is answered: the other is said without content", async () => {
-  const { store, clock, process } = engineWorld();
-  const role = asker([CANARY, `more of ${CANARY}`]);
-  const { questions } = await process({ roles: [role] }).start(role, CANARY, { runId: ID }).result;
-  const off = placeOf(await opened({ store, clock, content: false }));
-  const [first, second] = questions;
-  if (first === undefined || second === undefined) throw new Error("It asks twice.");
-  const { questionId, argumentsHash } = first;
-  const answers = [{ type: "approved", questionId, argumentsHash }];
-  const said = await act(off, ID, { key: "1", type: "answer", answers });
-  expect(said).toMatchObject({
-    status: 202,
-    body: { openQuestions: [{ questionId: second.questionId, arguments: null, reason: "" }] },
-  });
-  expect(said.text).not.toContain(CANARY);
-});
+proves(
+  ["V75"],
+  "returns the remaining question without content after another was answered",
+  async () => {
+    const { store, clock, process } = engineWorld();
+    const role = asker([CANARY, `more of ${CANARY}`]);
+    const { questions } = await process({ roles: [role] }).start(role, CANARY, { runId: ID })
+      .result;
+    const off = placeOf(await opened({ store, clock, content: false }));
+    const [first, second] = questions;
+    if (first === undefined || second === undefined) throw new Error("It asks twice.");
+    const { questionId, argumentsHash } = first;
+    const answers = [{ type: "approved", questionId, argumentsHash }];
+    const said = await act(off, ID, { key: "1", type: "answer", answers });
+    expect(said).toMatchObject({
+      status: 202,
+      body: { openQuestions: [{ questionId: second.questionId, arguments: null, reason: "" }] },
+    });
+    expect(said.text).not.toContain(CANARY);
+  },
+);
 
-proves(["V75"], "a journal that cannot be read is told of without what stands in it", async () => {
+proves(["V75"], "reports an unreadable journal without its content", async () => {
   const { store, clock } = engineWorld();
   const ownership = await store.create(ID, `lead: ${CANARY}`, {
     token: "t",
@@ -222,18 +233,18 @@ proves(["V75"], "a journal that cannot be read is told of without what stands in
   expect(text).toContain("record 2");
   expect(text).not.toContain(CANARY);
   expect((await askApi(off, "runs")).body).toMatchObject({ runs: [{ title: "lead" }] });
-  // Nor in what its process warns of.
+  // The warnings of the process do not contain it either.
   const answers = [{ type: "approved", questionId: "q", argumentsHash: "0".repeat(64) }];
   const answered = await act(off, ID, { key: "1", type: "answer", answers });
   expect([answered.status, answered.text]).toEqual([422, expect.not.stringContaining(CANARY)]);
   expect(takeFaults().warnings).toEqual([]);
 });
 
-proves(["V76"], "a redaction is asked of each text whole, also where it is shortened", async () => {
+proves(["V76"], "redacts whole texts before it shortens them", async () => {
   const world = engineWorld();
   const { store, clock, process } = world;
   const role = teller();
-  // Where titles and rows are cut, the word would be cut, too.
+  // Where titles and rows are cut, the word is cut as well.
   for (const length of [180, 190, 195, 200]) {
     const task = `${"x".repeat(length)}${CANARY}`;
     await process({ roles: [role] }).start(role, task, { runId: `secret-${length}` }).result;
@@ -261,7 +272,7 @@ proves(["V76"], "a redaction is asked of each text whole, also where it is short
   });
 });
 
-proves(["D621"], "redacts names of members and numbers of results and arguments", async () => {
+proves(["D621"], "redacts member names and numbers of results and arguments", async () => {
   const { store, clock, process } = engineWorld();
   const code = 4711;
   const inside = { [`${CANARY}-1`]: code, [`${CANARY}-2`]: [code, 12, -code], "***": true };
@@ -308,27 +319,31 @@ proves(["D621"], "redacts names of members and numbers of results and arguments"
   expect(said).not.toContain("4711");
 });
 
-/** Gives what is no text, though its type says so. */
+/** Returns a non-text value against its type. */
 function noText(text: string): string;
 function noText(): unknown {
   return 4711;
 }
 
-proves(["V76"], "what a redaction fails at, or gives no text for, is withheld", async () => {
-  for (const redact of [
-    () => {
-      throw new Error(CANARY);
-    },
-    noText,
-  ]) {
-    const { store, clock, agentIds } = await told();
-    const place = placeOf(await opened({ store, clock, content: { redact } }));
-    const said = await allSaid(place, ID, agentIds);
-    expect(said).not.toContain(CANARY);
-    expect(said).toContain("[withheld: redact failed]");
-    await new Promise((resolve) => setImmediate(resolve));
-    const { warnings } = takeFaults();
-    expect(warnings).toEqual([expect.stringContaining("content.redact")]);
-    expect(warnings.join("\n")).not.toContain(CANARY);
-  }
-});
+proves(
+  ["V76"],
+  "withholds a text if its redaction throws or returns a non-text value",
+  async () => {
+    for (const redact of [
+      () => {
+        throw new Error(CANARY);
+      },
+      noText,
+    ]) {
+      const { store, clock, agentIds } = await told();
+      const place = placeOf(await opened({ store, clock, content: { redact } }));
+      const said = await allSaid(place, ID, agentIds);
+      expect(said).not.toContain(CANARY);
+      expect(said).toContain("[withheld: redact failed]");
+      await new Promise((resolve) => setImmediate(resolve));
+      const { warnings } = takeFaults();
+      expect(warnings).toEqual([expect.stringContaining("content.redact")]);
+      expect(warnings.join("\n")).not.toContain(CANARY);
+    }
+  },
+);

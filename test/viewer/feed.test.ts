@@ -1,4 +1,6 @@
-// Feeds of runs, over real sockets: what is new since a record, exactly, whichever process serves it and whichever leads the run.
+// Goal: a feed sends exactly what is new since a record, whichever process serves it and whichever
+// owns the run.
+// Method: feeds over real sockets.
 
 import { createServer, get } from "node:http";
 
@@ -29,7 +31,7 @@ function isSnapshot(value: unknown): value is RunSnapshot {
   return typeof value === "object" && value !== null && "agents" in value;
 }
 
-/** Lets time pass until the work is done: sockets have their turns meanwhile. */
+/** Advances the clock until the work is done and lets sockets run in between. */
 async function during<T>(clock: ManualClock, work: Promise<T>, stepMs = 50): Promise<T> {
   const over = { isSo: false };
   const note = (): void => void (over.isSo = true);
@@ -41,7 +43,10 @@ async function during<T>(clock: ManualClock, work: Promise<T>, stepMs = 50): Pro
   return await work;
 }
 
-/** Reads a feed to its end, from another place after each entry; gives each state in which the run was shown. */
+/**
+ * Reads a feed to its end, from another server after each entry; returns every state of the run
+ * that was shown.
+ */
 async function followed(
   places: readonly Place[],
   headers: (id: number) => Parameters<typeof openFeed>[2],
@@ -63,14 +68,14 @@ async function followed(
 
 proves(
   ["V73"],
-  "a reader that comes back after each entry, to another server, while the leader dies",
+  "serves a reader that reconnects to another server after each entry, while the owner crashes",
   async () => {
     const world = engineWorld();
     const { clock, store, process } = world;
     const places = [await opened({ store, clock }), await opened({ store, clock })].map(placeOf);
     const dying = dyingStore(store, { at: 6, how: "after" });
     const role = survey(3);
-    // The third one is refused: what came before is not said again.
+    // The third append is refused: earlier records are not repeated.
     const limits = { maxBreadthPerParent: 2 };
     const first = process({ roles: [role], limits, store: dying.store });
     first.start(role, "Survey.", { runId: ID }).result.catch(() => undefined);
@@ -103,7 +108,7 @@ proves(
   },
 );
 
-proves(["V73"], "from each record of a run on, exactly what came after it", async () => {
+proves(["V73"], "sends exactly the records after any given record", async () => {
   const { clock, store, process, pushed } = engineWorld();
   const role = asker(["pear", "plum"]);
   const paused = await process({ roles: [role] }).start(role, "Buy.", { runId: ID }).result;
@@ -138,25 +143,29 @@ proves(["V73"], "from each record of a run on, exactly what came after it", asyn
   }
 });
 
-proves(["V73"], "of a journal that does not go so far, and of no run", async () => {
-  const { place, process } = await viewerWorld();
-  const role = survey(1);
-  await process({ roles: [role] }).start(role, "Survey.", { runId: ID }).result;
-  const feed = await openFeed(place, ID, { after: 1_000 });
-  expect(await feed.next()).toMatchObject({ entry: { type: "reset" } });
-  expect(await feed.next()).toBeUndefined();
-  expect(await askApi(place, "runs/nobody/feed")).toMatchObject({
-    status: 404,
-    body: { code: "unknown_run" },
-  });
-  const headers = { "last-event-id": "x" };
-  expect(await askApi(place, `runs/${ID}/feed`, { headers })).toMatchObject({ status: 400 });
-});
+proves(
+  ["V73"],
+  "refuses a feed of an unknown run, and restarts one beyond the end of the journal",
+  async () => {
+    const { place, process } = await viewerWorld();
+    const role = survey(1);
+    await process({ roles: [role] }).start(role, "Survey.", { runId: ID }).result;
+    const feed = await openFeed(place, ID, { after: 1_000 });
+    expect(await feed.next()).toMatchObject({ entry: { type: "reset" } });
+    expect(await feed.next()).toBeUndefined();
+    expect(await askApi(place, "runs/nobody/feed")).toMatchObject({
+      status: 404,
+      body: { code: "unknown_run" },
+    });
+    const headers = { "last-event-id": "x" };
+    expect(await askApi(place, `runs/${ID}/feed`, { headers })).toMatchObject({ status: 400 });
+  },
+);
 
-/** What a feed says, as it comes. */
+/** Collects the output of a feed as it arrives. */
 function saidBy({ response }: Feed): {
   readonly text: () => string;
-  /** Resolves once so many entries and comments have come. */
+  /** Resolves once this many entries and comments have arrived. */
   readonly until: (count: number) => Promise<void>;
 } {
   let text = "";
@@ -187,7 +196,7 @@ async function recorded(role = survey(2)): Promise<readonly string[]> {
 
 proves(
   ["V73"],
-  "an entry each 100 ms at most, a comment after 15 s without one, the end",
+  "sends an entry every 100 ms at most, a comment after 15 idle seconds, and the end",
   async () => {
     const lines = await recorded();
     const { clock, store, place } = await viewerWorld();
@@ -219,7 +228,7 @@ proves(
 
 proves(
   ["V73", "V83"],
-  "what happens here is looked at once; without a feed nothing is looked at",
+  "reads local changes immediately, and polls nothing without a feed",
   async () => {
     const lines = await recorded();
     const { clock, store } = engineWorld();
@@ -268,7 +277,7 @@ proves(
 
 proves(
   ["V74"],
-  "a reader that does not read is told that it lags; the run and others go on",
+  "disconnects a slow reader as lagging without affecting the run or other readers",
   async () => {
     const { clock, store, place } = await viewerWorld();
     const run = await writtenRun(store, ID);
@@ -309,7 +318,7 @@ proves(
   },
 );
 
-proves(["V110"], "a reader that leaves while its run is read leaves nothing behind", async () => {
+proves(["V110"], "releases everything if a reader disconnects while its run is read", async () => {
   const { clock, store, process } = engineWorld();
   const role = survey(1);
   await process({ roles: [role] }).start(role, "Survey.", { runId: ID }).result;
@@ -319,7 +328,7 @@ proves(["V110"], "a reader that leaves while its run is read leaves nothing behi
     await gate.opened;
     return await store.find(id);
   };
-  // The run has not ended for its readers: its feed would continue.
+  // Its readers do not know that the run has ended: the feed would continue.
   const slow = { ...forwarding(store), find, read: (id: typeof ID) => store.read(id, 1, 2) };
   const view = await opened({ store: slow, clock });
   const server = createServer(view.handler());

@@ -1,4 +1,6 @@
-// Who is let in: by the token, at this machine's names, from pages of the viewer; and what every answer says to a browser.
+// Goal: requests are admitted only with the token, at a name of this machine and from pages of the
+// viewer; every response has the security headers.
+// Method: requests over real sockets that differ in one respect.
 
 import { connect } from "node:net";
 import { createServer } from "node:http";
@@ -41,7 +43,7 @@ async function surveyed(): Promise<Place> {
 
 proves(
   ["V71"],
-  "no token, a wrong one, one of another viewer, and one in another place",
+  "refuses a missing or wrong token, another viewer's token, and a token in the wrong place",
   async () => {
     const place = await surveyed();
     const other = await viewerWorld();
@@ -73,7 +75,7 @@ proves(
   },
 );
 
-proves(["V71"], "other names than those of this machine, and another port", async () => {
+proves(["V71"], "refuses host names of other machines and other ports", async () => {
   const place = await surveyed();
   const { port } = new URL(place.origin);
   for (const host of [
@@ -94,84 +96,76 @@ proves(["V71"], "other names than those of this machine, and another port", asyn
     expect((await askApi(place, "meta", { headers: { host } })).status, host).toBe(200);
 });
 
-proves(
-  ["V71"],
-  "a request that changes something comes from a page of the viewer, as JSON",
-  async () => {
-    const place = await surveyed();
-    const { origin } = place;
-    const { port } = new URL(origin);
-    for (const from of [
-      undefined,
-      "null",
-      "https://evil.example",
-      `http://127.0.0.1:1`,
-      `http://evil.example:${port}`,
-      `http://127.0.0.1.evil.example:${port}`,
-      "file://",
-    ]) {
-      const said = await act(
-        place,
-        "survey",
-        { key: "1", type: "cancel" },
-        { headers: { origin: from } },
-      );
-      expect(codeOf(said), from).toEqual([403, "foreign_origin"]);
-    }
-    for (const type of [
-      undefined,
-      "text/plain",
-      "application/x-www-form-urlencoded",
-      "multipart/form-data; boundary=application/json",
-      "application/jsonp",
-    ]) {
-      const said = await act(
-        place,
-        "survey",
-        { key: "1", type: "cancel" },
-        { headers: { "content-type": type } },
-      );
-      expect(codeOf(said), type).toEqual([415, "not_json"]);
-    }
-    const charset = { "content-type": "application/json; charset=utf-8" };
-    expect(
-      codeOf(await act(place, "survey", { key: "1", type: "cancel" }, { headers: charset })),
-    ).toEqual([409, "run_ended"]);
-  },
-);
+proves(["V71"], "accepts changes only from a page of the viewer and as JSON", async () => {
+  const place = await surveyed();
+  const { origin } = place;
+  const { port } = new URL(origin);
+  for (const from of [
+    undefined,
+    "null",
+    "https://evil.example",
+    `http://127.0.0.1:1`,
+    `http://evil.example:${port}`,
+    `http://127.0.0.1.evil.example:${port}`,
+    "file://",
+  ]) {
+    const said = await act(
+      place,
+      "survey",
+      { key: "1", type: "cancel" },
+      { headers: { origin: from } },
+    );
+    expect(codeOf(said), from).toEqual([403, "foreign_origin"]);
+  }
+  for (const type of [
+    undefined,
+    "text/plain",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=application/json",
+    "application/jsonp",
+  ]) {
+    const said = await act(
+      place,
+      "survey",
+      { key: "1", type: "cancel" },
+      { headers: { "content-type": type } },
+    );
+    expect(codeOf(said), type).toEqual([415, "not_json"]);
+  }
+  const charset = { "content-type": "application/json; charset=utf-8" };
+  expect(
+    codeOf(await act(place, "survey", { key: "1", type: "cancel" }, { headers: charset })),
+  ).toEqual([409, "run_ended"]);
+});
 
-proves(
-  ["V71"],
-  "other methods, and what a browser asks before a request of another origin",
-  async () => {
-    const place = await surveyed();
-    const evil = { origin: "https://evil.example", "access-control-request-method": "POST" };
-    for (const method of ["OPTIONS", "PUT", "DELETE", "PATCH"]) {
-      for (const path of ["/", "/api/v1/meta", "/api/v1/runs/survey/actions"]) {
-        const said = await ask(place, path, { method, headers: evil });
-        expect(codeOf(said), `${method} ${path}`).toEqual([405, "not_allowed"]);
-        expect(
-          Object.keys(said.headers).filter((name) => name.startsWith("access-control")),
-        ).toEqual([]);
-      }
+proves(["V71"], "refuses other methods and preflight requests", async () => {
+  const place = await surveyed();
+  const evil = { origin: "https://evil.example", "access-control-request-method": "POST" };
+  for (const method of ["OPTIONS", "PUT", "DELETE", "PATCH"]) {
+    for (const path of ["/", "/api/v1/meta", "/api/v1/runs/survey/actions"]) {
+      const said = await ask(place, path, { method, headers: evil });
+      expect(codeOf(said), `${method} ${path}`).toEqual([405, "not_allowed"]);
+      expect(Object.keys(said.headers).filter((name) => name.startsWith("access-control"))).toEqual(
+        [],
+      );
     }
-    for (const path of [
-      "meta",
-      "runs",
-      "runs/survey",
-      "questions",
-      "runs/survey/log",
-      "runs/survey/feed",
-    ])
-      expect(codeOf(await askApi(place, path, { method: "POST", body: {} })), path).toEqual([
-        404,
-        "not_found",
-      ]);
-    expect(codeOf(await askApi(place, "runs/survey/actions"))).toEqual([404, "not_found"]);
-  },
-);
+  }
+  for (const path of [
+    "meta",
+    "runs",
+    "runs/survey",
+    "questions",
+    "runs/survey/log",
+    "runs/survey/feed",
+  ])
+    expect(codeOf(await askApi(place, path, { method: "POST", body: {} })), path).toEqual([
+      404,
+      "not_found",
+    ]);
+  expect(codeOf(await askApi(place, "runs/survey/actions"))).toEqual([404, "not_found"]);
+});
 
-proves(["V71"], "bodies that are too long, and no JSON", async () => {
+proves(["V71"], "refuses bodies that are too long or invalid JSON", async () => {
   const place = await surveyed();
   const long = JSON.stringify({ key: "1", type: "cancel", message: "x".repeat(1_000_000) });
   expect(codeOf(await act(place, "survey", {}, { body: long }))).toEqual([413, "too_large"]);
@@ -203,7 +197,7 @@ proves(["V71"], "bodies that are too long, and no JSON", async () => {
   ]);
 });
 
-proves(["V72"], "every answer tells the browser the same", async () => {
+proves(["V72"], "sends the same security headers with every response", async () => {
   const place = await surveyed();
   for (const path of [
     "/",
@@ -226,7 +220,7 @@ proves(["V72"], "every answer tells the browser the same", async () => {
   feed.destroy();
 });
 
-proves(["V72"], "ids and paths that are hostile name nothing, and no file", async () => {
+proves(["V72"], "resolves hostile ids and paths to no run and no file", async () => {
   const place = await surveyed();
   const hostile = [
     "..",
@@ -269,7 +263,7 @@ proves(["V72"], "ids and paths that are hostile name nothing, and no file", asyn
     ]);
 });
 
-proves(["V72"], "a run whose id has a slash, dots and spaces is found by it, encoded", async () => {
+proves(["V72"], "finds a run whose id has a slash, dots and spaces in encoded form", async () => {
   const { place, process } = await viewerWorld();
   const role = survey(1);
   const runId = "../a b/c?d#e%2f";
@@ -278,7 +272,7 @@ proves(["V72"], "a run whose id has a slash, dots and spaces is found by it, enc
   expect(body).toMatchObject({ run: { runId, status: "completed" } });
 });
 
-proves(["V71"], "no more than 64 connections", async () => {
+proves(["V71"], "accepts at most 64 connections", async () => {
   const { view, place } = await viewerWorld();
   const { port } = new URL(place.origin);
   const sockets = Array.from({ length: 70 }, () => connect(Number(port), "127.0.0.1"));
@@ -299,57 +293,61 @@ proves(["V71"], "no more than 64 connections", async () => {
   await Promise.all(closed);
 });
 
-proves(["V86"], "in a server of one's own, below a path, with its own way to let in", async () => {
-  const { view, process, store, clock } = await viewerWorld();
-  const role = asker(["pear"]);
-  await process({ roles: [role] }).start(role, "Buy.", { runId: "buy" }).result;
-  const own = await opened({
-    store,
-    clock,
-    port: null,
-    authorize: ({ headers }) => headers["x-user"] === "eva",
-  });
-  const plain = await opened({ store, clock, port: null });
-  expect([own.url, plain.url, new URL(view.url).hash]).toEqual(["", "", `#token=${view.token}`]);
-  const servers = [own, plain].map((one) => createServer(one.handler("/espalier")));
-  const places = await Promise.all(
-    servers.map(async (server) => {
-      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-      afterwards(() => new Promise((resolve) => server.close(resolve)));
-      const address = server.address();
-      const port = typeof address === "object" ? address?.port : 0;
-      return {
-        origin: `http://127.0.0.1:${port}`,
-        token: plain.token,
-      };
-    }),
-  );
-  const [byUser, byToken] = places;
-  if (byUser === undefined || byToken === undefined) throw new Error("There are two.");
-  const eva = { "x-user": "eva", host: "runs.example" };
-  const path = "/espalier/api/v1/runs/buy";
-  expect((await ask(byUser, path, { headers: eva })).body).toMatchObject({
-    run: { status: "input_required" },
-  });
-  expect(codeOf(await ask(byUser, path))).toEqual([401, "unauthorized"]);
-  expect(codeOf(await ask(byUser, "/api/v1/meta", { headers: eva }))).toEqual([404, "not_found"]);
-  const body = { key: "1", type: "cancel" };
-  const crossed = await ask(byUser, `${path}/actions`, {
-    method: "POST",
-    headers: { ...eva, origin: "https://evil.example" },
-    body,
-  });
-  expect(codeOf(crossed)).toEqual([403, "foreign_origin"]);
-  const posted = await ask(byUser, `${path}/actions`, {
-    method: "POST",
-    headers: { ...eva, origin: "https://runs.example" },
-    body,
-  });
-  expect(posted).toMatchObject({ status: 202, body: { hasOwner: false } });
-  expect((await ask(byToken, path)).status).toBe(200);
-  expect(codeOf(await ask(byToken, path, { headers: { host: "evil.example" } }))).toEqual([
-    403,
-    "foreign_host",
-  ]);
-  expect(codeOf(await ask({ ...byToken, token: "" }, path))).toEqual([401, "unauthorized"]);
-});
+proves(
+  ["V86"],
+  "runs within another server, below a path, with its own authorization",
+  async () => {
+    const { view, process, store, clock } = await viewerWorld();
+    const role = asker(["pear"]);
+    await process({ roles: [role] }).start(role, "Buy.", { runId: "buy" }).result;
+    const own = await opened({
+      store,
+      clock,
+      port: null,
+      authorize: ({ headers }) => headers["x-user"] === "eva",
+    });
+    const plain = await opened({ store, clock, port: null });
+    expect([own.url, plain.url, new URL(view.url).hash]).toEqual(["", "", `#token=${view.token}`]);
+    const servers = [own, plain].map((one) => createServer(one.handler("/espalier")));
+    const places = await Promise.all(
+      servers.map(async (server) => {
+        await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+        afterwards(() => new Promise((resolve) => server.close(resolve)));
+        const address = server.address();
+        const port = typeof address === "object" ? address?.port : 0;
+        return {
+          origin: `http://127.0.0.1:${port}`,
+          token: plain.token,
+        };
+      }),
+    );
+    const [byUser, byToken] = places;
+    if (byUser === undefined || byToken === undefined) throw new Error("There are two.");
+    const eva = { "x-user": "eva", host: "runs.example" };
+    const path = "/espalier/api/v1/runs/buy";
+    expect((await ask(byUser, path, { headers: eva })).body).toMatchObject({
+      run: { status: "input_required" },
+    });
+    expect(codeOf(await ask(byUser, path))).toEqual([401, "unauthorized"]);
+    expect(codeOf(await ask(byUser, "/api/v1/meta", { headers: eva }))).toEqual([404, "not_found"]);
+    const body = { key: "1", type: "cancel" };
+    const crossed = await ask(byUser, `${path}/actions`, {
+      method: "POST",
+      headers: { ...eva, origin: "https://evil.example" },
+      body,
+    });
+    expect(codeOf(crossed)).toEqual([403, "foreign_origin"]);
+    const posted = await ask(byUser, `${path}/actions`, {
+      method: "POST",
+      headers: { ...eva, origin: "https://runs.example" },
+      body,
+    });
+    expect(posted).toMatchObject({ status: 202, body: { hasOwner: false } });
+    expect((await ask(byToken, path)).status).toBe(200);
+    expect(codeOf(await ask(byToken, path, { headers: { host: "evil.example" } }))).toEqual([
+      403,
+      "foreign_host",
+    ]);
+    expect(codeOf(await ask({ ...byToken, token: "" }, path))).toEqual([401, "unauthorized"]);
+  },
+);

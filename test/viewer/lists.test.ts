@@ -1,4 +1,6 @@
-// Lists of runs and the inbox: what they say of runs of every kind, by status, words and page; and what a viewer holds of them.
+// Goal: the lists of runs and the inbox show runs of every kind by status, words and page, and a
+// viewer caches a bounded number of runs.
+// Method: runs of each kind in one store.
 
 import { expect } from "vitest";
 
@@ -32,79 +34,75 @@ function idsOf({ runs }: List): readonly string[] {
   return runs.map(({ runId }) => runId);
 }
 
-proves(
-  ["V81"],
-  "a run of each kind: what needs somebody, works, is lost, waits, is paused, and has ended",
-  async () => {
-    const { place, process, store, clock, pushed } = await viewerWorld();
-    const role = survey(1);
-    const buyer = asker(["pear"]);
-    const done = doings();
-    const gate = latch();
-    const worker = solo(done, { hold: () => gate.opened });
-    const orchestrator = process({ roles: [role, buyer, worker] });
-    await orchestrator.start(role, "Survey.", { runId: "completed" }).result;
-    await orchestrator.start(role, "Survey.", { runId: "stopped", budget: { steps: 1 } }).result;
-    await orchestrator.start(buyer, "Buy.", { runId: "input_required" }).result;
-    const resting = orchestrator.start(worker, "Go.", { runId: "paused" });
-    resting.requestPause();
-    await pushed(resting.result);
-    await store.create(runId("waiting"), "solo: Wait.", {
-      token: "w",
-      hostname: "elsewhere",
-      processId: 1,
-    });
-    await store.release({ runId: runId("waiting"), token: "w", epoch: 1 }, "open");
-    await store.create(runId("lost"), "solo: Lost.", {
-      token: "l",
-      hostname: "elsewhere",
-      processId: 1,
-    });
-    clock.advance(31_000);
-    const working = orchestrator.start(worker, "Go.", { runId: "working" });
-    while (done.calls.size === 0) await turns(5);
-    const { runs } = await listAt(place);
-    for (const row of runs) expect(row.status).toBe(row.runId);
-    expect(runs.map(({ runId }) => runId)).toEqual([
-      "working",
-      "lost",
-      "waiting",
-      "paused",
-      "input_required",
-      "stopped",
-      "completed",
-    ]);
-    expect(runs.find(({ status }) => status === "input_required")).toMatchObject({
-      questions: [{ toolName: "pay" }],
-      reason: { code: "input_required" },
-      agentCount: 1,
-    });
-    expect(runs.find(({ status }) => status === "stopped")).toMatchObject({
-      reason: { code: "step_limit" },
-      owner: null,
-    });
-    expect(runs.find(({ status }) => status === "working")).toMatchObject({
-      owner: { isThisProcess: true },
-      running: 1,
-      agentCount: 1,
-    });
-    for (const row of runs) {
-      const { status, body } = await askApi(place, `runs/${row.runId}`);
-      expect([status, body], row.runId).toMatchObject([200, { run: { status: row.status } }]);
-    }
-    for (const status of ["completed", "input_required,paused", "lost"])
-      expect(idsOf(await listAt(place, `?status=${status}`)).toSorted()).toEqual(
-        status.split(",").toSorted(),
-      );
-    expect((await askApi(place, "questions")).body).toMatchObject({
-      questions: [{ runId: "input_required", role: "asker", task: "Buy." }],
-    });
-    gate.open();
-    await pushed(working.result);
-  },
-);
+proves(["V81"], "lists a run of every status", async () => {
+  const { place, process, store, clock, pushed } = await viewerWorld();
+  const role = survey(1);
+  const buyer = asker(["pear"]);
+  const done = doings();
+  const gate = latch();
+  const worker = solo(done, { hold: () => gate.opened });
+  const orchestrator = process({ roles: [role, buyer, worker] });
+  await orchestrator.start(role, "Survey.", { runId: "completed" }).result;
+  await orchestrator.start(role, "Survey.", { runId: "stopped", budget: { steps: 1 } }).result;
+  await orchestrator.start(buyer, "Buy.", { runId: "input_required" }).result;
+  const resting = orchestrator.start(worker, "Go.", { runId: "paused" });
+  resting.requestPause();
+  await pushed(resting.result);
+  await store.create(runId("waiting"), "solo: Wait.", {
+    token: "w",
+    hostname: "elsewhere",
+    processId: 1,
+  });
+  await store.release({ runId: runId("waiting"), token: "w", epoch: 1 }, "open");
+  await store.create(runId("lost"), "solo: Lost.", {
+    token: "l",
+    hostname: "elsewhere",
+    processId: 1,
+  });
+  clock.advance(31_000);
+  const working = orchestrator.start(worker, "Go.", { runId: "working" });
+  while (done.calls.size === 0) await turns(5);
+  const { runs } = await listAt(place);
+  for (const row of runs) expect(row.status).toBe(row.runId);
+  expect(runs.map(({ runId }) => runId)).toEqual([
+    "working",
+    "lost",
+    "waiting",
+    "paused",
+    "input_required",
+    "stopped",
+    "completed",
+  ]);
+  expect(runs.find(({ status }) => status === "input_required")).toMatchObject({
+    questions: [{ toolName: "pay" }],
+    reason: { code: "input_required" },
+    agentCount: 1,
+  });
+  expect(runs.find(({ status }) => status === "stopped")).toMatchObject({
+    reason: { code: "step_limit" },
+    owner: null,
+  });
+  expect(runs.find(({ status }) => status === "working")).toMatchObject({
+    owner: { isThisProcess: true },
+    running: 1,
+    agentCount: 1,
+  });
+  for (const row of runs) {
+    const { status, body } = await askApi(place, `runs/${row.runId}`);
+    expect([status, body], row.runId).toMatchObject([200, { run: { status: row.status } }]);
+  }
+  for (const status of ["completed", "input_required,paused", "lost"])
+    expect(idsOf(await listAt(place, `?status=${status}`)).toSorted()).toEqual(
+      status.split(",").toSorted(),
+    );
+  expect((await askApi(place, "questions")).body).toMatchObject({
+    questions: [{ runId: "input_required", role: "asker", task: "Buy." }],
+  });
+  gate.open();
+  await pushed(working.result);
+});
 
-proves(["V81"], "pages of what has ended, words of titles and ids, and both", async () => {
+proves(["V81"], "pages ended runs and searches titles and ids", async () => {
   const { place, process, clock } = await viewerWorld();
   const role = survey(1);
   const orchestrator = process({ roles: [role] });
@@ -134,7 +132,7 @@ proves(["V81"], "pages of what has ended, words of titles and ids, and both", as
 
 proves(
   ["V81", "V82"],
-  "a row of a run that takes long to read comes without what is not known yet, and with it later",
+  "lists a run that is slow to read without its details first, and with them later",
   async () => {
     const { clock, store, process } = engineWorld();
     const role = survey(1);
@@ -159,14 +157,14 @@ proves(
 
 proves(
   ["V82"],
-  "eight runs are held, the rest is read anew; one that is watched stays",
+  "caches eight runs and those that are watched, and reads others again",
   async () => {
     const { clock, store, process } = engineWorld();
     const role = survey(1);
     const ids = Array.from({ length: 10 }, (_, nth) => runId(`run-${nth}`));
     for (const id of ids)
       await process({ roles: [role] }).start(role, "Survey.", { runId: id }).result;
-    // Whose feed does not end.
+    // Its feed does not end.
     const watched = runId("watched");
     const run = await writtenRun(store, watched);
     await run.append(crowd(watched, 1, "Go.").begin);
@@ -193,7 +191,7 @@ proves(
   },
 );
 
-proves(["V82"], "nine runs cannot be watched at once", async () => {
+proves(["V82"], "refuses to watch nine runs at once", async () => {
   const { store, clock, place } = await viewerWorld();
   const ids = Array.from({ length: 9 }, (_, nth) => runId(`run-${nth}`));
   for (const id of ids) {
@@ -213,7 +211,7 @@ proves(["V82"], "nine runs cannot be watched at once", async () => {
   clock.advance(0);
 });
 
-proves(["V82"], "while a long journal is folded, other work has its turns", async () => {
+proves(["V82"], "yields to other work while it folds a long journal", async () => {
   const { store, clock, place } = await viewerWorld();
   const id = runId("long");
   const run = await writtenRun(store, id);
@@ -232,18 +230,18 @@ proves(["V82"], "while a long journal is folded, other work has its turns", asyn
   over.isSo = true;
   await counting;
   expect(body).toMatchObject({ record: 203 + 50 * 201 });
-  // 200 records in a turn.
+  // 200 records per turn.
   expect(turnsTaken).toBeGreaterThanOrEqual(50);
   clock.advance(0);
 });
 
 proves(
   ["V116"],
-  "a viewer's own store forgets what ended first, and the list says so",
+  "evicts the earliest ended runs of the viewer's own store and reports it in the list",
   async () => {
     const view = await opened({});
     const place = placeOf(view);
-    const records = ["x".repeat(60_000_000)]; // One text in all of them.
+    const records = ["x".repeat(60_000_000)]; // All records share one string.
     for (const nth of [1, 2, 3, 4, 5, 6]) {
       const owner = { token: "t", hostname: "h", processId: 1 };
       const held = await view.store.create(runId(`run_${nth}`), "lead: Go.", owner);
@@ -257,7 +255,7 @@ proves(
 
 proves(
   ["V114"],
-  "more runs that go on than are listed: the list and the inbox say so",
+  "reports in the list and the inbox that there are more active runs than listed",
   async () => {
     const { place, store } = await viewerWorld();
     const make = async (nth: number): Promise<void> => {

@@ -1,4 +1,5 @@
-// How a viewer is made: its options, its token, its port, and the files of its page.
+// Goal: a viewer validates its options and serves its page, port and token as configured.
+// Method: viewers with each option, at real ports.
 
 import { chmod, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -20,7 +21,7 @@ async function folder(): Promise<string> {
   return made;
 }
 
-proves(["V84"], "options that cannot be used", async () => {
+proves(["V84"], "refuses invalid options", async () => {
   const wrong: readonly (readonly [string, object])[] = [
     ["viewer options.more", { more: 1 }],
     ["viewer options.store", { store: {} }],
@@ -52,35 +53,43 @@ proves(["V84"], "options that cannot be used", async () => {
     expect(() => view.handler(prefix), prefix).toThrow("prefix");
 });
 
-proves(["V84"], "a port that is taken, the next one from 4983 on, and the address", async () => {
-  const first = await opened({});
-  const { port, hash, hostname } = new URL(first.url);
-  expect(hostname).toBe("127.0.0.1");
-  expect(hash).toMatch(/^#token=[0-9a-f]{48}$/);
-  expect(await rejectionOf(startViewer({ port: Number(port) }))).toMatchObject({
-    code: "invalid_argument",
-    data: { field: "viewer options.port" },
-  });
-  const made = await startViewer();
-  afterwards(() => made.close());
-  expect(Number(new URL(made.url).port)).toBeGreaterThanOrEqual(4_983);
-  const another = await startViewer();
-  afterwards(() => another.close());
-  expect(another.url).not.toBe(made.url);
-  await made.close();
-  await made.close();
-});
+proves(
+  ["V84"],
+  "refuses a port that is taken, picks the next one from 4983 on by default, and returns the address",
+  async () => {
+    const first = await opened({});
+    const { port, hash, hostname } = new URL(first.url);
+    expect(hostname).toBe("127.0.0.1");
+    expect(hash).toMatch(/^#token=[0-9a-f]{48}$/);
+    expect(await rejectionOf(startViewer({ port: Number(port) }))).toMatchObject({
+      code: "invalid_argument",
+      data: { field: "viewer options.port" },
+    });
+    const made = await startViewer();
+    afterwards(() => made.close());
+    expect(Number(new URL(made.url).port)).toBeGreaterThanOrEqual(4_983);
+    const another = await startViewer();
+    afterwards(() => another.close());
+    expect(another.url).not.toBe(made.url);
+    await made.close();
+    await made.close();
+  },
+);
 
-proves(["V84"], "a store of its own, a name for it, and where traces are", async () => {
-  const own = placeOf(await opened({ jaegerUrl: "http://localhost:16686" }));
-  expect((await askApi(own, "meta")).body).toMatchObject({
-    store: "memory",
-    jaegerUrl: "http://localhost:16686",
-  });
-  expect((await askApi(own, "runs")).body).toEqual({ runs: [] });
-});
+proves(
+  ["V84"],
+  "uses a memory store of its own by default and reports the address of traces",
+  async () => {
+    const own = placeOf(await opened({ jaegerUrl: "http://localhost:16686" }));
+    expect((await askApi(own, "meta")).body).toMatchObject({
+      store: "memory",
+      jaegerUrl: "http://localhost:16686",
+    });
+    expect((await askApi(own, "runs")).body).toEqual({ runs: [] });
+  },
+);
 
-proves(["V85"], "the token of a file outlives the server, and is for its user alone", async () => {
+proves(["V85"], "keeps the token in a private file beyond the life of the server", async () => {
   const tokenFile = join(await folder(), "deep", "viewer-token");
   const first = await opened({ tokenFile });
   const { token } = placeOf(first);
@@ -110,7 +119,7 @@ proves(["V85"], "the token of a file outlives the server, and is for its user al
 
 proves(
   ["V72", "V86"],
-  "the files of the page, below any path, and what is said where it was not built",
+  "serves the files of the page below any path, and explains that the page was not built",
   async () => {
     const pageFolder = await folder();
     const missing = await opened({ pageFolder: join(pageFolder, "nowhere") });
@@ -144,7 +153,7 @@ proves(
     });
     expect(await ask(place, "/", { method: "HEAD" })).toMatchObject({ status: 200, text: "" });
     expect((await ask(place, "/secret")).status).toBe(404);
-    // There is none, which is no error: the console of a browser stays empty.
+    // The page has no icon, which is not an error: the browser's console stays empty.
     expect(await ask(place, "/favicon.ico")).toMatchObject({
       status: 204,
       text: "",
@@ -157,7 +166,7 @@ proves(
 
 proves(
   ["V151", "V152"],
-  "the page knows how the command is called; at an unknown path a browser gets it, and a program why not",
+  "inserts the command's name into the page, which browsers but not programs get at unknown paths",
   async () => {
     const pageFolder = await folder();
     const html = (command: string): string => `<meta name="command" content="${command}" />`;
@@ -208,7 +217,7 @@ proves(
   },
 );
 
-proves(["V70"], "what is long is sent compressed to who takes it", async () => {
+proves(["V70"], "compresses long responses for clients that accept it", async () => {
   const { Orchestrator } = await import("../../src/orchestrator/orchestrator.ts");
   const view = await opened({});
   const role = survey(30);

@@ -1,4 +1,4 @@
-// Goal: a client reads why its POST is refused, however long the body is that it sends.
+// Goal: a client reads why its POST is refused, however long its body is.
 // Method: raw sockets that read late, fetch with large bodies, and clients that never end a body.
 
 import { connect, type Socket } from "node:net";
@@ -17,7 +17,7 @@ const PATH = "/api/v1/runs/survey/actions";
 interface Refusal {
   readonly status: number;
   readonly path: string;
-  /** Without those of every POST. */
+  /** Headers besides those of every POST. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -52,7 +52,7 @@ function beginPost(
   return socket;
 }
 
-/** Resolves with all that a socket received, and the code of its error if it had one. */
+/** Resolves with everything that a socket received, and the code of its error if it had one. */
 async function readToEnd(socket: Socket): Promise<readonly [status: number, error: string]> {
   let error = "";
   socket.on("error", (cause) => {
@@ -113,7 +113,7 @@ proves(["D573"], "ends a connection whose refused body never ends, within 16 MB"
       await new Promise<void>((done) => socket.write(chunk, () => done()));
     }
     expect((await received)[0]).toBe(refusal.status);
-    // The rest is in the buffers of both sockets.
+    // The remaining bytes are in the buffers of both sockets.
     expect(sent).toBeGreaterThan(16_000_000);
     expect(sent).toBeLessThan(48_000_000);
   }

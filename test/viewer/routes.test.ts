@@ -1,4 +1,5 @@
-// What each route of a viewer gives, and with what it refuses.
+// Goal: each route of a viewer returns its documented content, and its refusals.
+// Method: requests over real sockets for runs of every kind.
 
 import { expect } from "vitest";
 
@@ -10,7 +11,7 @@ import { storedEvents } from "../journal/stored-events.ts";
 import { askApi, placeOf } from "./asking.ts";
 import { opened, survey, viewerWorld } from "./viewer-world.ts";
 
-/** Parent, name and task of each agent. */
+/** The parent, name and task of each agent. */
 function rowsIn(snapshot: unknown): readonly unknown[] {
   const isSnapshot = typeof snapshot === "object" && snapshot !== null && "agents" in snapshot;
   const agents: unknown = isSnapshot ? snapshot.agents : [];
@@ -18,7 +19,7 @@ function rowsIn(snapshot: unknown): readonly unknown[] {
   return agents.map((row: readonly unknown[]) => [row[0], row[2], row[4]]);
 }
 
-proves(["V70"], "meta, lists, a run, an agent and the log of a run that has ended", async () => {
+proves(["V70"], "returns meta, lists, run, agent and log of an ended run", async () => {
   const { place, process } = await viewerWorld({ storeName: "runs.db" });
   const role = survey();
   const run = process({ roles: [role] }).start(role, "Survey.", { runId: "survey" });
@@ -68,7 +69,7 @@ proves(["V70"], "meta, lists, a run, an agent and the log of a run that has ende
   expect((await askApi(place, "questions")).body).toEqual({ questions: [] });
 });
 
-proves(["V70"], "the log of a run in parts, of one agent, and of one type", async () => {
+proves(["V70"], "returns the log of a run in parts, by agent and by type", async () => {
   const { place, process, store } = await viewerWorld();
   const role = survey(3);
   await process({ roles: [role] }).start(role, "Survey.", { runId: "survey" }).result;
@@ -96,34 +97,30 @@ proves(["V70"], "the log of a run in parts, of one agent, and of one type", asyn
   expect(await askApi(place, "runs/nobody/log")).toMatchObject({ status: 404 });
 });
 
-proves(
-  ["V117"],
-  "the calls that a run is in the middle of, or was when it was cut off",
-  async () => {
-    const { place, process, store, clock, pushed } = await viewerWorld();
-    const done = doings();
-    const gate = latch();
-    const role = solo(done, { hold: () => gate.opened });
-    const run = process({ roles: [role] }).start(role, "Go.", { runId: "cut" });
-    while (done.calls.size === 0) await turns(5);
-    // What has begun is written soon after.
-    while ((await askApi(place, "runs/cut/interrupted")).text === '{"calls":[]}') {
-      clock.advance(50);
-      await turns(5);
-    }
-    const calls = [{ agentPath: "solo", toolName: "work" }];
-    const bare = placeOf(await opened({ store, clock, content: false }));
-    for (const one of [place, bare])
-      expect(await askApi(one, "runs/cut/interrupted")).toMatchObject({
-        status: 200,
-        body: { calls },
-      });
-    gate.open();
-    await pushed(run.result);
-    expect((await askApi(place, "runs/cut/interrupted")).body).toEqual({ calls: [] });
-    expect((await askApi(place, "runs/nobody/interrupted")).status).toBe(404);
-  },
-);
+proves(["V117"], "returns the calls that are running, or that a crash interrupted", async () => {
+  const { place, process, store, clock, pushed } = await viewerWorld();
+  const done = doings();
+  const gate = latch();
+  const role = solo(done, { hold: () => gate.opened });
+  const run = process({ roles: [role] }).start(role, "Go.", { runId: "cut" });
+  while (done.calls.size === 0) await turns(5);
+  // The beginning of a call is written shortly afterwards.
+  while ((await askApi(place, "runs/cut/interrupted")).text === '{"calls":[]}') {
+    clock.advance(50);
+    await turns(5);
+  }
+  const calls = [{ agentPath: "solo", toolName: "work" }];
+  const bare = placeOf(await opened({ store, clock, content: false }));
+  for (const one of [place, bare])
+    expect(await askApi(one, "runs/cut/interrupted")).toMatchObject({
+      status: 200,
+      body: { calls },
+    });
+  gate.open();
+  await pushed(run.result);
+  expect((await askApi(place, "runs/cut/interrupted")).body).toEqual({ calls: [] });
+  expect((await askApi(place, "runs/nobody/interrupted")).status).toBe(404);
+});
 
 interface Log {
   readonly entries: readonly LogEntry[];

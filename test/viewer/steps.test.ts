@@ -1,4 +1,6 @@
-// One step with its content: what its model was asked and said, and what its calls came to, also while it is under way.
+// Goal: a step is returned with its content: its request, its reply and the outcomes of its calls,
+// even while it is running.
+// Method: requests for the steps of runs over real sockets.
 
 import { expect } from "vitest";
 
@@ -24,63 +26,59 @@ function isStep(value: unknown): value is StepDetail {
   return typeof value === "object" && value !== null && "callDetails" in value;
 }
 
-proves(
-  ["V87"],
-  "each step of each agent: the request as it was rebuilt, the reply, the calls",
-  async () => {
-    const { place, process } = await viewerWorld();
-    const role = survey(2);
-    const run = process({ roles: [role] }).start(role, "Survey.", { runId: ID });
-    const result = await run.result;
-    const snapshot = run.snapshot();
-    for (const { agentId, steps } of result.agents)
-      for (const [index, step] of steps.entries()) {
-        const { number } = step;
-        const shown = await stepAt(place, agentId, `${number}`);
-        const { request } = rebuildRequest(snapshot, { agentId, stepNumber: number });
-        expect(shown).toMatchObject({
-          agentId,
-          execution: 1,
-          number,
-          stepCount: steps.length,
-          context: { number, toolNames: step.context.toolNames },
-          timing: step.telemetry.timing,
-          usage: step.telemetry.usage,
-          text: step.io.text,
-          finishReason: step.io.finishReason,
-          request: {
-            sameAsBefore: index === 0 ? 0 : steps[index - 1]?.io.messageCount,
-            toolNames: request.tools.map(({ name }) => name),
-          },
-        });
-        expect(shown.request?.messages.map(({ message }) => [message.role, message.text])).toEqual(
-          request.messages.map(({ role: who, text }) => [who, text]),
-        );
-        expect(
-          shown.callDetails.map(({ argumentsText, result: text, outcome }) => [
-            argumentsText,
-            text,
-            outcome,
-          ]),
-        ).toEqual(
-          step.tools.executions.map(({ call, text, type }) => [call.argumentsText, text, type]),
-        );
-      }
-    const [lead, helper] = result.agents;
-    if (lead === undefined || helper === undefined) throw new Error("There are three.");
-    expect((await stepAt(place, lead.agentId, "1")).callDetails).toMatchObject([
-      { toolName: "SpawnSubagent", children: [1] },
-      { children: [2] },
-    ]);
-    expect((await askApi(place, `runs/${ID}/agents/${helper.agentId}`)).body).toMatchObject({
-      text: "Seen: look of stone",
-    });
-  },
-);
+proves(["V87"], "returns the rebuilt request, the reply and the calls of each step", async () => {
+  const { place, process } = await viewerWorld();
+  const role = survey(2);
+  const run = process({ roles: [role] }).start(role, "Survey.", { runId: ID });
+  const result = await run.result;
+  const snapshot = run.snapshot();
+  for (const { agentId, steps } of result.agents)
+    for (const [index, step] of steps.entries()) {
+      const { number } = step;
+      const shown = await stepAt(place, agentId, `${number}`);
+      const { request } = rebuildRequest(snapshot, { agentId, stepNumber: number });
+      expect(shown).toMatchObject({
+        agentId,
+        execution: 1,
+        number,
+        stepCount: steps.length,
+        context: { number, toolNames: step.context.toolNames },
+        timing: step.telemetry.timing,
+        usage: step.telemetry.usage,
+        text: step.io.text,
+        finishReason: step.io.finishReason,
+        request: {
+          sameAsBefore: index === 0 ? 0 : steps[index - 1]?.io.messageCount,
+          toolNames: request.tools.map(({ name }) => name),
+        },
+      });
+      expect(shown.request?.messages.map(({ message }) => [message.role, message.text])).toEqual(
+        request.messages.map(({ role: who, text }) => [who, text]),
+      );
+      expect(
+        shown.callDetails.map(({ argumentsText, result: text, outcome }) => [
+          argumentsText,
+          text,
+          outcome,
+        ]),
+      ).toEqual(
+        step.tools.executions.map(({ call, text, type }) => [call.argumentsText, text, type]),
+      );
+    }
+  const [lead, helper] = result.agents;
+  if (lead === undefined || helper === undefined) throw new Error("There are three.");
+  expect((await stepAt(place, lead.agentId, "1")).callDetails).toMatchObject([
+    { toolName: "SpawnSubagent", children: [1] },
+    { children: [2] },
+  ]);
+  expect((await askApi(place, `runs/${ID}/agents/${helper.agentId}`)).body).toMatchObject({
+    text: "Seen: look of stone",
+  });
+});
 
 proves(
   ["V87"],
-  "a step while its call is under way, and while it waits for an answer",
+  "returns a step while its call is running and while it waits for an answer",
   async () => {
     const { place, process, pushed } = await viewerWorld();
     const done = doings();
@@ -107,7 +105,7 @@ proves(
   },
 );
 
-proves(["V87"], "messages that came from an ancestor say from whom", async () => {
+proves(["V87"], "names the sender of messages that came from an ancestor", async () => {
   const { place, process } = await viewerWorld();
   const helper = defineAgent({
     name: "helper",
@@ -136,29 +134,36 @@ proves(["V87"], "messages that came from an ancestor say from whom", async () =>
   expect(from).toContainEqual(["Help.", undefined]);
 });
 
-proves(["V87"], "no such step, agent or execution; content that is off", async () => {
-  const { clock, store, process } = engineWorld();
-  const role = asker(["pear"]);
-  const result = await process({ roles: [role] }).start(role, "Buy.", { runId: ID }).result;
-  const agentId = result.agents[0]?.agentId ?? "";
-  const place = placeOf(await opened({ store, clock }));
-  const path = `runs/${ID}/agents/${agentId}/steps`;
-  for (const step of ["0", "2", "1?execution=2", "999999999"])
-    expect(codeOf(await askApi(place, `${path}/${step}`)), step).toEqual([404, "unknown_step"]);
-  for (const step of ["x", "-1", "1.5"])
-    expect(codeOf(await askApi(place, `${path}/${step}`)), step).toEqual([400, "invalid_request"]);
-  expect(codeOf(await askApi(place, `runs/${ID}/agents/nobody/steps/1`))).toEqual([
-    404,
-    "unknown_agent",
-  ]);
-  expect(codeOf(await askApi(place, path))).toEqual([404, "not_found"]);
-  expect(codeOf(await askApi(place, `${path}/1/more`))).toEqual([404, "not_found"]);
-  expect((await askApi(place, `${path}/1`)).body).toMatchObject({
-    callDetails: [{ toolName: "pay", outcome: "open" }],
-  });
-  const off = placeOf(await opened({ store, clock, content: false }));
-  expect(codeOf(await askApi(off, `${path}/1`))).toEqual([403, "content_off"]);
-});
+proves(
+  ["V87"],
+  "refuses unknown steps, agents and executions, and any step with content off",
+  async () => {
+    const { clock, store, process } = engineWorld();
+    const role = asker(["pear"]);
+    const result = await process({ roles: [role] }).start(role, "Buy.", { runId: ID }).result;
+    const agentId = result.agents[0]?.agentId ?? "";
+    const place = placeOf(await opened({ store, clock }));
+    const path = `runs/${ID}/agents/${agentId}/steps`;
+    for (const step of ["0", "2", "1?execution=2", "999999999"])
+      expect(codeOf(await askApi(place, `${path}/${step}`)), step).toEqual([404, "unknown_step"]);
+    for (const step of ["x", "-1", "1.5"])
+      expect(codeOf(await askApi(place, `${path}/${step}`)), step).toEqual([
+        400,
+        "invalid_request",
+      ]);
+    expect(codeOf(await askApi(place, `runs/${ID}/agents/nobody/steps/1`))).toEqual([
+      404,
+      "unknown_agent",
+    ]);
+    expect(codeOf(await askApi(place, path))).toEqual([404, "not_found"]);
+    expect(codeOf(await askApi(place, `${path}/1/more`))).toEqual([404, "not_found"]);
+    expect((await askApi(place, `${path}/1`)).body).toMatchObject({
+      callDetails: [{ toolName: "pay", outcome: "open" }],
+    });
+    const off = placeOf(await opened({ store, clock, content: false }));
+    expect(codeOf(await askApi(off, `${path}/1`))).toEqual([403, "content_off"]);
+  },
+);
 
 function idIn(snapshot: unknown): AgentId | undefined {
   const isSnapshot = typeof snapshot === "object" && snapshot !== null && "agents" in snapshot;

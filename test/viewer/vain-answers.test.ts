@@ -1,4 +1,5 @@
-// An answer that comes to nothing: its question is shown again, with why.
+// Goal: a rejected answer reopens its question with the reason.
+// Method: answers that match the schema but not the tool's rules.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -14,7 +15,7 @@ import { act, askApi, openFeed } from "./asking.ts";
 import { asker, viewerWorld } from "./viewer-world.ts";
 
 const ID = runId("buy");
-/** Fits the schema that the model was shown, and no rule of the tool. */
+/** Matches the schema that the model sees, but violates a rule of the tool. */
 const MISFIT = { thing: "stone" };
 
 function grocer(): AgentRole {
@@ -42,7 +43,7 @@ const WHY = /do not fit.*thing/s;
 
 proves(
   ["V150"],
-  "who follows a run is told that its question is open again, and why; content off: that alone",
+  "tells followers of a run that its question is open again, and why unless content is off",
   async () => {
     for (const content of [true, false]) {
       const { place, process, clock } = await viewerWorld({ content });
@@ -81,7 +82,7 @@ proves(
 
 proves(
   ["D531"],
-  "refuses arguments that do not fit with 409, and takes the corrected ones; content off: names alone",
+  "refuses invalid arguments with 409 and accepts corrected ones; names no values with content off",
   async () => {
     for (const content of [true, false]) {
       const { place, process, store } = await viewerWorld({ content });

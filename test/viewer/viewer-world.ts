@@ -1,4 +1,5 @@
-// A viewer with runs to look at: one store, one clock, processes that lead runs there, and a viewer that listens at a port of its own.
+// A viewer with runs: one store, one clock, processes that own runs in the store, and a viewer that
+// listens at a port of its own.
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
@@ -24,14 +25,14 @@ export async function viewerWorld(
   return { ...world, view, place: placeOf(view) };
 }
 
-/** A viewer at a port of its own, which ends after the test. */
+/** Starts a viewer at a port of its own, which closes after the test. */
 export async function opened(options: ViewerOptions): Promise<Viewer> {
   const view = await startViewer({ port: 0, ...options });
   afterwards(() => view.close());
   return view;
 }
 
-/** A lead that starts so many helpers, of which each makes one call. */
+/** A lead that starts this many helpers, each of which makes one call. */
 export function survey(helpers = 2): AgentRole {
   const helper = defineAgent({
     name: "helper",
@@ -61,7 +62,7 @@ export function survey(helpers = 2): AgentRole {
   });
 }
 
-/** Makes so many calls that need an approval, in one reply, then says what came of them. */
+/** Makes this many calls that need approval in one reply, then reports their outcomes. */
 export function asker(things: readonly string[], name = "asker"): AgentRole {
   return defineAgent({
     name,

@@ -1,15 +1,16 @@
-// Runs whose journals are written by the test itself, line by line: what a process records in other intervals, or more than any would.
+// Runs whose journals the test writes line by line, at intervals or in sizes that no process would
+// produce.
 
 import type { RunId } from "../../src/protocol/ids.ts";
 import type { Store } from "../../src/store/store.ts";
 import { allOf } from "../support/all-of.ts";
 
-/** A journal that grows when the test says so. */
+/** A journal that grows when the test appends to it. */
 export interface WrittenRun {
   append(lines: readonly string[]): Promise<void>;
-  /** It is led no more, and has ended. */
+  /** Releases the run as ended. */
   end(): Promise<void>;
-  /** It is led no more, though it continues. */
+  /** Releases the run although it continues. */
   leave(): Promise<void>;
 }
 
@@ -32,14 +33,17 @@ export async function writtenRun(
   };
 }
 
-/** The lines of a journal. */
+/** Returns the lines of a journal. */
 export async function linesOf(store: Store, runId: RunId): Promise<readonly string[]> {
   return await allOf(store.read(runId));
 }
 
 const NO_USAGE = { own: {}, descendants: {}, total: {} };
 
-/** Lines of a run with so many agents below its root, as a journal of the first version has them; each with its event. */
+/**
+ * Returns the lines of a run with this many agents below its root, in the first version of the
+ * format, with their events.
+ */
 export function crowd(
   runId: RunId,
   agents: number,
