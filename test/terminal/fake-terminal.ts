@@ -1,15 +1,15 @@
-// FakeTerminal: a stream with a screen, so that tests look at what a person would see and not at
-// escape sequences. Owns the lines of the screen, the cursor, and all that was written. Knows the
-// sequences that the live view uses and no others.
+// FakeTerminal: a stream with a screen, so that tests inspect what a person would see instead of
+// escape sequences. Owns the lines of the screen, the cursor and everything that was written.
+// Supports only the sequences that the live view uses.
 
 import type { TerminalStream } from "../../src/terminal/live-area.ts";
 
 export interface FakeTerminalOptions {
   /** Default true. */
   readonly isTTY?: boolean;
-  /** Default 100. 0: it does not know, and its lines may be as wide as they like. */
+  /** Default 100. With 0 the width is unknown, and lines may be of any width. */
   readonly columns?: number;
-  /** Default 24. 0: it does not know. */
+  /** Default 24. With 0 the height is unknown. */
   readonly rows?: number;
 }
 
@@ -31,7 +31,7 @@ export class FakeTerminal implements TerminalStream {
     this.rows = options.rows ?? 24;
   }
 
-  /** What is on the screen and above it, without colours, and without what is blank at the end. */
+  /** The text on the screen and above it, without colours and trailing blanks. */
   get screen(): string {
     return this.#lines
       .map((line) => line.trimEnd())
@@ -59,7 +59,7 @@ export class FakeTerminal implements TerminalStream {
     return this;
   }
 
-  /** What a pipe does when its reader is gone. */
+  /** Behaves like a pipe whose reader has closed. */
   break(): void {
     for (const listener of this.#listeners) listener(new Error("write EPIPE"));
   }

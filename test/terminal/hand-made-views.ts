@@ -1,4 +1,4 @@
-// Views made by hand, of any agents at any moment, and pictures of them.
+// Hand-made views of any agents at any moment, and their pictures.
 
 import type { ShownAgent } from "../../src/terminal/fold-tree.ts";
 import { renderRun, type RenderOptions, type ShownRun } from "../../src/terminal/render-tree.ts";
@@ -9,7 +9,7 @@ import type { CallUnderWay } from "../../src/view/step-fold.ts";
 
 type Call = CallUnderWay & { readonly callId: null };
 
-/** What an agent is doing. */
+/** The current activity of an agent. */
 export type Activity =
   | { readonly kind: "preparing" | "queued" | "thinking" }
   | { readonly kind: "retrying"; readonly attempt: number; readonly errorCode: string }

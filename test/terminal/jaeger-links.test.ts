@@ -1,5 +1,6 @@
-// Goal: a link leads where it says, whatever stands in a name; what cannot be an address is said at once.
-// Method: whole addresses; what a browser would read in them; names and addresses made to do harm.
+// Goal: a link leads to the right page whatever a name contains, and an invalid address is refused
+// at once.
+// Method: compare whole addresses and how a browser parses them, with hostile names and addresses.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -10,7 +11,7 @@ import { thrownBy } from "../support/thrown.ts";
 const TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
 const links = jaegerLinks("http://localhost:16686");
 
-test("the four pages of a run", () => {
+test("links to the four pages of a run", () => {
   expect([
     links.trace(TRACE_ID),
     links.agent(TRACE_ID, "lead/researcher#2"),
@@ -24,7 +25,7 @@ test("the four pages of a run", () => {
   ]);
 });
 
-test("a search without tags, and further back", () => {
+test("links to a search without tags and with a longer lookback", () => {
   expect(links.search({ service: "espalier", lookback: "2d" })).toBe(
     "http://localhost:16686/search?service=espalier&lookback=2d&limit=20",
   );
@@ -36,7 +37,7 @@ test.each([
   ["https://tools.example.org/jaeger//", "https://tools.example.org/jaeger/trace/ID"],
   ["http://[::1]:16686", "http://[::1]:16686/trace/ID"],
   ["HTTP://LOCALHOST:80", "http://localhost/trace/ID"],
-])("%s is an address of Jaeger", (baseUrl, page) => {
+])("accepts %s as an address of Jaeger", (baseUrl, page) => {
   expect(jaegerLinks(baseUrl).trace(TRACE_ID)).toBe(page.replace("ID", TRACE_ID));
 });
 
@@ -50,7 +51,7 @@ test.each([
   "http://localhost:16686/#here",
   "http://user@localhost:16686",
   "http://",
-])("%j is none", (baseUrl) => {
+])("refuses %j as an address of Jaeger", (baseUrl) => {
   const { code, message } = thrownBy(() => jaegerLinks(baseUrl));
   expect([code, message]).toEqual([
     "invalid_argument",
@@ -60,7 +61,7 @@ test.each([
   ]);
 });
 
-test("a password in an address is not repeated", () => {
+test("does not repeat the password of an address in the error", () => {
   const given = ["http://user:secret@localhost", "http://user:secret@:none", "http:/u:secret@x"];
   given.push(
     "http:u:secret@x/?q",
@@ -72,13 +73,13 @@ test("a password in an address is not repeated", () => {
     expect(JSON.stringify(thrownBy(() => jaegerLinks(baseUrl)))).not.toContain("secret");
 });
 
-test("what is no text is no address", () => {
+test("refuses a non-string address", () => {
   const nothing: unknown = { base: undefined };
   const { code, message } = thrownBy(() => Reflect.apply(jaegerLinks, undefined, [nothing]));
   expect([code, message]).toEqual(["invalid_argument", expect.stringContaining("got an object")]);
 });
 
-test("a search that does not fit is refused by name", () => {
+test("refuses an invalid search and names the field", () => {
   const slips: readonly (readonly [unknown, string])[] = [
     [undefined, "search to be a plain object, got undefined"],
     [null, "search to be a plain object, got null"],
@@ -100,7 +101,7 @@ test("a search that does not fit is refused by name", () => {
   }
 });
 
-test("no name leads anywhere else, and each is read back whole", () => {
+test("never leaves the page for any name, and encodes each name without loss", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary", minLength: 1 }), (name) => {
       fc.pre(name.trim() !== "");
@@ -119,7 +120,7 @@ test("no name leads anywhere else, and each is read back whole", () => {
   );
 });
 
-test("a page of nothing, or of what is no trace, is refused", () => {
+test("refuses an empty name and an invalid trace id", () => {
   const attempts = [
     () => links.trace(""),
     () => links.trace("../search"),

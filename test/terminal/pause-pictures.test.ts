@@ -1,5 +1,5 @@
-// Goal: what waits for a person is seen first, however little room there is. Method: whole pictures
-// of views made by hand.
+// Goal: open questions are shown first, however little room there is.
+// Method: whole pictures of hand-made views.
 
 import { expect, test } from "vitest";
 
@@ -16,7 +16,7 @@ import {
   type Activity,
 } from "./hand-made-views.ts";
 
-test("the open questions stand on top, in as many lines as there is room for", () => {
+test("lists open questions at the top, in as many lines as fit", () => {
   const asks: Activity = {
     kind: "calling",
     calls: [{ callId: null, toolName: "mail", kind: "question" }],
@@ -70,7 +70,7 @@ test("the open questions stand on top, in as many lines as there is room for", (
   `);
 });
 
-test("paused agents are folded after those that ended, and before those that run", () => {
+test("folds paused agents after ended ones and before running ones", () => {
   const children = [paused("a#1"), paused("a#2"), agent("a#3", ENDED), agent("b#1", PAUSED)];
   const resting = run(agent("lead", PAUSED, children));
   expect(picture(resting, { height: 9 })).toMatchInlineSnapshot(`
@@ -108,7 +108,7 @@ test("paused agents are folded after those that ended, and before those that run
   `);
 });
 
-test("while a run waits for an answer and does nothing else, its time does not pass", () => {
+test("pauses the time of a run that only waits for an answer", () => {
   const view: ShownRun = {
     ...run(agent("lead", THINKING)),
     budget: { timeMs: 60_000 },

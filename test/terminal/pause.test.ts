@@ -1,6 +1,7 @@
-// Goal: an observer of a run sees at once what it waits for, how it continues, and after a pause the
-// tree again. Method: a lead whose two researchers have to ask; looked at in the middle, at the
-// pause, and resumed, on a fake terminal.
+// Goal: an observer of a run sees at once what it waits for and how to continue it, and after a
+// pause the tree again.
+// Method: a lead with two researchers that ask; inspected while running, at the pause and after the
+// resumption, on a fake terminal.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -34,7 +35,7 @@ import { flushEventLoop } from "../harness/run-scripted.ts";
 import { foldOf } from "../view/fold-of.ts";
 import { FakeTerminal } from "./fake-terminal.ts";
 
-test("a question stands on top of the tree until it is answered, and its wait costs no time", async () => {
+test("shows a question above the tree until it is answered, without counting the wait as time", async () => {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const fixture = theatre({
     approver: async (question) => {
@@ -75,7 +76,7 @@ test("a question stands on top of the tree until it is answered, and its wait co
   `);
 });
 
-test("a question that a tool asks is gone once it is answered, and the tool is at work still", async () => {
+test("removes the answered question of a tool while the tool continues", async () => {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const form = defineTool({
     name: "form",
@@ -108,7 +109,7 @@ test("a question that a tool asks is gone once it is answered, and the tool is a
   await run.result;
 });
 
-test("a run that pauses leaves its tree and its questions, and its report says how to continue", async () => {
+test("leaves the tree and the questions of a paused run, and reports how to continue it", async () => {
   const fixture = theatre();
   const result = await fixture.orchestrator.start(newLead(), "Tell all.").result;
   expect(frame(fixture.terminal)).toMatchInlineSnapshot(`
@@ -160,7 +161,7 @@ test("a run that pauses leaves its tree and its questions, and its report says h
     `);
 });
 
-test("a pause that was asked for needs no answers", async () => {
+test("reports that a requested pause needs no answers", async () => {
   const fixture = theatre();
   const model = new ScriptedModel([says("Done.")]);
   const role = defineAgent({ name: "lead", instructions: "Lead.", model });
@@ -173,7 +174,7 @@ test("a pause that was asked for needs no answers", async () => {
   expect(report).not.toContain("Open questions");
 });
 
-test("a view that starts at a resumption builds the tree anew; at the end its numbers are those of the result", async () => {
+test("rebuilds the tree in a view that starts at a resumption, with the numbers of the result", async () => {
   const fixture = theatre();
   const lead = newLead();
   const paused = await fixture.orchestrator.start(lead, "Tell all.", { budget: { steps: 20 } })
@@ -216,7 +217,7 @@ test("a view that starts at a resumption builds the tree anew; at the end its nu
   `);
 });
 
-test("a view that saw the run before continues with it, as if there had been no pause", async () => {
+test("continues a view that saw the run before the pause", async () => {
   const fixture = theatre();
   const lead = newLead();
   const paused = await fixture.orchestrator.start(lead, "Tell all.", {
@@ -233,7 +234,7 @@ test("a view that saw the run before continues with it, as if there had been no 
   expect([view.startedAtMs, view.idleMs]).toEqual([0, 3_600_000]);
 });
 
-test("plain lines tell of questions, answers, the pause and the resumption", async () => {
+test("prints questions, answers, the pause and the resumption as plain lines", async () => {
   const fixture = theatre({}, false);
   const lead = newLead();
   const paused = await fixture.orchestrator.start(lead, "Tell all.").result;
@@ -294,7 +295,7 @@ function theatre(options: OrchestratorOptions = {}, isTTY = true): Theatre {
   };
 }
 
-/** Two researchers, of which each wants to mail what it found. */
+/** Two researchers, each of which wants to mail its findings. */
 function newLead(): AgentRole {
   const mail = defineTool({
     name: "mail",
@@ -329,7 +330,7 @@ function spawn(task: string): ScriptedCall {
   return { toolName: "SpawnSubagent", arguments: { role: "researcher", task } };
 }
 
-/** The first question is approved, the others are denied. */
+/** Approves the first question and denies the others. */
 function answersTo(questions: readonly Question[]): readonly Answer[] {
   return questions.map((one, index) =>
     index === 0 ? approve(one) : deny(one, "Not \u001b[2Jnow."),

@@ -1,5 +1,5 @@
-// Goal: a log has a line for what its reader must know, and is quiet otherwise. Method: the lines of
-// single events.
+// Goal: a log has a line for every event that its reader must know, and no other lines.
+// Method: the lines of single events.
 
 import { expect, test } from "vitest";
 
@@ -78,7 +78,7 @@ test.each<{ readonly body: EventBody; readonly line: string | undefined }>([
     },
     line: "lead has spent 80 % of its costUsd budget",
   },
-])("$body.type: $line", ({ body, line }) => {
+])("prints $body.type as: $line", ({ body, line }) => {
   expect(formatEventLine(stamped(body))).toBe(line);
 });
 

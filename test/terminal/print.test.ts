@@ -1,5 +1,5 @@
-// Goal: what models say as they say it and the tree that works on it share a terminal. Method: text in pieces, before, during and after
-// runs, on a fake terminal.
+// Goal: streamed model text and the tree of its run share a terminal.
+// Method: text in chunks before, during and after runs, on a fake terminal.
 
 import { expect, test } from "vitest";
 
@@ -12,7 +12,7 @@ import { FakeTerminal, type FakeTerminalOptions } from "./fake-terminal.ts";
 
 proves(
   ["V25"],
-  "text stands above the tree, its last row with it, and stays when the run has ended",
+  "prints text above the tree, its last row included, and leaves it after the run",
   async () => {
     const { terminal, clock, view, orchestrator } = theatre({ columns: 60 });
     const { opened, open } = latch();
@@ -58,7 +58,7 @@ proves(
   },
 );
 
-proves(["V25"], "text cannot steer the terminal, whichever way it is cut", async () => {
+proves(["V25"], "prevents text from controlling the terminal, wherever it is split", async () => {
   const text = "a\u001b[2Jb\u001b]0;title\u0007c\u202ed\r\ne\tf\u0000g";
   for (let cut = 0; cut <= text.length; cut += 1) {
     const { terminal, clock, view, orchestrator } = theatre();
@@ -70,13 +70,13 @@ proves(["V25"], "text cannot steer the terminal, whichever way it is cut", async
     view.print(text.slice(cut));
     open();
     await run.result;
-    // The terminal of the test throws for a sequence that is none of ours.
+    // The fake terminal throws on any sequence that the live view does not use.
     expect(terminal.screen).toMatch(/^a.*b.*c.*d\n/);
     expect(terminal.screen).not.toContain("\u202e");
   }
 });
 
-test("text without a run is printed at once; after the view was stopped it is not", () => {
+test("prints text at once without a run, and nothing after the view was stopped", () => {
   for (const isTTY of [true, false]) {
     const { terminal, view } = theatre({ isTTY });
     view.print("Hello.");
@@ -89,7 +89,7 @@ test("text without a run is printed at once; after the view was stopped it is no
   }
 });
 
-test("between plain lines, text is printed by whole rows", async () => {
+test("prints text between plain lines in whole rows", async () => {
   const { terminal, view, orchestrator } = theatre({ isTTY: false });
   const { opened, open } = latch();
   const run = orchestrator.start(waiter(opened), "Wait.");
@@ -115,31 +115,27 @@ test("between plain lines, text is printed by whole rows", async () => {
   `);
 });
 
-proves(
-  ["V25"],
-  "the texts of all runs of an orchestrator can be printed above their trees",
-  async () => {
-    const terminal = new FakeTerminal();
-    const view = terminalView({ stream: terminal, env: {}, clock: new ManualClock() });
-    const onStreamPart = (piece: StreamPart): void => {
-      if (piece.type === "text") view.print(`${piece.text}\n`);
-    };
-    const orchestrator = new Orchestrator({
-      sinks: [view],
-      onStreamPart,
-      ids: sequentialIds(),
-    });
-    const role = (text: string) =>
-      defineAgent({ name: "lead", instructions: "Lead.", model: new ScriptedModel([says(text)]) });
-    await Promise.all(
-      ["One.", "Two."].map((text) => orchestrator.start(role(text), "Speak.").result),
-    );
-    expect(terminal.screen.split("\n").filter((line) => /^(?:One|Two)\.$/.test(line))).toEqual([
-      "One.",
-      "Two.",
-    ]);
-  },
-);
+proves(["V25"], "prints the texts of all runs of an orchestrator above their trees", async () => {
+  const terminal = new FakeTerminal();
+  const view = terminalView({ stream: terminal, env: {}, clock: new ManualClock() });
+  const onStreamPart = (piece: StreamPart): void => {
+    if (piece.type === "text") view.print(`${piece.text}\n`);
+  };
+  const orchestrator = new Orchestrator({
+    sinks: [view],
+    onStreamPart,
+    ids: sequentialIds(),
+  });
+  const role = (text: string) =>
+    defineAgent({ name: "lead", instructions: "Lead.", model: new ScriptedModel([says(text)]) });
+  await Promise.all(
+    ["One.", "Two."].map((text) => orchestrator.start(role(text), "Speak.").result),
+  );
+  expect(terminal.screen.split("\n").filter((line) => /^(?:One|Two)\.$/.test(line))).toEqual([
+    "One.",
+    "Two.",
+  ]);
+});
 
 interface Theatre {
   readonly terminal: FakeTerminal;
@@ -165,33 +161,29 @@ function frame(terminal: FakeTerminal): string {
   return `\n${terminal.screen}\n`;
 }
 
-proves(
-  ["V52"],
-  "a suspended view writes nothing, whatever happens meanwhile, and says it once it is resumed",
-  async () => {
-    for (const isTTY of [true, false]) {
-      const { terminal, clock, view, orchestrator } = theatre({ columns: 60, isTTY });
-      const { opened, open } = latch();
-      const run = orchestrator.start(waiter(opened), "Wait.");
-      await flushEventLoop();
-      clock.advance(100);
-      const resume = view.suspend();
-      const again = view.suspend();
-      const before = terminal.writes.length;
-      view.print("Said meanwhile.\n");
-      clock.advance(300);
-      open();
-      await run.result;
-      view.print("Said after the run.\n");
-      again();
-      again();
-      expect([isTTY, terminal.writes.length - before]).toEqual([isTTY, 0]);
-      resume();
-      const shown = terminal.writes.slice(before).join("");
-      expect(shown.indexOf("Said meanwhile.")).toBeGreaterThan(-1);
-      expect(shown.indexOf("completed")).toBeGreaterThan(shown.indexOf("Said meanwhile."));
-      expect(shown.indexOf("Said after the run.")).toBeGreaterThan(shown.indexOf("completed"));
-      expect([terminal.isCursorShown, clock.pendingTimers]).toEqual([true, 0]);
-    }
-  },
-);
+proves(["V52"], "writes nothing while suspended, and catches up once resumed", async () => {
+  for (const isTTY of [true, false]) {
+    const { terminal, clock, view, orchestrator } = theatre({ columns: 60, isTTY });
+    const { opened, open } = latch();
+    const run = orchestrator.start(waiter(opened), "Wait.");
+    await flushEventLoop();
+    clock.advance(100);
+    const resume = view.suspend();
+    const again = view.suspend();
+    const before = terminal.writes.length;
+    view.print("Said meanwhile.\n");
+    clock.advance(300);
+    open();
+    await run.result;
+    view.print("Said after the run.\n");
+    again();
+    again();
+    expect([isTTY, terminal.writes.length - before]).toEqual([isTTY, 0]);
+    resume();
+    const shown = terminal.writes.slice(before).join("");
+    expect(shown.indexOf("Said meanwhile.")).toBeGreaterThan(-1);
+    expect(shown.indexOf("completed")).toBeGreaterThan(shown.indexOf("Said meanwhile."));
+    expect(shown.indexOf("Said after the run.")).toBeGreaterThan(shown.indexOf("completed"));
+    expect([terminal.isCursorShown, clock.pendingTimers]).toEqual([true, 0]);
+  }
+});

@@ -1,6 +1,6 @@
-// Goal: a run can be read at a glance at any width, height and moment, and no line is ever wider
-// than the terminal. Method: whole pictures of views, made by hand or by a run; random trees for
-// the bounds.
+// Goal: a run is readable at a glance at any width, height and moment, and no line is wider than
+// the terminal.
+// Method: whole pictures of hand-made and real views; random trees for the bounds.
 
 import { stripVTControlCharacters } from "node:util";
 
@@ -27,7 +27,7 @@ import {
 import { foldOf } from "../view/fold-of.ts";
 import { TASK, newTreeFixture } from "./tree-fixture.ts";
 
-test("a running tree shows state, step, own and subtree spending, and what is left", async () => {
+test("shows state, step, own and subtree usage and the remaining budget of a running tree", async () => {
   const { lead, isWaiting, docs, code } = newTreeFixture();
   const fixture = newFixture();
   const budget = { totalTokens: 100_000, costUsd: 100, steps: 20, timeMs: 60_000 };
@@ -61,7 +61,7 @@ test("a running tree shows state, step, own and subtree spending, and what is le
   `);
 });
 
-test("on a narrow terminal columns give way, the least important first", async () => {
+test("drops columns on a narrow terminal, the least important first", async () => {
   const { lead, isWaiting, docs, code } = newTreeFixture();
   const fixture = newFixture();
   const run = fixture.start(lead, TASK, { budget: { steps: 20, totalTokens: 100_000 } });
@@ -94,7 +94,7 @@ test("on a narrow terminal columns give way, the least important first", async (
   await fixture.outcome(run);
 });
 
-test("when the tree is taller than the terminal, what is finished is folded, then put together", () => {
+test("folds finished agents and then groups them if the tree is taller than the terminal", () => {
   const view = run(
     agent("lead", THINKING, [
       done("researcher#1", done("reader#1"), done("reader#2")),
@@ -157,7 +157,7 @@ test("when the tree is taller than the terminal, what is finished is folded, the
   `);
 });
 
-proves(["S7.33"], "unknown costs stay unknown in every row, however small it is", () => {
+proves(["S7.33"], "shows unknown costs as unknown in every row", () => {
   const unknown = (one: ShownAgent): ShownAgent => {
     const spent = { totalTokens: 1_200, costUsd: 0, unpricedCalls: 1 };
     return { ...one, own: spent, subtree: spent, children: one.children.map(unknown) };
@@ -177,7 +177,7 @@ proves(["S7.33"], "unknown costs stay unknown in every row, however small it is"
   expect(picture(view, { height: 9 })).toMatch(/reader ×9 +✔ completed +11k +unknown/);
 });
 
-test("every activity and every ending has words and a sign of its own", () => {
+test("shows every activity and every ending with its own words and sign", () => {
   const calls = [
     { callId: null, toolName: "read", kind: "tool" },
     { callId: null, toolName: "read", kind: "tool" },
@@ -215,7 +215,7 @@ test("every activity and every ending has words and a sign of its own", () => {
   `);
 });
 
-test("what a model wrote cannot steer the terminal, and wide characters keep the columns in line", () => {
+test("prevents model text from controlling the terminal, and aligns wide characters", () => {
   const view = run(
     agent("lead", THINKING, [
       { ...agent("a#1", THINKING), task: "\u001b[2J\u001b]0;title\u0007Read\u202E the\tdocs" },
@@ -237,7 +237,7 @@ test("what a model wrote cannot steer the terminal, and wide characters keep the
   `);
 });
 
-test("colour changes no character of a line", () => {
+test("changes no character of a line by colouring it", () => {
   const view = run(agent("lead", THINKING, [agent("a#1", STOPPED), agent("a#2", ENDED)]));
   const options = { width: 90, height: 20, nowMs: 0 };
   const coloured = renderRun(view, { ...options, hasColor: true });
@@ -248,7 +248,7 @@ test("colour changes no character of a line", () => {
   );
 });
 
-test("no picture is wider or taller than the terminal, whatever the tree", () => {
+test("never exceeds the width and height of the terminal for any tree", () => {
   const options = fc.record({
     width: fc.integer({ min: 1, max: 130 }),
     height: fc.integer({ min: 1, max: 30 }),

@@ -1,4 +1,4 @@
-// Goal: the report says what a run came to, in numbers that add up and with nothing left out.
+// Goal: the report of a run is complete, and its numbers add up.
 // Method: whole reports of small runs.
 
 import { expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { TASK, newTreeFixture } from "./tree-fixture.ts";
 
-test("a report has the tree, the budget, who used how much, the refusals and the trace", async () => {
+test("reports the tree, the budget, the usage, the refusals and the trace", async () => {
   const { lead, docs, code } = newTreeFixture();
   const fixture = newFixture();
   const budget = {
@@ -61,7 +61,7 @@ test("a report has the tree, the budget, who used how much, the refusals and the
   `);
 });
 
-proves(["D729"], "the time row of a run that was continued counts all its executions", async () => {
+proves(["D729"], "counts all executions of a resumed run in the time row", async () => {
   const fixture = newFixture();
   const worksFor = (ms: number) => () => {
     fixture.clock.advance(ms);
@@ -92,7 +92,7 @@ proves(["D729"], "the time row of a run that was continued counts all its execut
   expect(await timeRow({ deadlineAtMs })).toBe("time | 2h 00m | 1h 01m | 58m 50s");
 });
 
-test("a report of a run that was stopped says by what, and that nothing was limited if so", async () => {
+test("reports the limit that stopped a run, and that a run had no limits", async () => {
   const fixture = newFixture();
   const model = new ScriptedModel([{ calls: [{ toolName: "nothing", arguments: {} }] }], {
     allowUnknownTools: true,
@@ -139,7 +139,7 @@ test("a report of a run that was stopped says by what, and that nothing was limi
 
 const FAILED = { code: "error", message: "It failed.", data: {} } as const;
 
-test("with the address of Jaeger, a report ends with a link to the trace, and to what failed", async () => {
+test("links to the trace and to the failures if an address of Jaeger is given", async () => {
   const model = new ScriptedModel([says("Done.")]);
   const lead = defineAgent({ name: "lead", instructions: "Lead.", model });
   const completed = { ...(await newFixture().start(lead).orThrow()), traceId: TRACE_ID };
@@ -161,7 +161,7 @@ test("with the address of Jaeger, a report ends with a link to the trace, and to
   );
 });
 
-proves(["R57"], "an unknown price is never shown as zero", async () => {
+proves(["R57"], "never shows an unknown price as zero", async () => {
   const model = new ScriptedModel([says("Done.")], { id: "unpriced" });
   const result = await newFixture().run(
     defineAgent({ name: "lead", instructions: "Lead.", model }),
@@ -172,7 +172,7 @@ proves(["R57"], "an unknown price is never shown as zero", async () => {
   expect(report).not.toContain("$");
 });
 
-proves(["S7.33"], "of a cost with a limit, too, the report says what is not known", async () => {
+proves(["S7.33"], "shows bounds for a limited cost that is partly unknown", async () => {
   const price = { inputUsdPerMillion: 10_000, outputUsdPerMillion: 10_000 };
   const model = new ScriptedModel([says("Done.")], { id: "priced", price });
   const role = defineAgent({ name: "lead", instructions: "Lead.", model });

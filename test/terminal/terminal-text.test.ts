@@ -1,4 +1,4 @@
-// Goal: text takes the cells that it is said to take, and text of others is harmless.
+// Goal: text takes the calculated number of cells, and foreign text is harmless.
 // Method: examples; random text for the bounds.
 
 import { execFile } from "node:child_process";
@@ -39,14 +39,14 @@ test.each([
   ["1\uFE0F\u20E3", 2],
   ["\u1112\u1161\u11AB", 2],
   ["naïve Übung", 11],
-  // A terminal shows a replacement character for half a pair.
+  // A terminal shows a replacement character for an unpaired surrogate.
   ["\ud83d\ud83d", 2],
   ["\u001b[31mred\u001b[39m", 3],
-])("%j takes %d cells", (text, width) => {
+])("measures %j as %d cells", (text, width) => {
   expect(measureDisplayWidth(text)).toBe(width);
 });
 
-test("text that is too long ends in an ellipsis, and never cuts a character in two", () => {
+test("shortens long text with an ellipsis and never splits a character", () => {
   expect(fit("researcher", 10)).toBe("researcher");
   expect(fit("researchers", 10)).toBe("researche…");
   expect(fit("文書を読む", 6)).toBe("文書…");
@@ -54,7 +54,7 @@ test("text that is too long ends in an ellipsis, and never cuts a character in t
   expect([fit("ab", 1), fit("ab", 0)]).toEqual(["…", ""]);
 });
 
-test("counts the cells of characters as the segmenter of the platform divides them, or more", () => {
+test("counts at least the cells of the characters that the platform's segmenter finds", () => {
   const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
   const invisible = /^[\p{Cc}\p{Cf}\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}]+$/u;
   const sequence = fc.constantFrom(
@@ -78,7 +78,7 @@ test("counts the cells of characters as the segmenter of the platform divides th
   );
 });
 
-proves(["D720"], "counts each code point of a character that has no end", () => {
+proves(["D720"], "counts each code point of an endless character", () => {
   const joined = "\u{1F468}\u200D".repeat(1_000);
   const conjuncts = "\u0915\u094D".repeat(1_000);
   for (const endless of [joined, conjuncts])
@@ -97,24 +97,20 @@ const PRINTS_CLEANED = `
   const lines = texts.map((text) => singleLine(text + "b"));
   console.log(JSON.stringify(lines));`;
 
-// What the engine does in a program that has compiled many patterns: they are not optimized.
-proves(
-  ["D722"],
-  "cleans ten million blanks in a row with patterns that are not optimized",
-  async () => {
-    const { stdout } = await promisify(execFile)(process.execPath, [
-      "--no-regexp-optimization",
-      "--conditions=@espalier/source",
-      "--input-type=module",
-      "-e",
-      PRINTS_CLEANED,
-      new URL("../../src/terminal/terminal-text.ts", import.meta.url).href,
-    ]);
-    expect(JSON.parse(stdout)).toEqual(["a b", "a b", "a b", "a b"]);
-  },
-);
+// Simulates a program that has compiled many patterns, in which patterns are not optimised.
+proves(["D722"], "cleans ten million consecutive blanks with unoptimised patterns", async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    "--no-regexp-optimization",
+    "--conditions=@espalier/source",
+    "--input-type=module",
+    "-e",
+    PRINTS_CLEANED,
+    new URL("../../src/terminal/terminal-text.ts", import.meta.url).href,
+  ]);
+  expect(JSON.parse(stdout)).toEqual(["a b", "a b", "a b", "a b"]);
+});
 
-test("breaks a line between words, keeps its indentation and never divides a character", () => {
+test("breaks a line between words, keeps its indentation and never splits a character", () => {
   expect(wrapLine("    return value;", 12)).toEqual(["    return", "value;"]);
   expect(wrapLine("one  two   three", 5)).toEqual(["one", "two", "three"]);
   expect(wrapLine("unbroken", 3)).toEqual(["unb", "rok", "en"]);
@@ -125,7 +121,7 @@ test("breaks a line between words, keeps its indentation and never divides a cha
   expect(wrapLine("文", 1)).toEqual(["文"]);
 });
 
-test("wraps a line of ASCII as any other line", () => {
+test("wraps ASCII lines like any other line", () => {
   const words = fc.string({ unit: fc.constantFrom("a", "b", " "), maxLength: 60 });
   fc.assert(
     fc.property(words, fc.integer({ min: 1, max: 9 }), (text, width) => {
@@ -136,11 +132,11 @@ test("wraps a line of ASCII as any other line", () => {
   );
 });
 
-test("a mark that combines with a space before it takes no room of its own", () => {
+test("counts a space with a combining mark as one cell", () => {
   expect(measureDisplayWidth(" \u3099")).toBe(1);
 });
 
-test("any text fits into any width, and fills it when it is padded", () => {
+test("fits any text into any width and pads it to that width", () => {
   fc.assert(
     fc.property(
       fc.string({ unit: "binary", maxLength: 30 }).map(formatSingleLine),
@@ -156,7 +152,7 @@ test("any text fits into any width, and fills it when it is padded", () => {
   );
 });
 
-test("text of others loses what could steer a terminal, and keeps its lines", () => {
+test("removes control sequences from foreign text and keeps its lines", () => {
   const hostile = "\u001b[2J# Title\r\n\tcode\u0007\u009b31m \u202Eevil\u202C  \nend\u2028next";
   expect(stripControlCharacters(hostile)).toBe("# Title\n  code  evil  \nend\nnext");
   expect(["Split ", "this", " \n"].map(stripControlCharacters).join("")).toBe("Split this \n");
@@ -164,7 +160,7 @@ test("text of others loses what could steer a terminal, and keeps its lines", ()
   expect(formatFirstLine("\n \u001b[31m\n  Read it.\nNow.")).toBe("Read it.");
 });
 
-test("no control character is left in harmless text but the line break", () => {
+test("leaves no control character except line breaks", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary", maxLength: 60 }), (text) => {
       expect(stripControlCharacters(text)).not.toMatch(/(?!\n)\p{Cc}/u);
@@ -173,7 +169,7 @@ test("no control character is left in harmless text but the line break", () => {
   );
 });
 
-test("amounts are short and keep their unit", () => {
+test("formats amounts briefly with their unit", () => {
   const counts = [0, 999, 1_000, 9_949, 9_950, 12_345, 999_499, 999_500, 1_240_000];
   expect(counts.map(formatShortCount)).toEqual([
     "0",
@@ -206,30 +202,22 @@ test("amounts are short and keep their unit", () => {
   ]);
 });
 
-proves(
-  ["S7.33", "D586"],
-  "an unknown cost is not shown as $0, nor is one that is not booked yet",
-  () => {
-    expect(formatCost({ totalTokens: 9, costUsd: 0.005, unpricedCalls: 1 })).toBe("≥$0.0050");
-    expect(formatCost({ totalTokens: 9, costUsd: 0.0001, unpricedCalls: 1 })).toBe("≥$0.0001");
-    expect(formatCost({ totalTokens: 9, costUsd: 0.000099, unpricedCalls: 1 })).toBe("unknown");
-    expect(formatCost({ totalTokens: 9, costUsd: 0, unpricedCalls: 1 })).toBe("unknown");
-    expect(formatCost({ totalTokens: 9, costUsd: null, unpricedCalls: 1 })).toBe("unknown");
-    expect(formatCost({ totalTokens: 9, costUsd: 0, unpricedCalls: 0 })).toBe("$0");
-    expect(formatCost({ totalTokens: 0, costUsd: 0, unpricedCalls: 0 })).toBe("–");
-  },
-);
+proves(["S7.33", "D586"], "shows neither an unknown nor a pending cost as $0", () => {
+  expect(formatCost({ totalTokens: 9, costUsd: 0.005, unpricedCalls: 1 })).toBe("≥$0.0050");
+  expect(formatCost({ totalTokens: 9, costUsd: 0.0001, unpricedCalls: 1 })).toBe("≥$0.0001");
+  expect(formatCost({ totalTokens: 9, costUsd: 0.000099, unpricedCalls: 1 })).toBe("unknown");
+  expect(formatCost({ totalTokens: 9, costUsd: 0, unpricedCalls: 1 })).toBe("unknown");
+  expect(formatCost({ totalTokens: 9, costUsd: null, unpricedCalls: 1 })).toBe("unknown");
+  expect(formatCost({ totalTokens: 9, costUsd: 0, unpricedCalls: 0 })).toBe("$0");
+  expect(formatCost({ totalTokens: 0, costUsd: 0, unpricedCalls: 0 })).toBe("–");
+});
 
-proves(
-  ["V154"],
-  "without a heading a cost says that it is one, and for which models it is unknown",
-  () => {
-    expect(describeCost({ totalTokens: 9, costUsd: 0, unpricedCalls: 1 })).toBe("cost unknown");
-    expect(describeCost({ totalTokens: 9, costUsd: 0.005, unpricedCalls: 1 })).toBe("≥$0.0050");
-    expect([[], ["a"], ["a", "b", "c", "d", "e"]].map(describeUnpricedModels)).toEqual([
-      "",
-      " (no price for a)",
-      " (no price for a, b, c, 2 more)",
-    ]);
-  },
-);
+proves(["V154"], "describes a cost without a heading, and lists the models without a price", () => {
+  expect(describeCost({ totalTokens: 9, costUsd: 0, unpricedCalls: 1 })).toBe("cost unknown");
+  expect(describeCost({ totalTokens: 9, costUsd: 0.005, unpricedCalls: 1 })).toBe("≥$0.0050");
+  expect([[], ["a"], ["a", "b", "c", "d", "e"]].map(describeUnpricedModels)).toEqual([
+    "",
+    " (no price for a)",
+    " (no price for a, b, c, 2 more)",
+  ]);
+});

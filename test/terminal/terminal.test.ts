@@ -1,6 +1,6 @@
-// Goal: on a terminal a tree that stands still and moves in place; anywhere else plain lines; and
-// the terminal given back as it was. Method: runs on a fake terminal with a screen and a manual
-// clock; a process of its own where signals come in.
+// Goal: a terminal shows a tree that is updated in place, other streams get plain lines, and the
+// terminal is restored afterwards.
+// Method: runs on a fake terminal with a manual clock; a separate process for signals.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -25,7 +25,7 @@ import {
 import { FakeTerminal, type FakeTerminalOptions } from "./fake-terminal.ts";
 import { TASK, newTreeFixture } from "./tree-fixture.ts";
 
-test("a live tree is drawn in place, and its last picture stays", async () => {
+test("draws a live tree in place and leaves its last frame", async () => {
   const { lead, isWaiting, docs, code } = newTreeFixture();
   const { terminal, fixture } = theatre();
   const run = fixture.start(lead, TASK, { budget: { steps: 20 } });
@@ -62,7 +62,7 @@ test("a live tree is drawn in place, and its last picture stays", async () => {
   expect(terminal.isCursorShown).toBe(true);
 });
 
-proves(["S7.5"], "a wall clock that is set changes no time that the tree shows", async () => {
+proves(["S7.5"], "shows times that are independent of changes of the wall clock", async () => {
   const { lead, isWaiting, docs, code } = newTreeFixture();
   const { terminal, fixture } = theatre();
   const run = fixture.start(lead, TASK, { budget: { steps: 20 } });
@@ -76,7 +76,7 @@ proves(["S7.5"], "a wall clock that is set changes no time that the tree shows",
   expect(terminal.screen).toContain("completed in 1.0s");
 });
 
-test("it draws ten frames a second at most, and one in every tenth while a model thinks", async () => {
+test("draws ten frames per second at most", async () => {
   const { lead, isWaiting, docs, code } = newTreeFixture();
   const { terminal, fixture } = theatre();
   const run = fixture.start(lead, TASK);
@@ -90,7 +90,7 @@ test("it draws ten frames a second at most, and one in every tenth while a model
   await fixture.outcome(run);
 });
 
-test("the last picture goes away if it is not wanted", async () => {
+test("erases the last frame if requested", async () => {
   const { lead, isWaiting, docs, code } = newTreeFixture();
   const { terminal, fixture } = theatre({}, { lastFrame: "erase" });
   terminal.write("before\n");
@@ -104,13 +104,13 @@ test("the last picture goes away if it is not wanted", async () => {
   expect(terminal.screen).toBe("before");
 });
 
-test("a tree that is taller than the terminal is folded to its height", async () => {
+test("folds a tree that is taller than the terminal", async () => {
   const { lead, isWaiting, docs, code } = newTreeFixture();
   const { terminal, fixture } = theatre({ rows: 5 });
   const run = fixture.start(lead, TASK);
   docs.open();
   await isWaiting;
-  // The refused spawn, and the one whose researcher has answered.
+  // The refused spawn, and the researcher that has answered.
   const ofLead = ({ agentPath }: EspalierEvent): boolean => agentPath === "lead";
   while (!fixture.sink.ofType("tool.rejected").some(ofLead)) await flushEventLoop();
   while (!fixture.sink.ofType("tool.ended").some(ofLead)) await flushEventLoop();
@@ -129,7 +129,7 @@ test("a tree that is taller than the terminal is folded to its height", async ()
 
 proves(
   ["D221"],
-  "a terminal that does not know its size is drawn on like one of 80 by 24, in place",
+  "draws in place as on 80 by 24 if the terminal does not know its size",
   async () => {
     const screens: string[] = [];
     for (const size of [
@@ -152,7 +152,7 @@ proves(
   },
 );
 
-test("two runs at once share the screen, and each leaves its last picture", async () => {
+test("shares the screen between two runs and leaves the last frame of each", async () => {
   const { terminal, fixture } = theatre({ rows: 9 });
   const [first, second] = [latch(), latch()];
   const runs = [fixture.start(waiter("first", first)), fixture.start(waiter("second", second))];
@@ -195,7 +195,7 @@ test("two runs at once share the screen, and each leaves its last picture", asyn
   `);
 });
 
-test("after a run nothing is held: no timer, no listener, no hidden cursor", async () => {
+test("leaves no timer, no listener and no hidden cursor after a run", async () => {
   const before = listeners();
   const { lead, isWaiting, docs, code } = newTreeFixture();
   const { terminal, fixture, clock } = theatre();
@@ -211,7 +211,7 @@ test("after a run nothing is held: no timer, no listener, no hidden cursor", asy
   expect(listeners()).toEqual(before);
 });
 
-test("stopping the view in the middle gives the terminal back, and the run continues unseen", async () => {
+test("restores the terminal when the view is stopped, and lets the run continue", async () => {
   const before = listeners();
   const { lead, isWaiting, docs, code } = newTreeFixture();
   const { terminal, fixture, view } = theatre();
@@ -229,7 +229,7 @@ test("stopping the view in the middle gives the terminal back, and the run conti
 });
 
 test.each([true, false])(
-  "a reader that goes away silences the view; terminal: %s",
+  "silences the view when its reader disconnects; terminal: %s",
   async (isTTY) => {
     const { lead, isWaiting, docs, code } = newTreeFixture();
     const { terminal, fixture } = theatre({ isTTY });
@@ -252,11 +252,11 @@ test.each([
   { name: "an empty NO_COLOR", terminal: {}, env: { NO_COLOR: "" }, isLive: true },
   { name: "CI", terminal: {}, env: { CI: "true" }, isLive: false },
   { name: "a dumb terminal", terminal: {}, env: { TERM: "dumb" }, isLive: false },
-])("$name decides between tree and lines", ({ terminal, env, isLive }) => {
+])("chooses between tree and lines by $name", ({ terminal, env, isLive }) => {
   expect(terminalView({ stream: new FakeTerminal(terminal), env }).isLive).toBe(isLive);
 });
 
-test("plain lines say once what happened, without any escape sequence", async () => {
+test("prints each event once as a plain line without escape sequences", async () => {
   const { lead, isWaiting, docs, code } = newTreeFixture();
   const { terminal, fixture } = theatre({ isTTY: false });
   const run = fixture.start(lead, TASK);
@@ -287,7 +287,7 @@ test("plain lines say once what happened, without any escape sequence", async ()
   `);
 });
 
-test("plain lines tell retries and ends by a limit, with the reason", async () => {
+test("prints retries and limit stops with the reason as plain lines", async () => {
   const { ModelError } = await import("../../src/index.ts");
   const overloaded = new ModelError({ code: "model_overloaded", message: "Too many requests." });
   const model = new ScriptedModel(
@@ -316,7 +316,7 @@ test("plain lines tell retries and ends by a limit, with the reason", async () =
 });
 
 test.each(["SIGTERM", "SIGINT"] as const)(
-  "%s ends the program by itself, and shows the cursor",
+  "ends the program on %s and shows the cursor",
   async (signal) => {
     const program = `
     import { defineAgent, Orchestrator } from "espalier";

@@ -1,6 +1,5 @@
-// A small tree for the views: a lead with two researchers in parallel and one spawn that is
-// refused. Each researcher waits at a latch, so that tests can look at the tree in the middle of its
-// life.
+// A small tree for the views: a lead with two parallel researchers and one refused spawn. Each
+// researcher waits at a latch, so that tests can inspect the running tree.
 
 import { defineAgent, defineTool, type AgentRole } from "espalier";
 import type { ModelRequest } from "espalier/extend";
@@ -13,9 +12,9 @@ export interface TreeFixture {
   readonly lead: AgentRole;
   /** Resolves when both researchers wait at their latches. */
   readonly isWaiting: Promise<unknown>;
-  /** Opened by the test: then the researcher of the docs answers. */
+  /** Opened by the test, so that the researcher of the docs answers. */
   readonly docs: Latch;
-  /** The same for the one of the code, whose tool fails before. */
+  /** Opened by the test, so that the researcher of the code answers; its tool fails before. */
   readonly code: Latch;
 }
 
