@@ -1,5 +1,6 @@
-// Goal: wraps lie around a call like the skins of an onion, processors follow one another, observers harm nothing.
-// Method: hooks that write down when they are called, and some that misbehave.
+// Goal: wraps nest around a call, processors run one after the other, and observers cannot affect a
+// run.
+// Method: hooks that record when they are called, and hooks that misbehave.
 
 import { expect, test } from "vitest";
 
@@ -34,7 +35,7 @@ function call(hooks: readonly Hook[], inner: () => Promise<unknown>): Promise<un
   );
 }
 
-test("the first wrap is the outermost, and each has its own name", async () => {
+test("runs the first wrap outermost, each under its own name", async () => {
   const log: string[] = [];
   const skin = (name: string, priority = 0): Hook =>
     wrapToolCall(
@@ -60,11 +61,11 @@ test("the first wrap is the outermost, and each has its own name", async () => {
   ]);
 });
 
-test("without wraps, the call is made as it is", async () => {
+test("makes the call directly if there are no wraps", async () => {
   expect(await call([], oak)).toBe("oak");
 });
 
-test("a wrap that does not call next gives the value itself, also at once", async () => {
+test("returns the value of a wrap that does not call next", async () => {
   let runs = 0;
   const inner = async (): Promise<unknown> => {
     runs += 1;
@@ -74,7 +75,7 @@ test("a wrap that does not call next gives the value itself, also at once", asyn
   expect(runs).toBe(0);
 });
 
-test("a wrap may try again", async () => {
+test("allows a wrap to retry the call", async () => {
   let runs = 0;
   const retry = wrapToolCall((_call, next) => next().catch(() => next()));
   const inner = async (): Promise<unknown> => {
@@ -85,14 +86,14 @@ test("a wrap may try again", async () => {
   expect([await call([retry], inner), runs]).toEqual(["oak", 2]);
 });
 
-test("what the call throws comes out as it is, through any number of wraps", async () => {
+test("passes an error of the call unchanged through any number of wraps", async () => {
   const error = new Error("no network");
   const through = wrapToolCall(async (_call, next) => await next());
   const outcome = call([through, through], () => Promise.reject(error));
   expect(await outcome.catch((cause: unknown) => cause)).toBe(error);
 });
 
-test("what a wrap throws names the innermost that threw it", async () => {
+test("names the innermost wrap that threw", async () => {
   const bad = wrapToolCall(
     () => {
       throw new Error("boom");
@@ -124,7 +125,7 @@ test("what a wrap throws names the innermost that threw it", async () => {
   ]);
 });
 
-test("a wrap that has settled cannot make the call any more", async () => {
+test("refuses a call of next after its wrap has settled", async () => {
   let runs = 0;
   const kept: (() => Promise<unknown>)[] = [];
   const keeper = wrapToolCall(
@@ -141,7 +142,7 @@ test("a wrap that has settled cannot make the call any more", async () => {
   expect([code, data["hook"], runs]).toEqual(["invalid_hook_result", "keeper", 0]);
 });
 
-test("a wrap may start the call and look away; its failure has an owner", async () => {
+test("handles the rejection of a call that its wrap does not await", async () => {
   const away = wrapToolCall((_call, next) => {
     void next();
     return "away";
@@ -149,7 +150,7 @@ test("a wrap may start the call and look away; its failure has an owner", async 
   expect(await call([away], () => Promise.reject(new Error("unseen")))).toBe("away");
 });
 
-test("what a wrap is shown is frozen", async () => {
+test("shows wraps a frozen call", async () => {
   const damage: unknown[] = [];
   const vandal = wrapToolCall((shown, next) => {
     damage.push(Reflect.set(shown, "arguments", {}), Reflect.set(shown, "toolName", "rm"));
@@ -159,7 +160,7 @@ test("what a wrap is shown is frozen", async () => {
   expect(damage).toEqual([false, false]);
 });
 
-test("processors run in order, one at a time, and see the step", async () => {
+test("runs processors in order, one at a time, with the step", async () => {
   const log: string[] = [];
   const slow = async (): Promise<void> => {
     await flushEventLoop();
@@ -174,7 +175,7 @@ test("processors run in order, one at a time, and see the step", async () => {
   expect(log).toEqual(["one 1", "two", "three"]);
 });
 
-test("the first processor that fails ends the row", async () => {
+test("stops at the first processor that fails", async () => {
   const log: string[] = [];
   const hooks = compileHooks([
     processStep(() => void log.push("one")),
@@ -192,7 +193,7 @@ test("the first processor that fails ends the row", async () => {
   ]);
 });
 
-test("a processor that hangs has its time and no more", async () => {
+test("ends a processor that exceeds its time limit", async () => {
   const fixture = setUp();
   const hang = processStep(() => new Promise<void>(() => undefined), { name: "hang" });
   const outcome = rejectionOf(runProcessors(compileHooks([hang]).processors, STEP, fixture.bounds));
@@ -201,7 +202,7 @@ test("a processor that hangs has its time and no more", async () => {
   expect([code, data["point"], data["hook"]]).toEqual(["hook_timeout", "processStep", "hang"]);
 });
 
-test("observers are called in order; what they throw is reported once for each, and harms nothing", async () => {
+test("calls observers in order and reports each one's error once, without affecting the run", async () => {
   const [event] = sampleEvents((run) => run.started());
   if (event === undefined) throw new Error("Expected an event.");
   deepFreeze(event);

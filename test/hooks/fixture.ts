@@ -1,4 +1,5 @@
-// Hooks without a run: an input and a patch for every point, bounds with time by hand, and chains of what a test registers.
+// Hooks without a run: an input and a patch for every point, bounds with a manual clock, and chains
+// of registered hooks.
 
 import { z } from "zod";
 
@@ -63,7 +64,9 @@ export const INPUTS: PointInput = {
   subagentStop: STOP,
 };
 
-/** Patches with every field that each point allows; fields that end a chain apart. */
+/**
+ * Patches with every field that each point allows; fields that end a chain are in separate patches.
+ */
 export const PATCHES: { readonly [P in TransformPoint]: readonly PointPatch[P][] } = {
   userInput: [{ task: "Survey it all." }, { refuse: "Not today." }],
   beforeModel: [{ instructions: "Hurry.", messages: MESSAGES.slice(0, 1), temperature: 0.5 }],
@@ -90,11 +93,11 @@ export interface Fixture {
   readonly clock: ManualClock;
   readonly controller: AbortController;
   readonly bounds: HookBounds<HookContext>;
-  /** What hooks asked for with `requestStop`. */
+  /** The stops that hooks requested with `requestStop`. */
   readonly stops: readonly string[];
 }
 
-/** Bounds of one second, with ten milliseconds of grace. */
+/** Bounds of one second, with a grace period of ten milliseconds. */
 export function setUp(): Fixture {
   const clock = new ManualClock();
   const controller = new AbortController();
@@ -124,7 +127,7 @@ export function setUp(): Fixture {
 
 const untyped = z.custom<undefined>();
 
-/** A hook that gives anything, as JavaScript would let it. */
+/** A hook that returns any value, as JavaScript would permit. */
 export function gives(
   point: TransformPoint,
   patch: unknown,
@@ -133,7 +136,7 @@ export function gives(
   return transform(point, () => untyped.parse(patch), { name: "odd", ...options });
 }
 
-/** Runs the hooks of a point over its input, as an agent would. */
+/** Runs the hooks of a point over its input, as an agent does. */
 export function run<P extends TransformPoint>(
   point: P,
   hooks: readonly Hook[],

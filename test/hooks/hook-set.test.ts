@@ -1,4 +1,5 @@
-// Goal: hooks are found by where they run, in one order, under stable names, and at no cost where there are none.
+// Goal: hooks are found by their point, in one order, under stable names, and without cost if there
+// are none.
 // Method: sets compiled from lists in many orders.
 
 import type { HookContext } from "../../src/hooks/hook-points.ts";
@@ -27,7 +28,7 @@ const hookOf = (name: string, priority = 0): Hook => transform("stop", nothing, 
 const namesOf = (list: readonly { readonly name: string }[]): readonly string[] =>
   list.map(({ name }) => name);
 
-proves(["R83"], "order is by priority, then registration: the same in 100 compilations", () => {
+proves(["R83"], "orders hooks by priority, then registration, in each of 100 compilations", () => {
   const hooks = [0, 5, 0, -1, 5, 2.5, 0].map((priority, index) =>
     transform("beforeModel", nothing, { priority, name: `h${index}` }),
   );
@@ -37,7 +38,7 @@ proves(["R83"], "order is by priority, then registration: the same in 100 compil
   expect([...new Set(orders)]).toEqual(["h1 h4 h5 h0 h2 h6 h3"]);
 });
 
-proves(["R83"], "for any priorities, hooks run in the order that a stable sort gives", async () => {
+proves(["R83"], "runs hooks of any priorities in the order of a stable sort", async () => {
   const priorities = fc.array(fc.integer({ min: -2, max: 2 }), { minLength: 1, maxLength: 12 });
   await fc.assert(
     fc.asyncProperty(priorities, async (given) => {
@@ -55,7 +56,7 @@ proves(["R83"], "for any priorities, hooks run in the order that a stable sort g
   );
 });
 
-proves(["R84"], "a hook is called for its own trigger only, with one argument or two", async () => {
+proves(["R84"], "calls a hook only at its own point, with one or two parameters", async () => {
   const called: string[] = [];
   const hooks = POINTS.flatMap((point) => [
     transform(point, (input: unknown) => void called.push(`${point} ${typeof input}`)),
@@ -76,7 +77,7 @@ proves(["R84"], "a hook is called for its own trigger only, with one argument or
   }
 });
 
-proves(["R85"], "a hook that is limited to a tool is not called for another", async () => {
+proves(["R85"], "does not call a hook that is limited to one tool for another tool", async () => {
   const called: string[] = [];
   const hooks = [
     transform("beforeTool", () => void called.push("search"), { tools: ["search"] }),
@@ -96,7 +97,7 @@ proves(["R85"], "a hook that is limited to a tool is not called for another", as
   expect(namesOf(set.chain("beforeTool"))).toEqual(["beforeTool#3"]);
 });
 
-test("observers are found by the types that they watch", () => {
+test("finds observers by their event types", () => {
   const set = compileHooks([
     observe("run.ended", nothing, { name: "end" }),
     observe(["run.started", "run.ended"], nothing, { name: "both", priority: 1 }),
@@ -125,7 +126,7 @@ const compile = (): HookSet =>
     observe("run.ended", () => undefined),
   ]);
 
-test("a name is the one given, the function's, or one by place that stays the same", () => {
+test("names a hook by its option, its function or its stable position", () => {
   const names = ["beforeTool#2", "redact", "given", "bound redact", "beforeTool#5"];
   const [once, twice] = [compile(), compile()];
   for (const set of [once, twice, once]) {
@@ -138,12 +139,12 @@ test("a name is the one given, the function's, or one by place that stays the sa
   }
 });
 
-test("two hooks may have one name", () => {
+test("accepts two hooks of one name", () => {
   const twins = [1, 2].map(() => transform("stop", nothing, { name: "twin" }));
   expect(namesOf(compileHooks(twins).chain("stop"))).toEqual(["twin", "twin"]);
 });
 
-test("a set is frozen, and every empty list is the same one", () => {
+test("freezes a set and shares one empty list", () => {
   const one = compileHooks([]);
   const other = compileHooks([transform("beforeTool", nothing, { tools: ["write"] })]);
   const empty = [one, other].flatMap((set) => [
@@ -160,7 +161,7 @@ test("a set is frozen, and every empty list is the same one", () => {
   );
 });
 
-test("an agent lives under the orchestrator's hooks and then those of its role", () => {
+test("runs the hooks of the orchestrator before those of the role", () => {
   const role = defineAgent({
     name: "lead",
     instructions: "Lead.",

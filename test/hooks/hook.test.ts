@@ -1,5 +1,6 @@
-// Goal: a hook is checked when it is made, is frozen, and nothing else passes for one.
-// Method: constructors called with what is right, and with one thing wrong at a time.
+// Goal: a hook is validated and frozen when it is created, and no other value is accepted as a
+// hook.
+// Method: call constructors with valid arguments, and with one fault at a time.
 
 import { expect, test } from "vitest";
 
@@ -16,7 +17,7 @@ import { compileHooks } from "../../src/hooks/hook-set.ts";
 import { thrownBy } from "../support/thrown.ts";
 
 const nothing = (): void => undefined;
-/** A call as JavaScript would let one make it. */
+/** Calls a constructor as JavaScript would permit. */
 function make(
   constructor: (...given: never[]) => Hook,
   ...given: readonly unknown[]
@@ -27,7 +28,7 @@ function make(
   };
 }
 
-test("every constructor makes a frozen hook that passes for one", () => {
+test("returns a frozen, valid hook from every constructor", () => {
   const hooks = [
     observe("run.ended", nothing),
     observe(["step.started", "step.completed"], nothing),
@@ -41,7 +42,7 @@ test("every constructor makes a frozen hook that passes for one", () => {
   expect(() => checkHooks("agent.hooks", [hooks[0], hooks[0]])).not.toThrow();
 });
 
-test("what no constructor made is no hook, not even a copy of one", () => {
+test("refuses values that no constructor created, even a copy of a hook", () => {
   const copy = { ...transform("stop", nothing) };
   for (const [index, other] of [copy, {}, nothing, null, undefined, "stop"].entries()) {
     const list = [transform("stop", nothing), other];
@@ -160,14 +161,14 @@ const BAD: readonly (readonly [string, () => unknown, string, string])[] = [
 ];
 
 for (const [what, attempt, code, field] of BAD) {
-  test(`${what} is refused at once, with the field`, () => {
+  test(`refuses ${what} at once and names the field`, () => {
     const thrown = thrownBy(attempt);
     expect([thrown.code, thrown.data["field"]]).toEqual([code, field]);
     expect(thrown.message.startsWith(`Expected ${field} to be `)).toBe(true);
   });
 }
 
-test("what a caller changes later in lists that it gave changes no hook", () => {
+test("ignores later changes of the lists that were passed to a constructor", () => {
   const tools = ["a"];
   const hooks = compileHooks([transform("beforeTool", nothing, { tools })]);
   tools.push("b");

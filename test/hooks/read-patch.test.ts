@@ -1,5 +1,6 @@
-// Goal: a hook may change what its point allows and nothing else, and nothing that it gave lives on.
-// Method: every field of any point at every point; values of the wrong shape; objects that are no plain data.
+// Goal: a hook may change only what its point allows, and no reference to its objects is kept.
+// Method: every field of any point at every point, values of the wrong shape, and objects that are
+// not plain data.
 
 import { expect, test } from "vitest";
 
@@ -11,7 +12,7 @@ import { unfrozenParts } from "../support/frozen.ts";
 import { rejectionOf, type Thrown } from "../support/thrown.ts";
 import { gives, MESSAGES, PATCHES, POINTS, run } from "./fixture.ts";
 
-/** What a chain of one such hook is refused with. */
+/** Returns the error with which a chain of one such hook is refused. */
 function refusal(point: TransformPoint, patch: unknown): Promise<Thrown> {
   return rejectionOf(run(point, [gives(point, patch)]));
 }
@@ -25,7 +26,7 @@ const VALUES = new Map<string, unknown>(
 );
 
 for (const point of POINTS) {
-  proves(["R80"], `at ${point}, every allowed field passes`, async () => {
+  proves(["R80"], `accepts every allowed field at ${point}`, async () => {
     for (const patch of patchesOf(point)) {
       const outcome = await run(point, [gives(point, patch)]);
       const changedBy = [{ hook: "odd", fields: Object.keys(patch) }];
@@ -34,7 +35,7 @@ for (const point of POINTS) {
     }
   });
 
-  proves(["R80"], `at ${point}, every other field is refused by name`, async () => {
+  proves(["R80"], `refuses every other field at ${point} by name`, async () => {
     const others = [...VALUES.keys()].filter((field) => !allowedAt(point).includes(field));
     for (const field of [...others, "toolName", "outcome", "typo", "constructor"]) {
       const thrown = await refusal(point, {
@@ -58,7 +59,7 @@ for (const point of POINTS) {
   });
 }
 
-test("a hook that is not strict has forbidden fields dropped, and is warned of once", async () => {
+test("drops forbidden fields of a hook that is not strict, and warns once", async () => {
   const hook = gives("afterTool", { text: "New.", deny: "No.", callId: "x" }, { strict: false });
   for (let time = 0; time < 3; time += 1) {
     expect(await run("afterTool", [hook])).toEqual({
@@ -72,7 +73,7 @@ test("a hook that is not strict has forbidden fields dropped, and is warned of o
   ]);
 });
 
-test("a hook that is not strict may not give a wrong value all the same", async () => {
+test("refuses an invalid value even of a hook that is not strict", async () => {
   const hook = gives("afterTool", { text: 5 }, { strict: false });
   const { code, data } = await rejectionOf(run("afterTool", [hook]));
   expect([code, data["field"]]).toEqual(["invalid_hook_result", "text"]);
@@ -116,7 +117,7 @@ const MISFITS: readonly (readonly [TransformPoint, string, readonly unknown[]])[
 ];
 
 for (const [point, field, values] of MISFITS) {
-  proves(["R80"], `at ${point}, ${field} that does not fit is refused by name`, async () => {
+  proves(["R80"], `refuses an invalid value of ${field} at ${point} by name`, async () => {
     for (const value of values) {
       const { code, data } = await refusal(point, { [field]: value });
       expect([code, data["point"], data["hook"], data["field"]]).toEqual([
@@ -129,7 +130,7 @@ for (const [point, field, values] of MISFITS) {
   });
 }
 
-test("nothing, an empty patch and undefined fields change nothing", async () => {
+test("changes nothing for undefined, an empty patch and undefined fields", async () => {
   for (const patch of [undefined, {}, { text: undefined }, Object.create(null)]) {
     expect(await run("afterTool", [gives("afterTool", patch)])).toEqual({
       patch: {},
@@ -138,7 +139,7 @@ test("nothing, an empty patch and undefined fields change nothing", async () => 
   }
 });
 
-test("what is no patch at all is refused, with point and hook", async () => {
+test("refuses a value that is not a patch and names the point and the hook", async () => {
   class Patch {
     readonly text = "New.";
   }
@@ -153,7 +154,7 @@ test("what is no patch at all is refused, with point and hook", async () => {
   }
 });
 
-test("a handler may be asynchronous, and may give a promise of another library", async () => {
+test("accepts an asynchronous handler and a promise of another library", async () => {
   const foreign: PromiseLike<unknown> = {
     // oxlint-disable-next-line unicorn/no-thenable -- that is what is tested
     then: (onValue, onError) => Promise.resolve({ text: "Foreign." }).then(onValue, onError),
@@ -166,7 +167,7 @@ test("a handler may be asynchronous, and may give a promise of another library",
   }
 });
 
-test("nothing of a foreign object is kept: it is read once and copied", async () => {
+test("reads and copies a foreign object once", async () => {
   let reads = 0;
   const inner = { list: [1] };
   const patch = {
@@ -181,7 +182,7 @@ test("nothing of a foreign object is kept: it is read once and copied", async ()
   expect(Object.isFrozen(inner)).toBe(false);
 });
 
-test("a patch that throws when it is read is the hook's breach, wherever it throws", async () => {
+test("refuses a patch that throws when it is read, wherever it throws", async () => {
   const patches = [
     Object.defineProperty({}, "text", { enumerable: true, get: broken }),
     { text: new Proxy({}, { getPrototypeOf: broken }) },
@@ -198,13 +199,13 @@ test("a patch that throws when it is read is the hook's breach, wherever it thro
   expect((await refusal("afterTool", { metadata: proxy })).code).toBe("invalid_hook_result");
 });
 
-test("a proxy that behaves is taken for what it shows", async () => {
+test("accepts a well-behaved proxy as a patch", async () => {
   const patch = new Proxy({ metadata: new Proxy({ a: [1] }, {}) }, {});
   const outcome = await run("afterTool", [gives("afterTool", patch)]);
   expect(outcome.patch).toEqual({ metadata: { a: [1] } });
 });
 
-test("a key __proto__ is a key like any other: it changes no prototype", async () => {
+test("changes no prototype through a key named __proto__", async () => {
   const evil: unknown = JSON.parse('{"__proto__": {"isAdmin": true}, "a": {"__proto__": 1}}');
   const { patch } = await run("beforeTool", [gives("beforeTool", { arguments: evil })]);
   expect(JSON.stringify(patch.arguments)).toBe(JSON.stringify(evil));
@@ -219,7 +220,7 @@ test("a key __proto__ is a key like any other: it changes no prototype", async (
   expect([top.code, top.data["field"]]).toEqual(["invalid_hook_result", "__proto__"]);
 });
 
-test("a cycle, and what is nested without end, are refused", async () => {
+test("refuses cyclic and too deeply nested values", async () => {
   const cycle: Record<string, unknown> = {};
   cycle["self"] = cycle;
   let deep: unknown = 1;

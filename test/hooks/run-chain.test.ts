@@ -1,5 +1,6 @@
-// Goal: the hooks of a chain build on one another, cannot harm what they are shown, and cannot hold up a run.
-// Method: chains at every point; handlers that vandalise, throw and hang; time by hand.
+// Goal: the hooks of a chain build on one another, cannot change their input, and cannot delay a
+// run without limit.
+// Method: chains at every point with handlers that mutate, throw and hang; a manual clock.
 
 import { getEventListeners } from "node:events";
 
@@ -15,7 +16,7 @@ import { vandalised } from "../support/frozen.ts";
 import { rejectionOf, type Thrown } from "../support/thrown.ts";
 import { gives, INPUTS, MESSAGES, PATCHES, POINTS, run, setUp } from "./fixture.ts";
 
-proves(["R81"], "a hook sees the arguments that an earlier one wrote", async () => {
+proves(["R81"], "shows a hook the arguments that an earlier hook wrote", async () => {
   const seen: unknown[] = [];
   const { patch, changedBy } = await run("beforeTool", [
     transform("beforeTool", () => ({ arguments: { query: "oaks" } }), { name: "one" }),
@@ -37,23 +38,19 @@ proves(["R81"], "a hook sees the arguments that an earlier one wrote", async () 
   ]);
 });
 
-proves(
-  ["R81"],
-  "at every point, a hook is shown what an earlier one changed of the input",
-  async () => {
-    for (const point of POINTS) {
-      const patch: PointPatch[TransformPoint] = PATCHES[point][0] ?? {};
-      if ("continueWith" in patch) continue;
-      const shown: unknown[] = [];
-      const watch = [point, (input: unknown) => void shown.push(input)];
-      await run(point, [gives(point, patch), Reflect.apply(transform, undefined, watch)]);
-      const visible = Object.entries(patch).filter(([field]) => field in INPUTS[point]);
-      expect(shown).toEqual([{ ...INPUTS[point], ...Object.fromEntries(visible) }]);
-    }
-  },
-);
+proves(["R81"], "shows a hook the changes of an earlier hook at every point", async () => {
+  for (const point of POINTS) {
+    const patch: PointPatch[TransformPoint] = PATCHES[point][0] ?? {};
+    if ("continueWith" in patch) continue;
+    const shown: unknown[] = [];
+    const watch = [point, (input: unknown) => void shown.push(input)];
+    await run(point, [gives(point, patch), Reflect.apply(transform, undefined, watch)]);
+    const visible = Object.entries(patch).filter(([field]) => field in INPUTS[point]);
+    expect(shown).toEqual([{ ...INPUTS[point], ...Object.fromEntries(visible) }]);
+  }
+});
 
-test("later fields win, metadata is merged key by key", async () => {
+test("merges patches by field, and metadata by key; later values win", async () => {
   const { patch } = await run("afterTool", [
     transform("afterTool", () => ({ text: "1", metadata: { a: 1, b: { x: 1 } } })),
     transform("afterTool", () => ({ metadata: { b: { y: 2 } } })),
@@ -62,7 +59,7 @@ test("later fields win, metadata is merged key by key", async () => {
   expect(patch).toEqual({ text: "3", metadata: { a: 1, b: { y: 2 } } });
 });
 
-test("a refusal, a deny and a veto end the chain", async () => {
+test("ends the chain at a refusal, a deny and a veto", async () => {
   for (const [point, final] of [
     ["userInput", { task: "Other.", refuse: "No." }],
     ["beforeTool", { deny: "No." }],
@@ -78,7 +75,7 @@ test("a refusal, a deny and a veto end the chain", async () => {
   }
 });
 
-test("a handler cannot change what it is shown, nor what it was shown from", async () => {
+test("prevents a handler from changing its input and the original", async () => {
   for (const point of POINTS) {
     const before = JSON.stringify(INPUTS[point]);
     const damage: unknown[] = [];
@@ -95,7 +92,7 @@ test("a handler cannot change what it is shown, nor what it was shown from", asy
   }
 });
 
-test("what is frozen already is shown as it is, without a copy", async () => {
+test("shows frozen input without copying it", async () => {
   const { bounds } = setUp();
   const messages = Object.freeze([...MESSAGES]);
   const seen: unknown[] = [];
@@ -111,7 +108,7 @@ test("what is frozen already is shown as it is, without a copy", async () => {
   expect(seen[0]).toBe(messages);
 });
 
-test("a hook that throws or rejects fails the chain, with its name, its point and the cause", async () => {
+test("fails the chain with the hook's name, point and cause if a hook throws or rejects", async () => {
   const later: string[] = [];
   for (const attempt of [
     () => {
@@ -134,7 +131,7 @@ test("a hook that throws or rejects fails the chain, with its name, its point an
   expect(later).toEqual([]);
 });
 
-test("a hook knows where it is and may ask for a stop", async () => {
+test("passes its path, name and metadata to a hook and accepts its stop request", async () => {
   const fixture = setUp();
   const hook = transform(
     "beforeModel",
@@ -146,7 +143,7 @@ test("a hook knows where it is and may ask for a stop", async () => {
   expect(fixture.stops).toEqual(['brake: lead brake {"tenant":"acme"}']);
 });
 
-test("a hook that does not settle in time fails the chain then, and not before", async () => {
+test("fails the chain at the time limit of a hook that does not settle", async () => {
   for (const late of ["value", "rejection"]) {
     const fixture = setUp();
     const work = Promise.withResolvers<undefined>();
@@ -178,7 +175,7 @@ test("a hook that does not settle in time fails the chain then, and not before",
   }
 });
 
-test("each hook of a chain has the whole time", async () => {
+test("gives each hook of a chain the full time limit", async () => {
   const fixture = setUp();
   const works = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()];
   const outcome = run(
@@ -194,7 +191,7 @@ test("each hook of a chain has the whole time", async () => {
   expect([(await outcome).changedBy, fixture.clock.pendingTimers]).toEqual([[], 0]);
 });
 
-test("when the agent is asked to end, a hook has the grace period and no more", async () => {
+test("gives a hook of a cancelled agent the grace period only", async () => {
   const fixture = setUp();
   const signals: AbortSignal[] = [];
   const hook = transform(
@@ -217,7 +214,7 @@ test("when the agent is asked to end, a hook has the grace period and no more", 
   expect(fixture.clock.pendingTimers).toBe(0);
 });
 
-test("a hook that settles leaves neither timer nor listener", async () => {
+test("leaves no timer or listener after a hook has settled", async () => {
   const fixture = setUp();
   await run(
     "stop",

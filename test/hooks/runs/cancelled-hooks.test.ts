@@ -1,5 +1,7 @@
-// Goal: a hook never outlives its agent by more than the grace period, and a cancelled run is cancelled, not failed, by its hooks.
-// Method: at every site, a hook that hangs, one that obeys its signal by rejecting, and one whose own time runs out meanwhile.
+// Goal: a hook never outlives its agent by more than the grace period, and hooks do not turn a
+// cancelled run into a failed one.
+// Method: at every point, a hook that hangs, one that rejects on its signal, and one whose own time
+// limit expires meanwhile.
 
 import { expect, test } from "vitest";
 
@@ -15,7 +17,7 @@ import { quiet, until } from "../../tree/scripted-agents.ts";
 
 const GRACE_MS = 300;
 
-/** A run that has come to its hook, which does `work`. */
+/** A run that has reached its hook, which does `work`. */
 async function arrived(
   fixture: Fixture,
   { point, hook }: HookSite,
@@ -38,7 +40,7 @@ function ending({ status, reason, agents }: RunResult): readonly unknown[] {
 for (const site of SITES) {
   proves(
     ["X33"],
-    `a hook that hangs at ${site.point} holds up a cancel for the grace period and no longer`,
+    `delays a cancel for the grace period only if a hook hangs at ${site.point}`,
     async () => {
       const fixture = newFixture({ graceMs: GRACE_MS });
       const run = await arrived(fixture, site, hang);
@@ -55,14 +57,14 @@ for (const site of SITES) {
     },
   );
 
-  test(`a hook at ${site.point} that obeys its signal by rejecting ends with a cancelled run, not with a failed one`, async () => {
+  test(`reports cancelled, not failed, if a hook at ${site.point} rejects on its signal`, async () => {
     const fixture = newFixture({ graceMs: GRACE_MS });
     const run = await arrived(fixture, site, heed);
     void run.cancel("Enough.");
     expect(ending(await fixture.outcome(run))).toEqual(["cancelled", "Enough.", []]);
   });
 
-  test(`a hook at ${site.point} whose own time runs out within the grace period does not make a cancelled run a failed one`, async () => {
+  test(`reports cancelled if the time limit of a hook at ${site.point} expires within the grace period`, async () => {
     const fixture = newFixture({ graceMs: GRACE_MS, hookTimeoutMs: GRACE_MS - 1 });
     const run = await arrived(fixture, site, hang);
     void run.cancel("Enough.");
@@ -75,7 +77,7 @@ for (const site of SITES) {
   });
 }
 
-test("a time limit that passes while a hook hangs stops the run with its own reason", async () => {
+test("stops the run with time_limit if the limit expires while a hook hangs", async () => {
   const fixture = newFixture({ graceMs: GRACE_MS });
   let isCalled = false;
   const hooks = [transform("beforeModel", () => ((isCalled = true), hang()))];
@@ -92,7 +94,7 @@ test("a time limit that passes while a hook hangs stops the run with its own rea
   ]);
 });
 
-test("a hook that cancels its own run and waits for the result is not waited for", async () => {
+test("does not wait for a hook that cancels its own run and awaits the result", async () => {
   const fixture = newFixture({ graceMs: GRACE_MS });
   const late = latch();
   const cancels = transform("beforeModel", async () => {
@@ -108,7 +110,7 @@ test("a hook that cancels its own run and waits for the result is not waited for
   expect([...ending(result), model.requests.length]).toEqual(["cancelled", "From within.", [], 0]);
 });
 
-test("after a hook was left behind, no other one is set going for the agent that ends", async () => {
+test("runs no further hook for an ending agent after a hook was abandoned", async () => {
   const called: string[] = [];
   const note = (name: string): Hook => transform("beforeModel", () => void called.push(name));
   const hooks = [
@@ -129,7 +131,7 @@ test("after a hook was left behind, no other one is set going for the agent that
   ]);
 });
 
-test("however many hooks hang, a cancel takes one grace period", async () => {
+test("takes one grace period to cancel, however many hooks hang", async () => {
   const called: string[] = [];
   const hooks = [
     transform("userInput", () => (called.push("userInput"), hang())),
@@ -148,7 +150,7 @@ test("however many hooks hang, a cancel takes one grace period", async () => {
   expect(endedAtMs).toEqual([GRACE_MS]);
 });
 
-test("a processor that obeys its signal does not make a cancelled run a failed one, wherever the cancel came", async () => {
+test("reports cancelled if a processor rejects on its signal, whenever the cancel came", async () => {
   const held = latch();
   const fixture = newFixture({ graceMs: GRACE_MS });
   const heeds = processStep(async (_step, { signal }) => {

@@ -1,5 +1,6 @@
-// Goal: a hook that breaks takes the one failure path: a coded error that names it, recorded once, and no rubbish in the history.
-// Method: the same misbehaviour at every site of a small tree, one run each.
+// Goal: a failing hook causes one coded error that names it, recorded once, and leaves no invalid
+// entries in the history.
+// Method: the same misbehaviour at every point of a small tree, one run each.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -31,7 +32,7 @@ function broken(): never {
   throw new Error("boom");
 }
 
-/** How the agent with the hook ended, as its report, its last event and its signals say. */
+/** Returns how the agent with the hook ended, by its report, its last event and its signals. */
 function failure(
   result: RunResult,
   sink: RecordingSink,
@@ -57,7 +58,7 @@ function failedBy(
 }
 
 for (const { point, owner, hook } of SITES.filter((site) => site.point !== "wrapToolCall")) {
-  proves(["R16"], `a hook that throws at ${point} fails its agent once, by name`, async () => {
+  proves(["R16"], `fails the agent once and by name if a hook throws at ${point}`, async () => {
     const fixture = newFixture();
     const { lead } = treeWith(point, hook(broken));
     const result = await fixture.run(lead.role);
@@ -71,14 +72,14 @@ for (const { point, owner, hook } of SITES.filter((site) => site.point !== "wrap
   });
 }
 
-/** A failure as it comes out: status, errors, the last events of agent and run, signals. */
+/** The shape of a failure: status, errors, the last events of agent and run, signals. */
 function shape(code: string): readonly unknown[] {
   return ["failed", 1, [["failed", code]], [["failed", code]], 1];
 }
 
 proves(
   ["R16"],
-  "a driver, a processor and a hook that throw come out the same way: one failed event, one error",
+  "reports one failed event and one error if a driver, a processor or a hook throws",
   async () => {
     const refused = new ModelError({ code: "model_invalid_request", message: "boom" });
     const parts = [
@@ -108,7 +109,7 @@ proves(
 );
 
 for (const { point, owner, hook, isTimed } of SITES.filter((site) => site.isTimed)) {
-  test(`a hook that never settles at ${point} has hookTimeoutMs and no more`, async () => {
+  test(`fails a hook that never settles at ${point} after hookTimeoutMs`, async () => {
     const fixture = newFixture({ hookTimeoutMs: 100 });
     let isCalled = false;
     const { lead } = treeWith(
@@ -147,7 +148,7 @@ const ALL_FIELDS = [...new Set(Object.values(FIELDS).flat()), "signals", "status
 for (const point of POINTS) {
   proves(
     ["R80"],
-    `at ${point}, a field that the point does not allow fails the run by name; it is dropped if the hook is lenient`,
+    `fails on a field that ${point} does not allow, or drops it if the hook is not strict`,
     async () => {
       const owner = ownerOf(point);
       const allowed = FIELDS[point];
@@ -176,7 +177,7 @@ for (const point of POINTS) {
   );
 }
 
-test("what is no patch at all is a broken contract at every point", async () => {
+test("fails on a value that is not a patch at every point", async () => {
   for (const point of POINTS) {
     for (const given of [null, 7, "go on", [], new Date(0)]) {
       const owner = ownerOf(point);
@@ -191,7 +192,7 @@ test("what is no patch at all is a broken contract at every point", async () => 
   }
 });
 
-test("a hook that breaks before anything was spent leaves nothing behind: no call, no step, no task", async () => {
+test("leaves no call, step or task if a hook throws before anything was spent", async () => {
   for (const { point, hook } of SITES.filter(
     ({ point }) => point === "userInput" || point === "beforeModel",
   )) {
@@ -208,7 +209,7 @@ test("a hook that breaks before anything was spent leaves nothing behind: no cal
   }
 });
 
-test("hooks that break for two calls at once are two errors, each call has its result, and no hook is asked again", async () => {
+test("reports two errors if hooks of two parallel calls throw, with a result for each call", async () => {
   const fixture = newFixture();
   const tree = hookTree({
     lead: [
@@ -241,7 +242,7 @@ test("hooks that break for two calls at once are two errors, each call has its r
   ]);
 });
 
-test("a tool that ran keeps its result when the hook after it breaks", async () => {
+test("keeps the result of a tool if the hook after it throws", async () => {
   const fixture = newFixture();
   const { lead, work } = hookTree({ lead: [transform("afterTool", broken, { tools: ["work"] })] });
   const result = await fixture.run(lead.role);
@@ -259,7 +260,7 @@ test("a tool that ran keeps its result when the hook after it breaks", async () 
   ]);
 });
 
-test("a wrap that gives no reply fails the run as one that names it", async () => {
+test("fails the run by name if a wrap returns no reply", async () => {
   const noReply = z.custom<ModelReply>();
   const odd = wrapModelCall(() => Promise.resolve(noReply.parse(null)), { name: "odd" });
   const { role, model } = soloist([], { hooks: [odd] });

@@ -1,5 +1,6 @@
-// Goal: an observer of a run changes nothing of it, and sees how every step and every execution ends.
-// Method: the same run with and without observers that throw, hang and scribble; one run for each way of ending.
+// Goal: an observer changes nothing in a run and sees how every step and every execution ends.
+// Method: the same run with and without observers that throw, hang and mutate; one run for each way
+// of ending.
 
 import { expect, test } from "vitest";
 
@@ -23,7 +24,7 @@ const WATCHED = [
 
 proves(
   ["R76"],
-  "observers that throw, hang and scribble leave result, events and calls as they were",
+  "leaves result, events and calls unchanged if observers throw, hang and mutate",
   async () => {
     const plain = newFixture();
     const quiet = hookTree({});
@@ -65,7 +66,7 @@ proves(
 
 proves(
   ["R77"],
-  "however an execution ends, its finish is reported once with its status, and each step once",
+  "reports the end of each execution once with its status, and each step once",
   async () => {
     const held = latch();
     const refused = new ModelError({ code: "model_invalid_request", message: "No." });
@@ -97,7 +98,7 @@ proves(
   },
 );
 
-test("observers of the orchestrator see the whole tree, those of a role its own agents", async () => {
+test("shows the whole tree to observers of the orchestrator, and a role's agents to those of a role", async () => {
   const seen: Record<string, string[]> = { orchestrator: [], lead: [], child: [] };
   const note = (who: string) =>
     observe("agent.ended", ({ agentPath }) => void seen[who]?.push(agentPath));
@@ -110,7 +111,7 @@ test("observers of the orchestrator see the whole tree, those of a role its own 
   });
 });
 
-test("the observers of a role in another run of the same orchestrator are not called", async () => {
+test("does not call the observers of a role in another run of the orchestrator", async () => {
   const seen: string[] = [];
   const hooks = [observe("run.ended", ({ runId }) => void seen.push(runId))];
   const fixture = newFixture();

@@ -1,5 +1,5 @@
-// Goal: there is one channel by which anything stops, and hooks can only put something into it.
-// Method: read the sources as text; and look at what hooks are handed while they run.
+// Goal: all stops use one channel, and hooks can only add to it.
+// Method: search the sources, and inspect the contexts that hooks receive.
 
 import type { HookContext } from "../../../src/hooks/hook-points.ts";
 import { globSync, readFileSync } from "node:fs";
@@ -17,7 +17,7 @@ import { hookTree, ownerOf, POINTS } from "../../support/hook-sites.ts";
 
 const sources = globSync("src/**/*.ts").map((path) => ({ path, text: readFileSync(path, "utf8") }));
 
-/** Names of the files in which a pattern occurs, comments and imports left out. */
+/** Returns the files in which a pattern occurs outside of comments and imports. */
 function filesWith(pattern: RegExp, under = "src/"): readonly string[] {
   return sources
     .filter(({ path }) => path.startsWith(under))
@@ -26,7 +26,7 @@ function filesWith(pattern: RegExp, under = "src/"): readonly string[] {
     .toSorted();
 }
 
-proves(["R92"], "only the loop's own modules read stop signals", () => {
+proves(["R92"], "reads stop signals only in the loop's own modules", () => {
   expect(filesWith(/\.takeStopRequests\(/)).toEqual(["stop-requests.ts"]);
   expect(filesWith(/\bhandle(Stop)?Requests\(agent, /)).toEqual([
     "life-cycle.ts",
@@ -36,24 +36,20 @@ proves(["R92"], "only the loop's own modules read stop signals", () => {
   expect(filesWith(/\bwinningSignal\(/)).toEqual(["life-cycle.ts", "stop-signals.ts"]);
   const loop = ["decide.ts", "life-cycle.ts", "pausing.ts", "run-agent.ts", "stop-requests.ts"];
   const readers = [...loop, "step-outcome.ts"];
-  // What was handled before a crash is not handled again; what was handled is reported.
+  // Signals handled before a crash are not handled again, but they are reported.
   const keepers = ["persisted-effects.ts", "run-result.ts", "transition.ts"];
   expect(filesWith(/log\.signals\b/)).toEqual([...readers, ...keepers].toSorted());
 });
 
-proves(
-  ["R92"],
-  "nothing of hooks, tools, policies and models can see or take back a signal",
-  () => {
-    for (const folder of ["hooks", "tools", "model"])
-      expect([
-        folder,
-        filesWith(/[sS]topSignal|takeStopRequests|log\.signals/, `src/${folder}/`),
-      ]).toEqual([folder, []]);
-    expect(filesWith(/takeStopRequests|log\.signals/, "src/policies/")).toEqual([]);
-    expect(filesWith(/"(continue|compact|retry)"/, "src/hooks/")).toEqual([]);
-  },
-);
+proves(["R92"], "gives hooks, tools, policies and models no access to signals", () => {
+  for (const folder of ["hooks", "tools", "model"])
+    expect([
+      folder,
+      filesWith(/[sS]topSignal|takeStopRequests|log\.signals/, `src/${folder}/`),
+    ]).toEqual([folder, []]);
+  expect(filesWith(/takeStopRequests|log\.signals/, "src/policies/")).toEqual([]);
+  expect(filesWith(/"(continue|compact|retry)"/, "src/hooks/")).toEqual([]);
+});
 
 const SIGHT = [
   "agentId",
@@ -70,35 +66,31 @@ const SIGHT = [
   "stepNumber",
 ];
 
-proves(
-  ["R92"],
-  "all that a hook is handed besides its input is who it serves, and a way to ask for a stop",
-  async () => {
-    const seen: Record<string, readonly string[]> = {};
-    const note = (where: string, context: object): void => {
-      seen[where] = Object.keys(context).toSorted();
-    };
-    const hooks = [
-      ...POINTS.map((point) =>
-        transform(point, (_input: unknown, context: HookContext) => note(point, context)),
-      ),
-      processStep((_step, context) => note("processStep", context)),
-      wrapModelCall(({ context }, next) => (note("wrapModelCall", context), next())),
-      wrapToolCall(({ context }, next) => (note("wrapToolCall", context), next())),
-    ];
-    const { lead } = hookTree({});
-    await newFixture({ hooks }).run(lead.role);
-    const places = [...POINTS, "processStep", "wrapModelCall", "wrapToolCall"];
-    expect({ ...seen, userInput: SIGHT }).toEqual(
-      Object.fromEntries(places.map((place) => [place, SIGHT])),
-    );
-  },
-);
+proves(["R92"], "gives a hook only its identity and requestStop besides its input", async () => {
+  const seen: Record<string, readonly string[]> = {};
+  const note = (where: string, context: object): void => {
+    seen[where] = Object.keys(context).toSorted();
+  };
+  const hooks = [
+    ...POINTS.map((point) =>
+      transform(point, (_input: unknown, context: HookContext) => note(point, context)),
+    ),
+    processStep((_step, context) => note("processStep", context)),
+    wrapModelCall(({ context }, next) => (note("wrapModelCall", context), next())),
+    wrapToolCall(({ context }, next) => (note("wrapToolCall", context), next())),
+  ];
+  const { lead } = hookTree({});
+  await newFixture({ hooks }).run(lead.role);
+  const places = [...POINTS, "processStep", "wrapModelCall", "wrapToolCall"];
+  expect({ ...seen, userInput: SIGHT }).toEqual(
+    Object.fromEntries(places.map((place) => [place, SIGHT])),
+  );
+});
 
 for (const point of POINTS.filter((one) => one !== "userInput")) {
   proves(
     ["R21", "R87"],
-    `a hook at ${point} can ask for a stop: nothing further starts, under its name`,
+    `starts nothing further after a hook at ${point} requested a stop`,
     async () => {
       const owner = ownerOf(point);
       const stops = transform(point, (_input: unknown, context: HookContext) => {
@@ -123,7 +115,7 @@ for (const point of POINTS.filter((one) => one !== "userInput")) {
   );
 }
 
-test("a hook that asks for a stop many times, late and from everywhere changes nothing but the reason", async () => {
+test("ignores repeated and late stop requests except for the reason", async () => {
   const kept: ((message: string) => void)[] = [];
   const keep = transform("beforeTool", (_input, { requestStop }) => void kept.push(requestStop));
   const { role } = soloist([asks("work", {}), says("done")], {

@@ -1,5 +1,6 @@
-// Goal: hooks and pauses keep out of each other's way: a call goes through the hooks before it once, and through those after it once.
-// Method: runs that pause for an answer, resumed by a fresh orchestrator from JSON text.
+// Goal: hooks and pauses do not interfere: each call passes the hooks before it once and those
+// after it once.
+// Method: runs that pause for an answer and are resumed by a new orchestrator from JSON.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -15,7 +16,7 @@ import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
 import { calls, part, receivedTexts, use } from "../../tree/scripted-agents.ts";
 
-/** A tool that needs an approval and says what it was given. */
+/** A tool that needs approval and records its arguments. */
 function payTool(): { readonly tool: ReturnType<typeof defineTool>; readonly paid: number[] } {
   const paid: number[] = [];
   const tool = defineTool({
@@ -35,7 +36,7 @@ function questionOf({ status, questions }: RunResult): Question {
   return question;
 }
 
-/** Writes down what the hooks before and after calls are shown; the first ones double the amount. */
+/** Records the input of hooks before and after calls; the former double the amount. */
 function doubling(log: unknown[]): readonly Hook[] {
   return [
     transform(
@@ -55,7 +56,7 @@ function doubling(log: unknown[]): readonly Hook[] {
 
 proves(
   ["R79"],
-  "the arguments that a hook wrote are those that are asked about and that run; the hook is not asked again",
+  "asks about and runs the arguments that a hook wrote, without calling the hook again",
   async () => {
     const log: unknown[] = [];
     const { tool, paid } = payTool();
@@ -89,7 +90,7 @@ proves(
   },
 );
 
-test("the hook after a call is shown the arguments that the answer gave it", async () => {
+test("shows the hook after a call the arguments from the answer", async () => {
   const log: unknown[] = [];
   const { tool, paid } = payTool();
   const { role } = soloist([asks("pay", { amount: 1 }), says("done")], {
@@ -104,13 +105,13 @@ test("the hook after a call is shown the arguments that the answer gave it", asy
     [5],
     [
       ["before", { amount: 1 }],
-      ["before", { amount: 5 }], // it may still deny what the answer changed, but not change it again
+      ["before", { amount: 5 }], // The hook may deny the arguments from the answer, but cannot change them again.
       ["after", { amount: 5 }, "paid 5"],
     ],
   ]);
 });
 
-test("an approver in the process is asked about what the hook wrote", async () => {
+test("asks an in-process approver about the arguments that a hook wrote", async () => {
   const log: unknown[] = [];
   const { tool, paid } = payTool();
   const { role } = soloist([asks("pay", { amount: 1 }), says("done")], {
@@ -136,7 +137,7 @@ test("an approver in the process is asked about what the hook wrote", async () =
   ]);
 });
 
-test("a call that a hook denies is never asked about", async () => {
+test("asks no question about a call that a hook denies", async () => {
   const { tool, paid } = payTool();
   const { role, model } = soloist([asks("pay", { amount: 1 }), says("done")], {
     tools: [tool],
@@ -157,7 +158,7 @@ test("a call that a hook denies is never asked about", async () => {
   ]);
 });
 
-test("hooks after a call see a result that came from outside, and what they note is in the record", async () => {
+test("passes an external result to the hooks after the call and records their metadata", async () => {
   const fetchTool = defineTool({
     name: "fetch",
     description: "Is done elsewhere.",
@@ -189,7 +190,7 @@ test("hooks after a call see a result that came from outside, and what they note
   ]);
 });
 
-proves(["R82"], "what hooks noted about a sibling outlives the pause", async () => {
+proves(["R82"], "persists the metadata of a sibling call over the pause", async () => {
   const { tool } = payTool();
   const notes: unknown[] = [];
   const hooks = [
@@ -213,7 +214,7 @@ proves(["R82"], "what hooks noted about a sibling outlives the pause", async () 
   });
 });
 
-test("a delegation that a hook mended continues after a pause: its child is resumed and ends", async () => {
+test("resumes the child of a delegation that a hook corrected", async () => {
   const { tool, paid } = payTool();
   const child = part(
     "child",
@@ -246,7 +247,7 @@ test("a delegation that a hook mended continues after a pause: its child is resu
   ]);
 });
 
-test("vetoes are counted over a pause", async () => {
+test("counts vetoes across a pause", async () => {
   const asked: (readonly [number, boolean])[] = [];
   const veto = transform("stop", ({ vetoes, isActive }) => {
     asked.push([vetoes, isActive]);

@@ -1,5 +1,5 @@
-// Goal: processors see each step once it is complete, in order; and whatever hooks do, it is done under their names.
-// Method: three processors, one of which breaks; named and nameless hooks at every place.
+// Goal: processors see each completed step in order, and every effect of a hook carries its name.
+// Method: three processors, one of which fails; named and unnamed hooks at every point.
 
 import { expect, test } from "vitest";
 
@@ -18,7 +18,7 @@ import { hookTree } from "../../support/hook-sites.ts";
 const tools = [spyTool("work")];
 const work = { toolName: "work", arguments: {} };
 
-proves(["R88"], "three processors run in order on each step, one after the other", async () => {
+proves(["R88"], "runs three processors in order after each step, one at a time", async () => {
   const log: string[] = [];
   const slow = async (): Promise<void> => {
     log.push("two begins");
@@ -38,7 +38,7 @@ proves(["R88"], "three processors run in order on each step, one after the other
 
 proves(
   ["R88"],
-  "if the second fails, the run fails, the third is not run, and the step is kept",
+  "fails the run, skips the third processor and keeps the step if the second processor fails",
   async () => {
     const log: string[] = [];
     const hooks = [
@@ -79,7 +79,7 @@ proves(
   },
 );
 
-proves(["R88"], "a processor can look at a step, and change nothing of it", async () => {
+proves(["R88"], "prevents a processor from changing a step", async () => {
   const changed: unknown[] = [];
   const steps: unknown[] = [];
   const hooks = [
@@ -95,7 +95,7 @@ proves(["R88"], "a processor can look at a step, and change nothing of it", asyn
 
 proves(
   ["S7.24"],
-  "processors see completed steps only, none that an error or a limit cut off",
+  "shows processors only completed steps, none that an error or a limit ended",
   async () => {
     const seen: unknown[] = [];
     const hooks = [
@@ -126,7 +126,7 @@ proves(
 
 proves(
   ["S7.24"],
-  "processors see no step whose calls an abortive error has ended, and none of an agent that is cancelled",
+  "shows processors no step that an abortive error or a cancellation ended",
   async () => {
     const seen: unknown[] = [];
     const hooks = [processStep(({ number }) => void seen.push(number))];
@@ -157,7 +157,7 @@ proves(
   },
 );
 
-test("a processor that asks for a stop is followed before the next step", async () => {
+test("applies a processor's stop request before the next step", async () => {
   const hooks = [processStep((_step, { requestStop }) => requestStop("Seen enough."))];
   const { role, model } = soloist([asks("work", {}), says("never")], { tools, hooks });
   const fixture = newFixture();
@@ -172,7 +172,7 @@ test("a processor that asks for a stop is followed before the next step", async 
   ]);
 });
 
-test("a stop that a processor asked for on the last step holds against a veto and against the answer", async () => {
+test("applies a stop that a processor requested on the last step in spite of a veto", async () => {
   const hooks = [
     processStep((_step, { requestStop }) => requestStop("Seen enough.")),
     transform("stop", () => ({ continueWith: "More." })),
@@ -195,49 +195,41 @@ function words(): { readonly instructions: string } {
   return { instructions: "Hurry." };
 }
 
-proves(
-  ["R87"],
-  "hooks are named in events and signals: as given, by their function, or by place",
-  async () => {
-    const hooks: readonly Hook[] = [
-      transform("beforeModel", () => ({ temperature: 0 })),
-      transform("beforeModel", () => ({ temperature: 1 }), { name: "warm", priority: -1 }),
-      transform("beforeModel", words),
-      transform("beforeModel", () => ({ temperature: 0.5 }), { priority: 1 }),
-      transform("stop", (_input, { requestStop }) => requestStop("Enough.")),
-    ];
-    const fixture = newFixture({ hooks: [transform("beforeModel", () => ({ temperature: 2 }))] });
-    await fixture.run(soloist([says("done")], { hooks }).role);
-    expect([
-      fixture.sink.ofType("hook.applied").map(({ changedBy }) => changedBy.map(({ hook }) => hook)),
-      fixture.sink.ofType("signal.raised").map(({ signal }) => signal.name),
-    ]).toEqual([
-      [["beforeModel#5", "beforeModel#1", "beforeModel#2", "words", "warm"]],
-      [undefined, "stop#1"],
-    ]);
-  },
-);
+proves(["R87"], "names hooks in events and signals by option, function or position", async () => {
+  const hooks: readonly Hook[] = [
+    transform("beforeModel", () => ({ temperature: 0 })),
+    transform("beforeModel", () => ({ temperature: 1 }), { name: "warm", priority: -1 }),
+    transform("beforeModel", words),
+    transform("beforeModel", () => ({ temperature: 0.5 }), { priority: 1 }),
+    transform("stop", (_input, { requestStop }) => requestStop("Enough.")),
+  ];
+  const fixture = newFixture({ hooks: [transform("beforeModel", () => ({ temperature: 2 }))] });
+  await fixture.run(soloist([says("done")], { hooks }).role);
+  expect([
+    fixture.sink.ofType("hook.applied").map(({ changedBy }) => changedBy.map(({ hook }) => hook)),
+    fixture.sink.ofType("signal.raised").map(({ signal }) => signal.name),
+  ]).toEqual([
+    [["beforeModel#5", "beforeModel#1", "beforeModel#2", "words", "warm"]],
+    [undefined, "stop#1"],
+  ]);
+});
 
-proves(
-  ["R87", "R83"],
-  "the names and the order are the same in every step and in every run",
-  async () => {
-    const hooks: readonly Hook[] = Array.from({ length: 5 }, (_none, index) =>
-      transform("beforeModel", () => ({ temperature: index / 10 }), { priority: index % 2 }),
-    );
-    const orders = new Set<string>();
-    for (let round = 0; round < 100; round += 1) {
-      const fixture = newFixture({ hooks });
-      await fixture.run(soloist([asks("work", {}), says("done")], { tools, hooks }).role);
-      for (const { changedBy } of fixture.sink.ofType("hook.applied"))
-        orders.add(changedBy.map(({ hook }) => hook).join(" "));
-    }
-    const order = [2, 4, 7, 9, 1, 3, 5, 6, 8, 10].map((place) => `beforeModel#${place}`);
-    expect([...orders]).toEqual([order.join(" ")]);
-  },
-);
+proves(["R87", "R83"], "uses the same names and order in every step and every run", async () => {
+  const hooks: readonly Hook[] = Array.from({ length: 5 }, (_none, index) =>
+    transform("beforeModel", () => ({ temperature: index / 10 }), { priority: index % 2 }),
+  );
+  const orders = new Set<string>();
+  for (let round = 0; round < 100; round += 1) {
+    const fixture = newFixture({ hooks });
+    await fixture.run(soloist([asks("work", {}), says("done")], { tools, hooks }).role);
+    for (const { changedBy } of fixture.sink.ofType("hook.applied"))
+      orders.add(changedBy.map(({ hook }) => hook).join(" "));
+  }
+  const order = [2, 4, 7, 9, 1, 3, 5, 6, 8, 10].map((place) => `beforeModel#${place}`);
+  expect([...orders]).toEqual([order.join(" ")]);
+});
 
-test("a nameless hook of the orchestrator has one name for all agents of the tree", async () => {
+test("names an unnamed orchestrator hook alike for all agents of the tree", async () => {
   const names = new Set<string>();
   const nameless = transform("beforeModel", (_input, { hookName }) => void names.add(hookName));
   const { lead } = hookTree({ lead: [idle(), idle()], child: [idle()] });
@@ -245,7 +237,7 @@ test("a nameless hook of the orchestrator has one name for all agents of the tre
   expect([...names]).toEqual(["beforeModel#1"]);
 });
 
-test("a run may continue in other agents while one waits for its hook", async () => {
+test("continues other agents while one waits for its hook", async () => {
   const held = latch();
   const waits = transform("subagentStop", async () => await held.opened.then(() => undefined));
   const { lead, work } = hookTree({ child: [waits] });

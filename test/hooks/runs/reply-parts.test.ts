@@ -1,5 +1,6 @@
-// Goal: hooks may leave what a model wrote besides text and calls out, and never make it up or change it.
-// Method: hooks at a request and around a call; the request of the step and those of later ones compared whole, data as text.
+// Goal: hooks may omit the parts of a reply besides text and calls, but never invent or change
+// them.
+// Method: hooks before a request and around a call; compare whole requests of this and later steps.
 
 import { describe, expect, test } from "vitest";
 
@@ -41,12 +42,12 @@ const WHOLE = [
 ] as const;
 const SCRIPT: readonly ScriptStep[] = [thinks("c1"), thinks("c2"), says("Done.")];
 
-/** Two steps with all that a model may write, and a third that is shown both; `hooks` are at work in the second. */
+/** Two steps with every kind of part, and a third that sees both; `hooks` act in the second. */
 function hooked(...hooks: readonly Hook[]) {
   return soloist(SCRIPT, { tools: [spyTool("look")], hooks });
 }
 
-/** Changes the replies that the request of the second step shows. */
+/** Changes the replies that the request of the second step contains. */
 function inStepTwo(change: (message: AssistantMessage) => Message): Hook {
   return transform("beforeModel", ({ messages }, { stepNumber }) =>
     stepNumber === 2
@@ -55,7 +56,9 @@ function inStepTwo(change: (message: AssistantMessage) => Message): Hook {
   );
 }
 
-/** The reply of the first step as the second one's request shows it, and nothing else of the history changed. */
+/**
+ * Expects this form of the first reply in the second request, and no other change of the history.
+ */
 async function expectShown(
   hook: Hook,
   shown: Omit<AssistantMessage, "role">,
@@ -78,13 +81,13 @@ async function expectShown(
 const { parts: PARTS = [], ...BARE } = buildReplyMessage(FIRST);
 const PLAIN = [{ type: "text", text: BARE.text }, ...callsOf(FIRST)] as const;
 
-/** Calls without what belongs to them. */
+/** Calls without their parts. */
 function callsOf(pieces: readonly ReplyPiece[]): readonly ReplyPiece[] {
   return pieces.flatMap((piece) => (piece.type === "call" ? [{ ...piece, data: undefined }] : []));
 }
 
 describe("a hook before the request", () => {
-  proves(["M1"], "that leaves the parts out drops them from that request", async () => {
+  proves(["M1"], "drops the parts from a request if the hook omits them", async () => {
     const bare = inStepTwo(({ role, text, toolCalls }) => ({ role, text, toolCalls }));
     await expectShown(bare, { text: BARE.text, toolCalls: BARE.toolCalls }, PLAIN);
   });
@@ -92,7 +95,7 @@ describe("a hook before the request", () => {
   for (const text of ["Something else.", "LOOKING. HERE.", ""])
     proves(
       ["M3"],
-      `that makes "${text}" of the text: reasoning and calls go out as they are`,
+      `keeps reasoning and calls if the hook changes the text to "${text}"`,
       async () => {
         const [thinking, , searched, , again, call] = FIRST;
         const pieces = [
@@ -112,7 +115,7 @@ describe("a hook before the request", () => {
       },
     );
 
-  proves(["M3"], "that takes a call out: nothing is left but text and calls", async () => {
+  proves(["M3"], "keeps only text and calls if the hook removes a call", async () => {
     const taken = transform("beforeModel", ({ messages }, { stepNumber }) =>
       stepNumber === 2
         ? {
@@ -148,7 +151,7 @@ describe("a hook before the request", () => {
     "another writer": () => ({ writtenBy: "scripted/other" }),
   };
   for (const [what, change] of Object.entries(forged))
-    proves(["M1"], `that gives ${what} is refused by name`, async () => {
+    proves(["M1"], `refuses a hook that returns ${what}`, async () => {
       const forging = inStepTwo((one) => ({ ...one, ...change(one.parts ?? []) }));
       const { role, model } = hooked(forging);
       const { agents } = await newFixture().run(role);
@@ -161,7 +164,7 @@ describe("a hook before the request", () => {
       );
     });
 
-  proves(["M1"], "that makes up a reply with parts is refused, too", async () => {
+  proves(["M1"], "refuses a hook that invents a reply with parts", async () => {
     const invented = transform("beforeModel", ({ messages }, { stepNumber }) =>
       stepNumber === 1
         ? { messages: [...messages, { ...buildReplyMessage(FIRST), writtenBy: OWN }, result("c1")] }
@@ -178,7 +181,7 @@ describe("a hook before the request", () => {
 
 type Wrap = (reply: ModelReply) => ModelReply;
 
-/** What the request of the third step shows of the first reply, that `wrap` has changed. */
+/** Expects this form of the first reply, changed by `wrap`, in the request of the third step. */
 async function expectKept(
   wrap: Wrap,
   kept: Omit<AssistantMessage, "role">,
@@ -209,31 +212,31 @@ function withMessage(reply: ModelReply, change: Partial<AssistantMessage>): Mode
 const KEPT = { ...BARE, parts: PARTS, writtenBy: OWN } as const;
 
 describe("a hook around the call", () => {
-  proves(
-    ["M1"],
-    "that gives the reply, or an equal one, leaves its parts as they are",
-    async () => {
-      await expectKept((reply) => reply, KEPT, FIRST);
-      await expectKept((reply) => structuredClone(reply), KEPT, FIRST);
-    },
-  );
+  proves(["M1"], "keeps the parts if the hook returns the reply or an equal one", async () => {
+    await expectKept((reply) => reply, KEPT, FIRST);
+    await expectKept((reply) => structuredClone(reply), KEPT, FIRST);
+  });
 
-  proves(["M2"], "that claims another writer is not believed", async () => {
+  proves(["M2"], "ignores another writer that the hook claims", async () => {
     await expectKept((reply) => withMessage(reply, { writtenBy: "scripted/other" }), KEPT, FIRST);
   });
 
   for (const text of ["Something else.", "LOOKING. HERE."])
-    proves(["M3"], `that makes "${text}" of the text keeps reasoning and calls`, async () => {
-      const [thinking, , searched, , again, call] = FIRST;
-      const pieces = [thinking, { type: "text", text } as const, searched, again, call].filter(
-        (piece) => piece !== undefined,
-      );
-      const { parts } = buildReplyMessage(pieces);
-      const kept = { ...KEPT, text, parts: parts ?? [] };
-      await expectKept((reply) => withMessage(reply, { text }), kept, pieces);
-    });
+    proves(
+      ["M3"],
+      `keeps reasoning and calls if the hook changes the text to "${text}"`,
+      async () => {
+        const [thinking, , searched, , again, call] = FIRST;
+        const pieces = [thinking, { type: "text", text } as const, searched, again, call].filter(
+          (piece) => piece !== undefined,
+        );
+        const { parts } = buildReplyMessage(pieces);
+        const kept = { ...KEPT, text, parts: parts ?? [] };
+        await expectKept((reply) => withMessage(reply, { text }), kept, pieces);
+      },
+    );
 
-  proves(["M3"], "that gives other calls leaves text and calls alone", async () => {
+  proves(["M3"], "keeps only text and calls if the hook returns other calls", async () => {
     const callId = CallIdSchema().parse("c9");
     await expectKept(
       (reply) =>
@@ -259,11 +262,11 @@ describe("a hook around the call", () => {
       withMessage(reply, { parts: [{ type: "text", length: 1 }] }),
   };
   for (const [what, wrap] of Object.entries(invented))
-    proves(["M1", "M2"], `that gives ${what}: the reply has no parts at all`, async () => {
+    proves(["M1", "M2"], `drops all parts of the reply if the hook returns ${what}`, async () => {
       await expectKept(wrap, bare, PLAIN);
     });
 
-  proves(["M1"], "that writes into the reply changes nothing of it", async () => {
+  proves(["M1"], "ignores mutations of the reply", async () => {
     const writes: Wrap = (reply) => {
       const [first] = reply.message.parts ?? [];
       const seal = first?.data?.["zeta"];
@@ -276,7 +279,7 @@ describe("a hook around the call", () => {
     await expectKept(writes, KEPT, FIRST);
   });
 
-  test("that gives warnings is not quoted, nor is that in the journal, whose replies have none", async () => {
+  test("neither reports nor persists warnings that the hook adds", async () => {
     const warns = wrapModelCall(async (_call, next) => ({
       ...(await next()),
       warnings: ["I like this one."],
@@ -290,7 +293,7 @@ describe("a hook around the call", () => {
     expect([kept.includes("Thought of c1."), kept.includes("I like")]).toEqual([true, false]);
   });
 
-  proves(["M2"], "that answers by itself gives text and calls, whatever else it says", async () => {
+  proves(["M2"], "uses only text and calls of a reply that the hook creates itself", async () => {
     const answers = wrapModelCall(async ({ request }, next) =>
       request.messages.length > OPENING.length
         ? await next()
@@ -308,7 +311,7 @@ describe("a hook around the call", () => {
     );
   });
 
-  proves(["M1"], "that asks twice gives the parts of the reply that it chooses", async () => {
+  proves(["M1"], "keeps the parts of the reply that the hook chooses from two calls", async () => {
     const twice = wrapModelCall(async ({ request }, next) => {
       const first = await next();
       if (request.messages.length > OPENING.length) return first;

@@ -1,5 +1,7 @@
-// Goal: hooks change what one request shows, and never what the history holds; no model ever sees an invalid list.
-// Method: hooks that redact, drop, swap and warm; the request beside the history that comes after it. The scripted model checks lists.
+// Goal: hooks change one request and never the history, and no model receives an invalid list of
+// messages.
+// Method: hooks that redact, drop, swap and change the temperature; compare the request with the
+// later history. The scripted model validates lists.
 
 import { expect, test } from "vitest";
 
@@ -29,7 +31,7 @@ function shows(messages: readonly Message[]): string {
   return messages.map(({ text }) => text).join("\n");
 }
 
-/** The history as the last request shows it, with a hook that changes the requests before only. */
+/** Returns the history from the last request, with a hook that changes only earlier requests. */
 function firstOnly(change: (input: PointInput["beforeModel"]) => PointPatch["beforeModel"]): Hook {
   return transform("beforeModel", (input, { stepNumber }) =>
     stepNumber < 3 ? change(input) : undefined,
@@ -38,7 +40,7 @@ function firstOnly(change: (input: PointInput["beforeModel"]) => PointPatch["bef
 
 const SCRIPT: readonly ScriptStep[] = [asks("work", {}), asks("work", {}), says("done")];
 
-proves(["R78"], "a redacted word is not in the request, and still in the history", async () => {
+proves(["R78"], "redacts a word in the request but not in the history", async () => {
   const redact = firstOnly(({ messages }) => ({ messages: messages.map(redacted) }));
   const { role, model } = soloist(SCRIPT, { tools, hooks: [redact] });
   const fixture = newFixture();
@@ -57,7 +59,7 @@ proves(["R78"], "a redacted word is not in the request, and still in the history
   expect(fixture.sink.ofType("request.repaired")).toEqual([]);
 });
 
-proves(["R79"], "changed instructions and temperature are those of one request only", async () => {
+proves(["R79"], "applies changed instructions and temperature to one request only", async () => {
   const hurry = transform(
     "beforeModel",
     ({ instructions }, { stepNumber }) =>
@@ -96,7 +98,7 @@ const BREAKS: Readonly<Record<string, (messages: readonly Message[]) => readonly
 };
 
 for (const [what, change] of Object.entries(BREAKS)) {
-  test(`a hook that ${what} gives the model a valid list, says so, and leaves the history alone`, async () => {
+  test(`repairs and reports an invalid list from a hook that ${what}, and leaves the history unchanged`, async () => {
     const hook = firstOnly(({ messages }) => ({ messages: change(messages) }));
     const script = [calls(use("work"), use("work")), asks("work", {}), says("done")];
     const plain = soloist(script, { tools });
@@ -116,7 +118,7 @@ for (const [what, change] of Object.entries(BREAKS)) {
   });
 }
 
-test("a request that a hook changed is counted anew, and what the provider counted of it is not kept", async () => {
+test("counts the tokens of a changed request again and discards the provider's count", async () => {
   const long = "word ".repeat(3_000);
   const swell = transform("beforeModel", ({ messages }, { stepNumber }) =>
     stepNumber === 2 ? { messages: [...messages, notice(long)] } : undefined,
@@ -139,7 +141,7 @@ test("a request that a hook changed is counted anew, and what the provider count
   ]);
 });
 
-test("a request that a hook made too long for the budget is never sent", async () => {
+test("does not send a request that a hook made too long for the budget", async () => {
   const swell = transform("beforeModel", ({ messages }) => ({
     messages: [...messages, notice("word ".repeat(3_000))],
   }));
@@ -152,7 +154,7 @@ test("a request that a hook made too long for the budget is never sent", async (
   ]);
 });
 
-proves(["R81"], "each hook is shown what the one before it made of the request", async () => {
+proves(["R81"], "shows each hook the request as the hook before changed it", async () => {
   const shown: string[] = [];
   const add = (word: string): Hook =>
     transform("beforeModel", ({ instructions }) => {

@@ -1,5 +1,5 @@
-// Goal: the life of a run has one documented sequence of hook points and events.
-// Method: a recorder at every point and for every event; the whole list, written down.
+// Goal: a run has one documented sequence of hook points and events.
+// Method: compare the whole list of a recorder at every point and for every event.
 
 import { expect } from "vitest";
 
@@ -79,7 +79,7 @@ const WITH_THE_ANSWER = [
 
 proves(
   ["R89"],
-  "a recorder for all points sees the documented sequence of a run with one tool and one child",
+  "records the documented sequence of a run with one tool and one child",
   async () => {
     const { hooks, log } = hookRecorder();
     const child = part("child", [says("Child.")]);
@@ -105,7 +105,7 @@ proves(
 
 proves(
   ["R89", "R76"],
-  "a question, a pause and a resumption reach observers, in this order",
+  "reports a question, a pause and a resumption to observers in order",
   async () => {
     const { hooks, log } = hookRecorder();
     const work = spyTool("work", () => "done", { needsApproval: true });

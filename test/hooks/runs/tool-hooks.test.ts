@@ -1,5 +1,7 @@
-// Goal: hooks before a tool call change what the tool gets, hooks after it what the model reads, and both only where they belong.
-// Method: tools that say what they were given; the record of the step and the events beside what the model read.
+// Goal: hooks before a tool call change its arguments, hooks after it change the text for the
+// model, and both act only on their own tools.
+// Method: tools that return their arguments; compare the step record and the events with the
+// model's messages.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -15,7 +17,7 @@ import { spyTool } from "../../harness/tools.ts";
 import { hookTree } from "../../support/hook-sites.ts";
 import { calls, part, spawn, receivedTexts, use } from "../../tree/scripted-agents.ts";
 
-/** A tool that says what it was given. */
+/** A tool that returns its arguments. */
 const echo = defineTool({
   name: "echo",
   description: "Says it again.",
@@ -25,7 +27,7 @@ const echo = defineTool({
 
 proves(
   ["R79", "R81"],
-  "the tool gets what the hooks wrote, one on top of the other, and the event has both ends",
+  "passes the arguments of successive hooks to the tool and records the first and last in the event",
   async () => {
     const shown: unknown[] = [];
     const say = (word: string): Hook =>
@@ -73,7 +75,7 @@ proves(
   },
 );
 
-test("what a hook wrote is checked like what a model wrote, and a hook can mend what a model wrote", async () => {
+test("validates arguments from a hook, and lets a hook correct invalid arguments of the model", async () => {
   const wrong = transform("beforeTool", () => ({ arguments: { word: 7 } }));
   const bad = soloist([asks("echo", { word: "a" }), says("done")], {
     tools: [echo],
@@ -88,7 +90,7 @@ test("what a hook wrote is checked like what a model wrote, and a hook can mend 
   expect(receivedTexts(good.model.requests[1])).toEqual(["mended"]);
 });
 
-test("a call that a hook denies does not run, is not charged, and the model reads why", async () => {
+test("neither runs nor charges a call that a hook denies, and tells the model why", async () => {
   const work = spyTool("work");
   const denies = transform("beforeTool", () => ({ deny: "Too dear." }), { name: "purse" });
   const late: string[] = [];
@@ -115,7 +117,7 @@ test("a call that a hook denies does not run, is not charged, and the model read
 
 proves(
   ["R82"],
-  "what hooks note about a call is in its record, in the result, and visible before the next model call",
+  "records metadata of hooks in the step and the result before the next model call",
   async () => {
     const seen: unknown[] = [];
     const hooks = [
@@ -138,7 +140,7 @@ proves(
   },
 );
 
-proves(["R85"], "hooks for one tool are not called for another", async () => {
+proves(["R85"], "calls hooks of one tool for that tool only", async () => {
   const log: string[] = [];
   const tools = ["a"];
   const hooks = [
@@ -156,7 +158,7 @@ proves(["R85"], "hooks for one tool are not called for another", async () => {
 
 proves(
   ["R21"],
-  "a stop from a hook after a tool keeps the calls that have not begun from beginning",
+  "prevents calls that have not begun when a hook after a tool requests a stop",
   async () => {
     const work = spyTool("work");
     const stops = transform("afterTool", (_input, { requestStop }) => requestStop("Enough."), {
@@ -186,7 +188,7 @@ proves(
   },
 );
 
-proves(["R21"], "a stop from a hook before a tool keeps all calls from beginning", async () => {
+proves(["R21"], "prevents all calls when a hook before a tool requests a stop", async () => {
   const work = spyTool("work");
   const stops = transform("beforeTool", (_input, { requestStop }) => requestStop("Enough."));
   const { role } = soloist([calls(use("work"), use("work"))], { tools: [work], hooks: [stops] });
@@ -198,7 +200,7 @@ proves(["R21"], "a stop from a hook before a tool keeps all calls from beginning
   ]).toEqual(["stopped", 0, ["not_executed", "not_executed"]]);
 });
 
-test("the hooks before several calls are asked at once: one that waits holds up no other", async () => {
+test("runs the hooks before several calls concurrently", async () => {
   const held = latch();
   const log: string[] = [];
   const slow = transform("beforeTool", async ({ toolName }) => {
@@ -214,7 +216,7 @@ test("the hooks before several calls are asked at once: one that waits holds up 
   expect([result.status, log]).toEqual(["completed", ["asked a", "asked b"]]);
 });
 
-test("a hook rewrites the task of a subagent, in the name of the agent that delegates", async () => {
+test("lets a hook rewrite the task of a subagent, as the delegating agent", async () => {
   const shown: unknown[] = [];
   const rewrite = transform(
     "subagentStart",
@@ -243,7 +245,7 @@ test("a hook rewrites the task of a subagent, in the name of the agent that dele
   ]);
 });
 
-test("the hook after a delegation is shown the arguments that it was made with", async () => {
+test("shows the hook after a delegation the arguments of the delegation", async () => {
   const shown: unknown[] = [];
   const tools = ["SpawnSubagent"];
   const hooks = [
@@ -259,7 +261,7 @@ test("the hook after a delegation is shown the arguments that it was made with",
   expect([result.agents[1]?.task, shown]).toEqual(["Other.", [{ role: "child", task: "Other." }]]);
 });
 
-test("the hook after a tool call is called however the call ended", async () => {
+test("calls the hook after a tool call for every outcome", async () => {
   const shown: unknown[] = [];
   const broken = spyTool("broken", () => {
     throw new Error("no");
@@ -291,7 +293,7 @@ for (const [what, hook] of [
   ["after a call", transform("afterTool", allow, { tools: ["ech"] })],
   ["around a call", wrapPlainly],
 ] as const) {
-  proves(["S7.11"], `a hook ${what} for a tool that no agent has is reported once`, async () => {
+  proves(["S7.11"], `warns once of a hook ${what} for a tool that no agent has`, async () => {
     const { role } = soloist([says("done"), says("done")], { tools: [echo] });
     const s = newFixture({ hooks: [hook, only(["echo"])] });
     await s.run(role);
@@ -305,7 +307,7 @@ for (const [what, hook] of [
 
 proves(
   ["S7.11"],
-  "a hook of a role is for its own tools, one of the orchestrator for those of all roles",
+  "accepts a role's hook for the role's tools, and an orchestrator's hook for those of all roles",
   async () => {
     const child = part("child", [], { tools: [echo] });
     const root = part("root", [says("done")], {

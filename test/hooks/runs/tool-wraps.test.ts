@@ -1,4 +1,4 @@
-// Goal: a wrap around a tool call measures, repeats or replaces it, and the call counts once.
+// Goal: a wrap around a tool call measures, repeats or replaces the call, which counts once.
 // Method: wraps around tools that count, throw and hang.
 
 import { expect, test } from "vitest";
@@ -11,7 +11,7 @@ import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
 import { calls, quiet, receivedTexts, use } from "../../tree/scripted-agents.ts";
 
-proves(["R86"], "wraps lie around one another, the orchestrator's outside", async () => {
+proves(["R86"], "nests wraps, with the orchestrator's wraps outside", async () => {
   const log: string[] = [];
   const skin = (name: string, priority = 0): Hook =>
     wrapToolCall(
@@ -39,7 +39,7 @@ proves(["R86"], "wraps lie around one another, the orchestrator's outside", asyn
   ]);
 });
 
-proves(["R86"], "a wrap repeats a tool that failed, and the call is counted once", async () => {
+proves(["R86"], "counts a call once if a wrap repeats a failed tool", async () => {
   let attempts = 0;
   const flaky = spyTool("work", () => {
     attempts += 1;
@@ -51,7 +51,7 @@ proves(["R86"], "a wrap repeats a tool that failed, and the call is counted once
       try {
         return await next();
       } catch {
-        // Again.
+        // Retry.
       }
     }
   });
@@ -67,7 +67,7 @@ proves(["R86"], "a wrap repeats a tool that failed, and the call is counted once
   ]);
 });
 
-test("a wrap that passes on, or looks away from, what a tool threw leaves it a result", async () => {
+test("records a result whether a wrap passes on or ignores the tool's error", async () => {
   const broken = spyTool("work", () => {
     throw new Error("broken");
   });
@@ -89,7 +89,7 @@ test("a wrap that passes on, or looks away from, what a tool threw leaves it a r
   ]).toEqual(["completed", ["work failed: broken"], "completed", ["away"]]);
 });
 
-test("a wrapped tool that hangs is left behind like any other when its run is cancelled", async () => {
+test("abandons a wrapped tool that hangs when its run is cancelled", async () => {
   const fixture = newFixture({ graceMs: 300 });
   const hooks = [wrapToolCall(() => new Promise(() => undefined))];
   const run = fixture.start(

@@ -1,5 +1,6 @@
-// Goal: the task of a run can be rewritten or refused before anything is spent, and what happened to it is visible.
-// Method: hooks at userInput; the history, the requests and the events afterwards.
+// Goal: the task of a run can be rewritten or refused before anything is spent, and the change is
+// reported.
+// Method: hooks at userInput; inspect the history, the requests and the events.
 
 import { expect, test } from "vitest";
 
@@ -12,7 +13,7 @@ import { hookTree } from "../../support/hook-sites.ts";
 
 proves(
   ["R90"],
-  "a refused task: no inference, nothing in the history, and the reason for all to see",
+  "refuses a task before any model call, without a history, and reports the reason",
   async () => {
     const refuse = transform(
       "userInput",
@@ -51,7 +52,7 @@ proves(
 
 proves(
   ["R90"],
-  "a rewritten task is the one in the history, and the event says by whom",
+  "stores a rewritten task in the history and names the hook in the event",
   async () => {
     const rewrite = transform("userInput", ({ task }) => ({ task: `${task} Politely.` }), {
       name: "manners",
@@ -69,7 +70,7 @@ proves(
   },
 );
 
-test("it is asked once for a run, of the root alone, with the role, the task and the metadata", async () => {
+test("calls the hook once per run, for the root only, with role, task and metadata", async () => {
   const asked: unknown[] = [];
   const watch = transform("userInput", (input, { hookName }) => void asked.push([hookName, input]));
   const { lead } = hookTree({});
@@ -81,7 +82,7 @@ test("it is asked once for a run, of the root alone, with the role, the task and
   ]);
 });
 
-test("a run that is paused before it began is asked when it continues, and not once more after that", async () => {
+test("calls the hook once if a run was paused before it began", async () => {
   const asked: string[] = [];
   const watch = transform("userInput", ({ task }) => {
     asked.push(task);
@@ -102,7 +103,7 @@ test("a run that is paused before it began is asked when it continues, and not o
   ]);
 });
 
-test("a refusal that is no text is a broken contract, and the run does not begin", async () => {
+test("fails the run if the refusal is not a non-empty text", async () => {
   const odd = transform("userInput", () => ({ refuse: " " }));
   const { role, model } = soloist([], { hooks: [odd] });
   const result = await newFixture().run(role);

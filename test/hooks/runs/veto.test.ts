@@ -1,5 +1,6 @@
-// Goal: a stop hook may make an agent continue that has answered, a bounded number of times, and never against anything else.
-// Method: hooks that write down what they were asked and veto by number; one ending of each other kind beside them.
+// Goal: a stop hook may make an agent continue after its answer, a bounded number of times, but not
+// after any other ending.
+// Method: hooks that record their input and veto by number, and one ending of each other kind.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -22,7 +23,7 @@ interface Vetoer {
   readonly asked: readonly PointInput["stop"][];
 }
 
-/** Vetoes the first so many times. */
+/** Vetoes the given number of times. */
 function vetoer(times: number, point: "stop" | "subagentStop" = "stop"): Vetoer {
   const asked: PointInput["stop"][] = [];
   const veto = (input: PointInput["stop"]): { readonly continueWith: string } | undefined => {
@@ -38,7 +39,7 @@ const ANSWERS: readonly ScriptedReply[] = Array.from({ length: 9 }, (_none, inde
 
 proves(
   ["R24"],
-  "a hook that vetoes twice and then agrees makes three inferences, and knows that it is asked again",
+  "makes three model calls after two vetoes and reports earlier vetoes to the hook",
   async () => {
     const { hook, asked } = vetoer(2);
     const { role, model } = soloist(ANSWERS, { hooks: [hook] });
@@ -80,7 +81,7 @@ proves(
   },
 );
 
-proves(["R24"], "with two steps allowed, no veto makes a third", async () => {
+proves(["R24"], "does not exceed the step limit because of a veto", async () => {
   const { hook, asked } = vetoer(9);
   const { role, model } = soloist(ANSWERS, { hooks: [hook] });
   const result = await newFixture().run(role, { budget: { steps: 2 } });
@@ -95,7 +96,7 @@ proves(["R24"], "with two steps allowed, no veto makes a third", async () => {
 
 proves(
   ["R24", "S7.18"],
-  "after three vetoes the answer stands, the hook is not asked any more, and the reason says so",
+  "accepts the answer after three vetoes, stops calling the hook, and reports it in the reason",
   async () => {
     const { hook, asked } = vetoer(99);
     const { role, model } = soloist(ANSWERS, { hooks: [hook] });
@@ -115,13 +116,13 @@ proves(
   },
 );
 
-proves(["S7.18"], "the reason says nothing of a bound that was not reached", async () => {
+proves(["S7.18"], "does not mention the bound in the reason if it was not reached", async () => {
   const { role } = soloist(ANSWERS, { hooks: [vetoer(2).hook] });
   const { reason } = await newFixture().run(role);
   expect(reason).toEqual({ code: "completed", message: "The agent gave its answer.", data: {} });
 });
 
-test("the bound is for all stop hooks of an agent together, and a veto ends their chain", async () => {
+test("counts vetoes of all stop hooks of an agent together, and a veto ends their chain", async () => {
   const one = vetoer(99);
   const two = vetoer(99);
   const { role, model } = soloist(ANSWERS, { hooks: [one.hook, two.hook] });
@@ -207,7 +208,7 @@ const OTHER_ENDINGS: Readonly<Record<string, OtherEnding>> = {
 };
 
 for (const [what, { script, more = {}, budget = {}, end }] of Object.entries(OTHER_ENDINGS)) {
-  proves(["R24"], `no veto against ${what}: the hook is not even asked`, async () => {
+  proves(["R24"], `does not call the hook against ${what}`, async () => {
     const { hook, asked } = vetoer(9);
     const hooks = [...(more.hooks ?? []), hook];
     const { role, model } = soloist(script, { tools, ...more, hooks });
@@ -220,7 +221,7 @@ for (const [what, { script, more = {}, budget = {}, end }] of Object.entries(OTH
   });
 }
 
-proves(["R24"], "no veto against a cancel or a stop that was requested", async () => {
+proves(["R24"], "does not call the hook after a requested cancel or stop", async () => {
   for (const [end, ask] of [
     ["cancelled", "cancel"],
     ["stopped", "requestStop"],
@@ -243,7 +244,7 @@ proves(["R24"], "no veto against a cancel or a stop that was requested", async (
   }
 });
 
-test("a cancel or a stop that comes while the hook thinks holds against its veto", async () => {
+test("applies a cancel or stop that arrives while the hook runs, in spite of its veto", async () => {
   for (const [end, ask] of [
     ["cancelled", "cancel"],
     ["stopped", "requestStop"],
@@ -264,7 +265,7 @@ test("a cancel or a stop that comes while the hook thinks holds against its veto
   }
 });
 
-test("a hook that vetoes and asks for a stop at once has asked for a stop", async () => {
+test("stops if a hook vetoes and requests a stop at once", async () => {
   const hook = transform(
     "stop",
     (_input, { requestStop }) => {
@@ -285,7 +286,7 @@ test("a hook that vetoes and asks for a stop at once has asked for a stop", asyn
 
 const output = z.object({ count: z.int() });
 
-test("a veto against a typed result is given the result, and the next one takes its place", async () => {
+test("passes a typed result to the hook, and replaces it after a veto", async () => {
   const { hook, asked } = vetoer(1);
   const { role } = soloist([asks("Finish", { count: 1 }), asks("Finish", { count: 2 })], {
     output,
@@ -299,7 +300,7 @@ test("a veto against a typed result is given the result, and the next one takes 
   ]);
 });
 
-test("after a veto against a typed result the agent may work before it gives another", async () => {
+test("lets the agent call tools between a veto and the next typed result", async () => {
   const { hook, asked } = vetoer(1);
   const { role, model } = soloist(
     [asks("Finish", { count: 1 }), work, asks("Finish", { count: 2 })],
@@ -316,7 +317,7 @@ test("after a veto against a typed result the agent may work before it gives ano
 
 proves(
   ["R91"],
-  "one veto against the stop of a subagent: the child makes one more inference, the parent none",
+  "adds one model call of the child, and none of the parent, after a veto at subagentStop",
   async () => {
     const ofChild = vetoer(1, "subagentStop");
     const ofParent = vetoer(0);
@@ -351,7 +352,7 @@ proves(
   },
 );
 
-proves(["R91"], "the veto for a subagent is bounded, for each agent by itself", async () => {
+proves(["R91"], "bounds vetoes at subagentStop for each agent separately", async () => {
   const paths: string[] = [];
   const veto = transform("subagentStop", (_input, { agentPath }) => {
     paths.push(agentPath);

@@ -1,5 +1,7 @@
-// Goal: a wrap around a call measures, repeats or replaces it, and whatever it does is paid for and bounded (B1, B4).
-// Method: wraps over scripted models and counted tools; budgets that fit exactly; latches that open late.
+// Goal: a wrap around a call measures, repeats or replaces the call, and every effect is charged
+// and bounded (B1, B4).
+// Method: wraps over scripted models and counted tools, budgets that fit exactly, and latches that
+// open late.
 
 import { expect, test } from "vitest";
 
@@ -32,7 +34,7 @@ function spent({
 }
 
 const passes: Hook = wrapModelCall((_call, next) => next(), { name: "passes" });
-/** Asks until it is answered, or the budget says no. */
+/** Calls the model until it answers or the budget refuses. */
 const persists: Hook = wrapModelCall(async (_call, next) => {
   for (;;) {
     const reply = await next();
@@ -40,7 +42,7 @@ const persists: Hook = wrapModelCall(async (_call, next) => {
   }
 });
 
-proves(["R86"], "a wrap measures model call and tool call, by a name of its own", async () => {
+proves(["R86"], "measures model calls and tool calls under its own name", async () => {
   const fixture = newFixture();
   const log: unknown[] = [];
   const hooks = [
@@ -76,14 +78,14 @@ proves(["R86"], "a wrap measures model call and tool call, by a name of its own"
 
 proves(
   ["R86"],
-  "not calling next: neither model nor tool runs, and the wrap's value is used",
+  "runs neither model nor tool if a wrap does not call next, and uses the wrap's value",
   async () => {
     const cached = soloist([], { hooks: [wrapModelCall(() => Promise.resolve(INVENTED))] });
     const answered = await newFixture().run(cached.role);
     expect([answered.text, cached.model.requests.length, spent(answered)]).toEqual([
       "Made up.",
       0,
-      { modelCalls: 1, steps: 1, toolCalls: 0, totalTokens: 1_800 }, // by the usage that it says
+      { modelCalls: 1, steps: 1, toolCalls: 0, totalTokens: 1_800 }, // The usage that the reply reports.
     ]);
     const { usage: _free, ...free } = INVENTED;
     const kept = soloist([], { hooks: [wrapModelCall(() => Promise.resolve(free))] });
@@ -114,7 +116,7 @@ for (const { limit, status, requests } of [
 ]) {
   proves(
     ["R86"],
-    `of a budget of ${limit}, ${requests} calls of 15 that a wrap makes are paid, and no more`,
+    `charges ${requests} calls of 15 tokens that a wrap makes within a budget of ${limit}`,
     async () => {
       const script = [says("bad"), says("bad"), says("good")];
       const { role, model } = soloist(script, { hooks: [persists], maxOutputTokens: 5 });
@@ -142,7 +144,7 @@ for (const { limit, status, requests } of [
   );
 }
 
-test("calls that a wrap makes at once are each paid for", async () => {
+test("charges each of several parallel calls of a wrap", async () => {
   const twice = wrapModelCall(async (_call, next) => {
     const [first] = await Promise.all([next(), next()]);
     return first;
@@ -153,7 +155,7 @@ test("calls that a wrap makes at once are each paid for", async () => {
   expect([enough.status, enough.text, spent(enough).totalTokens]).toEqual(["completed", "one", 30]);
 });
 
-test("a wrap that takes what it gets when the budget refuses another call has an answer", async () => {
+test("uses an earlier reply if the budget refuses another call of the wrap", async () => {
   const modest = wrapModelCall(async (_call, next) => {
     const first = await next();
     return await next().catch(() => first);
@@ -163,7 +165,7 @@ test("a wrap that takes what it gets when the budget refuses another call has an
   expect([result.status, result.text, model.requests.length]).toEqual(["completed", "first", 1]);
 });
 
-test("a wrap may catch what the model threw and ask again; uncaught, the model's own failure counts", async () => {
+test("lets a wrap catch a model error and retry; otherwise reports the model's error", async () => {
   const again = wrapModelCall((_call, next) => next().catch(() => next()));
   const { role } = soloist([{ error: refusal() }, says("better")], { hooks: [again] });
   expect((await newFixture().run(role)).text).toBe("better");
@@ -175,7 +177,7 @@ test("a wrap may catch what the model threw and ask again; uncaught, the model's
   ]);
 });
 
-test("a wrap's reply with calls is worked off like any other, and ids that are not unique are mended", async () => {
+test("runs the calls of a wrap's reply and repairs duplicate ids", async () => {
   const work = spyTool("work");
   let round = 0;
   const asksTwice = wrapModelCall(async (_call, next) => {
@@ -198,7 +200,7 @@ test("a wrap's reply with calls is worked off like any other, and ids that are n
   ]);
 });
 
-proves(["R86"], "a next that is called after its wrap settled makes no call", async () => {
+proves(["R86"], "makes no call if next is called after its wrap settled", async () => {
   const kept: (() => Promise<unknown>)[] = [];
   const tool = spyTool("work");
   const hooks = [
@@ -226,7 +228,7 @@ proves(["R86"], "a next that is called after its wrap settled makes no call", as
   ]);
 });
 
-test("a model call that its wrap has looked away from says nothing after its agent has ended (L2)", async () => {
+test("emits no event of an unawaited model call after its agent has ended (L2)", async () => {
   const held = latch();
   const away = wrapModelCall((_call, next) => {
     void next();
@@ -242,7 +244,7 @@ test("a model call that its wrap has looked away from says nothing after its age
   expect(fixture.sink.events.slice(length).map(({ type }) => type)).toEqual([]);
 });
 
-test("a stop that was asked for before the inner call is a stop, not a failure", async () => {
+test("reports a stop that a wrap requested before the inner call as a stop", async () => {
   const stops = wrapModelCall(
     ({ context }, next) => {
       context.requestStop("Enough.");
@@ -264,7 +266,7 @@ test("a stop that was asked for before the inner call is a stop, not a failure",
   ).toEqual([["hook", "stops"]]);
 });
 
-test("a stop that comes while a wrapped call waits for its slot is a stop, not a failure", async () => {
+test("reports a stop during the wait for a slot of a wrapped call as a stop", async () => {
   const held = latch();
   const child = part("child", () => says("Child.", { after: held.opened }), { hooks: [passes] });
   const lead = part("lead", [calls(spawn("child"), spawn("child"))], { subagents: [child.role] });
@@ -280,27 +282,23 @@ test("a stop that comes while a wrapped call waits for its slot is a stop, not a
   ]);
 });
 
-proves(
-  ["R86"],
-  "under a cancel, a wrapped call is cancelled, and what was used is charged",
-  async () => {
-    const held = latch();
-    const fixture = newFixture();
-    const { role, model } = soloist([says("late", { after: held.opened })], { hooks: [passes] });
-    const run = fixture.start(role);
-    await quiet();
-    void run.cancel("Enough.");
-    const result = await fixture.outcome(run);
-    expect([
-      result.status,
-      result.agents[0]?.errors,
-      model.requests.length,
-      spent(result).modelCalls,
-    ]).toEqual(["cancelled", [], 1, 1]);
-  },
-);
+proves(["R86"], "cancels a wrapped call and charges its usage", async () => {
+  const held = latch();
+  const fixture = newFixture();
+  const { role, model } = soloist([says("late", { after: held.opened })], { hooks: [passes] });
+  const run = fixture.start(role);
+  await quiet();
+  void run.cancel("Enough.");
+  const result = await fixture.outcome(run);
+  expect([
+    result.status,
+    result.agents[0]?.errors,
+    model.requests.length,
+    spent(result).modelCalls,
+  ]).toEqual(["cancelled", [], 1, 1]);
+});
 
-test("a wrap that asks again because of the cancel makes no call, and does not fail the run", async () => {
+test("makes no call if a wrap retries because of the cancel", async () => {
   const stubborn = wrapModelCall((_call, next) => next().catch(() => next()));
   const held = latch();
   const fixture = newFixture();
@@ -318,7 +316,7 @@ test("a wrap that asks again because of the cancel makes no call, and does not f
   ]);
 });
 
-test("text streams through a wrap; what the wrap makes up takes its place", async () => {
+test("streams text through a wrap and replaces it if the wrap returns another reply", async () => {
   const pieces: unknown[] = [];
   const fixture = newFixture();
   const run = fixture.start(
@@ -332,7 +330,7 @@ test("text streams through a wrap; what the wrap makes up takes its place", asyn
   expect([pieces, result.text]).toEqual([["one ", "two", "reset", "Made up.", "end"], "Made up."]);
 });
 
-test("what a wrap of a tool call throws is the call's failure: the model reads it, and the run continues", async () => {
+test("reports an error of a tool wrap to the model as the failure of the call", async () => {
   const work = spyTool("work", () => {
     throw new Error("ENOENT");
   });
