@@ -121,7 +121,8 @@ function checkModels(models: readonly Model[]): void {
     }
     const key = toReplayKey(model);
     if (keys.has(key)) {
-      const advice = "Set a distinct replayKey for each deployment of one model.";
+      const advice =
+        "Set a distinct id for each model, or a distinct replayKey for each deployment of one model.";
       throw mismatch(place, "another model than those before it", key, advice);
     }
     keys.add(key);

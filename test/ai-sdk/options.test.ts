@@ -19,12 +19,14 @@ function made(model: unknown, options?: unknown): unknown {
 }
 
 proves(["M30"], "what is no model of the AI SDK 7 is refused, with what to do", () => {
-  const { doStream: _doStream, ...embedding } = NONE;
+  const { doStream: _doStream, ...whole } = NONE;
+  const { doGenerate: _doGenerate, ...embedding } = whole;
   const refused = [
     "anthropic/claude-sonnet-5",
     { ...NONE, specificationVersion: "v3" },
     undefined,
     embedding,
+    whole,
     { ...NONE, modelId: "" },
   ];
   expect(
@@ -45,6 +47,10 @@ proves(["M30"], "what is no model of the AI SDK 7 is refused, with what to do", 
     [
       "invalid_argument",
       "Expected aiSdkModel.model to be a language model with doStream(), got an object. Pass a language model: agents cannot use models of embeddings, images or speech.",
+    ],
+    [
+      "invalid_argument",
+      "Expected aiSdkModel.model to be a language model with doStream(), got an object. Implement doStream: espalier never calls doGenerate.",
     ],
     [
       "invalid_argument",

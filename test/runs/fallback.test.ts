@@ -334,7 +334,7 @@ test("refuses invalid models and options", () => {
     [[[main, "gpt"]], "Expected withFallback.models[1] to be a model"],
     [
       [[main, model("main", [])]],
-      'withFallback.models[1] to be another model than those before it, got "scripted/main"',
+      'withFallback.models[1] to be another model than those before it, got "scripted/main". Set a distinct id for each model',
     ],
     [
       [[main, withFallback([spare, model("last", [])])]],

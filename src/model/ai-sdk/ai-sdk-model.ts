@@ -236,7 +236,9 @@ function checkSdkModel(model: unknown): void {
   }
   if (typeof fields["doStream"] !== "function") {
     const advice =
-      "Pass a language model: agents cannot use models of embeddings, images or speech.";
+      typeof fields["doGenerate"] === "function"
+        ? "Implement doStream: espalier never calls doGenerate."
+        : "Pass a language model: agents cannot use models of embeddings, images or speech.";
     throw mismatch("aiSdkModel.model", "a language model with doStream()", model, advice);
   }
   checkText("aiSdkModel.model.provider", fields["provider"]);
