@@ -10,6 +10,7 @@ import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
 import { completeSentence } from "../kernel/sentence.ts";
 import { ModelError } from "../model/model-error.ts";
+import type { ModelLimits } from "../model/model-limits.ts";
 import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../model/model.ts";
 import type { AssistantMessage } from "../protocol/message.ts";
 import { buildReplyMessage, getReplyPieces, type ReplyPiece } from "../protocol/reply-message.ts";
@@ -71,12 +72,14 @@ export interface ScriptedReply {
   readonly warnings?: readonly string[];
   /**
    * Error with which the call fails in place of a reply. A `ModelError` is thrown unchanged: its
-   * code decides whether the call is retried. Any other error fails the call without a retry, as a
-   * `ModelError` with the code `model_invalid_reply` and the message of the error.
+   * code decides whether the call is retried. Any other error fails the call without a retry and
+   * without a fallback, as a `ModelError` with the code `model_invalid_reply`.
    *
    * @example
    * ```ts
-   * const model = new ScriptedModel([{ error: new Error("No connection.") }]);
+   * const message = "No connection.";
+   * const error = new ModelError({ code: "model_unavailable", message });
+   * const model = new ScriptedModel([{ error }]);
    * ```
    */
   readonly error?: Error;
@@ -157,6 +160,12 @@ export interface ScriptedModelOptions {
   readonly inputModalities?: readonly AttachmentKind[];
   /** Price of the model, for tests of cost limits. `undefined` if the price is unknown. */
   readonly price?: ModelPrice;
+  /**
+   * Rate limits of the model, created by `modelLimits`, for tests of queues and fallbacks.
+   *
+   * @default no limits
+   */
+  readonly limits?: ModelLimits;
   /**
    * Whether the model accepts a schema of a typed result.
    *
@@ -284,6 +293,8 @@ export class ScriptedModel implements Model {
   readonly inputModalities?: readonly AttachmentKind[];
   /** Price of the model. Absent if it is unknown. */
   readonly price?: ModelPrice;
+  /** Rate limits of the model. Absent if it has none. */
+  readonly limits?: ModelLimits;
   /** Whether the model accepts a schema of a typed result. */
   readonly supportsStructuredOutputs: boolean;
   /** Whether the model obeys `toolChoice`. */
@@ -320,6 +331,7 @@ export class ScriptedModel implements Model {
     if (options.replayKey !== undefined) this.replayKey = options.replayKey;
     if (options.inputModalities !== undefined) this.inputModalities = options.inputModalities;
     if (options.price !== undefined) this.price = options.price;
+    if (options.limits !== undefined) this.limits = options.limits;
     if (options.countTokens !== null)
       this.countTokens = options.countTokens ?? (() => DEFAULT_USAGE.inputTokens);
   }

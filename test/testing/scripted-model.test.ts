@@ -4,6 +4,7 @@
 import { expect, test } from "vitest";
 
 import { ModelError } from "../../src/model/model-error.ts";
+import { modelLimits } from "../../src/model/model-limits.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../../src/model/model.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
@@ -17,6 +18,9 @@ import {
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { flushEventLoop } from "../../src/testing/settled.ts";
+import { roleOf } from "../support/limited-models.ts";
 import { answered } from "../support/ledger-fixture.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
 import { texts } from "../support/texts.ts";
@@ -301,6 +305,20 @@ proves(["D325"], "what a script throws, or gives that is no reply, fails the tes
     throw busy;
   });
   await expect(ask(overloaded)).rejects.toBe(busy);
+});
+
+test("a scripted model waits for its limits", async () => {
+  const gate = latch();
+  const limits = modelLimits({ maxConcurrentRequests: 1 });
+  const model = new ScriptedModel(() => says("Done.", { after: gate.opened }), { limits });
+  const role = roleOf(model);
+  const orchestrator = new Orchestrator();
+  const runs = [orchestrator.start(role, "One?"), orchestrator.start(role, "Two?")];
+  await flushEventLoop();
+  expect(model.requests).toHaveLength(1);
+  gate.open();
+  await Promise.all(runs.map(async (run) => await run.result));
+  expect(model.requests).toHaveLength(2);
 });
 
 proves(["D325"], "a script that is none is refused where it is written", () => {
