@@ -113,7 +113,15 @@ function describeStepLines(step: StepFold, fold: RunFold, isNumbered: boolean): 
     ...(call.message ? [`  ${formatSingleLine(call.message)}`] : []),
   ]);
   const broke = error === undefined ? [] : [`✖ ${error.code}: ${formatSingleLine(error.message)}`];
-  const [first = "", ...others] = [...describeFailedAttempts(step.attempts), ...calls, ...broke];
+  const { repliedBy } = step;
+  const instead =
+    repliedBy === undefined ? [] : [formatSingleLine(`answered by ${nameFallback(repliedBy)}`)];
+  const [first = "", ...others] = [
+    ...describeFailedAttempts(step.attempts),
+    ...instead,
+    ...calls,
+    ...broke,
+  ];
   const blank = { step: "", time: "", tokens: "", cost: "" };
   const line = {
     step: isNumbered ? `${execution}.${number}` : String(number),
@@ -123,6 +131,10 @@ function describeStepLines(step: StepFold, fold: RunFold, isNumbered: boolean): 
     what: first,
   };
   return [line, ...others.map((text) => ({ ...blank, what: text }))];
+}
+
+function nameFallback({ model, insteadOf }: NonNullable<StepFold["repliedBy"]>): string {
+  return `${model} (instead of ${insteadOf})`;
 }
 
 /** Returns a line for each failed attempt. */
@@ -185,6 +197,8 @@ interface ShownStepParts {
   readonly step: KeptStep;
   /** Failed attempts of its model call, and of its tool calls by their ids. */
   readonly attempts: StepAttempts;
+  /** Fallback model that answered the step. */
+  readonly repliedBy: StepFold["repliedBy"];
   /** `undefined` if the request is not shown. */
   readonly request: Awaited<ReturnType<RunRecord["request"]>> | undefined;
   /** Returns the path of an ancestor by its id. */
@@ -192,8 +206,11 @@ interface ShownStepParts {
 }
 
 export function formatStepReport(parts: ShownStepParts): string {
-  const { agentPath, execution, of, step, request, attempts } = parts;
-  const model = `${step.context.model.id} (${step.context.model.provider})`;
+  const { agentPath, execution, of, step, request, attempts, repliedBy } = parts;
+  const model =
+    repliedBy === undefined
+      ? `${step.context.model.id} (${step.context.model.provider})`
+      : nameFallback(repliedBy);
   const place = `${agentPath} · execution ${execution} · step ${step.number} of ${of}`;
   return [
     [place, [model, ...describeStepFigures(step)].join(" · ")],

@@ -313,6 +313,8 @@ export class AgentFold {
         return;
       case "model.replied":
         this.#modelCalls.close(event);
+        if (event.repliedBy !== undefined)
+          this.#getStep(this.step, event.atMs).repliedBy = event.repliedBy;
         break;
       case "model.failed":
         this.#modelCalls.close(event);

@@ -138,6 +138,8 @@ export interface StepFold {
   readonly calls: CallFold[];
   /** Failed attempts of the model call, in order, without an attempt whose error ended the step. */
   readonly attempts: AttemptFold[];
+  /** Fallback model that answered. Absent if the requested model answered. */
+  repliedBy?: EspalierEvent<"model.replied">["repliedBy"];
   /** Usage of the step, retries included. `undefined` until the step completes. */
   usage?: Usage | undefined;
   /** Error that ended the step. `undefined` if there was none. */

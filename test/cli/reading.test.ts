@@ -3,7 +3,8 @@
 
 import { readFileSync } from "node:fs";
 
-import { asks, says } from "espalier/testing";
+import { defineAgent, ModelError, withFallback } from "espalier";
+import { asks, says, ScriptedModel } from "espalier/testing";
 import { RunFold } from "espalier/view";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -184,6 +185,39 @@ proves(
     expect(whole.stdout.split("ab\\nend")).toHaveLength(3);
   },
 );
+
+test("a step that a fallback model answered names both models", async () => {
+  await using kept = keptRuns();
+  const down = { error: new ModelError({ code: "model_unavailable", message: "Down." }) };
+  const model = withFallback([
+    new ScriptedModel([down], { id: "big" }),
+    new ScriptedModel([asks("none", {}), says("Done.")], { id: "small", allowUnknownTools: true }),
+  ]);
+  const lead = defineAgent({ name: "lead", instructions: "Work.", model });
+  await kept.orchestrator.start(lead, "Try it.").result;
+  const { stdout } = await reading(kept, "show", "run_1", "lead");
+  expect(`\n${stdout}`).toMatchInlineSnapshot(`
+    "
+    lead · completed
+    lead, big (scripted)
+    own 30 tokens, cost unknown · with subagents 30 tokens, cost unknown
+
+    Task:
+    Try it.
+
+    step  time  tokens     cost  calls
+    1      0ms      15  unknown  ↻ attempt 1 failed (then small): model_unavailable: Down.
+                                 answered by small (instead of big)
+                                 none ✖ unknown_tool 0ms
+                                   There is no tool named "none". You have no tools; answer in text.
+    2      0ms      15  unknown  answered by small (instead of big)
+    "
+  `);
+  const step = await reading(kept, "show", "run_1", "lead", "2");
+  expect(step.stdout.split("\n")[1]).toBe(
+    "small (instead of big) · 10 in · 5 out · cost unknown · 0ms",
+  );
+});
 
 proves(["V27"], "with --json, one object stands on stdout and nothing else", async () => {
   await using kept = keptRuns();

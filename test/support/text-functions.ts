@@ -67,6 +67,7 @@ export const RUN_FUNCTIONS: Readonly<Record<string, (run: TextRun) => unknown>> 
         of: 1,
         step,
         request: undefined,
+        repliedBy: undefined,
         attempts: { model: undefined, byCall: new Map() },
         findPath: String,
       }),

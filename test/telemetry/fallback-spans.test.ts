@@ -37,6 +37,7 @@ proves(
     const chat = spans().find(({ name }) => name.startsWith("chat"));
     expect(chat?.attributes).toMatchObject({
       "gen_ai.request.model": "spare",
+      "gen_ai.response.model": "spare",
       "espalier.model.fallback_from": "main",
       "server.address": "spare.example",
       "server.port": 443,

@@ -109,12 +109,19 @@ async function showStep(
   const request = has("request") ? await record.request(ref) : undefined;
   const parts = { agentPath, execution, of: steps.length, step, request };
   const row = agent.steps.find((other) => other.number === number && other.execution === execution);
+  const repliedBy = row?.repliedBy;
   const findPath = (id: string): string =>
     fold.agents.find((other) => other.agentId === id)?.agentPath ?? id;
   if (has("json"))
-    printLine(shell, formatJsonLine({ ...parts, attempts: row?.attempts, calls: row?.calls }));
+    printLine(
+      shell,
+      formatJsonLine({ ...parts, repliedBy, attempts: row?.attempts, calls: row?.calls }),
+    );
   else
-    printLine(shell, formatStepReport({ ...parts, attempts: collectStepAttempts(row), findPath }));
+    printLine(
+      shell,
+      formatStepReport({ ...parts, repliedBy, attempts: collectStepAttempts(row), findPath }),
+    );
 }
 
 function collectStepAttempts(row: StepFold | undefined): StepAttempts {

@@ -229,7 +229,7 @@ function setReply(span: Span, body: EventBody<"model.replied">): void {
   if (body.repliedBy !== undefined) setAnswering(span, body.repliedBy);
   span.setAttribute(GEN_AI.finishReasons, [body.finishReason]);
   setAttribute(span, GEN_AI.responseId, body.responseId);
-  setAttribute(span, GEN_AI.responseModel, body.responseModel);
+  setAttribute(span, GEN_AI.responseModel, body.responseModel ?? body.repliedBy?.model);
   setAttribute(span, OPENAI.responseServiceTier, body.serviceTier);
   setAttribute(span, GEN_AI.cacheWriteInputTokens, body.cacheWriteInputTokens);
   setAttribute(span, GEN_AI.cacheCreationInputTokens, body.cacheWriteInputTokens);
