@@ -1,5 +1,6 @@
-// Goal: waiting for an answer uses up no limit in time, to the millisecond; all else does, and a fixed deadline is never moved.
-// Method: clocks over a real ledger, time by hand; every end is noted with its moment.
+// Goal: waiting for an answer consumes no time limit, to the millisecond; everything else does, and
+// a fixed deadline never moves.
+// Method: agent clocks over a real ledger, a manual clock; every end is recorded with its time.
 
 import { expect, test } from "vitest";
 
@@ -21,11 +22,13 @@ type Times = Pick<NewAccount, "timeMs" | "deadlineAtMs">;
 class ClockFixture {
   readonly clock = new ManualClock();
   readonly ledger = new BudgetLedger(this.clock);
-  /** Who was ended, and when. */
+  /** Agents that reached their deadline, and when. */
   readonly ended: (readonly [path: string, atMs: number, deadlineAtMs: number])[] = [];
   readonly #clocks = new Map<string, AgentTime>();
 
-  /** Opens the account of `path` below that of the path before its last slash, and starts its clock. */
+  /**
+   * Opens the account of `path` below that of the path before its last slash, and starts its clock.
+   */
   open(path: string, times: Times = {}): AgentTime {
     const above = path.slice(0, Math.max(0, path.lastIndexOf("/")));
     const parent = above === "" ? undefined : this.ledger.getAccount(AgentIdSchema().parse(above));
@@ -45,13 +48,13 @@ class ClockFixture {
     return agent;
   }
 
-  /** What keeps the agent from starting anything: the account and the time that it has used. */
+  /** Returns why the agent may start nothing: the account and the time that it has used. */
   refusal(path: string): unknown {
     const refusal = this.ledger.getAccount(AgentIdSchema().parse(path)).exhaustedForReply();
     return refusal === undefined ? undefined : [refusal.accountPath, refusal.spent];
   }
 
-  /** For how long its clock has stood still. */
+  /** Returns for how long the clock has been paused. */
   pausedMs(path: string): number {
     return this.ledger.getAccount(AgentIdSchema().parse(path)).pausedMs;
   }
@@ -61,7 +64,7 @@ class ClockFixture {
   }
 }
 
-test("limit 10 s, an answer after 60 s: the agent has 10 s of its own all the same, not a millisecond more", () => {
+test("leaves an agent its whole limit of 10 s after an answer that took 60 s", () => {
   const fixture = new ClockFixture();
   const agent = fixture.open("lead", { timeMs: 10_000 });
   agent.holdClock();
@@ -86,7 +89,7 @@ test("limit 10 s, an answer after 60 s: the agent has 10 s of its own all the sa
   agent.endWork();
 });
 
-test("time that was used before the question counts, and so does work while it waits", () => {
+test("counts time before the question and work during it against the limit", () => {
   const fixture = new ClockFixture();
   const agent = fixture.open("lead", { timeMs: 100 });
   fixture.clock.advance(30);
@@ -104,7 +107,7 @@ test("time that was used before the question counts, and so does work while it w
   expect(fixture.ended).toEqual([["lead", 2_100, 2_100]]);
 });
 
-test("a limit is reached also while the agent works with a question open", () => {
+test("reaches a limit while the agent works with a question open", () => {
   const fixture = new ClockFixture();
   const agent = fixture.open("lead", { timeMs: 100 });
   agent.beginWork();
@@ -113,7 +116,7 @@ test("a limit is reached also while the agent works with a question open", () =>
   expect(fixture.ended).toEqual([["lead", 100, 100]]);
 });
 
-test("a sibling that works while the question waits uses the parent's time, not that of the one who asked", () => {
+test("charges a working sibling's time to the parent, and not to the agent that asked", () => {
   const fixture = new ClockFixture();
   fixture.open("lead", { timeMs: 100 });
   const asker = fixture.open("lead/a", { timeMs: 50 });
@@ -125,7 +128,8 @@ test("a sibling that works while the question waits uses the parent's time, not 
   expect(fixture.pausedMs("lead/a")).toBe(60);
   worker.endWork();
   fixture.clock.advance(1_000);
-  // Now the parent stands still as well. The sibling was asked nothing: its own time continues, and it ends.
+  // Now the parent is paused as well. The sibling asked nothing: its own time continues, and it
+  // ends.
   expect(fixture.ended).toEqual([["lead/b", 90, 90]]);
   expect(fixture.left("lead")).toBe(40);
   asker.releaseClock();
@@ -134,7 +138,7 @@ test("a sibling that works while the question waits uses the parent's time, not 
   expect(fixture.left("lead/a")).toBe(0);
 });
 
-test("a question two levels down makes the clocks of all above it stand still", () => {
+test("pauses the clocks of all ancestors for a question two levels down", () => {
   const fixture = new ClockFixture();
   for (const path of ["lead", "lead/a"]) fixture.open(path, { timeMs: 10 });
   const asker = fixture.open("lead/a/b");
@@ -149,7 +153,7 @@ test("a question two levels down makes the clocks of all above it stand still", 
   ]);
 });
 
-proves(["R58"], "a fixed deadline ends an agent also while its clock stands still", () => {
+proves(["R58"], "ends an agent at its fixed deadline while its clock is paused", () => {
   const fixture = new ClockFixture();
   const agent = fixture.open("lead", { timeMs: 100, deadlineAtMs: 300 });
   agent.holdClock();
@@ -162,21 +166,17 @@ proves(["R58"], "a fixed deadline ends an agent also while its clock stands stil
   expect([fixture.ended.length, fixture.clock.pendingTimers]).toEqual([1, 0]);
 });
 
-proves(
-  ["R58"],
-  "a limit in time that an answer put off does not go beyond the fixed deadline",
-  () => {
-    const fixture = new ClockFixture();
-    const agent = fixture.open("lead", { timeMs: 100, deadlineAtMs: 150 });
-    agent.holdClock();
-    fixture.clock.advance(60);
-    agent.releaseClock();
-    fixture.clock.advance(90);
-    expect(fixture.ended).toEqual([["lead", 150, 150]]);
-  },
-);
+proves(["R58"], "does not extend a time limit beyond the fixed deadline", () => {
+  const fixture = new ClockFixture();
+  const agent = fixture.open("lead", { timeMs: 100, deadlineAtMs: 150 });
+  agent.holdClock();
+  fixture.clock.advance(60);
+  agent.releaseClock();
+  fixture.clock.advance(90);
+  expect(fixture.ended).toEqual([["lead", 150, 150]]);
+});
 
-test("several questions: the clock continues when the last is decided", () => {
+test("resumes the clock when the last of several questions is settled", () => {
   const fixture = new ClockFixture();
   const agent = fixture.open("lead", { timeMs: 10 });
   agent.holdClock();
@@ -196,7 +196,7 @@ test("several questions: the clock continues when the last is decided", () => {
   expect([fixture.left("lead"), fixture.pausedMs("lead")]).toEqual([6, 150]);
 });
 
-test("question and work that begin and end in one millisecond leave the time as it was", () => {
+test("changes no time if questions and work begin and end in one millisecond", () => {
   const fixture = new ClockFixture();
   const agent = fixture.open("lead", { timeMs: 10 });
   fixture.clock.advance(3);
@@ -216,7 +216,7 @@ test("question and work that begin and end in one millisecond leave the time as 
   expect(fixture.ended).toEqual([["lead", 10, 10]]);
 });
 
-test("work without a question touches no timer", () => {
+test("sets no timer for work without a question", () => {
   const fixture = new ClockFixture();
   let timers = 0;
   const clock = {
@@ -244,7 +244,7 @@ test("work without a question touches no timer", () => {
   expect(timers).toBe(1);
 });
 
-test("a question in the millisecond in which the time is over puts nothing off", () => {
+test("extends no limit by a question in the millisecond in which time runs out", () => {
   const fixture = new ClockFixture();
   let agent: AgentTime | undefined;
   fixture.clock.setTimer(10, () => agent?.holdClock());
@@ -254,7 +254,7 @@ test("a question in the millisecond in which the time is over puts nothing off",
   expect(fixture.refusal("lead")).toEqual(["lead", 10]);
 });
 
-test("a question that opens one millisecond before leaves one", () => {
+test("leaves one millisecond to an agent that asks one millisecond before its limit", () => {
   const fixture = new ClockFixture();
   const agent = fixture.open("lead", { timeMs: 10 });
   fixture.clock.advance(9);
@@ -266,7 +266,7 @@ test("a question that opens one millisecond before leaves one", () => {
   expect(fixture.ended).toEqual([["lead", 110, 110]]);
 });
 
-test("an agent that starts with its time over is ended at once", () => {
+test("ends an agent at once that starts with its time over", () => {
   const fixture = new ClockFixture();
   fixture.clock.advance(5);
   fixture.open("lead", { deadlineAtMs: 3 });
@@ -278,7 +278,7 @@ test("an agent that starts with its time over is ended at once", () => {
   ]);
 });
 
-test("only agents with a limit of their own have a timer", () => {
+test("sets timers only for agents with their own limit", () => {
   const fixture = new ClockFixture();
   fixture.open("lead", { timeMs: 10 });
   fixture.open("lead/a");
@@ -286,7 +286,7 @@ test("only agents with a limit of their own have a timer", () => {
   expect(fixture.clock.pendingTimers).toBe(1);
 });
 
-test("an agent that ends stops its timer, and what it left open counts no longer, here or above", () => {
+test("stops the timer of an ended agent, and ignores its open questions and work in all clocks", () => {
   const fixture = new ClockFixture();
   const lead = fixture.open("lead", { timeMs: 100 });
   const child = fixture.open("lead/a", { timeMs: 100 });
@@ -311,7 +311,7 @@ test("an agent that ends stops its timer, and what it left open counts no longer
   expect(fixture.clock.pendingTimers).toBe(0);
 });
 
-test("work that an agent left behind does not keep the clocks above going", () => {
+test("ignores work that an ended agent left open in the clocks of its ancestors", () => {
   const fixture = new ClockFixture();
   const lead = fixture.open("lead", { timeMs: 100 });
   const child = fixture.open("lead/a");
@@ -356,7 +356,7 @@ const STOP_REQUEST: StopSignal = {
   reason: { code: "stop_requested", message: "Time for lunch.", data: {} },
 };
 
-test("a node's time stands still with its questions; at the deadline it is aborted with all below it", () => {
+test("pauses an agent's time with its questions, and aborts the agent and its subagents at the deadline", () => {
   const fixture = new ClockFixture();
   const lead = node(fixture, undefined, "lead");
   const child = node(fixture, lead, "lead/a");
@@ -385,7 +385,7 @@ test("a node's time stands still with its questions; at the deadline it is abort
   expect(fixture.clock.pendingTimers).toBe(0);
 });
 
-test("an agent with a stop request starts nothing further, and continues what it does", () => {
+test("starts nothing in an agent after a stop request, and lets its current work continue", () => {
   const fixture = new ClockFixture();
   const lead = node(fixture, undefined, "lead");
   const child = node(fixture, lead, "lead/a");
@@ -399,7 +399,7 @@ test("an agent with a stop request starts nothing further, and continues what it
   ]);
 });
 
-test("an agent that must end starts nothing further; after its end no signal reaches it", () => {
+test("starts nothing in an agent that must end, and sends no signal to an ended agent", () => {
   const fixture = new ClockFixture();
   const lead = node(fixture, undefined, "lead");
   const [child, over] = [node(fixture, lead, "lead/a"), node(fixture, lead, "lead/b")];
@@ -416,7 +416,7 @@ test("an agent that must end starts nothing further; after its end no signal rea
 
 proves(
   ["S7.17"],
-  "a signal that is in the log since before a crash is not listed once more, and a further one is",
+  "omits a signal that was logged before a crash once, and keeps further ones",
   () => {
     const other: StopSignal = {
       ...STOP_REQUEST,

@@ -1,4 +1,5 @@
-// Goal: a reader gets every event once and in order, ends with the run, and if it is too slow fails alone.
+// Goal: a reader receives every event once and in order, ends with the run, and fails alone if it
+// is too slow.
 // Method: events pushed by hand, reads before and after.
 
 import { expect, test } from "vitest";
@@ -34,7 +35,7 @@ function take(
   for (const event of list) if (event !== undefined) events.take(event);
 }
 
-test("events that came before are read in order, then the end", async () => {
+test("returns earlier events in order, then the end", async () => {
   const { events, closed } = backlog();
   take(events, FIRST, SECOND, ENDED);
   events.end();
@@ -43,14 +44,14 @@ test("events that came before are read in order, then the end", async () => {
   expect([read, closed()]).toEqual([[FIRST, SECOND, ENDED], 1]);
 });
 
-test("reads that come first get the events as they come, one each, in order", async () => {
+test("resolves pending reads with the next events, one each, in order", async () => {
   const { events } = backlog();
   const reads = [events.next(), events.next(), events.next()];
   take(events, FIRST, SECOND, ENDED);
   expect(await Promise.all(reads)).toEqual([value(FIRST), value(SECOND), value(ENDED)]);
 });
 
-test("reads that are left over at the end are answered with it", async () => {
+test("resolves reads that remain pending at the end as done", async () => {
   const { events } = backlog();
   const reads = [events.next(), events.next(), events.next()];
   take(events, ENDED);
@@ -58,7 +59,7 @@ test("reads that are left over at the end are answered with it", async () => {
   expect(await Promise.all([...reads, events.next()])).toEqual([value(ENDED), DONE, DONE, DONE]);
 });
 
-test("as many unread events as allowed are kept, one more ends this reader after what was kept", async () => {
+test("rejects a reader after the buffered events once more than maxBacklog are unread", async () => {
   const { events, closed } = backlog(2);
   take(events, FIRST, SECOND);
   expect(closed()).toBe(0);
@@ -73,7 +74,7 @@ test("as many unread events as allowed are kept, one more ends this reader after
   });
 });
 
-test("reading makes room again", async () => {
+test("frees room by each read", async () => {
   const { events, closed } = backlog(1);
   for (const event of [FIRST, SECOND, THIRD]) {
     take(events, event);
@@ -82,7 +83,7 @@ test("reading makes room again", async () => {
   expect(closed()).toBe(0);
 });
 
-test("a reader that keeps up needs no backlog at all", async () => {
+test("needs no backlog for a reader that keeps up", async () => {
   const { events } = backlog(0);
   const read = events.next();
   take(events, FIRST);
@@ -91,14 +92,14 @@ test("a reader that keeps up needs no backlog at all", async () => {
   expect((await rejectionOf(events.next())).code).toBe("backlog_overflow");
 });
 
-test("a run that ends on a full backlog overflows it: its end is an event like any other", async () => {
+test("overflows by the final event of a run like by any other", async () => {
   const { events, closed } = backlog(1);
   take(events, FIRST, ENDED);
   expect([await events.next(), closed()]).toEqual([value(FIRST), 1]);
   expect((await rejectionOf(events.next())).code).toBe("backlog_overflow");
 });
 
-test("a run that broke off gives what came before, then why it did, at every read", async () => {
+test("returns earlier events of a failed run, then rejects every read with its cause", async () => {
   const { events, closed } = backlog();
   const cause = new Error("disk full");
   const reads = [events.next(), events.next()];
@@ -119,7 +120,7 @@ test("a run that broke off gives what came before, then why it did, at every rea
   expect([await late.return(), await late.next()]).toEqual([DONE, DONE]);
 });
 
-test("the loop of a reader that is too slow throws", async () => {
+test("throws in the loop of a reader that is too slow", async () => {
   const { events } = backlog(1);
   take(events, FIRST, SECOND);
   const read: unknown[] = [];
@@ -130,7 +131,7 @@ test("the loop of a reader that is too slow throws", async () => {
   expect(read).toEqual([FIRST]);
 });
 
-test("breaking off closes once, drops what is unread and answers who still waits", async () => {
+test("closes once when a loop breaks, drops unread events and resolves pending reads", async () => {
   const { events, closed } = backlog();
   take(events, FIRST, SECOND);
   for await (const event of events) {
@@ -144,7 +145,7 @@ test("breaking off closes once, drops what is unread and answers who still waits
   expect([await read, waiting.closed()]).toEqual([DONE, 1]);
 });
 
-test("closing again, and the end of the run after breaking off, close nothing a second time", async () => {
+test("closes only once after repeated returns and a late end", async () => {
   const { events, closed } = backlog();
   await events.return();
   await events.return();
@@ -153,7 +154,7 @@ test("closing again, and the end of the run after breaking off, close nothing a 
   expect(closed()).toBe(1);
 });
 
-test("two readers share nothing", async () => {
+test("shares no state between two readers", async () => {
   const [fast, slow] = [backlog(1), backlog(1)];
   for (const event of [FIRST, SECOND]) {
     const read = fast.events.next();

@@ -1,5 +1,6 @@
-// Goal: whatever is handed in that cannot work is one clear coded error, at once: nothing is silently taken for "no limit".
-// Method: a table of slips as people make them, through calls without types.
+// Goal: every invalid option is refused at once with one clear coded error, and none is taken for
+// "no limit".
+// Method: a table of common mistakes, through calls without types.
 
 import { expect, test } from "vitest";
 
@@ -48,43 +49,51 @@ const OPTIONS: readonly (readonly [field: string, options: unknown])[] = [
   ["ids", { ids: null }],
 ];
 
-proves(["D733"], "an option of a role or a run is not one of an orchestrator", () => {
-  const advice: Readonly<Record<string, string>> = {
-    budget: "Pass it to start(), or set it in a role.",
-    maxSteps: "Pass budget: { steps: … } to start(), or set it in a role.",
-    model: "Set it in a role.",
-    tools: "Set it in a role.",
-    instructions: "Set it in a role.",
-    session: "Pass it to start().",
-    constructor: "Correct the name.",
-  };
-  for (const [name, sentence] of Object.entries(advice)) {
-    const { message } = thrownBy(() => Reflect.construct(Orchestrator, [{ [name]: 1 }]));
-    expect(message.endsWith(`, got "${name}". ${sentence}`), message).toBe(true);
-  }
-});
+proves(
+  ["D733"],
+  "names the right place for an option of a role or a run that is passed to an orchestrator",
+  () => {
+    const advice: Readonly<Record<string, string>> = {
+      budget: "Pass it to start(), or set it in a role.",
+      maxSteps: "Pass budget: { steps: … } to start(), or set it in a role.",
+      model: "Set it in a role.",
+      tools: "Set it in a role.",
+      instructions: "Set it in a role.",
+      session: "Pass it to start().",
+      constructor: "Correct the name.",
+    };
+    for (const [name, sentence] of Object.entries(advice)) {
+      const { message } = thrownBy(() => Reflect.construct(Orchestrator, [{ [name]: 1 }]));
+      expect(message.endsWith(`, got "${name}". ${sentence}`), message).toBe(true);
+    }
+  },
+);
 
-proves(["D733"], "an option of a role or an orchestrator is not one of a run", () => {
-  const advice: Readonly<Record<string, string>> = {
-    maxSteps: "Use budget: { steps: … }.",
-    maxTurns: "Use budget: { steps: … }.",
-    model: "Set it in a role.",
-    tools: "Set it in a role.",
-    instructions: "Set it in a role.",
-    store: "Pass it to new Orchestrator().",
-    timeoutMs: "Pass budget: { timeMs: … } to start(), or set it in a role.",
-    maxRetries: "Pass retryPolicy: { maxAttempts: … } to new Orchestrator().",
-    constructor: "Correct the name.",
-  };
-  const { role } = soloist([]);
-  const orchestrator = new Orchestrator();
-  for (const [name, sentence] of Object.entries(advice)) {
-    const start = (): unknown =>
-      Reflect.apply(orchestrator.start, orchestrator, [role, "t", { [name]: 1 }]);
-    const { message } = thrownBy(start);
-    expect(message.endsWith(`, got "${name}". ${sentence}`), message).toBe(true);
-  }
-});
+proves(
+  ["D733"],
+  "names the right place for an option of a role or an orchestrator that is passed to a run",
+  () => {
+    const advice: Readonly<Record<string, string>> = {
+      maxSteps: "Use budget: { steps: … }.",
+      maxTurns: "Use budget: { steps: … }.",
+      model: "Set it in a role.",
+      tools: "Set it in a role.",
+      instructions: "Set it in a role.",
+      store: "Pass it to new Orchestrator().",
+      timeoutMs: "Pass budget: { timeMs: … } to start(), or set it in a role.",
+      maxRetries: "Pass retryPolicy: { maxAttempts: … } to new Orchestrator().",
+      constructor: "Correct the name.",
+    };
+    const { role } = soloist([]);
+    const orchestrator = new Orchestrator();
+    for (const [name, sentence] of Object.entries(advice)) {
+      const start = (): unknown =>
+        Reflect.apply(orchestrator.start, orchestrator, [role, "t", { [name]: 1 }]);
+      const { message } = thrownBy(start);
+      expect(message.endsWith(`, got "${name}". ${sentence}`), message).toBe(true);
+    }
+  },
+);
 
 const STARTS: readonly (readonly [
   field: string,
@@ -142,13 +151,13 @@ function refusalOf(call: () => unknown): readonly unknown[] {
 }
 
 for (const [field, options] of OPTIONS) {
-  test(`an orchestrator refuses ${field}: ${typeof options}`, () => {
+  test(`refuses ${field} of an orchestrator: ${typeof options}`, () => {
     expect(refusalOf(() => Reflect.construct(Orchestrator, [options]))).toEqual([field, true]);
   });
 }
 
 for (const [field, role, task, options] of STARTS) {
-  test(`a start refuses ${field}: ${typeof options}`, () => {
+  test(`refuses ${field} of a start: ${typeof options}`, () => {
     const orchestrator = new Orchestrator();
     const call = (): unknown =>
       Reflect.apply(orchestrator.start.bind(orchestrator), undefined, [role, task, options]);
@@ -156,7 +165,7 @@ for (const [field, role, task, options] of STARTS) {
   });
 }
 
-test("metadata of any plain shape is taken, also behind an interface", async () => {
+test("accepts plain metadata, even behind an interface", async () => {
   interface Owner {
     readonly name: string;
   }
@@ -166,24 +175,20 @@ test("metadata of any plain shape is taken, also behind an interface", async () 
   expect(result.agents[0]?.metadata).toEqual({ owner: { name: "Ada" } });
 });
 
-proves(
-  ["S7.37"],
-  "metadata that JSON has not is reported with its key, and with what to hand in",
-  () => {
-    const start = (metadata: object) => (): unknown =>
-      new Orchestrator().start(soloist([]).role, "t", { metadata });
-    const data =
-      "Pass plain data: strings, numbers, booleans, null, and arrays and objects of these.";
-    expect(thrownBy(start({ user: { since: new Date(0) } })).message).toBe(
-      "Expected metadata.user.since to be a JSON value, got a date. Pass its text: date.toISOString().",
-    );
-    expect(thrownBy(start({ hooks: [{ run: () => 1 }] })).message).toBe(
-      `Expected metadata.hooks[0].run to be a JSON value, got a function. ${data}`,
-    );
-  },
-);
+proves(["S7.37"], "reports the key of metadata that is not JSON, and what to pass instead", () => {
+  const start = (metadata: object) => (): unknown =>
+    new Orchestrator().start(soloist([]).role, "t", { metadata });
+  const data =
+    "Pass plain data: strings, numbers, booleans, null, and arrays and objects of these.";
+  expect(thrownBy(start({ user: { since: new Date(0) } })).message).toBe(
+    "Expected metadata.user.since to be a JSON value, got a date. Pass its text: date.toISOString().",
+  );
+  expect(thrownBy(start({ hooks: [{ run: () => 1 }] })).message).toBe(
+    `Expected metadata.hooks[0].run to be a JSON value, got a function. ${data}`,
+  );
+});
 
-test("what is undefined in metadata is left out, as JSON does", async () => {
+test("omits undefined values of metadata, as JSON does", async () => {
   const { role } = soloist([says("done")]);
   const metadata = { userId: undefined, zero: -0 };
   const result = await new Orchestrator().start(role, "t", { metadata }).result;
@@ -192,7 +197,7 @@ test("what is undefined in metadata is left out, as JSON does", async () => {
 
 proves(
   ["S7.37"],
-  "a task that is a message, or a list of them, is reported with where a history belongs",
+  "reports a message or a list of messages as the task, and suggests a session",
   () => {
     for (const [task, got] of [
       [[{ role: "user", content: "Hi." }], "an array"],
@@ -211,7 +216,7 @@ proves(
 
 proves(
   ["S7.37"],
-  "an approver that is approve itself, or no function, is reported with what to write",
+  "reports an approver that is approve itself, or not a function, with an example",
   () => {
     const advice = "Write (question) => approve(question), or deny(question, reason).";
     const expected =
@@ -233,7 +238,7 @@ proves(
   },
 );
 
-test("a slip in what approve() changes is an error at once", () => {
+test("refuses an unknown option of approve() at once", () => {
   const about = { questionId: QuestionIdSchema().parse("q"), argumentsHash: "h" };
   expect(
     thrownBy(() => Reflect.apply(approve, undefined, [about, { argument: {} }])),
@@ -245,7 +250,7 @@ test("a slip in what approve() changes is an error at once", () => {
 
 proves(
   ["S7.37"],
-  "two sources of ids that count alike over one store: the second run is refused, and says what to share",
+  "refuses a run id that a second sequential id source repeats, and suggests sharing the source",
   async () => {
     const start = (store: Store): Run => {
       const { role } = soloist([says("Done.")]);

@@ -1,5 +1,7 @@
-// Goal: leases, the waiting line and the accounts of a tree are exact: who runs, who waits, who is refused, in which order.
-// Method: scripted asks and settlements; every answer is compared at the moment it is, or is not yet, there.
+// Goal: leases, the queue and the accounts of a tree are exact: which calls run, wait or are
+// refused, in which order.
+// Method: scripted requests and settlements; every answer is compared when it is, or is not yet,
+// available.
 
 import { getEventListeners } from "node:events";
 
@@ -23,7 +25,7 @@ import {
 const FORTY = ask(30, 10);
 const CHILDREN = ["lead/a", "lead/b", "lead/c"] as const;
 
-/** A root with a limit of 100 tokens and three children. */
+/** Returns a root with a limit of 100 tokens and three children. */
 function family(): LedgerFixture {
   const fixture = new LedgerFixture();
   fixture.open("lead", { totalTokens: 100 });
@@ -43,7 +45,7 @@ function outcomes(asked: readonly Asked[]): readonly Asked["outcome"][] {
 
 proves(
   ["X2", "R144"],
-  "of three children that want 40 of 100 two run, the third runs after the first has settled",
+  "grants two of three requests for 40 of 100 tokens, and the third after the first has settled",
   async () => {
     const fixture = family();
     const asked = await askAll(fixture, CHILDREN);
@@ -65,38 +67,50 @@ const TOO_MUCH = {
   waitedMs: 0,
 };
 
-proves(["X2"], "120 of 100 are refused at once, and no request waits behind", async () => {
-  const fixture = family();
-  await askAll(fixture, CHILDREN.slice(0, 1));
-  const refused = await fixture.ask("lead/b", ask(120, 10));
-  expect(refused.outcome).toEqual(TOO_MUCH);
-  expect((await fixture.ask("lead/c", FORTY)).outcome).toEqual(granted(2, 30, 10));
-});
-
-proves(["X2"], "120 of 100 are refused at once also while another request waits", async () => {
-  const fixture = family();
-  await askAll(fixture, CHILDREN);
-  const hopeless = await fixture.ask("lead/a", ask(120, 10));
-  expect(hopeless.outcome).toEqual(TOO_MUCH);
-});
-
-proves(["X2"], "a waiter behind another is refused as soon as it can never fit", async () => {
-  const fixture = family();
-  fixture.open("lead/a/x", { steps: 1 });
-  await fixture.ask("lead/a/x", ask(30, 20));
-  await fixture.ask("lead/b", ask(30, 20));
-  const first = await fixture.ask("lead/c", ask(50, 10));
-  const second = await fixture.ask("lead/a/x", FORTY);
-  expect(outcomes([first, second])).toEqual([undefined, undefined]);
-  await fixture.settle("lease_1", callUsage(30, 19));
-  expect(first.outcome).toBeUndefined();
-  const refusal = { axis: "steps", accountPath: "lead/a/x", maximum: 1, spent: 1, requested: 1 };
-  expect(second.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
-});
+proves(
+  ["X2"],
+  "refuses a request for 120 of 100 tokens at once, and serves the next one",
+  async () => {
+    const fixture = family();
+    await askAll(fixture, CHILDREN.slice(0, 1));
+    const refused = await fixture.ask("lead/b", ask(120, 10));
+    expect(refused.outcome).toEqual(TOO_MUCH);
+    expect((await fixture.ask("lead/c", FORTY)).outcome).toEqual(granted(2, 30, 10));
+  },
+);
 
 proves(
   ["X2"],
-  "a waiter whom a settlement has made impossible is refused, with the time that it waited",
+  "refuses a request for 120 of 100 tokens at once while another request waits",
+  async () => {
+    const fixture = family();
+    await askAll(fixture, CHILDREN);
+    const hopeless = await fixture.ask("lead/a", ask(120, 10));
+    expect(hopeless.outcome).toEqual(TOO_MUCH);
+  },
+);
+
+proves(
+  ["X2"],
+  "refuses a waiting request behind another one as soon as it can never fit",
+  async () => {
+    const fixture = family();
+    fixture.open("lead/a/x", { steps: 1 });
+    await fixture.ask("lead/a/x", ask(30, 20));
+    await fixture.ask("lead/b", ask(30, 20));
+    const first = await fixture.ask("lead/c", ask(50, 10));
+    const second = await fixture.ask("lead/a/x", FORTY);
+    expect(outcomes([first, second])).toEqual([undefined, undefined]);
+    await fixture.settle("lease_1", callUsage(30, 19));
+    expect(first.outcome).toBeUndefined();
+    const refusal = { axis: "steps", accountPath: "lead/a/x", maximum: 1, spent: 1, requested: 1 };
+    expect(second.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
+  },
+);
+
+proves(
+  ["X2"],
+  "refuses a waiting request that a settlement made impossible, with its waiting time",
   async () => {
     const fixture = family();
     const asked = await askAll(fixture, CHILDREN);
@@ -107,7 +121,7 @@ proves(
   },
 );
 
-test("a waiter gets what has been given back, and its cap is clamped to what is left by then", async () => {
+test("grants a waiting request returned tokens, and clamps its cap to the remaining ones", async () => {
   const fixture = family();
   const asked = await askAll(fixture, CHILDREN);
   await fixture.settle("lease_1", callUsage(30, 5));
@@ -116,7 +130,7 @@ test("a waiter gets what has been given back, and its cap is clamped to what is 
   expect(asked[2]?.outcome).toEqual(granted(3, 30, 5));
 });
 
-test("a released lease serves the line like a settled one", async () => {
+test("serves the queue after a release like after a settlement", async () => {
   const fixture = family();
   const asked = await askAll(fixture, CHILDREN);
   await fixture.release("lease_2");
@@ -124,23 +138,19 @@ test("a released lease serves the line like a settled one", async () => {
   expect(fixture.account("lead").total).toEqual(NO_USAGE);
 });
 
-proves(
-  ["X2"],
-  "waiters of one contested account are served in the order in which they asked",
-  async () => {
-    const fixture = family();
-    await askAll(fixture, CHILDREN.slice(0, 2));
-    const large = await fixture.ask("lead/c", ask(50, 10));
-    const small = await fixture.ask("lead/a", ask(5, 5));
-    expect(outcomes([large, small])).toEqual([undefined, undefined]);
-    await fixture.release("lease_1");
-    expect(outcomes([large, small])).toEqual([granted(3, 50, 10), undefined]);
-    await fixture.release("lease_2");
-    expect(small.outcome).toEqual(granted(4, 5, 5));
-  },
-);
+proves(["X2"], "serves the queue of a contested account in order", async () => {
+  const fixture = family();
+  await askAll(fixture, CHILDREN.slice(0, 2));
+  const large = await fixture.ask("lead/c", ask(50, 10));
+  const small = await fixture.ask("lead/a", ask(5, 5));
+  expect(outcomes([large, small])).toEqual([undefined, undefined]);
+  await fixture.release("lease_1");
+  expect(outcomes([large, small])).toEqual([granted(3, 50, 10), undefined]);
+  await fixture.release("lease_2");
+  expect(small.outcome).toEqual(granted(4, 5, 5));
+});
 
-test("a waiter in one subtree does not hold up another subtree", async () => {
+test("grants a request of one subtree while another subtree waits", async () => {
   const fixture = new LedgerFixture();
   fixture.open("lead", { totalTokens: 1_000 });
   fixture.open("lead/a", { totalTokens: 50 });
@@ -153,8 +163,9 @@ test("a waiter in one subtree does not hold up another subtree", async () => {
   expect(outcomes(asked)).toEqual([granted(1, 30, 10), undefined, granted(2, 30, 10)]);
 });
 
-// B5. The second waiter stands behind the first on lead/a; its own claim, on lead, must be seen all the same.
-test("no request is granted on an account that blocks an earlier waiter, also one that stands behind another", async () => {
+// B5. The second request waits behind the first on lead/a; its claim on lead must count all the
+// same.
+test("grants no request on an account that blocks an earlier one, even one behind another", async () => {
   const fixture = new LedgerFixture();
   fixture.open("lead", { totalTokens: 100 });
   fixture.open("lead/a", { totalTokens: 60 });
@@ -167,8 +178,8 @@ test("no request is granted on an account that blocks an earlier waiter, also on
   expect(outcomes([first, second, late])).toEqual([undefined, undefined, undefined]);
 });
 
-// B5. When the waiter came, lead had room for it; the call after it took that room, and must not be followed by another one.
-test("no request is granted on an account that blocks an earlier waiter since another was granted on it", async () => {
+// B5. lead had room when the request came; the next call took that room, and none may follow it.
+test("grants no request on an account that blocks an earlier one only since another grant", async () => {
   const fixture = new LedgerFixture();
   fixture.open("lead", { outputTokens: 26 });
   fixture.open("lead/a", { outputTokens: 24 });
@@ -178,8 +189,9 @@ test("no request is granted on an account that blocks an earlier waiter since an
   expect(outcomes([waiter, ...next])).toEqual([undefined, granted(2, 0, 2), undefined]);
 });
 
-// B5. Its request becomes smaller since an ancestor has less to pay it with; the account that it waited for has not changed.
-test("a waiter whose cap shrinks is let through by an account that had no room for the larger one", async () => {
+// B5. The request shrinks since an ancestor can pay for less; the account that it waited for has
+// not changed.
+test("grants a waiting request whose shrunken cap fits an account that had no room for the larger one", async () => {
   const fixture = new LedgerFixture();
   const price = { inputUsdPerMillion: 0, outputUsdPerMillion: 2 };
   fixture.open("lead", { costMicroUsd: 100 });
@@ -194,7 +206,7 @@ test("a waiter whose cap shrinks is let through by an account that had no room f
   expect(waiter.outcome).toEqual(granted(4, 0, 7));
 });
 
-proves(["X2"], "a waiter that is aborted leaves the line and lets the others through", async () => {
+proves(["X2"], "removes an aborted request from the queue, and serves the next one", async () => {
   const fixture = family();
   await askAll(fixture, CHILDREN.slice(0, 2));
   const large = await fixture.ask("lead/c", ask(50, 10));
@@ -211,7 +223,7 @@ proves(["X2"], "a waiter that is aborted leaves the line and lets the others thr
   expect(large.outcome).toEqual({ type: "cancelled", waitedMs: 3 });
 });
 
-test("a request that was aborted before gets nothing and takes nothing", async () => {
+test("grants nothing to a request that was aborted before, and reserves nothing", async () => {
   const fixture = family();
   const agentId = AgentIdSchema().parse("lead/a");
   const answer = await fixture.ledger.getAccount(agentId).requestLease(FORTY, AbortSignal.abort());
@@ -219,7 +231,7 @@ test("a request that was aborted before gets nothing and takes nothing", async (
   expect(fixture.account("lead").reserved).toEqual(NO_AMOUNTS);
 });
 
-test("a signal that comes after the answer changes nothing", async () => {
+test("ignores an abort after the answer", async () => {
   const fixture = family();
   const asked = await fixture.ask("lead/a", FORTY);
   asked.cancel();
@@ -228,7 +240,7 @@ test("a signal that comes after the answer changes nothing", async () => {
   expect(fixture.account("lead").reserved.totalTokens).toBe(40);
 });
 
-test("who waited and was answered no longer listens to its signal", async () => {
+test("removes the abort listener of an answered request", async () => {
   const fixture = family();
   await askAll(fixture, CHILDREN.slice(0, 2));
   const { signal } = new AbortController();
@@ -240,7 +252,7 @@ test("who waited and was answered no longer listens to its signal", async () => 
   expect([(await answer).type, getEventListeners(signal, "abort").length]).toEqual(["granted", 0]);
 });
 
-test("B2: a lease is settled or released once; a second attempt throws and books nothing", async () => {
+test("throws B2 for a second settlement or release of a lease, and books nothing", async () => {
   const fixture = family();
   await askAll(fixture, CHILDREN.slice(0, 2));
   await fixture.settle("lease_1", callUsage(10, 5));
@@ -258,7 +270,7 @@ test("B2: a lease is settled or released once; a second attempt throws and books
   expect(fixture.ledger.snapshot()).toEqual(before);
 });
 
-test("the gate settles and releases leases of the shared ledger", async () => {
+test("settles and releases leases of the shared ledger through an account", async () => {
   const fixture = family();
   const gate = fixture.ledger.getAccount(AgentIdSchema().parse("lead/a"));
   const first = await fixture.ask("lead/a", FORTY);
@@ -273,7 +285,7 @@ test("the gate settles and releases leases of the shared ledger", async () => {
 
 proves(
   ["R142"],
-  "a child has left the smaller of its own limit and of what its parent has left",
+  "leaves a child the smaller of its own limit and its parent's remaining budget",
   () => {
     const fixture = new LedgerFixture();
     fixture.open("lead", { totalTokens: 100 });
@@ -297,7 +309,7 @@ proves(
 
 proves(
   ["R142", "R143"],
-  "what a child has used is gone for the parent and for the next child",
+  "subtracts the usage of a child from its parent and its sibling",
   async () => {
     const fixture = family();
     await fixture.ask("lead/a", FORTY);
@@ -323,7 +335,7 @@ proves(
 
 proves(
   ["R145"],
-  "a grandchild's usage is once in child, parent and root, and its limit is the least on its path",
+  "counts a grandchild's usage once in each ancestor, and applies the tightest limit on its path",
   async () => {
     const fixture = new LedgerFixture();
     fixture.open("lead", { totalTokens: 100 });
@@ -346,7 +358,7 @@ proves(
   },
 );
 
-test("the rest of the whole run is the root's, whichever agent asks", async () => {
+test("reports the remaining budget of the root as that of the run for any agent", async () => {
   const fixture = family();
   fixture.open("lead/a/x", { totalTokens: 10, steps: 3 });
   await fixture.ask("lead/b", FORTY);
@@ -357,7 +369,7 @@ test("the rest of the whole run is the root's, whichever agent asks", async () =
   ]);
 });
 
-test("a new child is refused as soon as a limit would not let it take one step", async () => {
+test("refuses a child as soon as a limit leaves it no step", async () => {
   const fixture = new LedgerFixture();
   fixture.open("lead", { steps: 1, toolCalls: 0 });
   const agentId = AgentIdSchema().parse("lead");
@@ -368,7 +380,7 @@ test("a new child is refused as soon as a limit would not let it take one step",
   expect(fixture.ledger.getAccount(agentId).exhaustedForChild()).toEqual(refusal);
 });
 
-test("an agent that ends gives back what it still holds, and the line is served", async () => {
+test("releases the open leases of an ended agent, and serves the queue", async () => {
   const fixture = family();
   const asked = await askAll(fixture, ["lead/a", "lead/a", "lead/b"]);
   fixture.ledger.getAccount(AgentIdSchema().parse("lead/a")).releaseOpen();
@@ -378,14 +390,14 @@ test("an agent that ends gives back what it still holds, and the line is served"
   expect(fixture.account("lead").reserved.totalTokens).toBe(40);
 });
 
-test("an account is opened once, and below one that exists", () => {
+test("opens an account once, and only below an existing one", () => {
   const fixture = family();
   expect(() => fixture.open("lead/a")).toThrow("an account is opened once");
   expect(() => fixture.open("nobody/a")).toThrow("nobody has an account");
 });
 
-// Were it to wait, the invariant of B5 would break in the settlement of another agent.
-test("a free call next to an overdrawn cost limit is answered, and the others' settlements go through", async () => {
+// If the call waited, the invariant of B5 would break in the settlement of another agent.
+test("answers a free call beside an overdrawn cost limit, and lets other settlements proceed", async () => {
   const fixture = new LedgerFixture();
   const priced = { inputUsdPerMillion: 1, outputUsdPerMillion: 1 };
   fixture.open("lead", { costMicroUsd: 100 });
@@ -401,7 +413,7 @@ test("a free call next to an overdrawn cost limit is answered, and the others' s
   expect(free.outcome).toBeDefined();
 });
 
-/** The accounts of `family` after a settled call, as another process reads them. */
+/** Returns the accounts of `family` after a settled call, as another process reads them. */
 async function paused(): Promise<{ readonly fixture: LedgerFixture; readonly stored: string }> {
   const fixture = family();
   await fixture.ask("lead/a", FORTY);
@@ -409,7 +421,7 @@ async function paused(): Promise<{ readonly fixture: LedgerFixture; readonly sto
   return { fixture, stored: JSON.stringify(fixture.ledger.snapshot()) };
 }
 
-test("a ledger restored from JSON continues where the other stopped: usage, limits, numbers of leases", async () => {
+test("restores usage, limits and lease numbers from JSON", async () => {
   const { fixture, stored } = await paused();
   const resumed = new BudgetLedger(fixture.clock);
   resumed.restore(AccountSchema().array().parse(JSON.parse(stored)), fixture.ledger.leaseCount);
@@ -425,7 +437,7 @@ test("a ledger restored from JSON continues where the other stopped: usage, limi
   expect(resumed.leaseCount).toBe(2);
 });
 
-test("only a fresh ledger takes over accounts, and only such as hold nothing", async () => {
+test("restores accounts without open leases, and only into a new ledger", async () => {
   const { fixture, stored } = await paused();
   const accounts = AccountSchema().array().parse(JSON.parse(stored));
   const fresh = (): BudgetLedger => new BudgetLedger(fixture.clock);

@@ -1,5 +1,7 @@
-// Goal: what a subagent starts with is put together from the facts of its parent, and a request that cannot be met says so.
-// Method: hand-made facts of a parent and of the role of its subagent; for what is gathered, a run that has not begun.
+// Goal: the context of a subagent is built from the facts of its parent, and an impossible request
+// is refused with the reason.
+// Method: hand-made facts of a parent and of the role of its subagent; for gathered facts, a run
+// that has not started.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -55,7 +57,7 @@ function born(outcome: ReturnType<typeof buildChildContext>): ChildContext {
   return outcome.refusal === undefined ? outcome : expect.fail(outcome.refusal.message);
 }
 
-proves(["R127", "R132"], "a plain request hands on the rules of all agents above", () => {
+proves(["R127", "R132"], "passes the rules of all ancestors on for a plain request", () => {
   const context = born(buildChildContext(factsWith({ deniedTools: ["c"] }), {}));
   const removed = [
     { toolName: "b", rule: "denied", source: "lead" },
@@ -72,7 +74,7 @@ proves(["R127", "R132"], "a plain request hands on the rules of all agents above
   expect(unfrozenParts(context)).toEqual([]);
 });
 
-test("rules come from the root down: ancestors, policy, request", () => {
+test("orders rules from the root down: ancestors, policy, request", () => {
   const facts = factsWith({ allowedTools: ["a", "b"] }, childWith("a", "b", "c"));
   const context = buildChildContext(facts, { deniedTools: ["a"] });
   const { toolLimits } = born(context);
@@ -110,14 +112,14 @@ const REFUSED: readonly (readonly [string, SpawnRequest, string, string])[] = [
 ];
 
 for (const [what, request, code, message] of REFUSED) {
-  test(`${what} is refused with words for the model`, () => {
+  test(`refuses ${what} with a message for the model`, () => {
     const siblings = [{ childName: "leaf#1", role: "leaf", result: undefined }];
     const facts = factsWith({}, { ...childWith("a", "b", "c"), siblings });
     expect(buildChildContext(facts, request)).toEqual({ refusal: { code, message } });
   });
 }
 
-test("a child without any tools is said to have none", () => {
+test("reports that a child has no tools", () => {
   expect(buildChildContext(factsWith({}, childWith()), { allowedTools: ["x"] })).toEqual({
     refusal: {
       code: "context_policy_failed",
@@ -127,7 +129,7 @@ test("a child without any tools is said to have none", () => {
   });
 });
 
-test("an error that is not about the context comes through as it is", () => {
+test("rethrows an error that is not about the context", () => {
   const facts = factsWith(
     { includeParentConstraints: true },
     {
@@ -139,7 +141,7 @@ test("an error that is not about the context comes through as it is", () => {
   expect(() => buildChildContext(facts, {})).toThrow(RangeError);
 });
 
-/** What is gathered for one more leaf of a lead that has a subagent, a failed call and a limit. */
+/** Gathers the facts for another leaf of a lead that has a subagent, a failed call and a limit. */
 function gathered(context: Partial<SubagentContextPolicy>, request: Partial<SpawnRequest> = {}) {
   const model = new ScriptedModel([]);
   const tools = [
@@ -198,12 +200,12 @@ const UNREAD = {
 };
 const SIBLINGS = [{ childName: "leaf#1", role: "leaf", result: undefined }];
 
-proves(["R127"], "of its parent nothing is gathered for a policy that shows none of it", () => {
+proves(["R127"], "gathers no facts of the parent for a policy that shows none", () => {
   expect(gathered({})).toEqual(UNREAD);
   expect(gathered({ inheritMetadata: true, deniedTools: ["search"] })).toEqual(UNREAD);
 });
 
-test("each fact is gathered for the policy, or the request, that shows it", () => {
+test("gathers each fact for the policy or the request that shows it", () => {
   expect(gathered({ includeSiblingResults: true })).toEqual({ ...UNREAD, siblings: SIBLINGS });
   expect(gathered({}, { includeResultsFrom: ["leaf#1"] })).toEqual({
     ...UNREAD,

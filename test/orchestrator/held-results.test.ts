@@ -1,5 +1,6 @@
-// Goal: a result that is held keeps nothing of its run alive, and says the same whenever it is read.
-// Method: weak references and a forced garbage collection; a clock that moves while a paused agent is ended.
+// Goal: a retained result keeps no part of its run in memory, and never changes.
+// Method: weak references and a forced garbage collection; a clock that moves while a paused agent
+// is ended.
 
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -44,35 +45,42 @@ async function runWithContext() {
   return { result, held: new WeakRef(context) };
 }
 
-proves(["D630"], "a held result keeps neither the run nor its context alive", async () => {
-  const { result, held } = await runWithContext();
-  for (let turn = 0; turn < 10 && held.deref() !== undefined; turn += 1) {
-    await new Promise(setImmediate);
-    collectGarbage();
-  }
-  expect(held.deref()).toBe(undefined);
-  expect([
-    result.accounts.map(({ agentPath: path, own }) => [path, own.steps, own.toolCalls]),
-    result.prices.map(({ model }) => model),
-    Object.values(result.definitions).includes("Look."),
-    [result.subagentsByDepth, result.refusalsByCode],
-  ]).toEqual([[["looker", 2, 1]], ["scripted"], true, [{}, {}]]);
-});
+proves(
+  ["D630"],
+  "lets the run and its context be garbage-collected while its result is retained",
+  async () => {
+    const { result, held } = await runWithContext();
+    for (let turn = 0; turn < 10 && held.deref() !== undefined; turn += 1) {
+      await new Promise(setImmediate);
+      collectGarbage();
+    }
+    expect(held.deref()).toBe(undefined);
+    expect([
+      result.accounts.map(({ agentPath: path, own }) => [path, own.steps, own.toolCalls]),
+      result.prices.map(({ model }) => model),
+      Object.values(result.definitions).includes("Look."),
+      [result.subagentsByDepth, result.refusalsByCode],
+    ]).toEqual([[["looker", 2, 1]], ["scripted"], true, [{}, {}]]);
+  },
+);
 
-test("the result and the snapshot of a run that nothing observed have one trace id", async () => {
+test("returns the same trace id in result and snapshot without observers", async () => {
   const run = new Orchestrator().start(looker(), "Look at a.");
   const result = await run.result;
   expect(result.traceId).toMatch(/^[\da-f]{32}$/u);
   expect(run.snapshot()).toMatchObject({ traceId: result.traceId });
 });
 
-test("the result of a run that nothing observed continues the trace of its caller", async () => {
+test("continues the trace of the caller without observers", async () => {
   const options = { traceparent: CALLER };
   const result = await new Orchestrator().start(looker(), "Look at a.", options).result;
   expect(result.traceId).toBe(TRACE_ID);
 });
 
-/** Plays a run whose lead ends while its detached subagent is paused. Ending that one takes a second. */
+/**
+ * Executes a run whose lead ends while its detached subagent is paused. Ending the subagent takes a
+ * second.
+ */
 async function leavePaused(readsAtOnce: boolean) {
   const held = latch();
   const pay = { toolName: "pay", arguments: { amount: 1 } };
@@ -93,15 +101,11 @@ async function leavePaused(readsAtOnce: boolean) {
   return { read: JSON.parse(atOnce ?? JSON.stringify(result)) as unknown, accounts };
 }
 
-proves(
-  ["D631"],
-  "a result does not change while a detached agent that was paused is ended",
-  async () => {
-    const [{ read: early }, { read: late, accounts }] = [
-      await leavePaused(true),
-      await leavePaused(false),
-    ];
-    expect(late).toEqual(early);
-    expect(accounts.map(({ pausedMs }) => pausedMs)).toEqual([0, 1_000]);
-  },
-);
+proves(["D631"], "does not change while a detached paused agent is ended", async () => {
+  const [{ read: early }, { read: late, accounts }] = [
+    await leavePaused(true),
+    await leavePaused(false),
+  ];
+  expect(late).toEqual(early);
+  expect(accounts.map(({ pausedMs }) => pausedMs)).toEqual([0, 1_000]);
+});

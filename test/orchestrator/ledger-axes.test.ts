@@ -1,5 +1,6 @@
-// Goal: every axis may be limited at any level, and the tightest on the path wins.
-// Method: a chain of three accounts; one axis is tight at one of them, loose at the others; a grandchild spends until it is refused.
+// Goal: every axis can be limited at any level, and the tightest limit on the path applies.
+// Method: a chain of three accounts; one axis is tight at one level, loose at the others; a
+// grandchild spends until it is refused.
 
 import { expect, test } from "vitest";
 
@@ -19,19 +20,19 @@ const TIGHT = 10;
 const LOOSE = 1_000;
 const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 1 };
 
-/** A chain in which `axis` is limited to 10 at `level` and to 1,000 elsewhere. */
+/** Returns a chain in which `axis` is limited to 10 at `level` and to 1,000 elsewhere. */
 function chain(axis: LedgerAxis, level: string): LedgerFixture {
   const fixture = new LedgerFixture();
   for (const path of LEVELS) fixture.open(path, { [axis]: path === level ? TIGHT : LOOSE });
   return fixture;
 }
 
-/** The refusal of an account whose time is over. */
+/** Returns the refusal of an account whose time is over. */
 function timeOver(accountPath: string, maximum: number, spent: number): BudgetRefusal {
   return { axis: "timeMs", accountPath, maximum, spent, requested: 0 };
 }
 
-/** The refusal of the first call that no longer fits; every call uses what it holds. */
+/** Returns the refusal of the first call that no longer fits; every call uses its whole lease. */
 async function spendAll(
   fixture: LedgerFixture,
   inputTokens: number,
@@ -59,14 +60,14 @@ for (const level of LEVELS) {
     requested,
   });
 
-  proves(["X3"], `steps, tightest at ${level}: 10 are allowed, then no call`, async () => {
+  proves(["X3"], `steps, tightest at ${level}: allows 10 calls, then refuses`, async () => {
     const fixture = chain("steps", level);
     expect(await spendAll(fixture, 1, 1)).toEqual(refusal("steps", 1));
   });
 
   proves(
     ["X3"],
-    `totalTokens, tightest at ${level}: the last reply is clamped, then no call`,
+    `totalTokens, tightest at ${level}: clamps the last reply, then refuses`,
     async () => {
       const fixture = chain("totalTokens", level);
       expect(await spendAll(fixture, 1, 6)).toEqual(refusal("totalTokens", 2));
@@ -75,7 +76,7 @@ for (const level of LEVELS) {
 
   proves(
     ["X3"],
-    `inputTokens, tightest at ${level}: a call whose input does not fit is refused`,
+    `inputTokens, tightest at ${level}: refuses a call whose input does not fit`,
     async () => {
       const fixture = chain("inputTokens", level);
       expect(await spendAll(fixture, 5, 6)).toEqual(refusal("inputTokens", 5));
@@ -84,7 +85,7 @@ for (const level of LEVELS) {
 
   proves(
     ["X3"],
-    `cachedInputTokens, tightest at ${level}: all input may come from a cache`,
+    `cachedInputTokens, tightest at ${level}: refuses a call whose input does not fit as cached input`,
     async () => {
       const fixture = chain("cachedInputTokens", level);
       expect(await spendAll(fixture, 5, 6)).toEqual(refusal("cachedInputTokens", 5));
@@ -93,7 +94,7 @@ for (const level of LEVELS) {
 
   proves(
     ["X3"],
-    `outputTokens, tightest at ${level}: the last reply is clamped, then no call`,
+    `outputTokens, tightest at ${level}: clamps the last reply, then refuses`,
     async () => {
       const fixture = chain("outputTokens", level);
       expect(await spendAll(fixture, 5, 6)).toEqual(refusal("outputTokens", 1));
@@ -102,7 +103,7 @@ for (const level of LEVELS) {
 
   proves(
     ["X3"],
-    `cost, tightest at ${level}: the last reply is clamped to what is payable, then no call`,
+    `cost, tightest at ${level}: clamps the last reply to the affordable output, then refuses`,
     async () => {
       const fixture = chain("costMicroUsd", level);
       expect(await spendAll(fixture, 1, 6)).toEqual({
@@ -115,7 +116,7 @@ for (const level of LEVELS) {
     },
   );
 
-  proves(["X3"], `toolCalls, tightest at ${level}: 10 are allowed, then none`, () => {
+  proves(["X3"], `toolCalls, tightest at ${level}: allows 10 calls, then refuses`, () => {
     const fixture = chain("toolCalls", level);
     const gate = fixture.ledger.getAccount(AgentIdSchema().parse(LEAF));
     const answers = Array.from({ length: 12 }, () => gate.chargeToolCall());
@@ -125,7 +126,7 @@ for (const level of LEVELS) {
 
   proves(
     ["X3", "R58"],
-    `wall time, tightest at ${level}: nothing starts at or after the deadline`,
+    `timeMs, tightest at ${level}: starts nothing at or after the deadline`,
     async () => {
       const fixture = new LedgerFixture();
       fixture.clock.advance(3);
@@ -154,7 +155,7 @@ for (const level of LEVELS) {
   );
 }
 
-test("an account without any limit refuses nothing", async () => {
+test("refuses nothing on accounts without limits", async () => {
   const fixture = new LedgerFixture();
   fixture.open("lead");
   fixture.open("lead/a");
@@ -163,23 +164,19 @@ test("an account without any limit refuses nothing", async () => {
   );
 });
 
-proves(
-  ["R58"],
-  "a child that asks for a later deadline than its parent's gets the parent's",
-  () => {
-    const fixture = new LedgerFixture();
-    fixture.open("lead", {}, 50);
-    fixture.open("lead/a", {}, 80);
-    fixture.open("lead/b", {}, 20);
-    fixture.open("lead/c");
-    const deadlines = ["lead", "lead/a", "lead/b", "lead/c"].map((path) =>
-      fixture.ledger.getAccount(AgentIdSchema().parse(path)).deadlineAtMs(),
-    );
-    expect(deadlines).toEqual([50, 50, 20, 50]);
-  },
-);
+proves(["R58"], "applies the deadline of the parent to a child with a later one", () => {
+  const fixture = new LedgerFixture();
+  fixture.open("lead", {}, 50);
+  fixture.open("lead/a", {}, 80);
+  fixture.open("lead/b", {}, 20);
+  fixture.open("lead/c");
+  const deadlines = ["lead", "lead/a", "lead/b", "lead/c"].map((path) =>
+    fixture.ledger.getAccount(AgentIdSchema().parse(path)).deadlineAtMs(),
+  );
+  expect(deadlines).toEqual([50, 50, 20, 50]);
+});
 
-test("a deadline is refused in the name of the ancestor that set it, counted from its start", async () => {
+test("names the ancestor that set a deadline in a refusal, with the time since its start", async () => {
   const fixture = new LedgerFixture();
   fixture.clock.advance(100);
   fixture.open("lead", {}, 150);
@@ -191,7 +188,7 @@ test("a deadline is refused in the name of the ancestor that set it, counted fro
   expect(outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
 });
 
-test("when a deadline is past, no time is left, and never less", () => {
+test("leaves no negative time after a deadline", () => {
   const fixture = new LedgerFixture();
   fixture.open("lead", {}, 10);
   fixture.clock.advance(25);
@@ -200,7 +197,7 @@ test("when a deadline is past, no time is left, and never less", () => {
   });
 });
 
-test("a time limit of zero lets nothing start", async () => {
+test("starts nothing with a time limit of zero", async () => {
   const fixture = new LedgerFixture();
   fixture.open("lead", {}, 0);
   const { outcome } = await fixture.ask("lead", ask(1, 1));
@@ -210,7 +207,7 @@ test("a time limit of zero lets nothing start", async () => {
 
 type Times = Pick<NewAccount, "timeMs" | "deadlineAtMs">;
 
-/** Three accounts below each other; each may have a limit in time or a fixed deadline. */
+/** Returns three accounts below each other; each may have a time limit or a fixed deadline. */
 function timed(...times: readonly Times[]): LedgerFixture {
   const fixture = new LedgerFixture();
   for (const [index, time] of times.entries()) {
@@ -227,26 +224,22 @@ function timed(...times: readonly Times[]): LedgerFixture {
 }
 
 for (const level of LEVELS) {
-  proves(
-    ["X3"],
-    `time that ${level} is given runs out at its end, whichever agent below asks`,
-    async () => {
-      const fixture = timed(...LEVELS.map((path) => ({ timeMs: path === level ? TIGHT : LOOSE })));
-      const gate = fixture.ledger.getAccount(AgentIdSchema().parse(LEAF));
-      fixture.clock.advance(9);
-      expect([gate.exhaustedForReply(), gate.remaining()]).toEqual([undefined, { timeMs: 1 }]);
-      fixture.clock.advance(1);
-      const late = timeOver(level, 10, 10);
-      expect([gate.exhaustedForReply(), gate.chargeToolCall()]).toEqual([late, late]);
-      expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual({
-        type: "refused",
-        refusal: late,
-        waitedMs: 0,
-      });
-    },
-  );
+  proves(["X3"], `ends the time limit of ${level} for all agents below it`, async () => {
+    const fixture = timed(...LEVELS.map((path) => ({ timeMs: path === level ? TIGHT : LOOSE })));
+    const gate = fixture.ledger.getAccount(AgentIdSchema().parse(LEAF));
+    fixture.clock.advance(9);
+    expect([gate.exhaustedForReply(), gate.remaining()]).toEqual([undefined, { timeMs: 1 }]);
+    fixture.clock.advance(1);
+    const late = timeOver(level, 10, 10);
+    expect([gate.exhaustedForReply(), gate.chargeToolCall()]).toEqual([late, late]);
+    expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual({
+      type: "refused",
+      refusal: late,
+      waitedMs: 0,
+    });
+  });
 
-  test(`while the clock of ${level} stands still its time is not used up, and no request is refused for it`, async () => {
+  test(`consumes no time limit of ${level} while its clock is paused, and grants requests`, async () => {
     const fixture = timed(...LEVELS.map((path) => ({ timeMs: path === level ? TIGHT : LOOSE })));
     const [owner, leaf] = [AgentIdSchema().parse(level), AgentIdSchema().parse(LEAF)];
     const gate = fixture.ledger.getAccount(leaf);
@@ -267,7 +260,7 @@ for (const level of LEVELS) {
 
   proves(
     ["R58"],
-    `a fixed deadline of ${level} comes also while every clock stands still`,
+    `applies the fixed deadline of ${level} while every clock is paused`,
     async () => {
       const fixture = timed(
         ...LEVELS.map((path) => (path === level ? { deadlineAtMs: TIGHT } : { timeMs: 5 })),
@@ -288,7 +281,7 @@ for (const level of LEVELS) {
   );
 }
 
-test("of a limit in time and a fixed deadline of one account the earlier one holds", () => {
+test("applies the earlier of a time limit and a fixed deadline of one account", () => {
   const lead = AgentIdSchema().parse("lead");
   const fixture = timed({ timeMs: 10, deadlineAtMs: 15 });
   expect([
@@ -316,7 +309,7 @@ function watched(...times: readonly Times[]): readonly (number | null)[] {
   );
 }
 
-test("an agent watches only deadlines of its own that can come before those above", () => {
+test("watches only an agent's own deadlines that can come before those of its ancestors", () => {
   expect(watched({ deadlineAtMs: 50 }, {}, {})).toEqual([50, null, null]);
   expect(watched({ deadlineAtMs: 50 }, { timeMs: 50 }, { timeMs: 49 })).toEqual([50, null, 49]);
   expect(watched({ deadlineAtMs: 50 }, { deadlineAtMs: 60 }, { deadlineAtMs: 40 })).toEqual([
@@ -324,13 +317,13 @@ test("an agent watches only deadlines of its own that can come before those abov
     null,
     40,
   ]);
-  // The parent's clock may stand still while the child's goes: then the child's limit comes first.
+  // The parent's clock may be paused while the child's runs: then the child's limit comes first.
   expect(watched({ timeMs: 50 }, { timeMs: 50 }, {})).toEqual([50, 50, null]);
 });
 
 proves(
   ["X2"],
-  "a waiter whose time stood still in the line is refused at its moved deadline",
+  "refuses a queued request whose clock was paused at its extended deadline",
   async () => {
     const fixture = timed({}, { timeMs: 10 });
     fixture.ledger.open(
@@ -356,7 +349,7 @@ proves(
   },
 );
 
-test("the time between pause and resume counts only against fixed deadlines", () => {
+test("counts the time between pause and resume only against fixed deadlines", () => {
   const fixture = new LedgerFixture();
   const [lead, child] = [AgentIdSchema().parse("lead"), AgentIdSchema().parse("lead/a")];
   fixture.ledger.open({ agentId: lead, agentPath: "lead", limits: {}, timeMs: 10 });
@@ -382,7 +375,7 @@ test("the time between pause and resume counts only against fixed deadlines", ()
     expect(() => resumed.getAccount(lead).excludeTime(ms)).toThrow("paused for 0 ms or more");
 });
 
-test("a clock stands still once at a time", () => {
+test("throws when a paused clock is paused again, or a running one resumed", () => {
   const { ledger } = timed({});
   const lead = AgentIdSchema().parse("lead");
   expect(() => ledger.getAccount(lead).resumeClock()).toThrow(
@@ -398,7 +391,7 @@ test("a clock stands still once at a time", () => {
 
 proves(
   ["R142"],
-  "what was used is said as it stands: after each booking anew, for the agent and for those above it, and what was said before stays",
+  "reports updated usage after each booking for the agent and its ancestors, and leaves earlier reports unchanged",
   async () => {
     const fixture = new LedgerFixture();
     fixture.open("lead", { totalTokens: 100 });

@@ -1,5 +1,6 @@
-// Goal: the arithmetic of the ledger is exact at every boundary, for every axis, on the account and on every ancestor.
-// Method: accounts made by hand, one operation at a time on live accounts made of them, whole values compared.
+// Goal: the arithmetic of the ledger is exact at every boundary, for every axis, on the account and
+// on every ancestor.
+// Method: hand-made accounts, one operation at a time, complete values compared.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -28,7 +29,7 @@ import { ask, callUsage } from "../support/ledger-fixture.ts";
 
 const DOLLARS: ModelPrice = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 
-/** Accounts from the leaf up: `lead/a/b`, `lead/a`, `lead`. */
+/** Returns accounts from the leaf up: `lead/a/b`, `lead/a`, `lead`. */
 function pathOf(...limitsFromLeaf: readonly SpendLimits[]): Path {
   const accounts: LedgerAccount[] = [];
   for (const [index, limits] of limitsFromLeaf.toReversed().entries()) {
@@ -56,13 +57,13 @@ function reserved(path: Path, question: LeaseAsk): { path: Path; hold: Amounts }
   return outcome;
 }
 
-/** What the path has after a call that used exactly what is given. */
+/** Returns the path after a call that used exactly these tokens. */
 function spent(path: Path, inputTokens: number, outputTokens: number): Path {
   const lease = reserved(path, ask(inputTokens, outputTokens));
   return core.settle(lease.path, lease.hold, callUsage(inputTokens, outputTokens));
 }
 
-test("a lease holds every axis of the call, on the account and on all its ancestors", () => {
+test("reserves every axis of a call on the account and all its ancestors", () => {
   const path = pathOf({}, { totalTokens: 1_000 }, {});
   const lease = reserved(path, ask(30, 20, DOLLARS));
   const expected = hold({
@@ -78,7 +79,7 @@ test("a lease holds every axis of the call, on the account and on all its ancest
   expect(path).toEqual(pathOf({}, { totalTokens: 1_000 }, {}));
 });
 
-test("an account is plain data: JSON and its schema give it back as it was", () => {
+test("restores an account from JSON unchanged", () => {
   const { path } = reserved(pathOf({ totalTokens: 100 }, { costMicroUsd: 5 }), ask(1, 1, DOLLARS));
   expect(
     AccountSchema()
@@ -115,14 +116,14 @@ const CLAMPED: readonly (readonly [string, SpendLimits, LeaseAsk, number])[] = [
 ];
 
 for (const [what, limits, question, cap] of CLAMPED) {
-  proves(["X1"], `the output cap is what is ${what}`, () => {
+  proves(["X1"], `clamps the output cap to what is ${what}`, () => {
     expect(reserved(pathOf(limits), question).hold.outputTokens).toBe(cap);
     expect(reserved(pathOf({}, limits, {}), question).hold.outputTokens).toBe(cap);
     expect(reserved(pathOf({}, {}, limits), question).hold.outputTokens).toBe(cap);
   });
 }
 
-test("the output cap is clamped to what is not spent, not to what calls in flight have left over", () => {
+test("clamps the output cap to unspent tokens, regardless of calls in flight", () => {
   const root = pathOf({ totalTokens: 100 });
   const first = reserved(root, ask(30, 30));
   expect(core.reserve(first.path, ask(30, 30), 0)).toEqual({ type: "wait" });
@@ -130,7 +131,7 @@ test("the output cap is clamped to what is not spent, not to what calls in fligh
   expect(reserved(settled, ask(30, 30)).hold.outputTokens).toBe(10);
 });
 
-proves(["X2"], "room that calls in flight hold is waited for, whichever account has none", () => {
+proves(["X2"], "waits for room that calls in flight hold, on any account of the path", () => {
   for (const path of [
     pathOf({ steps: 1 }, {}, {}),
     pathOf({}, { totalTokens: 99 }, {}),
@@ -154,7 +155,7 @@ for (const [limits, fits, tooMuch] of EXACT) {
   const axis = Object.keys(limits).join();
   proves(
     ["X2"],
-    `a call that needs exactly the ${axis} left is granted, one more is refused at once`,
+    `grants a call that needs exactly the remaining ${axis}, and refuses one more at once`,
     () => {
       expect(core.reserve(pathOf({}, limits), fits, 0).type).toBe("granted");
       expect(core.reserve(pathOf({}, limits), tooMuch, 0).type).toBe("refused");
@@ -164,7 +165,7 @@ for (const [limits, fits, tooMuch] of EXACT) {
 
 proves(
   ["X2"],
-  "a refusal names the tightest ancestor and the axis, where it stands and what was asked",
+  "names the tightest ancestor, its axis, its usage and the request in a refusal",
   () => {
     const path = spent(
       pathOf({ totalTokens: 90 }, { totalTokens: 50 }, { totalTokens: 100 }),
@@ -184,7 +185,7 @@ proves(
   },
 );
 
-test("what a sibling spent makes the common ancestor the tightest", () => {
+test("names a common ancestor that a sibling made the tightest", () => {
   const [leaf, root] = pathOf({ totalTokens: 60 }, { totalTokens: 100 });
   if (leaf === undefined || root === undefined) throw new Error("two accounts");
   const [, usedRoot] = spent([{ ...leaf, agentPath: "lead/other" }, root], 30, 30);
@@ -195,7 +196,7 @@ test("what a sibling spent makes the common ancestor the tightest", () => {
   });
 });
 
-proves(["X2", "X3"], "N steps are allowed, N + 1 is not", () => {
+proves(["X2", "X3"], "allows N steps, and refuses N + 1", () => {
   const one = spent(pathOf({ steps: 2 }), 1, 1);
   const two = spent(one, 1, 1);
   expect(core.reserve(two, ask(1, 1), 0)).toEqual({
@@ -214,7 +215,7 @@ const ZERO_ASKS: readonly (keyof SpendLimits)[] = [
 ];
 
 for (const axis of ZERO_ASKS) {
-  proves(["X3"], `a limit of zero ${axis} means zero`, () => {
+  proves(["X3"], `refuses calls under a limit of zero ${axis}`, () => {
     const outcome = core.reserve(pathOf({}, { [axis]: 0 }), ask(1, 1, DOLLARS), 0);
     expect(
       outcome.type === "refused" ? [outcome.refusal.axis, outcome.refusal.maximum] : outcome,
@@ -222,12 +223,12 @@ for (const axis of ZERO_ASKS) {
   });
 }
 
-test("a cost limit of zero lets a free model work", () => {
+test("grants calls of a free model under a cost limit of zero", () => {
   const free = { inputUsdPerMillion: 0, outputUsdPerMillion: 0 };
   expect(reserved(pathOf({ costMicroUsd: 0 }), ask(10, 10, free)).hold.costMicroUsd).toBe(0);
 });
 
-test("the cost of a lease is rounded up and takes no input for cached", () => {
+test("rounds the cost of a lease up, and assumes uncached input", () => {
   const price = {
     inputUsdPerMillion: 0.25,
     cachedInputUsdPerMillion: 0.025,
@@ -236,7 +237,7 @@ test("the cost of a lease is rounded up and takes no input for cached", () => {
   expect(reserved(pathOf({}), ask(10, 1, price)).hold.costMicroUsd).toBe(5);
 });
 
-proves(["S7.7"], "where cached input is dearer, the lease holds and clamps by its price", () => {
+proves(["S7.7"], "reserves and clamps at the cached input price if that is higher", () => {
   const price = { inputUsdPerMillion: 1, cachedInputUsdPerMillion: 4, outputUsdPerMillion: 2 };
   expect(reserved(pathOf({}), ask(10, 5, price)).hold.costMicroUsd).toBe(50);
   expect(reserved(pathOf({ costMicroUsd: 46 }), ask(10, 5, price)).hold).toMatchObject({
@@ -251,7 +252,7 @@ proves(["S7.7"], "where cached input is dearer, the lease holds and clamps by it
 
 proves(
   ["R143", "R145"],
-  "a settlement is the account's own, is in the total of every ancestor once, and gives the hold back",
+  "books a settlement as own usage and once in the total of every ancestor, and releases the hold",
   () => {
     const path = pathOf({}, {}, { totalTokens: 100 });
     const lease = reserved(path, ask(30, 20, DOLLARS));
@@ -267,7 +268,7 @@ proves(
 
 proves(
   ["X1"],
-  "usage beyond a lease is booked as excess on its axes, on every account, and closes them",
+  "books usage beyond a lease as excess on every account, and exhausts its axes",
   () => {
     const path = pathOf({}, { totalTokens: 60, outputTokens: 20 });
     const lease = reserved(path, ask(30, 20));
@@ -290,7 +291,7 @@ proves(
   },
 );
 
-test("several excesses add up", () => {
+test("adds up several excesses", () => {
   const twice = [1, 2].reduce<Path>((path) => {
     const lease = reserved(path, ask(5, 5));
     return core.settle(lease.path, lease.hold, callUsage(7, 5));
@@ -298,52 +299,48 @@ test("several excesses add up", () => {
   expect(twice[0]?.excess).toEqual(hold({ totalTokens: 4, inputTokens: 4 }));
 });
 
-test("a lease that is given back leaves no trace", () => {
+test("restores the accounts when a lease is released", () => {
   const path = pathOf({ steps: 1 }, { totalTokens: 100 });
   const lease = reserved(path, ask(30, 20));
   expect(core.release(lease.path, lease.hold)).toEqual(path);
 });
 
-proves(
-  ["X3"],
-  "N tool calls are allowed, N + 1 is not, whichever agents of the tree make them",
-  () => {
-    const path = pathOf({ toolCalls: 9 }, {}, { toolCalls: 2 });
-    const twice = [1, 2].reduce<Path>((current) => {
-      const charged = core.chargeToolCall(current, 0);
-      if ("axis" in charged) throw new Error("Expected it to be charged.");
-      return charged;
-    }, path);
-    const two = { ...NO_USAGE, toolCalls: 2 };
-    expect(twice).toEqual([
-      { ...path[0], own: two, total: two },
-      { ...path[1], total: two },
-      { ...path[2], total: two },
-    ]);
-    expect(core.chargeToolCall(twice, 0)).toEqual({
-      axis: "toolCalls",
-      accountPath: "lead",
-      maximum: 2,
-      spent: 2,
-      requested: 1,
-    });
-    expect(core.chargeToolCall(pathOf({ toolCalls: 0 }), 0)).toEqual({
-      axis: "toolCalls",
-      accountPath: "lead",
-      maximum: 0,
-      spent: 0,
-      requested: 1,
-    });
-  },
-);
+proves(["X3"], "allows N tool calls of any agents in the tree, and refuses N + 1", () => {
+  const path = pathOf({ toolCalls: 9 }, {}, { toolCalls: 2 });
+  const twice = [1, 2].reduce<Path>((current) => {
+    const charged = core.chargeToolCall(current, 0);
+    if ("axis" in charged) throw new Error("Expected it to be charged.");
+    return charged;
+  }, path);
+  const two = { ...NO_USAGE, toolCalls: 2 };
+  expect(twice).toEqual([
+    { ...path[0], own: two, total: two },
+    { ...path[1], total: two },
+    { ...path[2], total: two },
+  ]);
+  expect(core.chargeToolCall(twice, 0)).toEqual({
+    axis: "toolCalls",
+    accountPath: "lead",
+    maximum: 2,
+    spent: 2,
+    requested: 1,
+  });
+  expect(core.chargeToolCall(pathOf({ toolCalls: 0 }), 0)).toEqual({
+    axis: "toolCalls",
+    accountPath: "lead",
+    maximum: 0,
+    spent: 0,
+    requested: 1,
+  });
+});
 
-test("tool calls do not count against the axes of model calls, nor steps against tool calls", () => {
+test("counts tool calls and steps on separate axes", () => {
   const path = spent(pathOf({ steps: 1, totalTokens: 2, toolCalls: 1 }), 1, 1);
   expect("axis" in core.chargeToolCall(path, 0)).toBe(false);
 });
 
 for (const axis of BUDGET_AXES.filter((one) => !/^(?:steps|toolCalls|timeMs)$/.test(one))) {
-  proves(["X3"], `${axis} are exhausted when they are reached, not before`, () => {
+  proves(["X3"], `exhausts ${axis} when their limit is reached, not before`, () => {
     const unit = axis === "costUsd" ? 1_000_000 : 1;
     const used = { ...callUsage(1, 1), [axis]: 9 / unit };
     const limits = toLedgerLimits({ [axis]: 10 / unit });
@@ -355,14 +352,14 @@ for (const axis of BUDGET_AXES.filter((one) => !/^(?:steps|toolCalls|timeMs)$/.t
   });
 }
 
-test("what calls in flight hold exhausts nothing", () => {
+test("exhausts no axis by reservations of calls in flight", () => {
   const lease = reserved(pathOf({ totalTokens: 60 }), ask(30, 30));
   expect(core.exhausted(lease.path, 0)).toBeUndefined();
 });
 
 proves(
   ["R142"],
-  "what is left is the least on the path, on each limited axis, with what is held taken off",
+  "returns the least remaining amount on the path per limited axis, without reservations",
   () => {
     const path = spent(
       pathOf({ totalTokens: 200, steps: 5 }, { totalTokens: 100, costMicroUsd: 40 }),
@@ -376,12 +373,12 @@ proves(
   },
 );
 
-test("what is left is never below zero", () => {
+test("returns no negative remaining amounts", () => {
   const over = core.settle(pathOf({ totalTokens: 10 }), NO_AMOUNTS, callUsage(20, 20));
   expect(core.remaining(over, 0)).toEqual({ totalTokens: 0 });
 });
 
-proves(["X1"], "with prices in fractions, no lease costs more than is left", () => {
+proves(["X1"], "grants no lease beyond the remaining budget at fractional prices", () => {
   fc.assert(
     fc.property(fractionalCall(), ({ price, room, inputTokens, wanted }) => {
       const outcome = core.reserve(
@@ -395,7 +392,7 @@ proves(["X1"], "with prices in fractions, no lease costs more than is left", () 
   );
 });
 
-test("with prices in fractions, the output cap is the largest that is payable", () => {
+test("grants the largest affordable output cap at fractional prices", () => {
   fc.assert(
     fc.property(fractionalCall(), ({ price, room, inputTokens, wanted }) => {
       const path = pathOf({ costMicroUsd: room });
@@ -411,15 +408,15 @@ test("with prices in fractions, the output cap is the largest that is payable", 
   );
 });
 
-// A free model next to a priced one: if it waited, no settlement would ever let it through.
-test("a call that needs nothing of an overdrawn axis does not wait for room on it", () => {
+// A free model beside a priced one: if it waited, no settlement would ever let it through.
+test("does not let a call wait for an overdrawn axis that it does not need", () => {
   const priced = reserved(pathOf({ costMicroUsd: 10 }), ask(2, 4, DOLLARS));
   const overdrawn = core.settle(priced.path, priced.hold, callUsage(5, 4, { costUsd: 0.000013 }));
   const free = { inputUsdPerMillion: 0, outputUsdPerMillion: 0 };
   expect(core.reserve(overdrawn, ask(5, 5, free), 0).type).not.toBe("wait");
 });
 
-test("every axis of a budget is an axis of the arithmetic", () => {
+test("covers every ledger axis in its amounts", () => {
   expect(Object.keys(NO_AMOUNTS).toSorted()).toEqual(LEDGER_AXES.toSorted());
 });
 

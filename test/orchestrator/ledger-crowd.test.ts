@@ -1,6 +1,7 @@
-// Goal: what the ledger does for a crowd that waits grows with the crowd, not with its square, whatever it waits for and however it
-// leaves; and no request in it is forgotten.
-// Method: 10,000 agents at once; every look at what an agent asks for is counted, and compared with a crowd of half the size.
+// Goal: the work of the ledger for waiting requests grows linearly with their number, whatever they
+// wait for and however they leave; and no request is forgotten.
+// Method: 10,000 agents at once; every read of a request is counted, and compared with a crowd of
+// half the size.
 
 import { expect, test } from "vitest";
 
@@ -18,7 +19,7 @@ type Opened = Omit<NewAccount, "agentId" | "agentPath" | "nowMs">;
 
 interface CrowdOptions {
   readonly lead: Opened;
-  /** Between the lead and the crowd. */
+  /** The account between the lead and the crowd. */
   readonly middle?: Opened;
   readonly member?: (index: number) => Opened;
   readonly maxOutputTokens?: number;
@@ -75,7 +76,7 @@ class Crowd {
     this.ledger.getAccount(holder).settle({ leaseId }, callUsage(...tokens));
   }
 
-  /** How many were granted, refused and cancelled. */
+  /** Returns how many requests were granted, refused and cancelled. */
   async counts(): Promise<Readonly<Record<string, number>>> {
     const counts: Record<string, number> = {};
     for (const { type } of await Promise.all(this.#answers)) counts[type] = (counts[type] ?? 0) + 1;
@@ -83,7 +84,10 @@ class Crowd {
   }
 }
 
-/** Lets a crowd come, and leave as `leave` says; gives what became of it and how often a request was looked at. */
+/**
+ * Opens a crowd that leaves as `leave` says; returns the outcomes and how often each request was
+ * read.
+ */
 async function crowd(
   options: CrowdOptions,
   leave: (crowd: Crowd, size: number) => void,
@@ -114,7 +118,7 @@ function expectLinear({ looksPerHead, growth }: Awaited<ReturnType<typeof crowd>
 
 proves(
   ["X2"],
-  "10,000 agents that wait for one budget are served in turn, with work in proportion",
+  "serves 10,000 agents that wait for one budget in turn, with linear work",
   async () => {
     // Each call holds half of the tokens that may be held at once, and gives them back unused.
     const done = await crowd({ lead: { limits: { totalTokens: 20 } } }, (one, size) => {
@@ -125,7 +129,7 @@ proves(
   },
 );
 
-test("the same if the budget is that of an account between them and the root", async () => {
+test("serves them with linear work if the budget is that of an account below the root", async () => {
   const done = await crowd(
     { lead: { limits: {} }, middle: { limits: { totalTokens: 20 } } },
     (one, size) => {
@@ -136,7 +140,7 @@ test("the same if the budget is that of an account between them and the root", a
   expectLinear(done);
 });
 
-test("the same if every account on the way has limits, times and a reserve of its own", async () => {
+test("serves them with linear work if every account has limits, times and a reserve", async () => {
   const limits = { totalTokens: ENOUGH + 100, outputTokens: ENOUGH };
   const done = await crowd(
     {
@@ -153,7 +157,7 @@ test("the same if every account on the way has limits, times and a reserve of it
   expectLinear(done);
 });
 
-test("the same if all want more than there is, until nothing is left for most of them", async () => {
+test("refuses most of them with linear work if all want more than the budget", async () => {
   const done = await crowd(
     { lead: { limits: { totalTokens: 1_000 } }, maxOutputTokens: 5_000 },
     (one) => {
@@ -164,13 +168,13 @@ test("the same if all want more than there is, until nothing is left for most of
   expectLinear(done);
 });
 
-test("all that can never be met are refused by one settlement", async () => {
+test("refuses all impossible requests by one settlement", async () => {
   const done = await crowd({ lead: { limits: { totalTokens: 10 } } }, (one) => one.settle(1));
   expect(done.counts).toEqual({ granted: 1, refused: SIZE - 1 });
   expectLinear(done);
 });
 
-test("all that are aborted leave, the first first and the last first", async () => {
+test("removes aborted requests with linear work, from either end of the queue", async () => {
   for (const turn of ["first", "last"]) {
     const done = await crowd({ lead: { limits: { totalTokens: 10 } } }, ({ controllers }) => {
       const order = turn === "first" ? controllers : controllers.toReversed();
@@ -181,7 +185,7 @@ test("all that are aborted leave, the first first and the last first", async () 
   }
 });
 
-test("each is refused when its own time is over, one after the other", async () => {
+test("refuses each request when its own time is over, one after the other", async () => {
   const options = { lead: { limits: { totalTokens: 10 } }, member: mortal };
   const done = await crowd(options, (one, size) => {
     const lead = one.ledger.getAccount(AgentIdSchema().parse("lead"));
@@ -197,7 +201,7 @@ test("each is refused when its own time is over, one after the other", async () 
   expectLinear(done);
 });
 
-test("calls that settle elsewhere cost the same, however many wait in another place", async () => {
+test("settles calls elsewhere with work independent of the waiting requests", async () => {
   const looks: number[] = [];
   for (const size of [100, SIZE]) {
     const one = new Crowd(size, {

@@ -1,5 +1,6 @@
-// Goal: what an account keeps, none below it takes; what is granted is there at once, for all that wait for it; thresholds are reported once.
-// Method: scripted ledgers; refusals, accounts and answers compared whole.
+// Goal: no descendant uses the reserve of an account; a grant serves all waiting requests at once;
+// thresholds are reported once.
+// Method: scripted ledgers; complete refusals, accounts and answers compared.
 
 import { describe, expect, test } from "vitest";
 
@@ -17,7 +18,7 @@ const LEAD = AgentIdSchema().parse("lead");
 const CHILD = AgentIdSchema().parse("lead/a");
 const BY = "The operator.";
 
-/** A lead with 100 tokens of which it keeps 20, and a child. */
+/** Returns a lead with 100 tokens of which it reserves 20, and a child. */
 function keeping(): LedgerFixture {
   const fixture = new LedgerFixture();
   fixture.open("lead", { totalTokens: 100 }, { keptForSelf: { totalTokens: 20 } });
@@ -41,7 +42,7 @@ function told(): { readonly fixture: LedgerFixture; readonly reached: (readonly 
 describe("a reserve", () => {
   proves(
     ["X5"],
-    "a child gets all but the reserve, and is refused as if the rest were spent",
+    "is withheld from a child, which is refused as if the reserve were spent",
     async () => {
       const fixture = keeping();
       expect((await fixture.ask("lead/a", ask(30, 90))).outcome).toEqual(granted(1, 30, 50));
@@ -60,7 +61,7 @@ describe("a reserve", () => {
     },
   );
 
-  proves(["X5"], "what is left to the parent has it, what is left to its children does not", () => {
+  proves(["X5"], "counts as remaining for the parent, not for its children", () => {
     const fixture = keeping();
     const gate = fixture.ledger.getAccount(CHILD);
     expect(fixture.ledger.getAccount(LEAD).remaining()).toEqual({ totalTokens: 100 });
@@ -71,29 +72,25 @@ describe("a reserve", () => {
     ]);
   });
 
-  proves(
-    ["X5"],
-    "a child is not started for the reserve alone, and the refusal says what is kept",
-    async () => {
-      const fixture = keeping();
-      expect(fixture.ledger.getAccount(LEAD).exhaustedForChild()).toBeUndefined();
-      await fixture.ask("lead", ask(30, 50));
-      await fixture.settle("lease_1", callUsage(30, 50));
-      const refusal = {
-        axis: "totalTokens",
-        accountPath: "lead",
-        maximum: 100,
-        spent: 80,
-        requested: 0,
-        reserve: 20,
-      };
-      expect(fixture.ledger.getAccount(LEAD).exhaustedForChild()).toEqual(refusal);
-      expect(fixture.ledger.getAccount(CHILD).exhaustedForReply()).toEqual(refusal);
-      expect(fixture.ledger.getAccount(LEAD).exhaustedForReply()).toBeUndefined();
-    },
-  );
+  proves(["X5"], "is not enough to start a child, and appears in the refusal", async () => {
+    const fixture = keeping();
+    expect(fixture.ledger.getAccount(LEAD).exhaustedForChild()).toBeUndefined();
+    await fixture.ask("lead", ask(30, 50));
+    await fixture.settle("lease_1", callUsage(30, 50));
+    const refusal = {
+      axis: "totalTokens",
+      accountPath: "lead",
+      maximum: 100,
+      spent: 80,
+      requested: 0,
+      reserve: 20,
+    };
+    expect(fixture.ledger.getAccount(LEAD).exhaustedForChild()).toEqual(refusal);
+    expect(fixture.ledger.getAccount(CHILD).exhaustedForReply()).toEqual(refusal);
+    expect(fixture.ledger.getAccount(LEAD).exhaustedForReply()).toBeUndefined();
+  });
 
-  test("it holds on every axis, also for those further down, and the tightest account on the path refuses", async () => {
+  test("applies on every axis and to all descendants, and the tightest account on the path refuses", async () => {
     const fixture = new LedgerFixture();
     const limits = { steps: 5, toolCalls: 3, outputTokens: 100 };
     fixture.open("lead", limits, { keptForSelf: { steps: 1, toolCalls: 1, outputTokens: 10 } });
@@ -124,7 +121,7 @@ describe("a reserve", () => {
     });
   });
 
-  test("a lease of a child grows by what is left without the reserve only", async () => {
+  test("limits the extension of a child's lease", async () => {
     const fixture = keeping();
     await fixture.ask("lead/a", ask(30, 10));
     const tooMuch = await fixture.extend("lease_1", ask(30, 90));
@@ -135,7 +132,7 @@ describe("a reserve", () => {
     expect(fixture.account("lead").reserved.totalTokens).toBe(80);
   });
 
-  test("one that is larger than the limit leaves children nothing, and its owner all", async () => {
+  test("leaves nothing to children and everything to its owner if it exceeds the limit", async () => {
     const fixture = new LedgerFixture();
     fixture.open("lead", { steps: 2 }, { keptForSelf: { steps: 9 } });
     fixture.open("lead/a");
@@ -152,7 +149,7 @@ describe("a reserve", () => {
     expect((await fixture.ask("lead", ask(1, 1))).outcome?.type).toBe("granted");
   });
 
-  test("on an axis without a limit of its own it keeps nothing", async () => {
+  test("withholds nothing on an axis without its own limit", async () => {
     const fixture = new LedgerFixture();
     fixture.open("lead", { steps: 1 });
     fixture.open("lead/a", {}, { keptForSelf: { steps: 1 } });
@@ -160,83 +157,71 @@ describe("a reserve", () => {
     expect((await fixture.ask("lead/a/b", ask(1, 1))).outcome?.type).toBe("granted");
   });
 
-  proves(
-    ["X5"],
-    "a child that waits while others hold the rest is refused once only the reserve is left",
-    async () => {
-      const fixture = keeping();
-      fixture.open("lead/b");
-      await fixture.ask("lead/a", ask(30, 50));
-      const waiter = await fixture.ask("lead/b", ask(10, 10));
-      expect(waiter.outcome).toBeUndefined();
-      await fixture.settle("lease_1", callUsage(30, 45));
-      expect(waiter.outcome).toMatchObject({
-        type: "refused",
-        refusal: { spent: 75, requested: 11, reserve: 20 },
-      });
-    },
-  );
+  proves(["X5"], "refuses a waiting child once only the reserve remains", async () => {
+    const fixture = keeping();
+    fixture.open("lead/b");
+    await fixture.ask("lead/a", ask(30, 50));
+    const waiter = await fixture.ask("lead/b", ask(10, 10));
+    expect(waiter.outcome).toBeUndefined();
+    await fixture.settle("lease_1", callUsage(30, 45));
+    expect(waiter.outcome).toMatchObject({
+      type: "refused",
+      refusal: { spent: 75, requested: 11, reserve: 20 },
+    });
+  });
 });
 
 describe("a grant", () => {
-  proves(
-    ["X7"],
-    "raises the limits by what is given, and is on record with its author and its time",
-    async () => {
-      const fixture = new LedgerFixture();
-      fixture.ledger.open({
-        agentId: LEAD,
-        agentPath: "lead",
-        limits: { steps: 1, costMicroUsd: 5 },
-        timeMs: 100,
-      });
-      fixture.clock.advance(7);
-      fixture.ledger.grant(LEAD, { budget: { steps: 2, costUsd: 0.29, timeMs: 50 }, by: BY });
-      expect(fixture.ledger.getAccount(LEAD).remaining()).toEqual({
-        steps: 3,
-        costUsd: 0.290005,
-        timeMs: 143,
-      });
-      fixture.clock.advance(1);
-      fixture.ledger.grant(LEAD, { budget: { steps: 1, timeMs: 0 }, by: "Again." });
-      const { limits, timeLimitMs, grants } = fixture.account("lead");
-      expect({ limits, timeLimitMs, grants }).toEqual({
-        limits: { steps: 4, costMicroUsd: 290_005 },
-        timeLimitMs: 150,
-        grants: [
-          { by: BY, atMs: 7, budget: { steps: 2, costUsd: 0.29, timeMs: 50 } },
-          { by: "Again.", atMs: 8, budget: { steps: 1 } },
-        ],
-      });
-    },
-  );
+  proves(["X7"], "raises the limits, and is recorded with its author and its time", async () => {
+    const fixture = new LedgerFixture();
+    fixture.ledger.open({
+      agentId: LEAD,
+      agentPath: "lead",
+      limits: { steps: 1, costMicroUsd: 5 },
+      timeMs: 100,
+    });
+    fixture.clock.advance(7);
+    fixture.ledger.grant(LEAD, { budget: { steps: 2, costUsd: 0.29, timeMs: 50 }, by: BY });
+    expect(fixture.ledger.getAccount(LEAD).remaining()).toEqual({
+      steps: 3,
+      costUsd: 0.290005,
+      timeMs: 143,
+    });
+    fixture.clock.advance(1);
+    fixture.ledger.grant(LEAD, { budget: { steps: 1, timeMs: 0 }, by: "Again." });
+    const { limits, timeLimitMs, grants } = fixture.account("lead");
+    expect({ limits, timeLimitMs, grants }).toEqual({
+      limits: { steps: 4, costMicroUsd: 290_005 },
+      timeLimitMs: 150,
+      grants: [
+        { by: BY, atMs: 7, budget: { steps: 2, costUsd: 0.29, timeMs: 50 } },
+        { by: "Again.", atMs: 8, budget: { steps: 1 } },
+      ],
+    });
+  });
 
-  proves(
-    ["X7"],
-    "serves who waits for it, in the order in which they asked, with the larger caps",
-    async () => {
-      const fixture = new LedgerFixture();
-      fixture.open("lead", { totalTokens: 100 });
-      for (const path of ["lead/a", "lead/b", "lead/c"]) fixture.open(path);
-      await fixture.ask("lead/a", ask(30, 50));
-      const waiters = [
-        await fixture.ask("lead/b", ask(10, 200)),
-        await fixture.ask("lead/c", ask(10, 10)),
-      ];
-      fixture.clock.advance(3);
-      fixture.ledger.grant(LEAD, { budget: { totalTokens: 60 }, by: BY });
-      await answered();
-      expect(waiters.map(({ outcome }) => outcome)).toEqual([undefined, undefined]);
-      fixture.ledger.grant(LEAD, { budget: { totalTokens: 200 }, by: BY });
-      await answered();
-      expect(waiters.map(({ outcome }) => outcome)).toEqual([
-        granted(2, 10, 200, 3),
-        granted(3, 10, 10, 3),
-      ]);
-    },
-  );
+  proves(["X7"], "serves waiting requests in their order, with larger caps", async () => {
+    const fixture = new LedgerFixture();
+    fixture.open("lead", { totalTokens: 100 });
+    for (const path of ["lead/a", "lead/b", "lead/c"]) fixture.open(path);
+    await fixture.ask("lead/a", ask(30, 50));
+    const waiters = [
+      await fixture.ask("lead/b", ask(10, 200)),
+      await fixture.ask("lead/c", ask(10, 10)),
+    ];
+    fixture.clock.advance(3);
+    fixture.ledger.grant(LEAD, { budget: { totalTokens: 60 }, by: BY });
+    await answered();
+    expect(waiters.map(({ outcome }) => outcome)).toEqual([undefined, undefined]);
+    fixture.ledger.grant(LEAD, { budget: { totalTokens: 200 }, by: BY });
+    await answered();
+    expect(waiters.map(({ outcome }) => outcome)).toEqual([
+      granted(2, 10, 200, 3),
+      granted(3, 10, 10, 3),
+    ]);
+  });
 
-  test("a request that grew with a grant is not let through for what it was before", async () => {
+  test("does not let a request through at its size from before the grant", async () => {
     const fixture = new LedgerFixture();
     fixture.open("lead", { totalTokens: 100 });
     fixture.open("lead/a");
@@ -253,7 +238,7 @@ describe("a grant", () => {
 
   proves(
     ["X7"],
-    "an axis without a limit of its own cannot be granted, nor a fixed deadline moved",
+    "is refused for an axis without its own limit, and moves no fixed deadline",
     () => {
       const fixture = new LedgerFixture();
       fixture.open("lead", { steps: 1 }, { deadlineAtMs: 50 });
@@ -277,7 +262,7 @@ describe("a grant", () => {
     },
   );
 
-  test("who was granted more of the time watches the new end", () => {
+  test("moves the deadline of a time limit", () => {
     const clock = new ManualClock();
     const ledger = new BudgetLedger(clock);
     const lead = ledger.open({ agentId: LEAD, agentPath: "lead", limits: {}, timeMs: 100 });
@@ -290,7 +275,7 @@ describe("a grant", () => {
     ]).toEqual([150, 150, 150]);
   });
 
-  test("no sum of grants is more than can be counted with, or less than before", () => {
+  test("never exceeds the largest safe number in sum, nor lowers a limit", () => {
     const fixture = new LedgerFixture();
     fixture.open("lead", { totalTokens: 10, costMicroUsd: 1 });
     const huge = { totalTokens: Number.MAX_SAFE_INTEGER, costUsd: Number.MAX_VALUE };
@@ -305,32 +290,28 @@ describe("a grant", () => {
       .parse(JSON.parse(JSON.stringify(fixture.ledger.snapshot())));
   });
 
-  proves(
-    ["X7"],
-    "a ledger that was restored is granted more like any other, and remembers grants of before",
-    async () => {
-      const fixture = new LedgerFixture();
-      fixture.open("lead", { steps: 1 }, { keptForSelf: { steps: 1 } });
-      await fixture.ask("lead", ask(1, 1));
-      await fixture.settle("lease_1", callUsage(1, 1));
-      fixture.ledger.grant(LEAD, { budget: { steps: 1 }, by: "First." });
-      const stored = AccountSchema()
-        .array()
-        .parse(JSON.parse(JSON.stringify(fixture.ledger.snapshot())));
-      const resumed = new BudgetLedger(fixture.clock);
-      resumed.restore(stored, 1);
-      resumed.grant(LEAD, { budget: { steps: 3 }, by: "Second." });
-      expect(resumed.getAccount(LEAD).remaining()).toEqual({ steps: 4 });
-      expect(resumed.getAccount(LEAD).remainingForChildren()).toEqual({ steps: 3 });
-      expect(resumed.snapshot()[0]?.grants.map(({ by }) => by)).toEqual(["First.", "Second."]);
-    },
-  );
+  proves(["X7"], "raises the limits of a restored ledger, which keeps earlier grants", async () => {
+    const fixture = new LedgerFixture();
+    fixture.open("lead", { steps: 1 }, { keptForSelf: { steps: 1 } });
+    await fixture.ask("lead", ask(1, 1));
+    await fixture.settle("lease_1", callUsage(1, 1));
+    fixture.ledger.grant(LEAD, { budget: { steps: 1 }, by: "First." });
+    const stored = AccountSchema()
+      .array()
+      .parse(JSON.parse(JSON.stringify(fixture.ledger.snapshot())));
+    const resumed = new BudgetLedger(fixture.clock);
+    resumed.restore(stored, 1);
+    resumed.grant(LEAD, { budget: { steps: 3 }, by: "Second." });
+    expect(resumed.getAccount(LEAD).remaining()).toEqual({ steps: 4 });
+    expect(resumed.getAccount(LEAD).remainingForChildren()).toEqual({ steps: 3 });
+    expect(resumed.snapshot()[0]?.grants.map(({ by }) => by)).toEqual(["First.", "Second."]);
+  });
 });
 
 describe("thresholds", () => {
   proves(
     ["X6"],
-    "80 % and 95 % of a limit are reported once each, of every account on the path",
+    "are reported once at 80 % and 95 % of a limit, for every account on the path",
     async () => {
       const { fixture, reached } = told();
       fixture.open("lead", { totalTokens: 100 });
@@ -345,26 +326,22 @@ describe("thresholds", () => {
     },
   );
 
-  proves(
-    ["X6"],
-    "what is held does not count, what is given back does not count, overdraft does",
-    async () => {
-      const { fixture, reached } = told();
-      fixture.open("lead", { totalTokens: 100 });
-      await fixture.ask("lead", ask(50, 50));
-      expect(reached).toEqual([]);
-      await fixture.release("lease_1");
-      expect(reached).toEqual([]);
-      await fixture.ask("lead", ask(10, 10));
-      await fixture.settle("lease_2", callUsage(110, 20));
-      expect(reached).toEqual([
-        ["lead", "totalTokens", 0.8, 130, 100],
-        ["lead", "totalTokens", 0.95, 130, 100],
-      ]);
-    },
-  );
+  proves(["X6"], "ignore reservations and releases, and count overdraft", async () => {
+    const { fixture, reached } = told();
+    fixture.open("lead", { totalTokens: 100 });
+    await fixture.ask("lead", ask(50, 50));
+    expect(reached).toEqual([]);
+    await fixture.release("lease_1");
+    expect(reached).toEqual([]);
+    await fixture.ask("lead", ask(10, 10));
+    await fixture.settle("lease_2", callUsage(110, 20));
+    expect(reached).toEqual([
+      ["lead", "totalTokens", 0.8, 130, 100],
+      ["lead", "totalTokens", 0.95, 130, 100],
+    ]);
+  });
 
-  test("tool calls reach thresholds, too", () => {
+  test("are reported for tool calls", () => {
     const { fixture, reached } = told();
     fixture.open("lead", { toolCalls: 5 });
     const gate = fixture.ledger.getAccount(LEAD);
@@ -377,7 +354,7 @@ describe("thresholds", () => {
 
   proves(
     ["X6", "X7"],
-    "a grant makes a new limit with thresholds of its own; a restored ledger repeats none",
+    "apply anew to a limit that a grant raised, and are not repeated by a restored ledger",
     async () => {
       const { fixture, reached } = told();
       fixture.open("lead", { totalTokens: 100 });
@@ -401,7 +378,7 @@ describe("thresholds", () => {
     },
   );
 
-  test("a limit of zero has none, and an axis without a limit neither", async () => {
+  test("are not reported for a limit of zero or an axis without limit", async () => {
     const { fixture, reached } = told();
     const axis: LedgerAxis = "toolCalls";
     fixture.open("lead", { [axis]: 0 });

@@ -1,4 +1,5 @@
-// Goal: never more work at once than there are slots, in order, and no aborted call takes a slot or keeps one.
+// Goal: at most as many calls run as there are slots, in order, and no aborted call takes or keeps
+// a slot.
 // Method: work that ends when the test opens its latch.
 
 import { expect, test } from "vitest";
@@ -15,7 +16,7 @@ type Kind = "model" | "tool";
 const broken = (): Promise<never> =>
   Promise.reject(new EspalierError({ code: "model_timeout", message: "late" }));
 
-/** Work that leaves its slot itself. */
+/** Executes work in a slot, and releases the slot after it. */
 async function inSlot<T>(
   slots: RunLimiter,
   kind: Kind,
@@ -32,7 +33,7 @@ async function inSlot<T>(
   }
 }
 
-/** One piece of work in a slot: whether it has begun, what came of it, and the means to end it or to abort it. */
+/** A piece of work in a slot: its state, its result, and methods to end or abort it. */
 class Job {
   readonly #latch = latch();
   readonly #controller = new AbortController();
@@ -78,34 +79,30 @@ function crowd(concurrency: { readonly modelCalls: number; readonly toolCalls: n
   return { slots, begun, add, states };
 }
 
-test("by default 1,024 model calls and 1,024 tool bodies run at once", () => {
+test("allows 1,024 model calls and 1,024 tool executions at once by default", () => {
   expect(DEFAULT_CONCURRENCY).toEqual({ modelCalls: 1_024, toolCalls: 1_024 });
   expect(Object.isFrozen(DEFAULT_CONCURRENCY)).toBe(true);
 });
 
-proves(
-  ["X19"],
-  "no more than two of five run, and the others follow in the order in which they came",
-  async () => {
-    const { add, states, begun } = crowd({ modelCalls: 2, toolCalls: 1 });
-    const [one, two, three] = [
-      await add("model", "1"),
-      await add("model", "2"),
-      await add("model", "3"),
-    ];
-    await add("model", "4");
-    await add("model", "5");
-    expect(states()).toEqual(["running", "running", "waiting", "waiting", "waiting"]);
-    await two.end();
-    expect(states()).toEqual(["running", "ended", "running", "waiting", "waiting"]);
-    await three.end();
-    await one.end();
-    expect(states()).toEqual(["ended", "ended", "ended", "running", "running"]);
-    expect([begun, one.result]).toEqual([["1", "2", "3", "4", "5"], "1 done"]);
-  },
-);
+proves(["X19"], "starts two of five calls, and the others in their order", async () => {
+  const { add, states, begun } = crowd({ modelCalls: 2, toolCalls: 1 });
+  const [one, two, three] = [
+    await add("model", "1"),
+    await add("model", "2"),
+    await add("model", "3"),
+  ];
+  await add("model", "4");
+  await add("model", "5");
+  expect(states()).toEqual(["running", "running", "waiting", "waiting", "waiting"]);
+  await two.end();
+  expect(states()).toEqual(["running", "ended", "running", "waiting", "waiting"]);
+  await three.end();
+  await one.end();
+  expect(states()).toEqual(["ended", "ended", "ended", "running", "running"]);
+  expect([begun, one.result]).toEqual([["1", "2", "3", "4", "5"], "1 done"]);
+});
 
-proves(["X19"], "model calls and tool bodies have slots of their own", async () => {
+proves(["X19"], "counts model calls and tool executions in separate slots", async () => {
   const { add, states } = crowd({ modelCalls: 2, toolCalls: 1 });
   await add("model", "m1");
   await add("tool", "t1");
@@ -115,7 +112,7 @@ proves(["X19"], "model calls and tool bodies have slots of their own", async () 
   expect(states()).toEqual(["running", "running", "waiting", "running", "waiting"]);
 });
 
-test("work begins in the tick in which it is asked for, if there is a slot", () => {
+test("starts work in the same tick if a slot is free", () => {
   let hasBegun = false;
   void inSlot(
     new RunLimiter({ modelCalls: 1, toolCalls: 1 }, new Throttle(64)),
@@ -129,7 +126,7 @@ test("work begins in the tick in which it is asked for, if there is a slot", () 
   expect(hasBegun).toBe(true);
 });
 
-test("a call that is aborted while waiting never begins, is answered at once, and does not hold up those after it", async () => {
+test("resolves an aborted waiting call at once without starting it, and serves the next", async () => {
   const { add, states, begun } = crowd({ modelCalls: 1, toolCalls: 1 });
   const one = await add("model", "1");
   const two = await add("model", "2");
@@ -143,7 +140,7 @@ test("a call that is aborted while waiting never begins, is answered at once, an
   ]);
 });
 
-test("a call that was aborted before asking never begins", async () => {
+test("starts no call that was aborted before", async () => {
   const { slots } = crowd({ modelCalls: 1, toolCalls: 1 });
   let hasBegun = false;
   const result = await inSlot(slots, "tool", AbortSignal.abort(), () => {
@@ -153,7 +150,7 @@ test("a call that was aborted before asking never begins", async () => {
   expect([hasBegun, result]).toEqual([false, undefined]);
 });
 
-test("work that runs keeps its slot until it has ended, also when it is aborted", async () => {
+test("holds the slot of aborted work until the work has ended", async () => {
   const { add, states } = crowd({ modelCalls: 1, toolCalls: 1 });
   const one = await add("model", "1");
   await add("model", "2");
@@ -163,7 +160,7 @@ test("work that runs keeps its slot until it has ended, also when it is aborted"
   expect([states(), one.result]).toEqual([["ended", "running"], "1 done"]);
 });
 
-test("work that had to wait keeps its slot in the same way", async () => {
+test("holds the slot of aborted work that had waited until the work has ended", async () => {
   const { add, states } = crowd({ modelCalls: 1, toolCalls: 1 });
   const one = await add("model", "1");
   const two = await add("model", "2");
@@ -175,7 +172,7 @@ test("work that had to wait keeps its slot in the same way", async () => {
   expect([states(), two.result]).toEqual([["ended", "ended", "running"], "2 done"]);
 });
 
-test("a whole line that is aborted leaves the queue empty and usable", async () => {
+test("starts further work after all waiting calls were aborted", async () => {
   const { add, states } = crowd({ modelCalls: 1, toolCalls: 1 });
   const one = await add("model", "1");
   const waiting = [await add("model", "2"), await add("model", "3"), await add("model", "4")];
@@ -185,7 +182,7 @@ test("a whole line that is aborted leaves the queue empty and usable", async () 
   expect(states()).toEqual(["ended", "ended", "ended", "ended", "running"]);
 });
 
-test("work that throws gives its slot back and its error to its owner, whether it waited or not", async () => {
+test("releases the slot of work that throws, and rejects with its error, whether it waited or not", async () => {
   const slots = new RunLimiter({ modelCalls: 1, toolCalls: 1 }, new Throttle(64));
   const { signal } = new AbortController();
   const both = [inSlot(slots, "model", signal, broken), inSlot(slots, "model", signal, broken)].map(
@@ -198,35 +195,31 @@ test("work that throws gives its slot back and its error to its owner, whether i
   expect(await inSlot(slots, "model", signal, () => Promise.resolve("next"))).toBe("next");
 });
 
-proves(
-  ["X19"],
-  "a hundred pieces of work over three slots: never more than three at once, all done",
-  async () => {
-    const slots = new RunLimiter({ modelCalls: 3, toolCalls: 1 }, new Throttle(64));
-    let active = 0;
-    let most = 0;
-    const done = await Promise.all(
-      Array.from({ length: 100 }, (_item, index) =>
-        inSlot(slots, "model", new AbortController().signal, async () => {
-          active += 1;
-          most = Math.max(most, active);
-          for (let turn = 0; turn <= index % 4; turn += 1) await Promise.resolve();
-          active -= 1;
-          return index;
-        }),
-      ),
-    );
-    expect([most, active, done]).toEqual([
-      3,
-      0,
-      Array.from({ length: 100 }, (_item, index) => index),
-    ]);
-  },
-);
+proves(["X19"], "executes a hundred calls over three slots, at most three at once", async () => {
+  const slots = new RunLimiter({ modelCalls: 3, toolCalls: 1 }, new Throttle(64));
+  let active = 0;
+  let most = 0;
+  const done = await Promise.all(
+    Array.from({ length: 100 }, (_item, index) =>
+      inSlot(slots, "model", new AbortController().signal, async () => {
+        active += 1;
+        most = Math.max(most, active);
+        for (let turn = 0; turn <= index % 4; turn += 1) await Promise.resolve();
+        active -= 1;
+        return index;
+      }),
+    ),
+  );
+  expect([most, active, done]).toEqual([
+    3,
+    0,
+    Array.from({ length: 100 }, (_item, index) => index),
+  ]);
+});
 
 proves(
   ["X19"],
-  "work that has to wait again, after the line was empty, gets no slot too many",
+  "starts no extra call when calls wait again after the queue was empty",
   async () => {
     const { add, states } = crowd({ modelCalls: 2, toolCalls: 1 });
     const [one, two, three] = [
@@ -244,7 +237,7 @@ proves(
   },
 );
 
-test("of model calls that are asked for at once, so many begin in one turn of the event loop", async () => {
+test("spreads concurrent model calls over turns of the event loop, two per turn", async () => {
   const slots = new RunLimiter(DEFAULT_CONCURRENCY, new Throttle(2));
   const begun: number[] = [];
   const { signal } = new AbortController();

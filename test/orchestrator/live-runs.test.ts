@@ -1,5 +1,5 @@
-// Goal: an orchestrator knows the runs that it leads, and can be closed without cutting any of them off.
-// Method: runs that are held at a latch; orchestrators that are asked in between.
+// Goal: an orchestrator knows its active runs, and closes without interrupting any.
+// Method: runs that are held at a latch; orchestrators that are queried meanwhile.
 
 import type { PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect, test } from "vitest";
@@ -28,7 +28,7 @@ const pay = defineTool({
   execute: () => "paid",
 });
 
-/** A role that answers when the latch opens. */
+/** Returns a role that replies when the latch opens. */
 function held(): { readonly role: AgentRole; open(): void } {
   const { opened, open } = latch();
   return { role: soloist([says("Done.", { after: opened })]).role, open };
@@ -36,7 +36,7 @@ function held(): { readonly role: AgentRole; open(): void } {
 
 const idsOf = (runs: readonly Run[]): readonly string[] => runs.map(({ runId }) => runId);
 
-proves(["S7.37"], "runs are listed and found from their start until they rest", async () => {
+proves(["S7.37"], "lists and finds runs from their start until they pause or end", async () => {
   const orchestrator = new Orchestrator({ ids: sequentialIds() });
   const [left, right] = [held(), held()];
   const first = orchestrator.start(left.role, "One.");
@@ -54,31 +54,27 @@ proves(["S7.37"], "runs are listed and found from their start until they rest", 
   expect(orchestrator.findActiveRun("run_99")).toBeUndefined();
 });
 
-proves(
-  ["S7.37"],
-  "a paused run is gone, and there again when it continues; a fork is there, too",
-  async () => {
-    const orchestrator = new Orchestrator({ ids: sequentialIds() });
-    const { role } = soloist([asks("pay", { eur: 5 }), says("Paid."), says("Again.")], {
-      tools: [pay],
-    });
-    const run = orchestrator.start(role, "Pay.");
-    const { pausedRun, questions } = await run.result;
-    if (pausedRun === undefined) throw new Error("Expected a paused run.");
-    expect(orchestrator.activeRuns()).toEqual([]);
-    const answers = questions.map((question) => approve(question));
-    const again = orchestrator.resume(pausedRun, { answers, role });
-    expect([again.runId, orchestrator.findActiveRun(run.runId)]).toEqual([run.runId, again]);
-    await again.result;
-    expect(orchestrator.activeRuns()).toEqual([]);
-    const fork = orchestrator.fork(again.snapshot(), { role, message: "And now?" });
-    expect(idsOf(orchestrator.activeRuns())).toEqual([fork.runId]);
-    expect((await fork.result).text).toBe("Again.");
-    expect(orchestrator.activeRuns()).toEqual([]);
-  },
-);
+proves(["S7.37"], "lists a paused run again once it is resumed, and lists a fork", async () => {
+  const orchestrator = new Orchestrator({ ids: sequentialIds() });
+  const { role } = soloist([asks("pay", { eur: 5 }), says("Paid."), says("Again.")], {
+    tools: [pay],
+  });
+  const run = orchestrator.start(role, "Pay.");
+  const { pausedRun, questions } = await run.result;
+  if (pausedRun === undefined) throw new Error("Expected a paused run.");
+  expect(orchestrator.activeRuns()).toEqual([]);
+  const answers = questions.map((question) => approve(question));
+  const again = orchestrator.resume(pausedRun, { answers, role });
+  expect([again.runId, orchestrator.findActiveRun(run.runId)]).toEqual([run.runId, again]);
+  await again.result;
+  expect(orchestrator.activeRuns()).toEqual([]);
+  const fork = orchestrator.fork(again.snapshot(), { role, message: "And now?" });
+  expect(idsOf(orchestrator.activeRuns())).toEqual([fork.runId]);
+  expect((await fork.result).text).toBe("Again.");
+  expect(orchestrator.activeRuns()).toEqual([]);
+});
 
-test("a run that its store does not keep is gone, too", async () => {
+test("removes a run that its store could not persist", async () => {
   const full = createStoreError("full", "Expected room in the store, got none. Make some.");
   const store = { ...forwarding(memoryStore()), append: () => Promise.reject(full) };
   const orchestrator = new Orchestrator({ store });
@@ -88,7 +84,7 @@ test("a run that its store does not keep is gone, too", async () => {
   await orchestrator.close();
 });
 
-proves(["S7.37"], "closing waits for the runs under way and lets none begin", async () => {
+proves(["S7.37"], "waits for active runs when it is closed, and starts no more", async () => {
   const store = memoryStore();
   const orchestrator = new Orchestrator({ store });
   const { role, open } = held();
@@ -116,7 +112,7 @@ proves(["S7.37"], "closing waits for the runs under way and lets none begin", as
   expect((await orchestrator.getResult(run.runId)).text).toBe("Done.");
 });
 
-test("closing with nothing under way is done at once, and at the end of a block", async () => {
+test("closes at once without active runs, and at the end of an `await using` block", async () => {
   await new Orchestrator().close();
   const { role, open } = held();
   let run: Run;
@@ -128,7 +124,7 @@ test("closing with nothing under way is done at once, and at the end of a block"
   expect(() => run.snapshot()).not.toThrow();
 });
 
-test("what is no id is refused", () => {
+test("refuses an invalid run id", () => {
   expect(thrownBy(() => new Orchestrator().findActiveRun(" "))).toMatchObject({
     code: "invalid_argument",
   });

@@ -1,5 +1,7 @@
-// Goal: whose price of a model counts, and that it is looked up once, where it stands for the run; a cost limit may rest on it.
-// Method: price lists that write down what they are asked; models of each kind; runs, pauses, recordings and what is refused.
+// Goal: which price of a model applies, that each model is looked up once where its run starts, and
+// that a cost limit can rely on it.
+// Method: price lists that record their lookups; models of each kind; runs, pauses, recordings and
+// refusals.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
@@ -36,7 +38,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-/** Knows what `getPrice` gives, and keeps what it was asked. */
+/** Returns a price list that answers by `getPrice`, and records the lookups. */
 function listOf(getPrice: Prices["getPrice"]): Prices & { readonly asked: PricedModel[] } {
   const asked: PricedModel[] = [];
   return {
@@ -52,19 +54,23 @@ function solo(model: Model, more: object = {}): AgentRole {
   return defineAgent({ name: "solo", instructions: "Work.", model, ...more });
 }
 
-proves(["M63"], "a model's own word goes before the list, the list before our table", () => {
-  const list = listOf(({ model }) => (model === "gpt-5-nano" ? undefined : LISTED));
-  const priceOf = createPriceLookup(list);
-  expect([
-    priceOf(openai("gpt-5-mini", { price: OWN })),
-    priceOf(openai("gpt-5-mini", { price: "unknown" })),
-    priceOf(openai("gpt-5-mini")),
-    priceOf(openai("gpt-5-nano")),
-    priceOf(openai("gpt-5-nano", { baseUrl: "https://eu.api.openai.com/v1" })),
-  ]).toEqual([OWN, undefined, LISTED, lookUpModelPrice("openai", "gpt-5-nano"), undefined]);
-});
+proves(
+  ["M63"],
+  "prefers a model's own price to the list, and the list to the built-in table",
+  () => {
+    const list = listOf(({ model }) => (model === "gpt-5-nano" ? undefined : LISTED));
+    const priceOf = createPriceLookup(list);
+    expect([
+      priceOf(openai("gpt-5-mini", { price: OWN })),
+      priceOf(openai("gpt-5-mini", { price: "unknown" })),
+      priceOf(openai("gpt-5-mini")),
+      priceOf(openai("gpt-5-nano")),
+      priceOf(openai("gpt-5-nano", { baseUrl: "https://eu.api.openai.com/v1" })),
+    ]).toEqual([OWN, undefined, LISTED, lookUpModelPrice("openai", "gpt-5-nano"), undefined]);
+  },
+);
 
-proves(["M63"], "the list is asked for the address, or for the provider that is said", () => {
+proves(["M63"], "looks a model up by its address, or by its configured provider", () => {
   const list = listOf(() => undefined);
   const priceOf = createPriceLookup(list);
   const at = "https://gateway.example.org/v1";
@@ -83,7 +89,7 @@ proves(["M63"], "the list is asked for the address, or for the provider that is 
   ]);
 });
 
-test("the prices of the package are those of the server that is asked", async () => {
+test("applies the packaged prices of the provider whose server is called", async () => {
   const priceOf = createPriceLookup(await loadPrices({ asOf: "2026-09-23" }));
   const outputs = [
     openai("deepseek-v3.2", { baseUrl: "https://api.deepseek.com" }),
@@ -94,7 +100,7 @@ test("the prices of the package are those of the server that is asked", async ()
   expect(outputs).toEqual([0.3432, 0.3432, undefined, undefined]);
 });
 
-proves(["M63"], "each model is looked up once, when a run with it starts", async () => {
+proves(["M63"], "looks each model up once, when a run with the model starts", async () => {
   const list = listOf(() => LISTED);
   const fixture = newFixture({ prices: list });
   const model = new ScriptedModel(() => says("Done."), { id: "m" });
@@ -103,7 +109,7 @@ proves(["M63"], "each model is looked up once, when a run with it starts", async
   expect(list.asked).toEqual([]);
   const results = [await fixture.run(role), await fixture.run(role)];
   expect(list.asked).toEqual([{ provider: "scripted", baseUrl: undefined, model: "m" }]);
-  // 10 tokens in, 5 out.
+  // 10 input tokens, 5 output tokens.
   expect(results.map(({ usage, prices }) => [usage.total.costUsd, prices])).toEqual(
     Array.from({ length: 2 }, () => [
       0.00002,
@@ -112,7 +118,7 @@ proves(["M63"], "each model is looked up once, when a run with it starts", async
   );
 });
 
-proves(["M63"], "a cost limit over what the list does not know is refused at the start", () => {
+proves(["M63"], "refuses a cost limit at the start if the list has no price", () => {
   const fixture = newFixture({ prices: listOf(() => undefined) });
   const role = solo(new ScriptedModel([]), { budget: { costUsd: 1 } });
   expect(thrownBy(() => fixture.start(role)).code).toBe("price_unknown");
@@ -121,17 +127,21 @@ proves(["M63"], "a cost limit over what the list does not know is refused at the
   expect(thrownBy(() => all.start(onPurpose)).code).toBe("price_unknown");
 });
 
-proves(["M64"], "a tier that is asked for makes the price unknown, unless it is given", () => {
-  const priceOf = createPriceLookup(listOf(() => LISTED));
-  expect([
-    priceOf(openai("gpt-5-mini", { serviceTier: "flex" })),
-    priceOf(openai("gpt-5-mini", { extraBody: { service_tier: "priority" } })),
-    priceOf(openai("gpt-5-mini", { serviceTier: "flex", price: OWN })),
-    priceOf(openai("gpt-5-mini", { serviceTier: "default" })),
-  ]).toEqual([undefined, undefined, OWN, LISTED]);
-});
+proves(
+  ["M64"],
+  "treats the price as unknown for a service tier, unless the model has its own price",
+  () => {
+    const priceOf = createPriceLookup(listOf(() => LISTED));
+    expect([
+      priceOf(openai("gpt-5-mini", { serviceTier: "flex" })),
+      priceOf(openai("gpt-5-mini", { extraBody: { service_tier: "priority" } })),
+      priceOf(openai("gpt-5-mini", { serviceTier: "flex", price: OWN })),
+      priceOf(openai("gpt-5-mini", { serviceTier: "default" })),
+    ]).toEqual([undefined, undefined, OWN, LISTED]);
+  },
+);
 
-test("what the list gives is checked, and is not changed afterwards", async () => {
+test("validates the prices of a list, and ignores later changes to them", async () => {
   const start = (price: ModelPrice): unknown => {
     const prices = { getPrice: () => price };
     const role = solo(new ScriptedModel([]), { budget: { costUsd: 1 } });
@@ -154,14 +164,14 @@ test("what the list gives is checked, and is not changed afterwards", async () =
 });
 
 test.each([[{}], [{ getPrice: LISTED }], [loadPrices], [Promise.resolve({})]])(
-  "%j is no list of prices",
+  "refuses %j as a list of prices",
   (prices) => {
     const { code, data } = thrownBy(() => Reflect.construct(Orchestrator, [{ prices }]));
     expect([code, data["field"]]).toEqual(["invalid_argument", "prices"]);
   },
 );
 
-proves(["M63"], "a recording is replayed at the prices that it is given", async () => {
+proves(["M63"], "replays a recording at the prices that the replay is given", async () => {
   const store = memoryStore();
   const prices = listOf(() => LISTED);
   const fixture = newFixture({ store, prices });
@@ -172,7 +182,7 @@ proves(["M63"], "a recording is replayed at the prices that it is given", async 
   expect([replayed.usage, replayed.prices]).toEqual([result.usage, result.prices]);
 });
 
-test("a run that continues under other prices lists both", async () => {
+test("lists both prices of a run that continues at other prices", async () => {
   const tool = { tools: [] };
   const fixture = newFixture({ prices: listOf(() => LISTED) });
   const model = new ScriptedModel([asks("none", {}), says("Done.")], { allowUnknownTools: true });

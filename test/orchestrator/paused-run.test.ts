@@ -1,5 +1,7 @@
-// Goal: what was stored is read whole or refused whole, with a code and a message that says what is wrong.
-// Method: one paused run of a parent with a paused and an ended child, and many that differ from it in one place.
+// Goal: a stored run is either read completely, or refused with a code and a message that explains
+// the problem.
+// Method: one paused run of a parent with a paused and an ended child, and many that differ from it
+// in one place.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -22,7 +24,7 @@ import { thrownBy, type Thrown } from "../support/thrown.ts";
 
 type Stored = ReturnType<typeof stored>;
 
-/** What it is refused with, as a value and as text: both must be refused alike. */
+/** Returns the refusal of a value; its JSON text must be refused alike. */
 function refusal(value: unknown): Thrown {
   const thrown = thrownBy(() => readPausedRun(value));
   const text: unknown = JSON.stringify(value);
@@ -30,7 +32,7 @@ function refusal(value: unknown): Thrown {
   return thrown;
 }
 
-/** It with another value at a path; `undefined`: without the key. */
+/** Returns the value with another part at a path; `undefined` removes the key. */
 function withPart(value: unknown, path: readonly (string | number)[], part: unknown): unknown {
   const [key, ...rest] = path;
   if (key === undefined) return part;
@@ -42,7 +44,7 @@ function withPart(value: unknown, path: readonly (string | number)[], part: unkn
   return changed === undefined ? others : { ...others, [key]: changed };
 }
 
-proves(["R47"], "a paused run and its JSON text read alike, and as what was stored", () => {
+proves(["R47"], "reads a paused run and its JSON text as the stored value", () => {
   const value = stored();
   expect(readPausedRun(value)).toEqual(value);
   expect(readPausedRun(JSON.stringify(value))).toEqual(value);
@@ -50,7 +52,7 @@ proves(["R47"], "a paused run and its JSON text read alike, and as what was stor
   expect(JSON.parse(JSON.stringify(readPausedRun(value)))).toEqual(value);
 });
 
-test("what was read is a copy: the caller may continue changing its own", () => {
+test("returns a copy that later changes of the input do not affect", () => {
   const value = stored();
   const run = parsePausedRun(value);
   value.limits.maxDepth = 99;
@@ -58,7 +60,7 @@ test("what was read is a copy: the caller may continue changing its own", () => 
   expect([run.limits.maxDepth, run.questions.length]).toEqual([2, 1]);
 });
 
-test("a run that really paused is one that can be read, as it is and as its text", async () => {
+test("reads the paused run of a real result, as value and as text", async () => {
   const write = defineTool({
     name: "write",
     description: "Writes.",
@@ -76,7 +78,7 @@ test("a run that really paused is one that can be read, as it is and as its text
   expect(readPausedRun(JSON.stringify(pausedRun))).toEqual(pausedRun);
 });
 
-test("a run that has ended is read like a paused one: continuing it says whether that may be", () => {
+test("reads a run that has ended like a paused one", () => {
   for (const end of [states().completed, states().stopped, states().failed, states().cancelled]) {
     const state = {
       ...toSnapshot(settledState(end)),
@@ -90,19 +92,23 @@ test("a run that has ended is read like a paused one: continuing it says whether
   }
 });
 
-proves(["R47", "D647"], "another version is refused as such, whatever else is in it", () => {
-  for (const version of [PAUSED_RUN_VERSION + 1, 0, -1, 1.5]) {
-    for (const value of [{ ...stored(), version }, { version }, { version, agents: "new" }]) {
-      expect(refusal(value)).toEqual({
-        code: "unsupported_version",
-        message: `Expected a paused run of format version ${PAUSED_RUN_VERSION}, got version ${version}. Resume it with the version of espalier that paused it.`,
-        data: { expected: PAUSED_RUN_VERSION, got: version },
-      });
+proves(
+  ["R47", "D647"],
+  "refuses another format version as such, whatever else the value contains",
+  () => {
+    for (const version of [PAUSED_RUN_VERSION + 1, 0, -1, 1.5]) {
+      for (const value of [{ ...stored(), version }, { version }, { version, agents: "new" }]) {
+        expect(refusal(value)).toEqual({
+          code: "unsupported_version",
+          message: `Expected a paused run of format version ${PAUSED_RUN_VERSION}, got version ${version}. Resume it with the version of espalier that paused it.`,
+          data: { expected: PAUSED_RUN_VERSION, got: version },
+        });
+      }
     }
-  }
-});
+  },
+);
 
-test("text that was cut off is refused as text that was cut off, wherever the cut is", () => {
+test("refuses truncated text as truncated, wherever it was cut", () => {
   const text = JSON.stringify(stored());
   for (const share of [0, 0.001, 0.5, 0.999]) {
     const { code, message } = thrownBy(() => readPausedRun(text.slice(0, text.length * share)));
@@ -114,7 +120,7 @@ test("text that was cut off is refused as text that was cut off, wherever the cu
 });
 
 for (const nothing of [null, undefined, 5, true, [], {}, [stored()], "null", "5", "{}", '""']) {
-  test(`${JSON.stringify(nothing)?.slice(0, 20)} is no paused run`, () => {
+  test(`refuses ${JSON.stringify(nothing)?.slice(0, 20)}`, () => {
     const { code, message } = thrownBy(() => readPausedRun(nothing));
     expect(code).toBe("invalid_paused_run");
     expect(message).toMatch(/^Invalid paused run: .+ Pass result\.pausedRun complete/s);
@@ -157,7 +163,7 @@ const AGENT_KEYS = [
   "toolRules",
 ] as const;
 
-proves(["R47"], "the keys of a paused run are those of its version: none may be missing", () => {
+proves(["R47"], "requires every key of its format version", () => {
   const run = parsePausedRun(stored());
   expect(Object.keys(run).toSorted()).toEqual(TOP_KEYS);
   for (const one of run.agents) expect(Object.keys(one).toSorted()).toEqual(AGENT_KEYS);
@@ -200,7 +206,7 @@ const EXTRA: readonly (readonly (string | number)[])[] = [
 ];
 
 for (const path of EXTRA) {
-  test(`${path.join(".")} is a key that a paused run does not have`, () => {
+  test(`refuses the unknown key ${path.join(".")}`, () => {
     const { code, message } = refusal(withPart(stored(), path, "good"));
     expect(code).toBe("invalid_paused_run");
     expect(message).toContain(String(path.at(-1)));
@@ -235,7 +241,7 @@ const WRONG: readonly (readonly [readonly (string | number)[], unknown])[] = [
 ];
 
 for (const [path, part] of WRONG) {
-  test(`${path.join(".")} that is ${JSON.stringify(part)} is refused, and named`, () => {
+  test(`refuses and names ${path.join(".")} with the value ${JSON.stringify(part)}`, () => {
     const { code, message } = refusal(withPart(stored(), path, part));
     expect(code).toBe("invalid_paused_run");
     const named = path
@@ -299,7 +305,7 @@ const MISFITS: readonly (readonly [string, (run: Stored) => unknown, string])[] 
 ];
 
 for (const [what, change, problem] of MISFITS) {
-  test(`a run with ${what} is refused`, () => {
+  test(`refuses a run with ${what}`, () => {
     expect(refusal(change(stored()))).toEqual({
       code: "invalid_paused_run",
       message: `Invalid paused run: ${problem}. Pass result.pausedRun complete and unchanged.`,
@@ -308,7 +314,7 @@ for (const [what, change, problem] of MISFITS) {
   });
 }
 
-/** What does not fit together in other ways. */
+/** Further inconsistencies. */
 const OTHER_MISFITS: readonly (readonly [string, (run: Stored) => unknown])[] = [
   ["two roots", reparented(2, null)],
   [
@@ -343,12 +349,12 @@ const OTHER_MISFITS: readonly (readonly [string, (run: Stored) => unknown])[] = 
 ];
 
 for (const [what, change] of OTHER_MISFITS) {
-  test(`a run with ${what} is refused`, () => {
+  test(`refuses an inconsistent run with ${what}`, () => {
     expect(refusal(change(stored())).code).toBe("invalid_paused_run");
   });
 }
 
-test("metadata that is nested without end is refused like anything else that is none", () => {
+test("refuses endlessly nested metadata like other invalid values", () => {
   const deep: unknown = JSON.parse(`${'{"a":'.repeat(9_000)}1${"}".repeat(9_000)}`);
   const run = withPart(stored(), ["agents", 0, "metadata"], deep);
   expect(thrownBy(() => readPausedRun(run)).code).toBe("invalid_paused_run");

@@ -1,6 +1,6 @@
-// Goal: the reader of a result sees at which prices it was charged and of which day they are; where a price is unknown nothing is
-// limited by cost, and nothing is free.
-// Method: runs with prices from the table, of the maker's and unknown, down to JSON; limits that cannot be kept.
+// Goal: a result lists the prices at which it was charged and their dates; at an unknown price no
+// cost limit applies, and no call counts as free.
+// Method: runs with prices of the table, of the user and unknown, down to JSON; impossible limits.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -42,7 +42,7 @@ function solo(model: Model, more: object = {}): AgentRole {
   return defineAgent({ name: "solo", instructions: "Work.", model, ...more });
 }
 
-/** A model that believes to be at OpenAI itself; what it sends goes to the test's server. */
+/** Returns a model that believes to call OpenAI itself; its requests go to the test's server. */
 function modelBehind(server: OpenAiServer, options: OpenAiOptions = {}): Model {
   const fetch: typeof globalThis.fetch = (url, init) => {
     const address = url instanceof Request ? url.url : url.toString();
@@ -51,18 +51,18 @@ function modelBehind(server: OpenAiServer, options: OpenAiOptions = {}): Model {
   return openai("gpt-5-mini", { api: "chat_completions", ...options, fetch });
 }
 
-proves(["X30"], "the result names the price from the table and the table's date", async () => {
+proves(["X30"], "lists the price of the built-in table with its date", async () => {
   await using server = await OpenAiServer.start(() => says("Done."));
   const fixture = newFixture();
   const result = await fixture.run(solo(modelBehind(server)), { budget: { costUsd: 1 } });
   expect(result.prices).toEqual([{ provider: "openai", model: "gpt-5-mini", price: GPT_5_MINI }]);
   expect(PRICES_AS_OF).toMatch(/^\d{4}-\d{2}-\d{2}$/);
-  // 10 tokens in at a quarter of a dollar, 5 out at two dollars a million.
+  // 10 input tokens at a quarter of a dollar, 5 output tokens at two dollars a million.
   const { costUsd, unpricedCalls } = result.usage.total;
   expect([result.status, costUsd, unpricedCalls]).toEqual(["completed", 0.000013, 0]);
 });
 
-proves(["X30"], "a price of the user's is what is charged, and the result says so", async () => {
+proves(["X30"], "charges and lists the price of the user", async () => {
   await using server = await OpenAiServer.start(() => says("Done."));
   const price = { ...DOLLARS, asOf: "2026-11-01", source: "our contract" };
   const result = await newFixture().run(solo(modelBehind(server, { price })), {
@@ -74,40 +74,36 @@ proves(["X30"], "a price of the user's is what is charged, and the result says s
 
 const neverAsked: Model["generate"] = () => expect.fail("nothing may be asked");
 
-proves(
-  ["X30", "R57"],
-  "a cost limit over an unknown price is an error of the configuration",
-  () => {
-    const unknown: Readonly<Record<string, Model>> = {
-      "a model that the table does not have": openai("unheard-of"),
-      "a fine-tuned model": openai("ft:gpt-5-mini:acme::abc"),
-      "another server": openai("gpt-5-mini", { baseUrl: "http://localhost:11434/v1" }),
-      "unknown on purpose": openai("gpt-5-mini", { price: "unknown" }),
-    };
-    for (const [what, model] of Object.entries(unknown)) {
-      const silent = { ...model, generate: neverAsked };
-      const fixture = newFixture();
-      const refusals = [
-        thrownBy(() => fixture.start(solo(silent), "Do it.", { budget: { costUsd: 1 } })),
-        thrownBy(() => fixture.start(solo(silent), "Do it.", { budget: { costUsd: 0 } })),
-        thrownBy(() => fixture.start(solo(silent, { budget: { costUsd: 1 } }))),
-      ];
-      expect(
-        refusals.map(({ code }) => code),
-        what,
-      ).toEqual(["price_unknown", "price_unknown", "price_unknown"]);
-      expect(fixture.sink.events, what).toEqual([]);
-    }
-  },
-);
+proves(["X30", "R57"], "refuses a cost limit over an unknown price", () => {
+  const unknown: Readonly<Record<string, Model>> = {
+    "a model that the table does not have": openai("unheard-of"),
+    "a fine-tuned model": openai("ft:gpt-5-mini:acme::abc"),
+    "another server": openai("gpt-5-mini", { baseUrl: "http://localhost:11434/v1" }),
+    "unknown on purpose": openai("gpt-5-mini", { price: "unknown" }),
+  };
+  for (const [what, model] of Object.entries(unknown)) {
+    const silent = { ...model, generate: neverAsked };
+    const fixture = newFixture();
+    const refusals = [
+      thrownBy(() => fixture.start(solo(silent), "Do it.", { budget: { costUsd: 1 } })),
+      thrownBy(() => fixture.start(solo(silent), "Do it.", { budget: { costUsd: 0 } })),
+      thrownBy(() => fixture.start(solo(silent, { budget: { costUsd: 1 } }))),
+    ];
+    expect(
+      refusals.map(({ code }) => code),
+      what,
+    ).toEqual(["price_unknown", "price_unknown", "price_unknown"]);
+    expect(fixture.sink.events, what).toEqual([]);
+  }
+});
 
-test("a base URL that came into the environment after a role was defined is found at the start", () => {
+test("finds a base URL that was set in the environment after the role was defined", () => {
   const role = solo(openai("gpt-5-mini"), { budget: { costUsd: 1 } });
   vi.stubEnv("OPENAI_BASE_URL", "http://localhost:11434/v1");
   expect(thrownBy(() => newFixture().start(role)).code).toBe("price_unknown");
 });
 
-proves(["D586"], "an unknown price and cost are null, and the calls are counted", async () => {
+proves(["D586"], "returns null as unknown price and cost, and counts the calls", async () => {
   const fixture = newFixture();
   const result = await fixture.run(solo(new ScriptedModel([speaks("Done.")])));
   expect(result.prices).toEqual([{ provider: "scripted", model: "scripted", price: null }]);
@@ -126,7 +122,7 @@ proves(["D586"], "an unknown price and cost are null, and the calls are counted"
   expect(result.steps.map(({ telemetry }) => telemetry.usage.costUsd)).toEqual([null]);
 });
 
-/** A lead over children, each with a model of its own. */
+/** Returns a lead over children, each with its own model. */
 function tree(leadModel: ScriptedModel, children: Readonly<Record<string, Model>>): AgentRole {
   const subagents = Object.entries(children).map(([name, model]) =>
     defineAgent({ name, description: `Is ${name}.`, instructions: "Work.", model }),
@@ -146,7 +142,7 @@ function worker(id: string, price?: ModelPrice): ScriptedModel {
   });
 }
 
-test("each model is listed once, in the order of first use; who never ran is not there", async () => {
+test("lists each used model once, in the order of first use", async () => {
   const idle = worker("idle", DOLLARS);
   const children = {
     one: worker("10"),
@@ -162,7 +158,7 @@ test("each model is listed once, in the order of first use; who never ran is not
   ]);
 });
 
-test("one model at two prices is listed with both; an equal price is the same price", async () => {
+test("lists one model at different prices with each of them, and equal prices once", async () => {
   const dear = { inputUsdPerMillion: 5, outputUsdPerMillion: 6 };
   const children = {
     one: worker("__proto__", DOLLARS),
@@ -181,7 +177,7 @@ test("one model at two prices is listed with both; an equal price is the same pr
   expect(JSON.parse(JSON.stringify(result.prices))).toEqual(expected);
 });
 
-proves(["X30"], "a paused result names the prices too, and so does the one after it", async () => {
+proves(["X30"], "lists the prices in a paused result, and in the result after it", async () => {
   const fixture = newFixture();
   const price = { ...DOLLARS, asOf: "2026-11-01" };
   const tools = { tools: [payTool()] };
@@ -197,20 +193,24 @@ proves(["X30"], "a paused result names the prices too, and so does the one after
   expect([result.status, result.prices]).toEqual(["completed", expected]);
 });
 
-proves(["D588"], "a paused run stored with a cost of 0 without a price reports null", async () => {
-  const fixture = newFixture();
-  const tools = { tools: [payTool()] };
-  const before = new ScriptedModel([asks("pay", { amount: 5 })]);
-  const paused = await fixture.run(solo(before, tools));
-  const stored = JSON.stringify(paused.pausedRun);
-  const earlier = stored.replaceAll('"costUsd":null', '"costUsd":0');
-  expect(earlier).not.toBe(stored);
-  const role = solo(new ScriptedModel([speaks("Paid.")]), tools);
-  const run = new Orchestrator().resume(readPausedRun(earlier), {
-    answers: approveAll(paused),
-    role,
-  });
-  const { status, usage, accounts } = await run.result;
-  const costs = [usage.total, accounts[0]?.own].map((used) => used?.costUsd);
-  expect([status, ...costs]).toEqual(["completed", null, null]);
-});
+proves(
+  ["D588"],
+  "returns null for the stored cost of 0 of a paused run without a price",
+  async () => {
+    const fixture = newFixture();
+    const tools = { tools: [payTool()] };
+    const before = new ScriptedModel([asks("pay", { amount: 5 })]);
+    const paused = await fixture.run(solo(before, tools));
+    const stored = JSON.stringify(paused.pausedRun);
+    const earlier = stored.replaceAll('"costUsd":null', '"costUsd":0');
+    expect(earlier).not.toBe(stored);
+    const role = solo(new ScriptedModel([speaks("Paid.")]), tools);
+    const run = new Orchestrator().resume(readPausedRun(earlier), {
+      answers: approveAll(paused),
+      role,
+    });
+    const { status, usage, accounts } = await run.result;
+    const costs = [usage.total, accounts[0]?.own].map((used) => used?.costUsd);
+    expect([status, ...costs]).toEqual(["completed", null, null]);
+  },
+);

@@ -1,5 +1,6 @@
-// Goal: the roles of a run fit together, or the run does not start: names, references, descriptions, prices and keys.
-// Method: small families of roles, good and broken.
+// Goal: a run starts only if its roles fit together: names, references, descriptions, prices and
+// keys.
+// Method: small families of roles, valid and invalid.
 
 import { expect, test } from "vitest";
 
@@ -31,23 +32,19 @@ function priced(name: string, more: Partial<AgentDefinition> = {}): AgentRole {
 
 const names = (roles: Iterable<AgentRole>): readonly string[] => [...roles].map(({ name }) => name);
 
-proves(
-  ["R126"],
-  "subagents are found as values and by name, in the order of the definition",
-  () => {
-    const [reader, writer] = [role("reader"), role("writer")];
-    const lead = role("lead", { subagents: ["writer", reader] });
-    expect(
-      new RoleRegistry(lead, {
-        roles: [writer],
-        hooks: [],
-        priceOf: createPriceLookup(undefined),
-      }).subagentsOf(lead),
-    ).toEqual([writer, reader]);
-  },
-);
+proves(["R126"], "finds subagents by value and by name, in the order of the definition", () => {
+  const [reader, writer] = [role("reader"), role("writer")];
+  const lead = role("lead", { subagents: ["writer", reader] });
+  expect(
+    new RoleRegistry(lead, {
+      roles: [writer],
+      hooks: [],
+      priceOf: createPriceLookup(undefined),
+    }).subagentsOf(lead),
+  ).toEqual([writer, reader]);
+});
 
-test("a name may be that of a role which another role holds as a value", () => {
+test("finds a name of a role that another role lists by value", () => {
   const deep = role("deep");
   const reader = role("reader", { subagents: [deep] });
   const lead = role("lead", { subagents: [reader, "deep"] });
@@ -62,7 +59,7 @@ test("a name may be that of a role which another role holds as a value", () => {
   ).toEqual(["reader", "deep"]);
 });
 
-proves(["R126"], "a name that is no role of the run is refused, with those that are", () => {
+proves(["R126"], "refuses an unknown role name, and lists the known ones", () => {
   const lead = role("lead", { subagents: [role("reader"), "writer"] });
   expect(
     thrownBy(
@@ -76,7 +73,7 @@ proves(["R126"], "a name that is no role of the run is refused, with those that 
   });
 });
 
-test("a wrong name is found at any depth, and in roles that are only listed", () => {
+test("finds an unknown name at any depth, and in roles that are only listed", () => {
   const reader = role("reader", { subagents: ["nobody"] });
   const [below, beside] = [role("lead", { subagents: [reader] }), role("lead")];
   const asValue = thrownBy(
@@ -94,7 +91,7 @@ test("a wrong name is found at any depth, and in roles that are only listed", ()
   expect([asValue.data["field"], asOther.data["field"]]).toEqual([field, field]);
 });
 
-test("two different roles of one name are refused, one role in two places is not", () => {
+test("refuses two different roles of one name, and accepts one role in two places", () => {
   const reader = role("reader");
   const twice = role("lead", { subagents: [reader, role("editor", { subagents: [reader] })] });
   expect(
@@ -132,7 +129,7 @@ test("two different roles of one name are refused, one role in two places is not
   ).toBe("duplicate_role");
 });
 
-test("a subagent that is listed twice, by value and by name, is refused", () => {
+test("refuses a subagent that is listed twice, by value and by name", () => {
   const lead = role("lead", { subagents: [role("reader"), "reader"] });
   const { code, data } = thrownBy(
     () => new RoleRegistry(lead, { roles: [], hooks: [], priceOf: createPriceLookup(undefined) }),
@@ -144,7 +141,7 @@ test("a subagent that is listed twice, by value and by name, is refused", () => 
   ]);
 });
 
-test("a role may spawn its own kind, and two roles each other, by name", () => {
+test("lets a role spawn itself, and two roles each other, by name", () => {
   const self = role("lead", { subagents: ["lead"] });
   const own = new RoleRegistry(self, {
     roles: [],
@@ -167,7 +164,7 @@ test("a role may spawn its own kind, and two roles each other, by name", () => {
   ]);
 });
 
-test("a role that is spawned needs a description; one that is only the root does not", () => {
+test("requires a description of a subagent, but not of the root", () => {
   const silent = defineAgent({
     name: "silent",
     instructions: "Work.",
@@ -189,7 +186,7 @@ test("a role that is spawned needs a description; one that is only the root does
   expect(thrownBy(() => new RoleRegistry(lead, parts))).toEqual(refusal);
 });
 
-test("a role without subagents reaches itself", () => {
+test("reaches a role without subagents from itself", () => {
   const lead = role("lead");
   expect([
     ...new RoleRegistry(lead, {
@@ -200,57 +197,49 @@ test("a role without subagents reaches itself", () => {
   ]).toEqual([lead]);
 });
 
-proves(
-  ["R57"],
-  "a cost limit of the run needs a price for every role that can come to live, at any depth",
-  () => {
-    const deep = role("deep");
-    const lead = priced("lead", { subagents: [priced("reader", { subagents: [deep] })] });
-    const registry = new RoleRegistry(lead, {
-      roles: [role("idle")],
+proves(["R57"], "requires a price for every reachable role under a cost limit of the run", () => {
+  const deep = role("deep");
+  const lead = priced("lead", { subagents: [priced("reader", { subagents: [deep] })] });
+  const registry = new RoleRegistry(lead, {
+    roles: [role("idle")],
+    hooks: [],
+    priceOf: createPriceLookup(undefined),
+  });
+  expect(() => registry.assertReady(lead, {})).not.toThrow();
+  expect(thrownBy(() => registry.assertReady(lead, { costUsd: 1 }))).toEqual({
+    code: "price_unknown",
+    message: `Expected a price for model scripted of role deep, which budget.costUsd limits, got none. The built-in table of ${PRICES_AS_OF} has prices only for models of OpenAI itself, and lacks this one. Give the model a price, for example openai(id, { price }), give the orchestrator prices, for example from espalier/prices, or leave the cost limit out.`,
+    data: { field: "budget.costUsd", role: "deep", model: "scripted" },
+  });
+});
+
+proves(["R57"], "requires prices below a role with a cost limit, and none beside it", () => {
+  const limit = { budget: { costUsd: 1 } };
+  const above = role("lead", { subagents: [priced("reader", limit)] });
+  expect(() =>
+    new RoleRegistry(above, {
+      roles: [],
       hooks: [],
       priceOf: createPriceLookup(undefined),
-    });
-    expect(() => registry.assertReady(lead, {})).not.toThrow();
-    expect(thrownBy(() => registry.assertReady(lead, { costUsd: 1 }))).toEqual({
-      code: "price_unknown",
-      message: `Expected a price for model scripted of role deep, which budget.costUsd limits, got none. The built-in table of ${PRICES_AS_OF} has prices only for models of OpenAI itself, and lacks this one. Give the model a price, for example openai(id, { price }), give the orchestrator prices, for example from espalier/prices, or leave the cost limit out.`,
-      data: { field: "budget.costUsd", role: "deep", model: "scripted" },
-    });
-  },
-);
+    }).assertReady(above, {}),
+  ).not.toThrow();
+  const reader = priced("reader", { ...limit, subagents: [role("deep")] });
+  const lead = role("lead", { subagents: [reader] });
+  const { code, data } = thrownBy(() =>
+    new RoleRegistry(lead, {
+      roles: [],
+      hooks: [],
+      priceOf: createPriceLookup(undefined),
+    }).assertReady(lead, {}),
+  );
+  expect([code, data["field"], data["role"]]).toEqual([
+    "price_unknown",
+    "reader.budget.costUsd",
+    "deep",
+  ]);
+});
 
-proves(
-  ["R57"],
-  "a cost limit of a role needs a price for what lives below it, and for nothing beside it",
-  () => {
-    const limit = { budget: { costUsd: 1 } };
-    const above = role("lead", { subagents: [priced("reader", limit)] });
-    expect(() =>
-      new RoleRegistry(above, {
-        roles: [],
-        hooks: [],
-        priceOf: createPriceLookup(undefined),
-      }).assertReady(above, {}),
-    ).not.toThrow();
-    const reader = priced("reader", { ...limit, subagents: [role("deep")] });
-    const lead = role("lead", { subagents: [reader] });
-    const { code, data } = thrownBy(() =>
-      new RoleRegistry(lead, {
-        roles: [],
-        hooks: [],
-        priceOf: createPriceLookup(undefined),
-      }).assertReady(lead, {}),
-    );
-    expect([code, data["field"], data["role"]]).toEqual([
-      "price_unknown",
-      "reader.budget.costUsd",
-      "deep",
-    ]);
-  },
-);
-
-proves(["R57"], "a cost limit of zero is a cost limit", () => {
+proves(["R57"], "treats a cost limit of zero as a cost limit", () => {
   const lead = role("lead");
   expect(
     thrownBy(() =>
@@ -263,7 +252,7 @@ proves(["R57"], "a cost limit of zero is a cost limit", () => {
   ).toBe("price_unknown");
 });
 
-test("every model that can come to be asked is asked whether it can work, and no other", () => {
+test("checks the readiness of every reachable model, and of no other", () => {
   const asked: string[] = [];
   const watched = (name: string): Model => ({
     provider: "test",
@@ -284,7 +273,7 @@ test("every model that can come to be asked is asked whether it can work, and no
   expect(asked).toEqual(["lead", "reader", "deep"]);
 });
 
-test("a model that cannot work stops the start with its own error", () => {
+test("throws the error of a model that is not ready", () => {
   const keyless: Model = {
     provider: "test",
     id: "keyless",

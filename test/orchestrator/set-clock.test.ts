@@ -1,6 +1,7 @@
-// Goal: a wall clock that is set back or forward changes no limit and no duration; processes whose clocks have nothing in common keep
-// the time of a run.
-// Method: the same story with the wall clock set at every event, and undisturbed; all events and the whole result are compared.
+// Goal: setting the wall clock back or forward changes no limit and no duration; processes with
+// unrelated clocks preserve the time of a run.
+// Method: the same story with the wall clock set at every event, and undisturbed; all events and
+// the complete result are compared.
 
 import { describe, expect, test } from "vitest";
 
@@ -40,7 +41,9 @@ const HOUR_MS = 60 * 60 * 1_000;
 const START_MS = 1_800_000_000_000;
 const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
-/** A process that has been up for `upMs`, by whose wall clock it is now `wallMs`. */
+/**
+ * Returns the clock of a process that has been up for `upMs`, and whose wall clock shows `wallMs`.
+ */
 function clockOf(upMs: number, wallMs: number): ManualClock {
   const clock = new ManualClock();
   clock.advance(upMs);
@@ -60,14 +63,14 @@ interface Story {
   readonly role: (clock: ManualClock) => AgentRole;
   readonly start?: StartOptions;
   readonly options?: OrchestratorOptions;
-  /** What happens once this holds of the events. */
+  /** Advances the clock once `when` holds of the events. */
   readonly move?: {
     readonly when: (events: readonly EspalierEvent[]) => boolean;
     readonly afterMs: number;
   };
 }
 
-/** `jumpMs`: by how much the wall clock is set at each event. */
+/** Executes a story. `jumpMs`: by how much the wall clock is set at each event. */
 async function played(story: Story, jumpMs: number): Promise<Told> {
   const clock = new ManualClock(START_MS);
   const setting = { emit: () => clock.setWallClock(clock.nowMs() + jumpMs) };
@@ -90,7 +93,7 @@ async function played(story: Story, jumpMs: number): Promise<Told> {
   return { result, events: fixture.sink.events };
 }
 
-/** As JSON without what is drawn by chance. */
+/** Converts to JSON without random ids. */
 function withoutIds(told: Told): unknown {
   return JSON.parse(JSON.stringify(told, (key, value: unknown) => (DRAWN.has(key) ? "" : value)));
 }
@@ -186,7 +189,7 @@ describe("a wall clock that is set at every event", () => {
   for (const [what, [story, ended]] of Object.entries(STORIES)) {
     for (const jumpMs of [HOUR_MS, -HOUR_MS]) {
       const direction = jumpMs < 0 ? "back" : "forward";
-      proves(["S7.5"], `an hour ${direction} changes nothing: ${what}`, async () => {
+      proves(["S7.5"], `changes nothing if it jumps an hour ${direction}: ${what}`, async () => {
         const [told, undisturbed] = [await played(story, jumpMs), await played(story, 0)];
         expect(ending(told.result)).toEqual(ended);
         expect(withoutIds(told)).toEqual(withoutIds(undisturbed));
@@ -195,7 +198,7 @@ describe("a wall clock that is set at every event", () => {
   }
 });
 
-describe("a run that continues in a process whose clocks have nothing in common with the first", () => {
+describe("a run that continues in a process with unrelated clocks", () => {
   for (const [what, skewMs] of [
     ["shows the same", 0],
     ["is an hour ahead", HOUR_MS],
@@ -203,7 +206,7 @@ describe("a run that continues in a process whose clocks have nothing in common 
   ] as const) {
     proves(
       ["S7.5"],
-      `after a pause: what was used of a time limit stays used, and no duration is negative, if its wall clock ${what}`,
+      `preserves used time across a pause, and reports no negative duration, if the wall clock ${what}`,
       async () => {
         const first = clockOf(5, START_MS);
         const held = tool("hold", ({ signal }) => aborted(signal));
@@ -236,7 +239,7 @@ describe("a run that continues in a process whose clocks have nothing in common 
       },
     );
 
-    proves(["S7.5"], `after a crash: the same, if its wall clock ${what}`, async () => {
+    proves(["S7.5"], `preserves used time across a crash, if the wall clock ${what}`, async () => {
       const first = clockOf(5, START_MS);
       const store = memoryStore({ clock: first });
       const ids = sequentialIds();
@@ -268,7 +271,7 @@ describe("a run that continues in a process whose clocks have nothing in common 
 
   proves(
     ["S7.5"],
-    "a deadline becomes a duration when the run is taken up: by the wall clock of that process, which may be set afterwards",
+    "converts a deadline to a duration when it is resumed, and ignores later changes of the wall clock",
     async () => {
       const first = clockOf(5, START_MS);
       const fixture = newFixture({ clock: first });
@@ -291,7 +294,7 @@ describe("a run that continues in a process whose clocks have nothing in common 
   );
 });
 
-test("a new run takes the wall clock as it is then", async () => {
+test("applies the current wall clock to a new run", async () => {
   const clock = new ManualClock(START_MS);
   const fixture = newFixture({ clock });
   await fixture.run(soloist([says("Done.")]).role);

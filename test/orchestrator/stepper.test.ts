@@ -1,5 +1,5 @@
-// Goal: a loop runs exactly one phase for each that is asked for, and nothing is left waiting at the end.
-// Method: loop and caller played by hand, step by step.
+// Goal: a loop executes exactly one phase per request, and nothing remains pending at the end.
+// Method: loop and caller simulated by hand, step by step.
 
 import { expect, test } from "vitest";
 
@@ -18,7 +18,7 @@ function report(phase: Phase): PhaseReport {
 const value = (phase: Phase): unknown => ({ done: false, value: report(phase) });
 const nothing = (): Promise<void> => Promise.resolve();
 
-/** A promise that can be looked at. */
+/** Returns whether a promise has settled, and its value. */
 async function seen<T>(
   promise: Promise<T>,
 ): Promise<{ readonly settled: boolean; readonly value?: T }> {
@@ -30,7 +30,7 @@ async function seen<T>(
 
 const passes = async (stepper: Stepper): Promise<boolean> => (await seen(stepper.pass())).settled;
 
-test("a loop waits until a phase is asked for, and hands over exactly that one", async () => {
+test("waits until a phase is requested, and returns exactly that phase", async () => {
   const stepper = new Stepper(nothing);
   const first = stepper.pass();
   expect((await seen(first)).settled).toBe(false);
@@ -41,7 +41,7 @@ test("a loop waits until a phase is asked for, and hands over exactly that one",
   expect(await passes(stepper)).toBe(false);
 });
 
-test("phases that are asked for ahead are handed over in order", async () => {
+test("returns phases that are requested ahead in order", async () => {
   const stepper = new Stepper(nothing);
   const asked = [stepper.next(), stepper.next()];
   for (const phase of ["prepare", "infer"] as const) {
@@ -52,7 +52,7 @@ test("phases that are asked for ahead are handed over in order", async () => {
   expect(await passes(stepper)).toBe(false);
 });
 
-test("opening lets a waiting loop through for good", async () => {
+test("lets a waiting loop run freely once it is opened", async () => {
   const stepper = new Stepper(nothing);
   const first = stepper.pass();
   stepper.open();
@@ -63,7 +63,7 @@ test("opening lets a waiting loop through for good", async () => {
   ]);
 });
 
-test("a demand from before the loop was let go still gets the next phase", async () => {
+test("resolves a request from before the opening with the next phase", async () => {
   const stepper = new Stepper(nothing);
   const asked = stepper.next();
   stepper.open();
@@ -71,14 +71,14 @@ test("a demand from before the loop was let go still gets the next phase", async
   expect(await asked).toEqual(value("decide"));
 });
 
-test("at the end every demand is answered so, also a later one", async () => {
+test("resolves every request as done at the end, even later ones", async () => {
   const stepper = new Stepper(nothing);
   const asked = [stepper.next(), stepper.next()];
   stepper.end();
   expect(await Promise.all([...asked, stepper.next()])).toEqual([DONE, DONE, DONE]);
 });
 
-test("when the run breaks off every demand is answered with the reason, also a later one", async () => {
+test("rejects every request with the cause of a failed run, even later ones", async () => {
   const stepper = new Stepper(nothing);
   const cause = new Error("disk full");
   const asked = stepper.next();
@@ -89,7 +89,7 @@ test("when the run breaks off every demand is answered with the reason, also a l
   expect(await stepper.return()).toEqual(DONE);
 });
 
-test("after the end there is an empty iteration", async () => {
+test("iterates over nothing after the end", async () => {
   const stepper = new Stepper(nothing);
   stepper.end();
   const phases: unknown[] = [];
@@ -97,7 +97,7 @@ test("after the end there is an empty iteration", async () => {
   expect(phases).toEqual([]);
 });
 
-test("breaking off abandons the run, waits for its end, and answers who still waits", async () => {
+test("abandons the run when a loop breaks, waits for its end, and resolves pending requests", async () => {
   const { promise: isOver, resolve: end } = Promise.withResolvers<void>();
   const stepper = new Stepper(() => isOver);
   const asked = stepper.next();
@@ -108,7 +108,7 @@ test("breaking off abandons the run, waits for its end, and answers who still wa
   expect(await Promise.all([asked, left])).toEqual([DONE, DONE]);
 });
 
-test("an iteration that ran to the end abandons nothing", async () => {
+test("abandons nothing after a complete iteration", async () => {
   let abandoned = 0;
   const stepper = new Stepper(() => {
     abandoned += 1;
@@ -118,7 +118,7 @@ test("an iteration that ran to the end abandons nothing", async () => {
   expect([await stepper.return(), abandoned]).toEqual([DONE, 0]);
 });
 
-test("a loop over the phases sees them all, in order, and the driver never gets ahead", async () => {
+test("iterates over all phases in order, one ahead of the driver at most", async () => {
   const stepper = new Stepper(nothing);
   const phases = ["prepare", "infer", "evaluate", "decide", "ended"] as const;
   const driven: Phase[] = [];
