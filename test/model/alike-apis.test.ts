@@ -1,4 +1,4 @@
-// Goal: Chat Completions and Responses treat the same answer of a server alike, streamed and whole.
+// Goal: Chat Completions and Responses interpret the same answer of a server alike.
 // Method: one table of answers, each sent over both wire formats by a real HTTP server.
 
 import { describe, expect, test } from "vitest";
@@ -11,7 +11,7 @@ import { OpenAiServer, type ServerReply } from "../support/openai-server.ts";
 const APIS = ["chat_completions", "responses"] as const;
 type Api = (typeof APIS)[number];
 
-/** A JSON text that is nested deeper than a call stack. */
+/** JSON text that is nested deeper than the call stack allows. */
 const DEEP = `${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`;
 
 const refusal = (code: number, error: unknown): ServerReply => ({
@@ -73,16 +73,20 @@ async function repliedBy<T>(answer: ServerReply, api: Api, call: CallOf<T>): Pro
 type CallOf<T> = (model: ReturnType<typeof modelAt>) => Promise<T>;
 
 for (const [name, [answer, delayMs]] of Object.entries(DELAYS)) {
-  proves(["D474"], `reads the delay from a body over both wire formats: ${name}`, async () => {
-    for (const api of APIS)
-      for (const mode of MODES) {
-        const facts = await repliedBy(answer, api, (model) => failure(model, mode));
-        expect([api, mode, facts.retryAfterMs]).toEqual([api, mode, delayMs]);
-      }
-  });
+  proves(
+    ["D474"],
+    `reads the retry delay from an error body over both wire formats: ${name}`,
+    async () => {
+      for (const api of APIS)
+        for (const mode of MODES) {
+          const facts = await repliedBy(answer, api, (model) => failure(model, mode));
+          expect([api, mode, facts.retryAfterMs]).toEqual([api, mode, delayMs]);
+        }
+    },
+  );
 }
 
-/** An error that is reported inside an answer of status 200. */
+/** Returns an error inside an answer with status 200. */
 function reported(error: string, api: Api, mode: Mode): ServerReply {
   if (mode === "whole") return { type: "raw", body: `{"error":${error}}` };
   const event =
@@ -90,18 +94,22 @@ function reported(error: string, api: Api, mode: Mode): ServerReply {
   return { type: "raw", contentType: "text/event-stream", body: `data: ${event}\n\n` };
 }
 
-proves(["D474"], "reads the delay of an error inside an answer alike", async () => {
-  const error = '{"code":"rate_limit_exceeded","message":"Please try again in 20ms."}';
-  for (const mode of MODES) {
-    const facts = await Promise.all(
-      APIS.map((api) => repliedBy(reported(error, api, mode), api, (m) => failure(m, mode))),
-    );
-    expect(facts[0]).toEqual(facts[1]);
-    expect(facts[0]).toMatchObject({ code: "model_rate_limited", retryAfterMs: 20 });
-  }
-});
+proves(
+  ["D474"],
+  "reads the same retry delay from an error inside an answer over both wire formats",
+  async () => {
+    const error = '{"code":"rate_limit_exceeded","message":"Please try again in 20ms."}';
+    for (const mode of MODES) {
+      const facts = await Promise.all(
+        APIS.map((api) => repliedBy(reported(error, api, mode), api, (m) => failure(m, mode))),
+      );
+      expect(facts[0]).toEqual(facts[1]);
+      expect(facts[0]).toMatchObject({ code: "model_rate_limited", retryAfterMs: 20 });
+    }
+  },
+);
 
-/** A reply of one tool call whose arguments are this JSON, and not a text of it. */
+/** Returns a reply with one tool call whose arguments are JSON instead of a string. */
 function callWith(args: string, api: Api, mode: Mode): ServerReply {
   if (api === "chat_completions") {
     const call = `{"index":0,"id":"call_1","type":"function","function":{"name":"add","arguments":${args}}}`;
@@ -115,7 +123,9 @@ function callWith(args: string, api: Api, mode: Mode): ServerReply {
   return wired(mode === "whole" ? response : completed, mode);
 }
 
-/** A reply with deep data besides its text, which goes back to the provider as it came. */
+/**
+ * Returns a reply with deeply nested provider data, which the next request sends back unchanged.
+ */
 function dataWith(data: string, api: Api, mode: Mode): ServerReply {
   if (api === "chat_completions") {
     const call = `{"index":0,"id":"call_1","type":"function","extra_content":${data},"function":{"name":"add","arguments":"{}"}}`;
@@ -136,46 +146,57 @@ function wired(body: string, mode: Mode): ServerReply {
 }
 
 describe("an answer that is nested deeper than a call stack", () => {
-  test.each(MODES)("is the same failure as a report without a message, %s", async (mode) => {
-    for (const [status, code] of [
-      [500, "model_unavailable"],
-      [429, "model_rate_limited"],
-      [400, "model_invalid_request"],
-    ] as const) {
-      const answer: ServerReply = { type: "status", status, body: `{"error":${DEEP}}` };
-      for (const api of APIS)
-        expect(await repliedBy(answer, api, (m) => failure(m, mode))).toMatchObject({ code });
-    }
-  });
+  test.each(MODES)(
+    "is classified by its status like an error without a message, %s",
+    async (mode) => {
+      for (const [status, code] of [
+        [500, "model_unavailable"],
+        [429, "model_rate_limited"],
+        [400, "model_invalid_request"],
+      ] as const) {
+        const answer: ServerReply = { type: "status", status, body: `{"error":${DEEP}}` };
+        for (const api of APIS)
+          expect(await repliedBy(answer, api, (m) => failure(m, mode))).toMatchObject({ code });
+      }
+    },
+  );
 
-  proves(["D476"], "is a protocol error where it is a reply, over both wire formats", async () => {
-    for (const shape of [callWith, dataWith])
-      for (const mode of MODES)
-        for (const api of APIS) {
-          const facts = await repliedBy(shape(DEEP, api, mode), api, (m) => failure(m, mode));
-          expect([shape.name, api, mode, facts.code, facts.message]).toEqual([
-            shape.name,
-            api,
-            mode,
-            "model_protocol_error",
-            "Expected a reply from the model, got a reply that is nested too deeply to be read. Check the server: no valid reply is nested so deeply.",
-          ]);
-          expect(facts.isRetryable).toBe(false);
-        }
-  });
+  proves(
+    ["D476"],
+    "is reported as a protocol error over both wire formats if it is a reply",
+    async () => {
+      for (const shape of [callWith, dataWith])
+        for (const mode of MODES)
+          for (const api of APIS) {
+            const facts = await repliedBy(shape(DEEP, api, mode), api, (m) => failure(m, mode));
+            expect([shape.name, api, mode, facts.code, facts.message]).toEqual([
+              shape.name,
+              api,
+              mode,
+              "model_protocol_error",
+              "Expected a reply from the model, got a reply that is nested too deeply to be read. Check the server: no valid reply is nested so deeply.",
+            ]);
+            expect(facts.isRetryable).toBe(false);
+          }
+    },
+  );
 
-  proves(["D476"], "is reported alike inside an answer", async () => {
-    for (const mode of MODES) {
-      const facts = await Promise.all(
-        APIS.map((api) => repliedBy(reported(DEEP, api, mode), api, (m) => failure(m, mode))),
-      );
-      expect(facts[0]).toEqual(facts[1]);
-      expect(facts[0]).toMatchObject({ code: "model_unavailable" });
-    }
-  });
+  proves(
+    ["D476"],
+    "is reported as the same failure over both wire formats if it is an error",
+    async () => {
+      for (const mode of MODES) {
+        const facts = await Promise.all(
+          APIS.map((api) => repliedBy(reported(DEEP, api, mode), api, (m) => failure(m, mode))),
+        );
+        expect(facts[0]).toEqual(facts[1]);
+        expect(facts[0]).toMatchObject({ code: "model_unavailable" });
+      }
+    },
+  );
 });
 
-/** A reply of one word with this usage. */
+/** Returns a reply of one word with this usage. */
 function saysWith(
   { input, cached, output }: { input: number; cached: number; output: number },
   api: Api,
@@ -221,12 +242,16 @@ function usageOf(inputTokens: number, cachedInputTokens: number): TokenUsage {
   return { inputTokens, cachedInputTokens, outputTokens: 2, reasoningTokens: 0 };
 }
 
-proves(["D475"], "counts cached tokens above the input beside it, over both formats", async () => {
-  for (const [figures, usage] of CACHED)
-    for (const api of APIS)
-      for (const mode of MODES) {
-        const answer = saysWith(figures, api, mode);
-        const { reply: came } = await repliedBy(answer, api, (model) => reply(model, mode));
-        expect([api, mode, came.usage]).toEqual([api, mode, usage]);
-      }
-});
+proves(
+  ["D475"],
+  "adds cached tokens to the input tokens if they exceed them, over both wire formats",
+  async () => {
+    for (const [figures, usage] of CACHED)
+      for (const api of APIS)
+        for (const mode of MODES) {
+          const answer = saysWith(figures, api, mode);
+          const { reply: came } = await repliedBy(answer, api, (model) => reply(model, mode));
+          expect([api, mode, came.usage]).toEqual([api, mode, usage]);
+        }
+  },
+);

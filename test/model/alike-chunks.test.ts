@@ -1,6 +1,6 @@
-// Goal: chunks that differ in their text alone are read as if each were parsed.
-// Method: streams of chunks in several dresses, whose texts look like JSON; what came is compared with what was put in, and how often JSON
-// is parsed is counted.
+// Goal: chunks that differ only in their text are read as if each of them were parsed.
+// Method: streams of chunks in several formats whose texts resemble JSON. The output is compared
+// with the input, and calls of JSON.parse are counted.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { StreamedReply } from "../../src/model/openai/streamed-reply.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { texts } from "../support/texts.ts";
 
-/** What stands around a text. */
+/** The formats of a chunk around its text. */
 const DRESSES: readonly ((text: string, index: number) => object)[] = [
   (content) => ({
     id: "c-1",
@@ -31,7 +31,7 @@ const DRESSES: readonly ((text: string, index: number) => object)[] = [
       { index: 1, delta: { content } },
     ],
   }),
-  // What it says besides must not be lost, and says something else each time.
+  // The other fields differ in each chunk and must not be lost.
   (content, index) => ({ choices: [{ delta: { content, reasoning: `r${index}` } }] }),
   (content, index) => ({ obfuscation: index, choices: [{ delta: { content } }] }),
   (content) => ({ choices: [{ delta: { content, refusal: "N" } }] }),
@@ -57,7 +57,7 @@ const text = fc.oneof(
   ),
 );
 const chunk = fc.record({ text, dress: fc.nat(DRESSES.length - 1) });
-/** Runs of one dress, as streams have them. */
+/** Sequences of chunks in one format, as in real streams. */
 const chunks = fc.array(fc.tuple(chunk, fc.array(text, { maxLength: 5 })), { maxLength: 8 });
 
 function streamed(list: readonly string[]): { readonly reply: object; readonly pieces: string[] } {
@@ -72,7 +72,7 @@ function streamed(list: readonly string[]): { readonly reply: object; readonly p
   return { reply: reply.finish(), pieces };
 }
 
-test("any texts in any dress come out as they do from chunks of which no two look alike", () => {
+test("reads chunks that differ only in their text like chunks that differ in every field, for any text", () => {
   fc.assert(
     fc.property(chunks, (runs) => {
       const dressed = runs.flatMap(([first, others]) =>
@@ -87,7 +87,7 @@ test("any texts in any dress come out as they do from chunks of which no two loo
   );
 });
 
-/** How often JSON is parsed while `work` runs. */
+/** Returns how often JSON is parsed while `work` runs. */
 function parses(work: () => void): number {
   const { parse } = JSON;
   let count = 0;
@@ -103,7 +103,7 @@ function parses(work: () => void): number {
   return count;
 }
 
-test("a thousand chunks that differ in their text alone are parsed a few times, others once each and a few times more", () => {
+test("parses 1,000 chunks that differ only in their text a few times, and other chunks about once each", () => {
   const list = (dress: number): readonly string[] =>
     Array.from({ length: 1_000 }, (_one, index) =>
       JSON.stringify(DRESSES[dress]?.(` word ${index}`, index)),
@@ -112,7 +112,7 @@ test("a thousand chunks that differ in their text alone are parsed a few times, 
   expect(parses(() => streamed(list(5)))).toBeLessThanOrEqual(1_010);
 });
 
-test("a chunk that says its text twice is no frame, whatever the text is", () => {
+test("does not use a chunk that contains its text twice as the template of the next chunks", () => {
   const list = ["probe", "other", "probe"].flatMap((content) => [
     JSON.stringify({ choices: [{ delta: { content } }], obfuscation: content }),
     JSON.stringify({ choices: [{ delta: { content } }], obfuscation: "xyzvw" }),

@@ -1,6 +1,6 @@
-// Goal: a reply whose parts do not fit is refused, once, and the error names the part; what fits is taken, whatever the adapter does with
-// it later.
-// Method: models that reply by hand; the error of the run, and how often the model was asked.
+// Goal: a reply with invalid parts is rejected without a retry, and the error names the part. Valid
+// parts are accepted, whatever the adapter does with them later.
+// Method: handwritten models; the error of the run and the number of requests are checked.
 
 import { describe, expect, test } from "vitest";
 
@@ -23,7 +23,7 @@ const ONE = { type: "call", callId: "c1" } as const;
 const TWO = { type: "call", callId: "c2" } as const;
 const TEXT = { type: "text", length: 4 } as const;
 
-/** A reply of the text "Here" and two calls, with whatever an adapter may give for its parts. */
+/** Returns a reply with the text "Here", two calls and any value as its parts. */
 function replyWith(parts: unknown, more: object = {}): ModelReply {
   const message: AssistantMessage = { role: "assistant", text: "Here", toolCalls: CALLS };
   Object.assign(message, more, { parts });
@@ -35,7 +35,7 @@ interface Asked {
   readonly requests: Parameters<Model["generate"]>[0][];
 }
 
-/** Gives these replies, one after the other. */
+/** Creates a model that returns these replies in order and records its requests. */
 function handModel(...replies: readonly ModelReply[]): Asked {
   const requests: Asked["requests"] = [];
   const model: Model = {
@@ -168,22 +168,26 @@ const MISFITS: Readonly<Record<string, readonly [parts: unknown, place: string, 
   ],
 };
 
-describe("parts that do not fit", () => {
+describe("a reply with invalid parts", () => {
   for (const [what, [parts, place, why]] of Object.entries(MISFITS))
-    proves(["M5"], `${what}: the reply is refused by name, and not asked for again`, async () => {
-      const asked = handModel(replyWith(parts), replyWith(undefined));
-      const { status, errors } = await outcomeOf(asked);
-      expect([status, errors.map(({ code }) => code), asked.requests.length]).toEqual([
-        "failed",
-        ["model_invalid_reply"],
-        1,
-      ]);
-      expect(errors[0]?.message).toContain(`→ at ${place}.`);
-      expect(errors[0]?.message).toContain(why);
-    });
+    proves(
+      ["M5"],
+      `is rejected with the path of the invalid part and not retried: ${what}`,
+      async () => {
+        const asked = handModel(replyWith(parts), replyWith(undefined));
+        const { status, errors } = await outcomeOf(asked);
+        expect([status, errors.map(({ code }) => code), asked.requests.length]).toEqual([
+          "failed",
+          ["model_invalid_reply"],
+          1,
+        ]);
+        expect(errors[0]?.message).toContain(`→ at ${place}.`);
+        expect(errors[0]?.message).toContain(why);
+      },
+    );
 });
 
-proves(["M5"], "a reply that is refused is paid for, as far as it says", async () => {
+proves(["M5"], "charges the usage that a rejected reply reports", async () => {
   const usage = { inputTokens: 9, cachedInputTokens: 0, outputTokens: 7, reasoningTokens: 0 };
   const { model } = handModel({ ...replyWith([TEXT]), usage });
   const role = defineAgent({ name: "solo", instructions: "Work.", model });
@@ -191,7 +195,7 @@ proves(["M5"], "a reply that is refused is paid for, as far as it says", async (
   expect([status, used.total.outputTokens]).toEqual(["failed", 7]);
 });
 
-proves(["M5"], "200 levels and a MiB in all are taken", async () => {
+proves(["M5"], "accepts data of 200 levels and 1 MiB in total", async () => {
   const quotes = '"":""'.length + "{}".length;
   const parts = [
     thought({ "": "x".repeat(MIB - quotes - JSON.stringify(nested(200)).length) }),
@@ -204,35 +208,39 @@ proves(["M5"], "200 levels and a MiB in all are taken", async () => {
   expect(asked.requests[1]?.messages[2]).toMatchObject({ parts, writtenBy: "acme/hand" });
 });
 
-proves(["M1", "M2"], "an adapter neither signs its replies nor changes them later", async () => {
-  const seal = { seal: "one" };
-  const first = replyWith([thought({ acme: seal }), TEXT, ONE, TWO], { writtenBy: "acme/other" });
-  const asked = handModel(first, replyWith(undefined, { toolCalls: [] }));
-  const generate = asked.model.generate.bind(asked.model);
-  const model: Model = {
-    ...asked.model,
-    generate: async (request, options) => {
-      const reply = await generate(request, options);
-      setImmediate(() => Reflect.set(seal, "seal", "two"));
-      return reply;
-    },
-  };
-  await outcomeOf({ ...asked, model });
-  expect(seal.seal).toBe("two");
-  expect(asked.requests[1]?.messages[2]).toEqual({
-    ...replyWith([thought({ acme: { seal: "one" } }), TEXT, ONE, TWO]).message,
-    writtenBy: "acme/hand",
-  });
-});
+proves(
+  ["M1", "M2"],
+  "sets `writtenBy` itself and ignores changes that an adapter makes to a reply later",
+  async () => {
+    const seal = { seal: "one" };
+    const first = replyWith([thought({ acme: seal }), TEXT, ONE, TWO], { writtenBy: "acme/other" });
+    const asked = handModel(first, replyWith(undefined, { toolCalls: [] }));
+    const generate = asked.model.generate.bind(asked.model);
+    const model: Model = {
+      ...asked.model,
+      generate: async (request, options) => {
+        const reply = await generate(request, options);
+        setImmediate(() => Reflect.set(seal, "seal", "two"));
+        return reply;
+      },
+    };
+    await outcomeOf({ ...asked, model });
+    expect(seal.seal).toBe("two");
+    expect(asked.requests[1]?.messages[2]).toEqual({
+      ...replyWith([thought({ acme: { seal: "one" } }), TEXT, ONE, TWO]).message,
+      writtenBy: "acme/hand",
+    });
+  },
+);
 
-test("a reply without parts has no signature", async () => {
+test("removes `writtenBy` from a reply without parts", async () => {
   const more = { writtenBy: "acme/other" };
   const asked = handModel(replyWith(undefined, more), replyWith(undefined, { toolCalls: [] }));
   await outcomeOf(asked);
   expect(Object.keys(asked.requests[1]?.messages[2] ?? {})).toEqual(["role", "text", "toolCalls"]);
 });
 
-proves(["M3"], "a refusal that was taken back stays away, whatever parts the reply keeps", () => {
+proves(["M3"], "does not restore a refusal that was removed from a checked reply", () => {
   const model = { provider: "acme", id: "hand", generate: () => Promise.reject(new Error()) };
   const size = { inputTokens: 10, maxOutputTokens: 100 };
   const refused = replyWith([thought({ acme: "seal" }), TEXT, ONE, TWO], { refusal: "No." });

@@ -1,16 +1,16 @@
-// Goal: an adapter learns at once, and in the terms of this library, that a provider gave a call no id.
-// Method: ids that are and are not, and the whole error.
+// Goal: an adapter learns at once, in the terms of this library, that a provider sent no call id.
+// Method: valid and invalid ids, and the whole error.
 
 import { expect, test } from "vitest";
 
 import { toCallId } from "espalier/extend";
 import { thrownBy } from "../support/thrown.ts";
 
-test("a non-empty text is the id of a call as it is", () => {
+test("returns a non-empty string unchanged as the id of a call", () => {
   expect(toCallId("call_1")).toBe("call_1");
 });
 
-test("an empty text is refused with what to do", () => {
+test("rejects an empty string and states the remedy", () => {
   expect(thrownBy(() => toCallId(""))).toEqual({
     code: "invalid_argument",
     message:

@@ -1,5 +1,7 @@
-// Goal: what a server of Chat Completions says besides text and calls is kept, and goes back in the form that the server has for it.
-// Method: the real client against a server that answers from a script, whole and streamed; replies and bodies compared whole.
+// Goal: reasoning and provider data of a Chat Completions reply are preserved and sent back in the
+// format that the server uses.
+// Method: the real client against a scripted server, whole and streamed; replies and bodies are
+// compared in full.
 
 import { describe, expect, test } from "vitest";
 
@@ -18,7 +20,7 @@ const SIGNED = [
 
 describe.each(MODES)("a reply that comes %s", (mode) => {
   for (const field of ["reasoning_content", "reasoning"] as const) {
-    proves(["M6"], `has its ${field}, which goes back under that name`, async () => {
+    proves(["M6"], `preserves ${field} and sends it back under the same name`, async () => {
       const answer = served(mode, { [field]: "Oak or elm?", content: "An oak." }, [
         { [field]: "Oak ", content: null },
         { [field]: "or elm?" },
@@ -34,39 +36,43 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     });
   }
 
-  proves(["M6"], "has signed and encrypted reasoning, which goes back as it came", async () => {
-    const message = { content: "An oak.", reasoning: "Oak or elm?", reasoning_details: SIGNED };
-    const [text, encrypted] = SIGNED;
-    const answer = served(mode, message, [
-      {
-        reasoning: "Oak ",
-        reasoning_details: [{ type: "reasoning.text", text: "Oak ", format: "f", index: 0 }],
-      },
-      {
-        reasoning: "or elm?",
-        reasoning_details: [{ type: "reasoning.text", text: "or elm?", format: "f", index: 0 }],
-      },
-      { reasoning_details: [{ type: text?.type, signature: "c2ln", format: "f", index: 0 }] },
-      { reasoning_details: [{ ...encrypted, data: "ZW" }] },
-      { reasoning_details: [{ ...encrypted, data: "5j" }] },
-      { content: "An oak." },
-    ]);
-    const { reply: said, sent } = await roundTrip(answer, mode);
+  proves(
+    ["M6"],
+    "preserves signed and encrypted reasoning and sends it back unchanged",
+    async () => {
+      const message = { content: "An oak.", reasoning: "Oak or elm?", reasoning_details: SIGNED };
+      const [text, encrypted] = SIGNED;
+      const answer = served(mode, message, [
+        {
+          reasoning: "Oak ",
+          reasoning_details: [{ type: "reasoning.text", text: "Oak ", format: "f", index: 0 }],
+        },
+        {
+          reasoning: "or elm?",
+          reasoning_details: [{ type: "reasoning.text", text: "or elm?", format: "f", index: 0 }],
+        },
+        { reasoning_details: [{ type: text?.type, signature: "c2ln", format: "f", index: 0 }] },
+        { reasoning_details: [{ ...encrypted, data: "ZW" }] },
+        { reasoning_details: [{ ...encrypted, data: "5j" }] },
+        { content: "An oak." },
+      ]);
+      const { reply: said, sent } = await roundTrip(answer, mode);
 
-    expect(said.message.parts).toEqual([
-      {
-        type: "reasoning",
-        text: "Oak or elm?",
-        data: { chat: { field: "reasoning", details: SIGNED } },
-      },
-      { type: "text", length: 7 },
-    ]);
-    expect(sent).toEqual({ role: "assistant", ...message });
-  });
+      expect(said.message.parts).toEqual([
+        {
+          type: "reasoning",
+          text: "Oak or elm?",
+          data: { chat: { field: "reasoning", details: SIGNED } },
+        },
+        { type: "text", length: 7 },
+      ]);
+      expect(sent).toEqual({ role: "assistant", ...message });
+    },
+  );
 
   proves(
     ["M6"],
-    "has what Gemini says beside a text and a call, which goes back there",
+    "preserves Gemini's signatures of a text and a call and sends them back in place",
     async () => {
       const ofText = { google: { thought_signature: "dGV4dA" } };
       const ofCall = { google: { thought_signature: "Y2FsbA" } };
@@ -97,7 +103,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     },
   );
 
-  proves(["M6"], "keeps and sends no reasoning where none is wanted", async () => {
+  proves(["M6"], "drops reasoning and sends none if `reasoningField` is false", async () => {
     const answer = served(
       mode,
       { content: "An oak.", reasoning: "Hm.", reasoning_details: SIGNED },
@@ -110,23 +116,19 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     ]);
   });
 
-  proves(
-    ["M6"],
-    "has its reasoning from the field that the option names, and back in it",
-    async () => {
-      const answer = served(
-        mode,
-        { reasoning_content: "No.", reasoning: "Yes.", content: "An oak." },
-        [{ reasoning_content: "No.", reasoning: "Yes." }, { content: "An oak." }],
-      );
-      const { sent } = await roundTrip(answer, mode, { reasoningField: "reasoning" });
-      expect(sent).toEqual({ role: "assistant", content: "An oak.", reasoning: "Yes." });
-    },
-  );
+  proves(["M6"], "reads and sends reasoning in the field that `reasoningField` names", async () => {
+    const answer = served(
+      mode,
+      { reasoning_content: "No.", reasoning: "Yes.", content: "An oak." },
+      [{ reasoning_content: "No.", reasoning: "Yes." }, { content: "An oak." }],
+    );
+    const { sent } = await roundTrip(answer, mode, { reasoningField: "reasoning" });
+    expect(sent).toEqual({ role: "assistant", content: "An oak.", reasoning: "Yes." });
+  });
 
   proves(
     ["M8"],
-    "is a call, to be corrected, if the server would not take the model's own",
+    "becomes a tool call if the server rejected the call that the model generated",
     async () => {
       const report = {
         message: "Tool call validation failed",
@@ -156,7 +158,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     },
   );
 
-  proves(["M8"], "is an ending where all of it was filtered", async () => {
+  proves(["M8"], "ends with content_filter if all of its content was filtered", async () => {
     const usage = { prompt_tokens: 15, completion_tokens: 19 };
     const answer: ServerReply =
       mode === "whole"
@@ -196,7 +198,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
       1,
     ],
   ] as const) {
-    proves(["M8"], `counts what came of a cache, ${what}`, async () => {
+    proves(["M8"], `counts cached input tokens that are reported ${what}`, async () => {
       await using server = await OpenAiServer.start(() => says("Well", { usage }));
       expect((await reply(modelAt(server), mode)).reply.usage).toEqual({
         inputTokens: input,
@@ -207,7 +209,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     });
   }
 
-  proves(["M8"], "is the first choice alone, whatever order they come in", async () => {
+  proves(["M8"], "uses only the choice with index 0, in any order of the choices", async () => {
     const choice = (index: number, text: string): object => ({
       index,
       [mode === "whole" ? "message" : "delta"]: { content: text },
@@ -222,24 +224,20 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     expect((await reply(modelAt(server), mode)).reply.message.text).toBe("Oak.");
   });
 
-  proves(
-    ["M8"],
-    "says the reason to end in the server's own word where ours says less",
-    async () => {
-      const finished = async (finish: string): Promise<unknown> => {
-        await using server = await OpenAiServer.start(() => says("Oak.", { finishReason: finish }));
-        const { finishReason, rawFinishReason } = (await reply(modelAt(server), mode)).reply;
-        return [finishReason, rawFinishReason];
-      };
-      expect([await finished("stop"), await finished("eos_token")]).toEqual([
-        ["stop", undefined],
-        ["other", "eos_token"],
-      ]);
-    },
-  );
+  proves(["M8"], "reports an unknown finish reason in `rawFinishReason`", async () => {
+    const finished = async (finish: string): Promise<unknown> => {
+      await using server = await OpenAiServer.start(() => says("Oak.", { finishReason: finish }));
+      const { finishReason, rawFinishReason } = (await reply(modelAt(server), mode)).reply;
+      return [finishReason, rawFinishReason];
+    };
+    expect([await finished("stop"), await finished("eos_token")]).toEqual([
+      ["stop", undefined],
+      ["other", "eos_token"],
+    ]);
+  });
 });
 
-proves(["M8"], "a call that cannot be read is tried again", async () => {
+proves(["M8"], "reports a failed generation that is not a readable call as retryable", async () => {
   const report = { type: "invalid_request_error", code: "tool_use_failed" };
   const error = { ...report, message: "Failed", failed_generation: "I would call list" };
   const facts = [
@@ -250,7 +248,7 @@ proves(["M8"], "a call that cannot be read is tried again", async () => {
   expect(facts).toEqual([retried, retried]);
 });
 
-proves(["M8"], "usage on the chunk of an error is what was lost", async () => {
+proves(["M8"], "reads the lost output tokens from the usage of an error chunk", async () => {
   const said = { choices: [{ index: 0, delta: { content: "An" } }] };
   const usage = { prompt_tokens: 10, completion_tokens: 77 };
   const data = [said, { error: { message: "Out of memory", code: 500 }, usage }];
@@ -262,7 +260,7 @@ async function failureOf(answer: ServerReply): ReturnType<typeof failure> {
   return await failure(modelAt(server), "streamed");
 }
 
-proves(["M6"], "reasoning in data counts against the cap like any other", async () => {
+proves(["M6"], "counts encrypted reasoning against the output cap", async () => {
   const data = "x".repeat(100 * 16 + 4 * 1024);
   const detail = { type: "reasoning.encrypted", data, index: 0 };
   const event = { choices: [{ index: 0, delta: { reasoning_details: [detail] } }] };
@@ -270,7 +268,7 @@ proves(["M6"], "reasoning in data counts against the cap like any other", async 
   expect([facts.code, facts.lostOutputTokens]).toEqual(["model_protocol_error", 200]);
 });
 
-proves(["D511"], "reasoning in data that came before a break is lost like any other", async () => {
+proves(["D511"], "counts reasoning details as lost output if the stream breaks", async () => {
   const details = [
     { type: "reasoning.encrypted", data: "x".repeat(100), index: 0 },
     { type: "reasoning.text", text: "An oak, I think.", index: 1 },
@@ -292,30 +290,34 @@ const thought: AssistantMessage = {
 };
 const plain: AssistantMessage = { role: "assistant", text: "Elm.", toolCalls: [] };
 
-proves(["M6"], "once a reply has reasoning_content all others have an empty one", async () => {
-  await using server = await OpenAiServer.start(() => calls(["list", {}]), {
-    takesAnyMessages: true,
-  });
-  const model = modelAt(server);
-  const ask = async (...messages: readonly AssistantMessage[]): Promise<void> => {
-    await model.generate(
-      { ...QUESTION, messages: [...QUESTION.messages, ...messages] },
-      { signal: never() },
-    );
-  };
-  await ask(plain);
-  await ask(plain, thought);
-  const plainSent = { role: "assistant", content: "Elm." };
-  expect([sentMessages(server, 1).slice(1), sentMessages(server, 2).slice(1)]).toEqual([
-    [plainSent],
-    [
-      { ...plainSent, reasoning_content: "" },
-      { role: "assistant", content: "Oak.", reasoning_content: "Hm." },
-    ],
-  ]);
-});
+proves(
+  ["M6"],
+  "sends an empty reasoning_content with all other replies once one reply has it",
+  async () => {
+    await using server = await OpenAiServer.start(() => calls(["list", {}]), {
+      takesAnyMessages: true,
+    });
+    const model = modelAt(server);
+    const ask = async (...messages: readonly AssistantMessage[]): Promise<void> => {
+      await model.generate(
+        { ...QUESTION, messages: [...QUESTION.messages, ...messages] },
+        { signal: never() },
+      );
+    };
+    await ask(plain);
+    await ask(plain, thought);
+    const plainSent = { role: "assistant", content: "Elm." };
+    expect([sentMessages(server, 1).slice(1), sentMessages(server, 2).slice(1)]).toEqual([
+      [plainSent],
+      [
+        { ...plainSent, reasoning_content: "" },
+        { role: "assistant", content: "Oak.", reasoning_content: "Hm." },
+      ],
+    ]);
+  },
+);
 
-proves(["M4"], "one message has a text for each model and each field", async () => {
+proves(["M4"], "sends the reasoning of one message in the field of each model", async () => {
   await using server = await OpenAiServer.start(() => says("Done."), { takesAnyMessages: true });
   const messages = [...QUESTION.messages, thought];
   for (const reasoningField of [undefined, "reasoning", false] as const) {
@@ -330,25 +332,21 @@ proves(["M4"], "one message has a text for each model and each field", async () 
   ]);
 });
 
-proves(
-  ["M2"],
-  "what another model signed is not sent, whatever calls the model with it",
-  async () => {
-    await using server = await OpenAiServer.start(() => says("Done."), { takesAnyMessages: true });
-    const model = modelAt(server);
-    for (const writtenBy of [toReplayKey(model), "openai/other-model"]) {
-      const messages = [...QUESTION.messages, { ...thought, writtenBy }];
-      await model.generate({ ...QUESTION, messages }, { signal: never() });
-    }
-    const sent = { role: "assistant", content: "Oak." };
-    expect([1, 2].map((number) => sentMessages(server, number)[1])).toEqual([
-      { ...sent, reasoning_content: "Hm." },
-      sent,
-    ]);
-  },
-);
+proves(["M2"], "sends signed reasoning only to the model that wrote it", async () => {
+  await using server = await OpenAiServer.start(() => says("Done."), { takesAnyMessages: true });
+  const model = modelAt(server);
+  for (const writtenBy of [toReplayKey(model), "openai/other-model"]) {
+    const messages = [...QUESTION.messages, { ...thought, writtenBy }];
+    await model.generate({ ...QUESTION, messages }, { signal: never() });
+  }
+  const sent = { role: "assistant", content: "Oak." };
+  expect([1, 2].map((number) => sentMessages(server, number)[1])).toEqual([
+    { ...sent, reasoning_content: "Hm." },
+    sent,
+  ]);
+});
 
-test("a model's replay key is that of its server", () => {
+test("adds the host of the server to a model's replay key, except for OpenAI", () => {
   const keys = [
     { baseUrl: "https://api.openai.com/v1", apiKey: "k" },
     { baseUrl: "https://api.deepseek.com" },

@@ -1,6 +1,7 @@
-// Goal: a stream of Chat Completions with reasoning ends in the right reply, in whatever pieces and dress its events come, and goes back
-// as the server wants it.
-// Method: the streams in test/fixtures/streams, served to the real client; whole replies and messages are compared.
+// Goal: a Chat Completions stream with reasoning results in the right reply, however its bytes are
+// split and encoded, and is sent back in the server's format.
+// Method: the streams in test/fixtures/streams, served to the real client; whole replies and
+// messages are compared.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
@@ -20,7 +21,7 @@ import { inPieces, WAYS } from "../support/recorded-replies.ts";
 const isUpdate = process.env["UPDATE_GOLDEN"] === "1" && (process.env["CI"] ?? "") === "";
 const SIZE = { inputTokens: 1_000, maxOutputTokens: 1_000 };
 
-/** The reply, and how it stands in the next request. */
+/** Returns the reply, and the message that represents it in the next request. */
 async function exchange(
   answer: ServerReply,
 ): Promise<{ readonly reply: ModelReply; readonly sent: unknown }> {
@@ -52,27 +53,33 @@ function expected({ pieces, finishReason, rawFinishReason, usage, sent }: ChatFi
 describe.each(Object.entries(CHAT_FIXTURES))("chat-%s.sse", (name, fixture) => {
   const file = `test/fixtures/streams/chat-${name}.sse`;
 
-  test("says what its list says", () => {
+  test("matches the fixture that it is generated from", () => {
     if (isUpdate) writeFileSync(file, textOfChat(fixture));
     expect(readFileSync(file, "utf8"), "write it with UPDATE_GOLDEN=1").toBe(textOfChat(fixture));
   });
 
   for (const way of WAYS) {
-    proves(["M6"], `results in what it must and goes back, ${way}`, async () => {
+    proves(["M6"], `results in the expected reply and next request, ${way}`, async () => {
       const pieces = inPieces(readFileSync(file), way);
       expect(await exchange({ type: "pours", pieces })).toEqual(expected(fixture));
     });
   }
 
-  proves(["M6"], "results in the same out of gzip", async () => {
-    const pieces = [gzipSync(readFileSync(file))];
-    expect(await exchange({ type: "pours", pieces, encoding: "gzip" })).toEqual(expected(fixture));
-  });
+  proves(
+    ["M6"],
+    "results in the expected reply and next request if it is compressed with gzip",
+    async () => {
+      const pieces = [gzipSync(readFileSync(file))];
+      expect(await exchange({ type: "pours", pieces, encoding: "gzip" })).toEqual(
+        expected(fixture),
+      );
+    },
+  );
 });
 
 proves(
   ["M6"],
-  "a stream that ends anywhere, as if it were whole, is cut and tried again, or is the reply",
+  "reports a stream that is cut anywhere as model_unavailable, or returns the whole reply",
   async () => {
     const [, fixture] = Object.entries(CHAT_FIXTURES)[0] ?? [];
     if (fixture === undefined) throw new Error("Expected a fixture.");

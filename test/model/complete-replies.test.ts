@@ -1,5 +1,6 @@
-// Goal: a reply that came whole is accepted, however its response ends, and is not requested again.
-// Method: the four interfaces over real HTTP; a server that leaves out the last blank line or breaks the connection.
+// Goal: a complete reply is accepted, however its response ends, and is not requested again.
+// Method: the four interfaces over real HTTP; a server that omits the last blank line or breaks the
+// connection.
 
 import { describe, expect } from "vitest";
 
@@ -36,7 +37,7 @@ describe.each(INTERFACES)("a complete reply over $name", ({ model, events, name 
     ["without its last blank line whose connection is destroyed", whole.trimEnd(), "destroyed"],
   ];
   for (const [what, body, end] of ends)
-    proves(["D550"], `${what} is accepted with its usage (${name})`, async () => {
+    proves(["D550"], `is accepted with its usage: ${what} (${name})`, async () => {
       await using server = await WireServer.start({ body, end });
       const reply = await replyTo(model(server.url));
       const cached = name === "Anthropic" ? 100 : 0;
@@ -56,7 +57,7 @@ describe.each(INTERFACES)("a complete reply over $name", ({ model, events, name 
 });
 
 describe.each(INTERFACES)("a call over $name", ({ model, call, name }) => {
-  proves(["D550"], `is whole when its connection breaks behind it (${name})`, async () => {
+  proves(["D550"], `is complete even if its connection breaks after it (${name})`, async () => {
     await using server = await WireServer.start({ body: call.join(""), end: "destroyed" });
     const { message, finishReason } = await replyTo(model(server.url));
     const calls = message.toolCalls.map((one) => [one.toolName, one.argumentsText]);
@@ -64,8 +65,8 @@ describe.each(INTERFACES)("a call over $name", ({ model, call, name }) => {
   });
 });
 
-describe("a whole body", () => {
-  proves(["D550"], "that came before its connection broke is a reply", async () => {
+describe("a body that is not streamed", () => {
+  proves(["D550"], "is accepted if its connection breaks after it", async () => {
     const choices = [{ index: 0, finish_reason: "stop", message: { content: "ok" } }];
     const body = JSON.stringify({ id: "c", model: "m", choices });
     const headers = { "content-type": "application/json" };
@@ -87,7 +88,7 @@ describe.each(INTERFACES)(
       ["its server reports an error", { body: half + failed }],
     ];
     for (const [what, answer] of broken)
-      proves(["D551"], `has the input that ${name} had reported when ${what}`, async () => {
+      proves(["D551"], `reports the input tokens received from ${name} when ${what}`, async () => {
         await using server = await WireServer.start(answer);
         const thrown = await rejection(replyTo(model(server.url)));
         if (!(thrown instanceof ModelError)) throw new Error("Expected a ModelError.");
@@ -135,7 +136,7 @@ describe("an error without output", () => {
 });
 
 describe("the charge of a broken attempt", () => {
-  proves(["D607"], "is the reported input also if its server names no output", async () => {
+  proves(["D607"], "is the reported input even if the server reports no output", async () => {
     const usage = { prompt_tokens: 300, completion_tokens: 0, total_tokens: 300 };
     const failed = { id: "c", choices: [], error: { message: "Try again in 0 s." }, usage };
     const message = { role: "assistant", content: "ok" };
@@ -164,11 +165,11 @@ describe("the charge of a broken attempt", () => {
     return [inputTokens, cachedInputTokens, outputTokens];
   };
 
-  proves(["D551"], "is the reported input of each attempt, cached part included", async () => {
+  proves(["D551"], "is the reported input of each attempt, including its cached part", async () => {
     expect(await chargeOf({ inputTokens: 700, ...part })).toEqual([1_410, 200, 19]);
   });
 
-  proves(["D551"], "is an estimate where the reported input cannot be true", async () => {
+  proves(["D551"], "is an estimate if the reported input is implausible", async () => {
     expect(await chargeOf({ inputTokens: 1e12, ...part })).toEqual([30, 0, 19]);
     expect(takeWarnings()).toHaveLength(1);
   });

@@ -1,5 +1,7 @@
-// Goal: what is no text reaches each interface in its own words, where its model takes it; else the line that names it does.
-// Method: the real client against a server that keeps every request; whole messages are compared, after the types of the `openai` package.
+// Goal: attachments reach each interface in its own format if the model accepts them. Otherwise a
+// line of text names them.
+// Method: the real client against a server that records every request; whole messages are compared,
+// typed by the `openai` package.
 
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
 import type { ResponseInputItem } from "openai/resources/responses/responses";
@@ -57,14 +59,14 @@ const LATER: readonly Message[] = [...HISTORY, createUserMessage("Go on.", "stee
 const CHART_URL = `data:image/png;base64,${CHART.data}`;
 const REPORT_URL = `data:application/pdf;base64,${REPORT.data}`;
 
-/** The answer of either interface. */
+/** Returns a reply in the format of the requested interface. */
 function ok({ path }: { readonly path: string }): ServerReply {
   if (path.endsWith("/chat/completions")) return says("ok");
   const output = [{ type: "message", content: [{ type: "output_text", text: "ok" }] }];
   return { type: "raw", body: JSON.stringify({ status: "completed", output }) };
 }
 
-/** The messages of each request, in the words of the interface, and its text up to their end. */
+/** Returns the messages of each request, and the text of its body up to the end of the messages. */
 async function sent(
   options: {
     readonly api: "chat_completions" | "responses";
@@ -84,7 +86,7 @@ async function sent(
 
 const ALL = ["image", "file", "audio"] as const;
 
-describe("over Chat Completions", () => {
+describe("a request over Chat Completions", () => {
   const said = (content: unknown) => ({ role: "user", content });
   const asked = {
     role: "assistant",
@@ -97,36 +99,44 @@ describe("over Chat Completions", () => {
   };
   const drawn = ids.map((id) => ({ role: "tool", tool_call_id: id, content: "Drawn." }));
 
-  proves(["M71"], "parts stand in order; those of results follow the last of them", async () => {
-    const [request] = await sent({ api: "chat_completions", inputModalities: ALL }, HISTORY);
-    const expected: readonly ChatCompletionMessageParam[] = [
-      {
-        role: "user",
-        content: [
-          { type: "text", text: "Compare" },
-          { type: "image_url", image_url: { url: CHART_URL } },
-          { type: "text", text: "with" },
-          { type: "file", file: { filename: "report.pdf", file_data: REPORT_URL } },
-          { type: "input_audio", input_audio: { data: SOUND.data ?? "", format: "wav" } },
-          { type: "image_url", image_url: { url: PHOTO.uri ?? "" } },
-        ],
-      },
-    ];
-    const following = said([
-      { type: "text", text: "What belongs to the result of draw (call_1):" },
-      { type: "image_url", image_url: { url: CHART_URL } },
-    ]);
-    expect(request?.messages).toEqual([...expected, asked, ...drawn, following]);
-  });
+  proves(
+    ["M71"],
+    "contains parts in order, and those of results after the last result",
+    async () => {
+      const [request] = await sent({ api: "chat_completions", inputModalities: ALL }, HISTORY);
+      const expected: readonly ChatCompletionMessageParam[] = [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "Compare" },
+            { type: "image_url", image_url: { url: CHART_URL } },
+            { type: "text", text: "with" },
+            { type: "file", file: { filename: "report.pdf", file_data: REPORT_URL } },
+            { type: "input_audio", input_audio: { data: SOUND.data ?? "", format: "wav" } },
+            { type: "image_url", image_url: { url: PHOTO.uri ?? "" } },
+          ],
+        },
+      ];
+      const following = said([
+        { type: "text", text: "What belongs to the result of draw (call_1):" },
+        { type: "image_url", image_url: { url: CHART_URL } },
+      ]);
+      expect(request?.messages).toEqual([...expected, asked, ...drawn, following]);
+    },
+  );
 
-  proves(["M70", "M71"], "a server of which nothing is known reads lines", async () => {
-    const [request] = await sent({ api: "chat_completions" }, HISTORY);
-    expect(request?.messages).toEqual([said(SAID_TEXT), asked, ...drawn]);
-  });
+  proves(
+    ["M70", "M71"],
+    "contains lines of text if the abilities of the server are unknown",
+    async () => {
+      const [request] = await sent({ api: "chat_completions" }, HISTORY);
+      expect(request?.messages).toEqual([said(SAID_TEXT), asked, ...drawn]);
+    },
+  );
 
   proves(
     ["M71"],
-    "a file that only an address names, and a sound of another format, go as lines",
+    "contains a line of text for a file with only a URL and for an unsupported audio format",
     async () => {
       const odd = [
         { ...PHOTO, type: "file" },
@@ -145,13 +155,13 @@ describe("over Chat Completions", () => {
   );
 });
 
-describe("over Responses", () => {
+describe("a request over Responses", () => {
   const answered = (output: readonly unknown[]) => [
     ...ids.map((id) => ({ type: "function_call", call_id: id, name: "draw", arguments: "{}" })),
     ...ids.map((id, at) => ({ type: "function_call_output", call_id: id, output: output[at] })),
   ];
 
-  proves(["M71"], "parts stand in order, and within the result that they belong to", async () => {
+  proves(["M71"], "contains parts in order, and those of results inside their result", async () => {
     const [request] = await sent({ api: "responses", inputModalities: ALL }, HISTORY);
     const said: ResponseInputItem = {
       role: "user",
@@ -171,27 +181,23 @@ describe("over Responses", () => {
     expect(request?.messages).toEqual([said, ...answered([shown, "Drawn."])]);
   });
 
-  proves(
-    ["M71"],
-    "a file is fetched by the provider where it is named by its address",
-    async () => {
-      const named = createUserMessage(
-        [
-          { ...PHOTO, type: "file" },
-          { ...REPORT, name: undefined },
-        ],
-        "task",
-      );
-      const [request] = await sent({ api: "responses", inputModalities: ["file"] }, [named]);
-      const content = [
-        { type: "input_file", file_url: PHOTO.uri },
-        { type: "input_file", filename: "file.pdf", file_data: REPORT_URL },
-      ];
-      expect(request?.messages).toEqual([{ role: "user", content }]);
-    },
-  );
+  proves(["M71"], "contains the URL of a file that the provider can fetch", async () => {
+    const named = createUserMessage(
+      [
+        { ...PHOTO, type: "file" },
+        { ...REPORT, name: undefined },
+      ],
+      "task",
+    );
+    const [request] = await sent({ api: "responses", inputModalities: ["file"] }, [named]);
+    const content = [
+      { type: "input_file", file_url: PHOTO.uri },
+      { type: "input_file", filename: "file.pdf", file_data: REPORT_URL },
+    ];
+    expect(request?.messages).toEqual([{ role: "user", content }]);
+  });
 
-  proves(["M70", "M71"], "a model that is said to take nothing reads lines", async () => {
+  proves(["M70", "M71"], "contains lines of text if `inputModalities` is empty", async () => {
     const [request] = await sent({ api: "responses", inputModalities: [] }, HISTORY);
     expect(request?.messages).toEqual([
       { role: "user", content: SAID_TEXT },
@@ -201,7 +207,7 @@ describe("over Responses", () => {
 });
 
 for (const api of ["chat_completions", "responses"] as const) {
-  proves(["M71"], `over ${api} a request begins with the text of the one before`, async () => {
+  proves(["M71"], `begins a request with the text of the previous one over ${api}`, async () => {
     const [one, two] = await sent({ api, inputModalities: ALL }, HISTORY, LATER);
     expect(two?.text.startsWith(one?.text ?? "none")).toBe(true);
     expect(two?.text).toContain("Go on.");
@@ -209,7 +215,7 @@ for (const api of ["chat_completions", "responses"] as const) {
 
   proves(
     ["M71"],
-    `over ${api} one message is another text for a model that takes less`,
+    `sends one message differently to models with other \`inputModalities\` over ${api}`,
     async () => {
       const [image] = await sent({ api, inputModalities: ["image"] }, HISTORY);
       const [file] = await sent({ api, inputModalities: ["file"] }, HISTORY);
@@ -226,7 +232,7 @@ for (const api of ["chat_completions", "responses"] as const) {
     },
   );
 
-  proves(["M70"], `over ${api} a text that a hook has changed is what goes out`, async () => {
+  proves(["M70"], `sends the text that a hook has changed over ${api}`, async () => {
     const changed: Message = {
       ...createUserMessage([words("Secret"), CHART], "task"),
       text: "Hidden",
@@ -238,11 +244,11 @@ for (const api of ["chat_completions", "responses"] as const) {
   });
 }
 
-describe("what a model takes besides text", () => {
+describe("the input modalities of a model", () => {
   const KEY = { apiKey: "sk-test" };
   const taken = ({ inputModalities }: Model) => inputModalities;
 
-  proves(["M71"], "is known at OpenAI and Azure, and said elsewhere", () => {
+  proves(["M71"], "are known for OpenAI and Azure, and set by the option elsewhere", () => {
     expect(
       [
         openai("gpt-5.6", KEY),
@@ -255,15 +261,15 @@ describe("what a model takes besides text", () => {
     ).toEqual([["image", "file"], ["image", "file"], ["image", "file"], [], ["image"], []]);
   });
 
-  proves(["M74"], "is refused if it is no list of kinds", () => {
-    // @ts-expect-error A kind that there is not.
+  proves(["M74"], "are rejected if they are not a list of known kinds", () => {
+    // @ts-expect-error An unknown kind.
     expect(() => openai("gpt-5.6", { inputModalities: ["video"] })).toThrow(
       "Expected openai.inputModalities to be an array of image, audio and file, got an array.",
     );
   });
 });
 
-proves(["M70"], "a line says what it is that is not shown", () => {
+proves(["M70"], "describes an attachment that is not shown in a line of text", () => {
   expect(createUserMessage([CHART], "task").text).toBe(CHART_LINE);
   expect(createUserMessage([{ ...REPORT, data: undefined, text: "Whole." }], "task")).toMatchObject(
     {

@@ -1,5 +1,5 @@
-// Goal: a stream that is cut at any byte is a whole reply, or a failure that may pass. So is one that
-// reports an error.
+// Goal: a stream that is cut at any byte results in the whole reply or in a retryable failure. An
+// error after a complete reply is ignored.
 // Method: an HTTP server sends the first bytes of a stream, then ends or destroys the connection.
 
 import { describe, expect } from "vitest";
@@ -19,7 +19,7 @@ import { proves } from "../harness/proves.ts";
 import { INTERFACES } from "../support/four-interfaces.ts";
 import { never, QUESTION } from "../support/openai-calls.ts";
 
-/** Sends the first bytes of a text. The path of the request contains their number and the end. */
+/** Sends the first bytes of a text. The request path contains their number and the kind of end. */
 class CuttingServer implements AsyncDisposable {
   readonly #server;
 
@@ -44,7 +44,7 @@ class CuttingServer implements AsyncDisposable {
     return server;
   }
 
-  /** The base URL of a stream that is cut after this many bytes. */
+  /** Returns the base URL of a stream that is cut after this many bytes. */
   urlOf(bytes: number, end: "closed" | "destroyed"): string {
     const address = this.#server.address();
     if (address === null || typeof address === "string") throw new Error("The server has no port.");
@@ -72,11 +72,11 @@ const SDK: Readonly<Record<string, (baseURL: string, fetch: Fetch) => LanguageMo
 interface Way {
   readonly name: string;
   readonly model: (url: string) => Model;
-  /** An event counts once its data is whole, although no blank line has come. */
+  /** True if an event counts once its data is complete, without the blank line after it. */
   readonly readsLastEvent: boolean;
 }
 
-/** The ways to read a stream of an interface. */
+/** Returns the ways to read a stream of an interface. */
 function waysOf(name: string): readonly Way[] {
   const sdk = SDK[name];
   const own = INTERFACES.find((one) => one.name === name)?.model;
@@ -156,7 +156,7 @@ async function outcomeOf(model: Model): Promise<Outcome> {
   }
 }
 
-/** The stream as real servers send it: with the names of events, and with an end mark. */
+/** Returns the stream as real servers send it, with event names and an end mark. */
 function streamOf(name: string, events: readonly string[]): string {
   if (name === "Gemini") return events.join("");
   if (name === "Chat Completions") return `${events.join("")}data: [DONE]\n\n`;
@@ -169,14 +169,14 @@ function streamOf(name: string, events: readonly string[]): string {
 
 const AT_ONCE = 16;
 
-/** A response that has completed can no longer fail, but its server can. */
+/** A completed response can no longer fail, but its server can still report an error. */
 const RESPONSES_ERROR =
   'data: {"type":"error","sequence_number":9,"code":"server_error","message":"Busy."}\n\n';
 
 describe.each(INTERFACES)("an error of $name", ({ name, events, failed }) => {
   const stream = events.join("");
   for (const { name: way, model } of waysOf(name))
-    proves(["D607"], `behind a complete reply leaves the reply over ${way} (${name})`, async () => {
+    proves(["D607"], `is ignored after a complete reply over ${way} (${name})`, async () => {
       const body = `${stream}${name === "Responses" ? RESPONSES_ERROR : failed}`;
       await using server = await CuttingServer.start(Buffer.from(body));
       const got = await outcomeOf(model(server.urlOf(body.length, "closed")));
@@ -184,11 +184,11 @@ describe.each(INTERFACES)("an error of $name", ({ name, events, failed }) => {
     });
 });
 
-describe("an event that cannot be read", () => {
+describe("an event that cannot be parsed", () => {
   for (const { name, model } of waysOf("Chat Completions").filter(
     ({ name: way }) => way !== "openai()",
   ))
-    proves(["D607"], `is an error although it ends the reply (${name})`, async () => {
+    proves(["D607"], `is reported as an error although it ends the reply (${name})`, async () => {
       const delta = { content: 5, tool_calls: "none" };
       const choices = [{ index: 0, delta, finish_reason: "stop" }];
       const body = `data: ${JSON.stringify({ id: "c", choices })}\n\n`;
@@ -209,7 +209,7 @@ describe.each(REPLIES)("$what in a cut stream of $name", ({ name, what, events, 
     for (const end of ["closed", "destroyed"] as const)
       proves(
         ["D605"],
-        `${what} is read as far as it came over ${way} (${name}, ${end})`,
+        `results in ${what} or a retryable failure wherever the stream is cut, over ${way} (${name}, ${end})`,
         async () => {
           await using server = await CuttingServer.start(Buffer.from(stream));
           const cuts = Array.from({ length: stream.length + 1 }, (_, bytes) => bytes);

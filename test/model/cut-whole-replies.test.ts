@@ -1,5 +1,6 @@
-// Goal: a reply that comes whole, or in whole items and calls, is cut at twice its cap by the same count as
-// a stream. Method: servers of both APIs that ignore the cap, with and without usage.
+// Goal: a reply that comes whole, or in whole items and calls, is cut at twice its cap by the same
+// count as a stream.
+// Method: servers of both APIs that ignore the cap, with and without usage.
 
 import { describe, expect } from "vitest";
 
@@ -11,7 +12,7 @@ import { OpenAiServer, type ServerReply } from "../support/openai-server.ts";
 
 const CAP = QUESTION.maxOutputTokens;
 const CUT_BYTES = 2 * CAP * 3;
-/** The most that a reply may have if its usage says that it kept to the cap. */
+/** The longest reply that is accepted if its usage is within the cap. */
 const TRUSTED_BYTES = 8 * CAP;
 const ENDLESS = "x".repeat(5_000);
 
@@ -36,7 +37,7 @@ async function answered(api: Api, answer: ServerReply, mode: Mode): Promise<Fact
   };
 }
 
-/** All that budgets count. */
+/** Returns all text that budgets count. */
 function writtenIn({ message }: ModelReply): string {
   const { text, refusal = "", parts = [], toolCalls } = message;
   const reasoning = parts.map((part) => (part.type === "reasoning" ? part.text : ""));
@@ -71,13 +72,13 @@ const response = (output: readonly object[], outputTokens?: number): ServerReply
 
 const sent = (type: string, fields: object): object => ({ type: `response.${type}`, ...fields });
 
-/** The items as events, each whole, and the end of the response behind them. */
+/** Sends each item as one whole event, then the end of the response. */
 function items(output: readonly object[]): ServerReply {
   const done = output.map((item, place) => sent("output_item.done", { output_index: place, item }));
   return { type: "events", data: [...done, sent("completed", { response: {} })] };
 }
 
-/** All items in the last event. */
+/** Sends all items in the last event. */
 const end = (output: readonly object[], outputTokens?: number): ServerReply => ({
   type: "events",
   data: [sent("completed", { response: { output, ...usageIn(outputTokens) } })],
@@ -94,7 +95,7 @@ const go = (args: string, id = "c"): object => ({
   arguments: args,
 });
 
-/** In each, what stands at the end is beyond the cut. */
+/** In each message the content at the end is beyond the cut. */
 const MESSAGES: Readonly<Record<string, object>> = {
   text: { content: ENDLESS },
   "characters of many bytes": { content: "語".repeat(2_000) },
@@ -130,14 +131,14 @@ const OUTPUTS: Readonly<Record<string, readonly object[]>> = {
   })),
 };
 
-describe("a reply without usage over Chat Completions, whole, is cut at twice the cap:", () => {
+describe("a whole reply without usage over Chat Completions is cut at twice the cap:", () => {
   for (const [what, message] of Object.entries(MESSAGES))
     proves(["D504"], what, async () => {
       expect(await answered("chat_completions", completion(message), "whole")).toEqual(CUT);
     });
 });
 
-proves(["D504"], "a call that the server would not take is cut at twice the cap", async () => {
+proves(["D504"], "cuts a call that the server rejected at twice the cap", async () => {
   const written = `<function=go>${" x".repeat(15_000)}</function>`;
   const error = { code: "tool_use_failed", message: "Failed.", failed_generation: written };
   expect([
@@ -147,7 +148,7 @@ proves(["D504"], "a call that the server would not take is cut at twice the cap"
   ]).toEqual([CUT, CUT, CUT]);
 });
 
-proves(["D508"], "such a call is read in linear time, however many blanks it has", () => {
+proves(["D508"], "parses a rejected call in linear time, however many blanks it contains", () => {
   const fastestMs = (blanks: number): number => {
     const written = `<function=go>x${" ".repeat(blanks)}y</function>`;
     const report = { code: "tool_use_failed", failed_generation: written };
@@ -158,7 +159,7 @@ proves(["D508"], "such a call is read in linear time, however many blanks it has
     });
     return Math.min(...times);
   };
-  // Eight times the length took 64 times as long.
+  // Quadratic time would take 64 times as long for eight times the length.
   expect(fastestMs(40_000)).toBeLessThan(30 * Math.max(1, fastestMs(5_000)));
 });
 
@@ -176,22 +177,18 @@ describe.each([
   },
 );
 
-proves(
-  ["D504"],
-  "an item that is longer than its pieces is cut where both reach the cut",
-  async () => {
-    const piece = "x".repeat(400);
-    const item = said(piece + "y".repeat(400));
-    const data = [
-      sent("output_text.delta", { output_index: 0, delta: piece }),
-      sent("output_item.done", { output_index: 0, item }),
-      sent("completed", { response: {} }),
-    ];
-    expect(await answered("responses", { type: "events", data }, "streamed")).toEqual(CUT);
-  },
-);
+proves(["D504"], "cuts an item that is longer than its deltas at twice the cap", async () => {
+  const piece = "x".repeat(400);
+  const item = said(piece + "y".repeat(400));
+  const data = [
+    sent("output_text.delta", { output_index: 0, delta: piece }),
+    sent("output_item.done", { output_index: 0, item }),
+    sent("completed", { response: {} }),
+  ];
+  expect(await answered("responses", { type: "events", data }, "streamed")).toEqual(CUT);
+});
 
-proves(["D504"], "pieces of items that are then said to be empty count all the same", async () => {
+proves(["D504"], "counts the deltas of items that end empty", async () => {
   const round = (place: number): readonly object[] => [
     sent("output_text.delta", { output_index: place, delta: "x".repeat(100) }),
     sent("output_item.done", { output_index: place, item: said("") }),
@@ -202,28 +199,24 @@ proves(["D504"], "pieces of items that are then said to be empty count all the s
   expect([cut.finishReason, pieces.join("").length]).toEqual(["length", CUT_BYTES]);
 });
 
-proves(
-  ["D507"],
-  "what is handed on of items whose end says something else is cut, too",
-  async () => {
-    const round = (place: number): readonly object[] => [
-      sent("refusal.delta", { output_index: place, delta: "x".repeat(100) }),
-      sent("output_item.done", { output_index: place, item: said("y".repeat(100)) }),
-    ];
-    const data = Array.from({ length: 7 }, (_none, place) => round(place)).flat();
-    await using server = await OpenAiServer.start(() => ({ type: "events", data }));
-    let handed = "";
-    await modelAt(server, { api: "responses" }).generate(QUESTION, {
-      signal: new AbortController().signal,
-      onDelta: (delta) => {
-        if ("text" in delta) handed += delta.text;
-      },
-    });
-    expect(handed).toBe("x".repeat(CUT_BYTES));
-  },
-);
+proves(["D507"], "cuts the forwarded deltas of items that end with other content", async () => {
+  const round = (place: number): readonly object[] => [
+    sent("refusal.delta", { output_index: place, delta: "x".repeat(100) }),
+    sent("output_item.done", { output_index: place, item: said("y".repeat(100)) }),
+  ];
+  const data = Array.from({ length: 7 }, (_none, place) => round(place)).flat();
+  await using server = await OpenAiServer.start(() => ({ type: "events", data }));
+  let handed = "";
+  await modelAt(server, { api: "responses" }).generate(QUESTION, {
+    signal: new AbortController().signal,
+    onDelta: (delta) => {
+      if ("text" in delta) handed += delta.text;
+    },
+  });
+  expect(handed).toBe("x".repeat(CUT_BYTES));
+});
 
-proves(["D504"], "what stands between summaries counts like the summaries", async () => {
+proves(["D504"], "counts the separators between summaries like the summaries", async () => {
   const data = Array.from({ length: 1_000 }, (_none, index) =>
     sent("reasoning_summary_text.delta", {
       output_index: 0,
@@ -235,35 +228,35 @@ proves(["D504"], "what stands between summaries counts like the summaries", asyn
   expect(await answered("responses", answer, "streamed")).toEqual(CUT);
 });
 
-proves(["D504"], "a name that does not fit leaves its call out, and no half of it", async () => {
-  const call = { id: "a", function: { name: "t".repeat(CUT_BYTES + 1), arguments: "{}" } };
-  const item = {
-    type: "function_call",
-    call_id: "a",
-    name: call.function.name,
-    arguments: "{}",
-  };
-  const added = sent("output_item.added", { output_index: 0, item });
-  const none = { ...CUT, bytes: 0 };
-  expect([
-    await answered("chat_completions", completion({ tool_calls: [call] }), "whole"),
-    await answered("responses", response([item]), "whole"),
-    await answered("responses", items([item]), "streamed"),
-    await answered("responses", { type: "events", data: [added] }, "streamed"),
-  ]).toEqual([none, none, none, none]);
-});
-
 proves(
   ["D504"],
-  "sealed reasoning goes back with the whole of its summary or not at all",
+  "omits a call whose name does not fit, instead of truncating the name",
   async () => {
-    const summary = [{ type: "summary_text", text: ENDLESS }];
-    const item = { type: "reasoning", encrypted_content: "sealed", summary };
-    await using server = await OpenAiServer.start(() => response([item]));
-    const { reply: cut } = await reply(modelAt(server, { api: "responses" }), "whole");
-    expect(cut.message.parts).toEqual([{ type: "reasoning", text: "x".repeat(CUT_BYTES) }]);
+    const call = { id: "a", function: { name: "t".repeat(CUT_BYTES + 1), arguments: "{}" } };
+    const item = {
+      type: "function_call",
+      call_id: "a",
+      name: call.function.name,
+      arguments: "{}",
+    };
+    const added = sent("output_item.added", { output_index: 0, item });
+    const none = { ...CUT, bytes: 0 };
+    expect([
+      await answered("chat_completions", completion({ tool_calls: [call] }), "whole"),
+      await answered("responses", response([item]), "whole"),
+      await answered("responses", items([item]), "streamed"),
+      await answered("responses", { type: "events", data: [added] }, "streamed"),
+    ]).toEqual([none, none, none, none]);
   },
 );
+
+proves(["D504"], "drops encrypted reasoning if its summary is cut", async () => {
+  const summary = [{ type: "summary_text", text: ENDLESS }];
+  const item = { type: "reasoning", encrypted_content: "sealed", summary };
+  await using server = await OpenAiServer.start(() => response([item]));
+  const { reply: cut } = await reply(modelAt(server, { api: "responses" }), "whole");
+  expect(cut.message.parts).toEqual([{ type: "reasoning", text: "x".repeat(CUT_BYTES) }]);
+});
 
 describe.each([
   [
@@ -288,7 +281,7 @@ describe.each([
   const withUsage = (bytes: number, usage: number): Promise<Facts> =>
     answered(api, serve("x".repeat(bytes), usage), mode);
 
-  proves(["D505"], "is not cut if its usage says that it kept to the cap", async () => {
+  proves(["D505"], "is not cut if its usage is within the cap", async () => {
     expect(await withUsage(TRUSTED_BYTES, CAP)).toEqual({
       finishReason: "stop",
       bytes: TRUSTED_BYTES,
@@ -297,7 +290,7 @@ describe.each([
     });
   });
 
-  proves(["D505"], "is cut where its text is too long for so many tokens", async () => {
+  proves(["D505"], "is cut if its text is too long for the reported tokens", async () => {
     expect([await withUsage(TRUSTED_BYTES + 1, CAP), await withUsage(5_000, 80)]).toEqual([
       { ...CUT, bytes: TRUSTED_BYTES },
       { ...CUT, bytes: 640 },
@@ -306,7 +299,7 @@ describe.each([
 
   proves(
     ["D505"],
-    "is cut at twice the cap if its usage is above, and charged by that",
+    "is cut at twice the cap if its usage exceeds that, and is charged by its usage",
     async () => {
       expect([
         await withUsage(5_000, 1_666),

@@ -1,5 +1,7 @@
-// Goal: a response that ended without a reply has one error over each client, and is charged with its reported usage.
-// Method: responses over real HTTP, whole and streamed, through openai() and through the package of OpenAI.
+// Goal: a response that ended without a reply results in the same error over each client, and is
+// charged with its reported usage.
+// Method: responses over real HTTP, whole and streamed, through openai() and through OpenAI's
+// package of the AI SDK.
 
 import { createOpenAI } from "@ai-sdk/openai";
 import { describe, expect } from "vitest";
@@ -25,7 +27,7 @@ const CLIENTS: Readonly<Record<string, (url: string) => Model>> = {
 const usage = { input_tokens: 700, output_tokens: 9, total_tokens: 709 };
 const BUSY = { code: "server_error", message: "Busy." };
 
-/** The last event of a response that has ended with this status. */
+/** Returns the last event of a response that ended with this status. */
 function ended(status: string, fields: object = {}): object {
   const response = { id: "r", status, error: null, output: [], usage, ...fields };
   return { type: `response.${status}`, sequence_number: 9, response };
@@ -48,7 +50,9 @@ const BEFORE: Readonly<Record<string, string>> = {
   "behind its whole text": CREATED + ADDED + DELTA + DONE,
 };
 
-/** The code of an error, whether the call is made again, and the tokens that it reports as lost. */
+/**
+ * The error code, whether the call is retried, and the input and output tokens reported as lost.
+ */
 type Failure = readonly [string, boolean, number | undefined, number | undefined];
 
 async function failureOf(
@@ -125,16 +129,20 @@ const ENDINGS: Readonly<Record<string, Ending>> = {
 describe.each(Object.entries(CLIENTS))("a response over %s", (client, model) => {
   for (const [what, { event, facts, says }] of Object.entries(ENDINGS))
     for (const [when, before] of Object.entries(BEFORE))
-      proves(["D655"], `${what} ${when} has one error (${client})`, async () => {
-        const [last = ""] = eventsOf(event);
-        const failure = await failureOf(model, { body: before + last });
-        expect([failure.facts, failure.message]).toEqual([facts, expect.stringContaining(says)]);
-      });
+      proves(
+        ["D655"],
+        `reports the same error if it is one ${what} ${when} (${client})`,
+        async () => {
+          const [last = ""] = eventsOf(event);
+          const failure = await failureOf(model, { body: before + last });
+          expect([failure.facts, failure.message]).toEqual([facts, expect.stringContaining(says)]);
+        },
+      );
 
   for (const status of ["failed", "cancelled"])
     proves(
       ["D655"],
-      `that has completed is a reply although it ${status} (${client})`,
+      `is accepted if it had completed before its status was ${status} (${client})`,
       async () => {
         const sound = INTERFACES.find(({ name }) => name === "Responses")?.events.join("") ?? "";
         const [last = ""] = eventsOf(ended(status, { error: BUSY }));
@@ -145,7 +153,10 @@ describe.each(Object.entries(CLIENTS))("a response over %s", (client, model) => 
     );
 });
 
-/** Where the beginning of a stream reports the output so far. Responses reports it only at the end. */
+/**
+ * Where the beginning of a stream reports the output so far. Responses reports usage only at its
+ * end.
+ */
 const OUTPUT_SO_FAR: Readonly<Record<string, readonly [string, string]>> = {
   "Chat Completions": ['"completion_tokens":1', '"completion_tokens":50'],
   Anthropic: ['"output_tokens":1', '"output_tokens":50'],
@@ -167,15 +178,19 @@ describe("a response that was not streamed", () => {
   const headers = { "content-type": "application/json" };
   const text = { type: "message", id: "i", content: [{ type: "output_text", text: "ok" }] };
   for (const output of [[], [text]])
-    proves(["D655"], `is an error once it was cancelled, ${output.length} items`, async () => {
-      const body = JSON.stringify({ id: "r", status: "cancelled", output, usage });
-      const own = CLIENTS["openai()"];
-      if (own === undefined) throw new Error("Expected a client.");
-      const { facts } = await failureOf(own, { headers, body }, "whole");
-      expect(facts).toEqual(["model_protocol_error", false, 700, 9]);
-    });
+    proves(
+      ["D655"],
+      `is reported as an error if it was cancelled with ${output.length} items`,
+      async () => {
+        const body = JSON.stringify({ id: "r", status: "cancelled", output, usage });
+        const own = CLIENTS["openai()"];
+        if (own === undefined) throw new Error("Expected a client.");
+        const { facts } = await failureOf(own, { headers, body }, "whole");
+        expect(facts).toEqual(["model_protocol_error", false, 700, 9]);
+      },
+    );
 
-  proves(["D655"], "is charged with its input while it is queued", async () => {
+  proves(["D655"], "is charged with its reported usage if it is still queued", async () => {
     const body = JSON.stringify({ id: "r", status: "queued", output: [], usage });
     const own = CLIENTS["openai()"];
     if (own === undefined) throw new Error("Expected a client.");
@@ -185,21 +200,25 @@ describe("a response that was not streamed", () => {
 });
 
 describe.each(Object.entries(CLIENTS))("a run over %s", (client, model) => {
-  proves(["D655"], `ends without a further request once it was cancelled (${client})`, async () => {
-    // Nobody listens to the pieces of this run, so openai() requests the whole response.
-    const whole = {
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ id: "r", status: "cancelled", output: [], usage }),
-    };
-    const streamed = { body: CREATED + ADDED + DELTA + eventsOf(ended("cancelled")).join("") };
-    await using server = await WireServer.start(client === "openai()" ? whole : streamed);
-    const role = defineAgent({ name: "solo", instructions: "Work.", model: model(server.url) });
-    const { status, reason, usage: used } = await newFixture().run(role);
-    expect([server.requests, status, reason.data]).toEqual([
-      1,
-      "failed",
-      { error: "model_protocol_error" },
-    ]);
-    expect([used.total.inputTokens, used.total.outputTokens]).toEqual([700, 9]);
-  });
+  proves(
+    ["D655"],
+    `ends without another request if its response was cancelled (${client})`,
+    async () => {
+      // This run has no stream listener, so openai() requests the whole response.
+      const whole = {
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ id: "r", status: "cancelled", output: [], usage }),
+      };
+      const streamed = { body: CREATED + ADDED + DELTA + eventsOf(ended("cancelled")).join("") };
+      await using server = await WireServer.start(client === "openai()" ? whole : streamed);
+      const role = defineAgent({ name: "solo", instructions: "Work.", model: model(server.url) });
+      const { status, reason, usage: used } = await newFixture().run(role);
+      expect([server.requests, status, reason.data]).toEqual([
+        1,
+        "failed",
+        { error: "model_protocol_error" },
+      ]);
+      expect([used.total.inputTokens, used.total.outputTokens]).toEqual([700, 9]);
+    },
+  );
 });

@@ -1,4 +1,5 @@
-// Goal: server-sent events come out whole wherever the network cuts them. Method: every cut of one stream, and random ones.
+// Goal: server-sent events are parsed correctly wherever the network splits them.
+// Method: every split of one stream, and random splits.
 
 import { array, assert, nat, property, string } from "fast-check";
 import { expect, test } from "vitest";
@@ -17,18 +18,18 @@ const STREAM =
   'data: {"a":1}\n\n: note\r\n\r\nevent: x\nid: 7\ndata:two\r\ndata:  lines\r\n\r\n\n\ndata:\n\ndata: last';
 const EVENTS = ['{"a":1}', "two\n lines", "", "last"];
 
-test("data of one event is joined over its lines; comments, names, ids and empty events are left out", () => {
+test("joins the data lines of an event and ignores comments, event names, ids and empty events", () => {
   expect(split(STREAM)).toEqual(EVENTS);
 });
 
-test("events are the same wherever the stream is cut", () => {
+test("returns the same events wherever the stream is split", () => {
   for (let cut = 0; cut <= STREAM.length; cut += 1) {
     expect(split(STREAM.slice(0, cut), STREAM.slice(cut)), `cut at ${cut}`).toEqual(EVENTS);
   }
   expect(split(...STREAM.split(""))).toEqual(EVENTS);
 });
 
-test("an event is handed over as soon as the empty line behind it has come", () => {
+test("emits an event as soon as its blank line has arrived", () => {
   const events: string[] = [];
   const splitter = new EventSplitter();
   const seen = ["data: a\n", "\nda", "ta: b\n", "\n"].map((piece) => {
@@ -38,7 +39,7 @@ test("an event is handed over as soon as the empty line behind it has come", () 
   expect(seen).toEqual([[], ["a"], ["a"], ["a", "b"]]);
 });
 
-test("any texts, written as events and cut anywhere, come out as they were", () => {
+test("restores any texts that are written as events and split anywhere", () => {
   const line = string({ unit: "binary" }).map((text) => text.replaceAll(/[\r\n]/g, " "));
   assert(
     property(array(line), array(nat()), (texts, cuts) => {
@@ -55,13 +56,13 @@ test("any texts, written as events and cut anywhere, come out as they were", () 
   );
 });
 
-test("a byte order mark before the first event is no part of it", () => {
+test("ignores a byte order mark before the first event only", () => {
   const bytes = Buffer.from("\uFEFFdata: a\n\ndata: \uFEFFb\n\n");
   expect(split(bytes)).toEqual(["a", "\uFEFFb"]);
   expect(split(bytes.subarray(0, 2), bytes.subarray(2))).toEqual(["a", "\uFEFFb"]);
 });
 
-test("what has not ended yet is counted, over lines and pieces, and no more", () => {
+test("counts only the bytes of events that have not ended", () => {
   const splitter = new EventSplitter();
   const held = ["data: abc\n", "dat", "a: d\n", ": note", "\n\n"].map((piece) => {
     splitter.push(Buffer.from(piece), () => undefined);

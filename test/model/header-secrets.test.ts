@@ -1,5 +1,6 @@
-// Goal: values of the option `headers` are in no error of a model, as keys are.
-// Method: the real client against servers that quote what they were sent, and a model of the AI SDK.
+// Goal: values of the option `headers` appear in no error of a model, like API keys.
+// Method: the real client against servers that quote the headers they received, and an AI SDK
+// model.
 
 import { inspect } from "node:util";
 
@@ -36,23 +37,27 @@ async function errorsOn(answer: ServerReply): Promise<readonly string[]> {
 }
 
 describe("values of headers", () => {
-  proves(["D406"], "are in no error of a server that quotes them, in any form", async () => {
-    const answers: readonly ServerReply[] = [
-      refusing(`Who is Bearer ${TOKEN}?`),
-      refusing(`Who is ${TOKEN}?`),
-      refusing("bad", { code: TOKEN, type: `type ${QUOTED}` }),
-      { type: "status", status: 400, body: `${TOKEN} of ${JSON.stringify(QUOTED)}` },
-      { type: "raw", body: `not JSON: ${TOKEN}` },
-      { type: "raw", body: JSON.stringify({ error: { message: QUOTED, code: TOKEN } }) },
-    ];
-    for (const answer of answers)
-      for (const text of await errorsOn(answer)) {
-        expect(text).not.toContain(TOKEN);
-        expect(text).not.toMatch(/tenant \\*"secret/);
-      }
-  });
+  proves(
+    ["D406"],
+    "are removed from errors of a server that quotes them, in any form",
+    async () => {
+      const answers: readonly ServerReply[] = [
+        refusing(`Who is Bearer ${TOKEN}?`),
+        refusing(`Who is ${TOKEN}?`),
+        refusing("bad", { code: TOKEN, type: `type ${QUOTED}` }),
+        { type: "status", status: 400, body: `${TOKEN} of ${JSON.stringify(QUOTED)}` },
+        { type: "raw", body: `not JSON: ${TOKEN}` },
+        { type: "raw", body: JSON.stringify({ error: { message: QUOTED, code: TOKEN } }) },
+      ];
+      for (const answer of answers)
+        for (const text of await errorsOn(answer)) {
+          expect(text).not.toContain(TOKEN);
+          expect(text).not.toMatch(/tenant \\*"secret/);
+        }
+    },
+  );
 
-  proves(["D406"], "leave no beginning behind where a message is cut", async () => {
+  proves(["D406"], "are removed completely where a message is truncated", async () => {
     const long = "x".repeat(480);
     for (const text of await errorsOn(refusing(`${long} ${TOKEN}`))) {
       expect(text).toContain("[header authorization]…");
@@ -60,7 +65,7 @@ describe("values of headers", () => {
     }
   });
 
-  proves(["D406"], "leave the rest of the error as it was", async () => {
+  proves(["D406"], "are replaced without changing the rest of the error", async () => {
     await using server = await OpenAiServer.start(() => refusing(`No ${TOKEN}`, { code: "nope" }));
     const thrown = await rejection(reply(modelAt(server, { headers }), "whole"));
     expect(thrown).toMatchObject({
@@ -71,12 +76,16 @@ describe("values of headers", () => {
     });
   });
 
-  proves(["D408"], "stay in errors if they are short or of a harmless header", async () => {
-    const message = "The tier gold is not for gateway-client.";
-    for (const text of await errorsOn(refusing(message))) expect(text).toContain(message);
-  });
+  proves(
+    ["D408"],
+    "remain in errors if they are short or belong to a harmless header",
+    async () => {
+      const message = "The tier gold is not for gateway-client.";
+      for (const text of await errorsOn(refusing(message))) expect(text).toContain(message);
+    },
+  );
 
-  proves(["D406"], "are in no error of a fetch that quotes them", async () => {
+  proves(["D406"], "are removed from errors of a fetch that quotes them", async () => {
     await using server = await OpenAiServer.start(() => refusing("never asked"));
     const quoting = (_url: unknown, init?: RequestInit): Promise<Response> => {
       const sent = Object.fromEntries(new Headers(init?.headers));
@@ -87,7 +96,7 @@ describe("values of headers", () => {
     expect(thrown).toMatchObject({ code: "model_unavailable", isRetryable: true });
   });
 
-  proves(["D406"], "are in no error of a model that refuses them", () => {
+  proves(["D406"], "are removed from the error about an invalid header", () => {
     const bad = { "x-api-key": `${TOKEN}\nmore` };
     const made = [
       () => openai("m", { apiKey: "sk-0123456789", headers: bad }),
@@ -104,7 +113,7 @@ describe("values of headers", () => {
     }
   });
 
-  proves(["D406"], "are in no error of a model of the AI SDK", async () => {
+  proves(["D406"], "are removed from errors of an AI SDK model", async () => {
     const failing = fakeModel(() => {
       throw new Error(`Refused ${TOKEN}`, { cause: { headers } });
     });

@@ -1,5 +1,7 @@
-// Goal: a provider is asked to hold the model to a schema where the tool or the model says so, and the tool never sees what that brings in.
-// Method: tools by defineTool; requests over both interfaces to a server that keeps them and answers with nulls.
+// Goal: a provider is asked to enforce a tool's schema if the tool or the model requests it. The
+// tool never sees the nulls that a strict schema adds.
+// Method: tools created by defineTool; requests over both interfaces to a server that records them
+// and answers with nulls.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -56,7 +58,7 @@ const { specs } = buildToolSet("test", [
   open,
 ]);
 
-/** Which tools are strict, and whether they are sent in strict form. */
+/** Returns which tools are strict, and whether they are sent in strict form. */
 function heldIn(tools: unknown): unknown {
   const list = z.array(z.record(z.string(), z.unknown())).parse(tools);
   return list.map((one) => {
@@ -72,13 +74,13 @@ async function sentWith(options: OpenAiOptions = {}): Promise<unknown> {
   const request = { ...QUESTION, tools: specs };
   await modelAt(server, options)
     .generate(request, { signal: never() })
-    .catch(() => undefined); // The test's server answers as Chat Completions do.
+    .catch(() => undefined); // The server answers in the format of Chat Completions.
   return heldIn(server.request(1).body["tools"]);
 }
 
 proves(
   ["M19"],
-  "a tool is held to its schema as it says, else as the model's options say, if it can be",
+  "sends a tool as strict if the tool requests it, else if the model does, where its schema allows it",
   async () => {
     expect(await sentWith({ api: "responses" })).toEqual([
       ["asks", true, true],
@@ -118,49 +120,49 @@ async function argumentsOf(
   return message.toolCalls.map(({ argumentsText }) => argumentsText);
 }
 
-proves(
-  ["M19"],
-  "the nulls that a strict form brings in are taken out of a reply, and no others",
-  async () => {
-    const wanted = [
-      ["asks", '{"city": "Rome", "days": null}'],
-      ["asks", '{"city": "Rome", "days": 3}'],
-      ["asks", '{"city": null'],
-      ["says_nothing", '{"city": "Rome", "days": null}'],
-      ["unheard_of", '{"days": null}'],
-    ] as const;
-    const output = wanted.map(([name, args], index) => ({
-      type: "function_call",
-      call_id: `call_${index}`,
-      name,
-      arguments: args,
-    }));
-    const completed = { type: "response.completed", response: { output } };
-    const expected = ['{"city":"Rome"}', ...wanted.slice(1).map(([, args]) => args)];
-    expect(await argumentsOf({ type: "events", data: [completed] }, "responses")).toEqual(expected);
-    expect(await argumentsOf(calls(...wanted), "chat_completions")).toEqual(expected);
-  },
-);
+proves(["M19"], "removes only the nulls that the strict schema added to a reply", async () => {
+  const wanted = [
+    ["asks", '{"city": "Rome", "days": null}'],
+    ["asks", '{"city": "Rome", "days": 3}'],
+    ["asks", '{"city": null'],
+    ["says_nothing", '{"city": "Rome", "days": null}'],
+    ["unheard_of", '{"days": null}'],
+  ] as const;
+  const output = wanted.map(([name, args], index) => ({
+    type: "function_call",
+    call_id: `call_${index}`,
+    name,
+    arguments: args,
+  }));
+  const completed = { type: "response.completed", response: { output } };
+  const expected = ['{"city":"Rome"}', ...wanted.slice(1).map(([, args]) => args)];
+  expect(await argumentsOf({ type: "events", data: [completed] }, "responses")).toEqual(expected);
+  expect(await argumentsOf(calls(...wanted), "chat_completions")).toEqual(expected);
+});
 
 const refusalOf = (definition: object): unknown =>
   thrownBy(() => {
     Reflect.apply(defineTool, undefined, [{ name: "go", description: "Goes.", ...definition }]);
   }).message;
 
-proves(["M19"], "a tool that asks for a strict form and has none is refused, with the path", () => {
-  const strictSchema = true;
-  expect([
-    refusalOf({ inputSchema: z.object({ m: z.record(z.string(), z.string()) }), strictSchema }),
-    refusalOf({ inputSchema: jsonSchema({ type: "object" }), strictSchema }),
-    refusalOf({ inputSchema: input, strictSchema: "yes" }),
-  ]).toEqual([
-    "Expected go.strictSchema to be false for an input without a strict form (.m: a record of any keys), got true. Declare its fields, or leave strictSchema out.",
-    "Expected go.strictSchema to be false for an input without a strict form (.: a record of any keys), got true. Declare its fields, or leave strictSchema out.",
-    'Expected go.strictSchema to be true or false, got "yes". Set true or false.',
-  ]);
-});
+proves(
+  ["M19"],
+  "rejects `strictSchema` for a schema without a strict form and names the path",
+  () => {
+    const strictSchema = true;
+    expect([
+      refusalOf({ inputSchema: z.object({ m: z.record(z.string(), z.string()) }), strictSchema }),
+      refusalOf({ inputSchema: jsonSchema({ type: "object" }), strictSchema }),
+      refusalOf({ inputSchema: input, strictSchema: "yes" }),
+    ]).toEqual([
+      "Expected go.strictSchema to be false for an input without a strict form (.m: a record of any keys), got true. Declare its fields, or leave strictSchema out.",
+      "Expected go.strictSchema to be false for an input without a strict form (.: a record of any keys), got true. Declare its fields, or leave strictSchema out.",
+      'Expected go.strictSchema to be true or false, got "yes". Set true or false.',
+    ]);
+  },
+);
 
-test("wrapping or renaming a tool leaves that as it is", () => {
+test("preserves `strictSchema` when a tool is wrapped or renamed", () => {
   const asks = tool("asks", { strictSchema: true });
   const wrapped = [withRetries(asks), ...prefixTools([asks], "my_")];
   const specOf = ({ name, strictSchema }: ToolSpec): unknown => [name, strictSchema];

@@ -1,6 +1,6 @@
-// Goal: a request that is too long is known as that, whatever a server calls it, and nothing else is taken for it: only then does a
-// compaction help.
-// Method: the words of servers, as they are reported, with the status that comes with them.
+// Goal: a request that is too long is recognized by the wording of any server. No other error is
+// mistaken for it, since only then does compaction help.
+// Method: messages of real servers with the status that they report.
 
 import { describe, expect, test } from "vitest";
 
@@ -24,18 +24,18 @@ const OTHERS = [
 ];
 
 describe("a request that is too long", () => {
-  test.each(TOO_LONG)("%s", (message) => {
+  test.each(TOO_LONG)("is recognized by the message: %s", (message) => {
     expect([
       classifyRefusal(400, undefined, message),
       classifyReport(["invalid_request_error"], undefined, message),
     ]).toEqual(["model_context_overflow", "model_context_overflow"]);
   });
 
-  test.each(OTHERS)("is not: %s", (message) => {
+  test.each(OTHERS)("is not recognized by the message: %s", (message) => {
     expect(classifyRefusal(400, undefined, message)).toBe("model_invalid_request");
   });
 
-  test("is nothing that another status says", () => {
+  test("is not recognized with a status other than 400", () => {
     const said = "The context window service is down.";
     expect([429, 503, 500, 401].map((status) => classifyRefusal(status, undefined, said))).toEqual([
       "model_rate_limited",

@@ -1,5 +1,6 @@
-// Goal: reasoning that alternates with text goes back to its provider in the order in which it came.
-// Method: two requests over real HTTP for each interface, the second one with the reply to the first.
+// Goal: reasoning that alternates with text is sent back to its provider in the original order.
+// Method: two requests over real HTTP for each interface; the second contains the reply to the
+// first.
 
 import { createOpenAI } from "@ai-sdk/openai";
 import { describe, expect } from "vitest";
@@ -96,7 +97,7 @@ const ALTERNATIONS: Readonly<Record<string, Alternation>> = {
 
 describe.each(MODES)("a reply of Chat Completions that comes %s", (mode) => {
   for (const [what, { message, deltas, parts }] of Object.entries(ALTERNATIONS))
-    proves(["D657"], `${what} goes back in its order (${mode})`, async () => {
+    proves(["D657"], `sends an alternation ${what} back in its order (${mode})`, async () => {
       const { reply, sent } = await roundTrip(served(mode, message, deltas), mode);
       const kept = reply.message.parts?.map((part) =>
         part.type === "text" ? part.length : part.type === "reasoning" ? part.text : part.type,
@@ -104,18 +105,22 @@ describe.each(MODES)("a reply of Chat Completions that comes %s", (mode) => {
       expect([kept, sent]).toEqual([parts, { role: "assistant", ...message }]);
     });
 
-  proves(["D657"], `sends its text as one where no reasoning goes back (${mode})`, async () => {
-    const { message = {}, deltas = [] } = ALTERNATIONS["of thinking parts and texts"] ?? {};
-    const answer = served(mode, message, deltas);
-    const { reply, sent } = await roundTrip(answer, mode, { reasoningField: false });
-    expect([reply.message, sent]).toEqual([
-      { role: "assistant", text: "AB", toolCalls: [] },
-      { role: "assistant", content: "AB" },
-    ]);
-  });
+  proves(
+    ["D657"],
+    `sends its text as one string if no reasoning is sent back (${mode})`,
+    async () => {
+      const { message = {}, deltas = [] } = ALTERNATIONS["of thinking parts and texts"] ?? {};
+      const answer = served(mode, message, deltas);
+      const { reply, sent } = await roundTrip(answer, mode, { reasoningField: false });
+      expect([reply.message, sent]).toEqual([
+        { role: "assistant", text: "AB", toolCalls: [] },
+        { role: "assistant", content: "AB" },
+      ]);
+    },
+  );
 });
 
-proves(["D657"], "the pieces of an alternation are streamed in its order", async () => {
+proves(["D657"], "streams the parts of an alternation in their order", async () => {
   const deltas = [{ content: [thinking("One."), text("A"), thinking("Two."), text("B")] }];
   await using server = await OpenAiServer.start(() => served("streamed", {}, deltas));
   const said: ModelDelta[] = [];
@@ -129,7 +134,7 @@ proves(["D657"], "the pieces of an alternation are streamed in its order", async
   ]);
 });
 
-/** The body of the request that sends the reply to these events back. */
+/** Returns the body of the request that sends the reply to these events back. */
 async function sentBack(
   make: (url: string) => Model,
   events: readonly string[],
@@ -170,7 +175,7 @@ const CLAUDE = [
   { type: "text", text: "B" },
 ];
 
-/** The events of a block of Anthropic. */
+/** Returns the events of an Anthropic content block. */
 function blockEvents(block: (typeof CLAUDE)[number], index: number): readonly object[] {
   const delta = (type: string, field: string, value: unknown): object => ({
     type: "content_block_delta",
@@ -195,7 +200,7 @@ function blockEvents(block: (typeof CLAUDE)[number], index: number): readonly ob
 }
 
 describe("a reply over the AI SDK", () => {
-  proves(["D657"], "alternates in the request to Anthropic as it came", async () => {
+  proves(["D657"], "is sent back to Anthropic in its order", async () => {
     const events = eventsOf(
       START,
       ...CLAUDE.flatMap(blockEvents),
@@ -206,7 +211,7 @@ describe("a reply over the AI SDK", () => {
     expect(messages).toMatchObject([{ role: "user" }, { role: "assistant", content: CLAUDE }]);
   });
 
-  proves(["D657"], "alternates in the request to Gemini as it came", async () => {
+  proves(["D657"], "is sent back to Gemini in its order", async () => {
     const parts = [
       { text: "One.", thought: true },
       { text: "A" },
@@ -236,7 +241,7 @@ const ITEMS = [
   { type: "message", id: "m2", text: "B" },
 ] as const;
 
-/** The events of a response that consists of these items. */
+/** Returns the events of a response that consists of `ITEMS`. */
 function responseEvents(): readonly string[] {
   const head = { id: "r", created_at: 1, model: "m" };
   const items = ITEMS.flatMap((item, index) => {
@@ -280,7 +285,7 @@ describe.each([
       aiSdkModel(createOpenAI({ apiKey: "key-0123456789", baseURL }).responses("gpt-5.6")),
   ],
 ] as const)("a response over %s", (client, model) => {
-  proves(["D657"], `alternates in the next request as it came (${client})`, async () => {
+  proves(["D657"], `is sent back in its order in the next request (${client})`, async () => {
     const { input } = await sentBack(model, responseEvents());
     const sent = Array.isArray(input) ? input.slice(1) : [];
     expect(sent.map((item: unknown) => JSON.stringify(item))).toEqual([

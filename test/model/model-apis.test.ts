@@ -1,5 +1,7 @@
-// Goal: openai() speaks the interface that a server has, with the settings of the model and of the request, and says which it needs if not.
-// Method: options, good and bad; requests to a server that keeps them; failures as servers word them.
+// Goal: openai() uses the interface of its server with the settings of the model and the request.
+// Otherwise the error names the interface that is needed.
+// Method: valid and invalid options; requests to a server that records them; failures in the words
+// of real servers.
 
 import type { ChatCompletionCreateParamsNonStreaming } from "openai/resources/chat/completions";
 import type { ResponseCreateParamsNonStreaming } from "openai/resources/responses/responses";
@@ -42,7 +44,7 @@ async function addressAt(
 
 proves(
   ["M16"],
-  "Responses at OpenAI itself and its regions, Chat Completions elsewhere, or as the option says",
+  "uses Responses at OpenAI and its regions, and Chat Completions elsewhere, unless `api` is set",
   async () => {
     vi.stubEnv("OPENAI_BASE_URL", undefined);
     expect({
@@ -67,7 +69,7 @@ proves(
   },
 );
 
-test("the least cap is that of the interface, which the environment may decide", () => {
+test("sets `minOutputTokens` by the interface, which the environment may decide", () => {
   vi.stubEnv("OPENAI_BASE_URL", "http://127.0.0.1:11434/v1");
   const model = openai("m");
   const least = [model.minOutputTokens, openai("m", { api: "responses" }).minOutputTokens];
@@ -75,7 +77,7 @@ test("the least cap is that of the interface, which the environment may decide",
   expect([...least, model.minOutputTokens]).toEqual([1, 16, 16]);
 });
 
-test("the provider is known by the host, or by the option", () => {
+test("derives the provider from the host unless `provider` is set", () => {
   vi.stubEnv("OPENAI_BASE_URL", undefined);
   const at = (baseUrl: string): string => openai("m", { baseUrl }).provider;
   expect([
@@ -95,7 +97,7 @@ const TOOLS = ["add", "list"].map((name) => ({
   inputSchema: { type: "object" },
 }));
 
-/** The body of a request without what is in each one. */
+/** Returns the body of a request without the fields that every request has. */
 async function fieldsOf(
   options: OpenAiOptions,
   more: Partial<ModelRequest>,
@@ -105,7 +107,7 @@ async function fieldsOf(
   const request = { ...QUESTION, tools: TOOLS, ...more };
   await modelAt(server, options)
     .generate(request, { signal: never(), ...generation })
-    .catch(() => undefined); // The test's server answers as Chat Completions do.
+    .catch(() => undefined); // The server answers in the format of Chat Completions.
   const own = ["model", "messages", "input", "tools", "max_tokens", "max_output_tokens"];
   const { body } = server.request(1);
   return Object.fromEntries(Object.entries(body).filter(([name]) => !own.includes(name)));
@@ -123,36 +125,44 @@ const SETTINGS = {
 type Responses = Partial<ResponseCreateParamsNonStreaming>;
 type Chat = Partial<ChatCompletionCreateParamsNonStreaming>;
 
-proves(["M17"], "settings are fields of a request, in the words of its interface", async () => {
-  const summary = { reasoning: { effort: "low", summary: "auto" } } as const;
-  expect(await fieldsOf({ api: "responses", ...SETTINGS, ...summary }, {})).toEqual({
-    top_p: 0.5,
-    reasoning: { effort: "low", summary: "auto" },
-    text: { verbosity: "high" },
-    parallel_tool_calls: false,
-    service_tier: "flex",
-    ...ALWAYS,
-    include: [...ALWAYS.include],
-  } satisfies Responses);
-  expect(await fieldsOf({ ...SETTINGS, seed: 7, stopSequences: ["END"] }, {})).toEqual({
-    top_p: 0.5,
-    seed: 7,
-    stop: ["END"],
-    reasoning_effort: "low",
-    verbosity: "high",
-    parallel_tool_calls: false,
-    service_tier: "flex",
-  } satisfies Chat);
-});
+proves(
+  ["M17"],
+  "sends settings as fields of the request in the format of its interface",
+  async () => {
+    const summary = { reasoning: { effort: "low", summary: "auto" } } as const;
+    expect(await fieldsOf({ api: "responses", ...SETTINGS, ...summary }, {})).toEqual({
+      top_p: 0.5,
+      reasoning: { effort: "low", summary: "auto" },
+      text: { verbosity: "high" },
+      parallel_tool_calls: false,
+      service_tier: "flex",
+      ...ALWAYS,
+      include: [...ALWAYS.include],
+    } satisfies Responses);
+    expect(await fieldsOf({ ...SETTINGS, seed: 7, stopSequences: ["END"] }, {})).toEqual({
+      top_p: 0.5,
+      seed: 7,
+      stop: ["END"],
+      reasoning_effort: "low",
+      verbosity: "high",
+      parallel_tool_calls: false,
+      service_tier: "flex",
+    } satisfies Chat);
+  },
+);
 
-proves(["M17"], "those of a request go over those of the model, one by one", async () => {
-  const settings = { reasoning: { summary: "auto" }, verbosity: "low" } as const;
-  expect(await fieldsOf({ api: "responses", ...SETTINGS }, { settings })).toMatchObject({
-    reasoning: { effort: "low", summary: "auto" },
-    text: { verbosity: "low" },
-    top_p: 0.5,
-  });
-});
+proves(
+  ["M17"],
+  "overrides settings of the model with those of the request, one by one",
+  async () => {
+    const settings = { reasoning: { summary: "auto" }, verbosity: "low" } as const;
+    expect(await fieldsOf({ api: "responses", ...SETTINGS }, { settings })).toMatchObject({
+      reasoning: { effort: "low", summary: "auto" },
+      text: { verbosity: "low" },
+      top_p: 0.5,
+    });
+  },
+);
 
 const CHOICES = [
   ["auto", "auto", "auto"],
@@ -190,7 +200,7 @@ const CHOICES = [
   Chat["tool_choice"],
 ])[];
 
-proves(["M16"], "the environment names the interface of a server that has both", () => {
+proves(["M16"], "selects the interface by ESPALIER_OPENAI_API unless `api` is set", () => {
   const least = (options: OpenAiOptions = {}): number | undefined =>
     openai("m", { baseUrl: "http://127.0.0.1/v1", ...options }).minOutputTokens;
   vi.stubEnv("ESPALIER_OPENAI_API", "responses");
@@ -203,7 +213,7 @@ proves(["M16"], "the environment names the interface of a server that has both",
 });
 
 test.each(CHOICES)(
-  "the choice %j stands in the words of each interface",
+  "sends the tool choice %j in the format of each interface",
   async (toolChoice, responses, chat) => {
     expect(await fieldsOf({ api: "responses" }, { toolChoice })).toEqual({
       tool_choice: responses,
@@ -215,7 +225,7 @@ test.each(CHOICES)(
 
 proves(
   ["M41"],
-  "a key for the provider's cache is sent where it is known, and not to servers that refuse what they do not know",
+  "sends a prompt cache key to OpenAI, and to other servers only if `promptCacheKey` is set",
   async () => {
     const key = { cacheKey: { role: "0123456789ab", agent: 12 } };
     const sent = [
@@ -235,21 +245,25 @@ proves(
   },
 );
 
-proves(["M40"], "a role's setting that its interface has no field for is refused at once", () => {
-  const define = (options: OpenAiOptions, modelSettings: ModelSettings) => (): unknown =>
-    defineAgent({
-      name: "solo",
-      instructions: "Work.",
-      model: openai("m", { apiKey: "k", ...options }),
-      modelSettings,
-    });
-  expect(define({ api: "chat_completions" }, { seed: 7 })).not.toThrow();
-  expect(thrownBy(define({ api: "responses" }, { seed: 7 })).message).toBe(
-    'Expected modelSettings.seed to be left out, got 7. Responses has no such field. Leave it out, or set api: "chat_completions".',
-  );
-});
+proves(
+  ["M40"],
+  "rejects a role's setting that its interface does not support in `defineAgent`",
+  () => {
+    const define = (options: OpenAiOptions, modelSettings: ModelSettings) => (): unknown =>
+      defineAgent({
+        name: "solo",
+        instructions: "Work.",
+        model: openai("m", { apiKey: "k", ...options }),
+        modelSettings,
+      });
+    expect(define({ api: "chat_completions" }, { seed: 7 })).not.toThrow();
+    expect(thrownBy(define({ api: "responses" }, { seed: 7 })).message).toBe(
+      'Expected modelSettings.seed to be left out, got 7. Responses has no such field. Leave it out, or set api: "chat_completions".',
+    );
+  },
+);
 
-test("extra fields are merged last, over ours", async () => {
+test("merges `extraBody` last, over its own fields", async () => {
   const extraBody = { metadata: { run: "1" }, include: [], service_tier: "priority" };
   expect(await fieldsOf({ api: "responses", ...SETTINGS, extraBody }, {})).toMatchObject({
     metadata: { run: "1" },
@@ -261,7 +275,7 @@ test("extra fields are merged last, over ours", async () => {
   expect(chat).toEqual({ service_tier: "priority", metadata: { run: "1" }, include: [] });
 });
 
-test("options are copied: no later change reaches the model", async () => {
+test("copies its options, so later changes have no effect", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   const extraBody: { metadata: { run: string } } = { metadata: { run: "1" } };
   const reasoning: { effort: "low" | "high" } = { effort: "low" };
@@ -306,7 +320,7 @@ test.each<readonly [OpenAiOptions, string]>([
     { seed: 0.5 },
     "Expected openai.seed to be a whole number, got 0.5. Leave it out for the provider's default.",
   ],
-])("the options %j are refused", (options, message) => {
+])("rejects the options %j", (options, message) => {
   expect(thrownBy(() => openai("m", options))).toMatchObject({ code: "invalid_argument", message });
 });
 
@@ -318,7 +332,7 @@ test.each<readonly [object, string]>([
   [{ parallelToolCalls: "no" }, 'openai.parallelToolCalls to be true or false, got "no"'],
   [{ extraBody: [] }, "openai.extraBody to be a plain object, got an array"],
   [{ extraBody: { at: new Date(0) } }, "openai.extraBody to be plain JSON, but .at is a date"],
-])("the options %j are refused whatever their type", (options, message) => {
+])("rejects the options %j that violate their type", (options, message) => {
   expect(() => {
     Reflect.apply(openai, undefined, ["m", options]);
   }).toThrow(message);
@@ -326,7 +340,7 @@ test.each<readonly [object, string]>([
 
 proves(
   ["M17"],
-  "a setting that the interface cannot carry is refused when the environment has decided, and in a request",
+  "rejects an unsupported setting once the environment has decided the interface, and in a request",
   async () => {
     vi.stubEnv("OPENAI_BASE_URL", undefined);
     vi.stubEnv("OPENAI_API_KEY", API_KEY);
@@ -351,7 +365,7 @@ describe("a server with only one of the interfaces", () => {
     body,
   });
 
-  /** The code, and whether the advice is this. */
+  /** Returns the error code, and whether the message ends with this advice. */
   async function failureOn(
     answer: ServerReply,
     options: OpenAiOptions,
@@ -362,7 +376,7 @@ describe("a server with only one of the interfaces", () => {
     return [code, message.endsWith(advice)];
   }
 
-  proves(["M11"], "is answered with what to say instead", async () => {
+  proves(["M11"], "is reported with the option to set", async () => {
     const advice =
       'The server at this address has no Responses API. Set api: "chat_completions", or correct the base URL.';
     for (const answer of [
@@ -386,7 +400,7 @@ describe("a server with only one of the interfaces", () => {
     expect(await failureOn(refused, {}, other)).toEqual(["model_invalid_request", true]);
   });
 
-  proves(["M11"], "is not taken for one that lacks the model", async () => {
+  proves(["M11"], "is not confused with a server that lacks the model", async () => {
     for (const error of [
       { message: "The requested model 'm' does not exist.", code: "model_not_found" },
       {
@@ -401,7 +415,7 @@ describe("a server with only one of the interfaces", () => {
       ]);
   });
 
-  test("is recognized by a body of the other interface, too", async () => {
+  test("is recognized by a body in the format of the other interface", async () => {
     const body: ServerReply = { type: "raw", body: '{"choices":[]}' };
     const advice = 'with the Responses API, or set api: "chat_completions".';
     expect(await failureOn(body, { api: "responses" }, advice)).toEqual([

@@ -1,5 +1,7 @@
-// Goal: what a provider takes is shared by all who are given it, in order, by the minute and at once, and nothing of it is lost.
-// Method: runs of several orchestrators on one manual clock, with one object of limits; scripted models with latches.
+// Goal: the rate limits of a provider are shared by all models that use them, in FIFO order, per
+// minute and concurrently, without losing capacity.
+// Method: runs of several orchestrators on one manual clock with one limits object; scripted models
+// with latches.
 
 import { expect, test } from "vitest";
 
@@ -10,21 +12,21 @@ import { proves } from "../harness/proves.ts";
 import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { failing, limited, roleOf } from "../support/limited-models.ts";
 
-/** Two orchestrators on one clock. */
+/** Creates two orchestrators on one clock. */
 function two() {
   const first = newFixture();
   const { clock } = first;
   return { clock, first, second: newFixture({ clock }) };
 }
 
-/** A model that is asked for so many tokens in all, its cap included, and says that it used so many. */
+/** Creates a model that counts this many input tokens for each request. */
 function counting(script: readonly ScriptedReply[], inputTokens = 10): ScriptedModel {
   return new ScriptedModel(script, { countTokens: () => inputTokens });
 }
 
 proves(
   ["M65"],
-  "of two runs that share a place, the second waits without a slot, and its wait is queuedMs",
+  "makes a second run wait for the only place and reports the wait as `queuedMs`",
   async () => {
     const { clock, first, second } = two();
     const held = latch();
@@ -48,7 +50,7 @@ proves(
 
 proves(
   ["M65"],
-  "who is to end leaves the line at once, and the next one takes its turn",
+  "removes a cancelled request from the queue at once and lets the next one proceed",
   async () => {
     const { clock, first, second } = two();
     const held = latch();
@@ -73,35 +75,31 @@ proves(
   },
 );
 
-proves(
-  ["M65"],
-  "a place is free again when its call is aborted, though its model hangs",
-  async () => {
-    const { clock, first, second } = two();
-    const never = latch();
-    const model = limited(
-      new ScriptedModel([
-        { ...says("Never."), after: never.opened, ignoresSignal: true },
-        says("Two."),
-      ]),
-      modelLimits({ maxConcurrentRequests: 1 }),
-    );
-    const one = first.start(roleOf(model));
-    const other = second.start(roleOf(model));
-    await flushEventLoop();
-    void one.cancel("Enough.");
-    await flushEventLoop();
-    expect(model.requests.length, "within its grace it holds the place").toBe(1);
-    clock.advance(5_000);
-    expect((await other.settled).text).toBe("Two.");
-    never.open();
-    await one.settled;
-  },
-);
+proves(["M65"], "frees the place of an aborted call although its model hangs", async () => {
+  const { clock, first, second } = two();
+  const never = latch();
+  const model = limited(
+    new ScriptedModel([
+      { ...says("Never."), after: never.opened, ignoresSignal: true },
+      says("Two."),
+    ]),
+    modelLimits({ maxConcurrentRequests: 1 }),
+  );
+  const one = first.start(roleOf(model));
+  const other = second.start(roleOf(model));
+  await flushEventLoop();
+  void one.cancel("Enough.");
+  await flushEventLoop();
+  expect(model.requests.length, "within its grace it holds the place").toBe(1);
+  clock.advance(5_000);
+  expect((await other.settled).text).toBe("Two.");
+  never.open();
+  await one.settled;
+});
 
 proves(
   ["M65"],
-  "a call that broke gives its place back while it waits for its next attempt",
+  "frees the place of a failed call while it waits for its next attempt",
   async () => {
     const { clock, first, second } = two();
     const model = limited(
@@ -116,7 +114,7 @@ proves(
   },
 );
 
-proves(["M66"], "requests come back one by one, spread over the minute", async () => {
+proves(["M66"], "refills requests one by one, spread over the minute", async () => {
   const { clock, first, second } = two();
   const model = limited(
     new ScriptedModel(() => says("Yes.")),
@@ -135,37 +133,33 @@ proves(["M66"], "requests come back one by one, spread over the minute", async (
   expect(clock.pendingTimers).toBe(0);
 });
 
-proves(
-  ["M66"],
-  "tokens are taken with the cap, and what the reply did not use comes back at once",
-  async () => {
-    const { clock, first, second } = two();
-    const held = latch();
-    const script = [
-      { ...says("One.", { usage: { inputTokens: 10, outputTokens: 20 } }), after: held.opened },
-      says("Two.", { usage: { inputTokens: 10, outputTokens: 90 } }),
-      says("Three."),
-    ];
-    const model = limited(counting(script), modelLimits({ tokensPerMinute: 150 }));
-    const role = roleOf(model, { maxOutputTokens: 90 });
-    const runs = [first, second, first].map((at) => at.start(role));
-    await flushEventLoop();
-    expect(model.requests.length, "100 of 150 are taken").toBe(1);
-    held.open();
-    await runs[1]?.settled;
-    expect([model.requests.length, clock.nowMs()], "30 of 150 were used").toEqual([2, 0]);
-    // 130 are used: 80 more are there after 32 seconds.
-    clock.advance(31_999);
-    await flushEventLoop();
-    expect(model.requests.length).toBe(2);
-    clock.advance(1);
-    expect((await runs[2]?.settled)?.text).toBe("Three.");
-  },
-);
+proves(["M66"], "reserves tokens including the cap and returns unused tokens at once", async () => {
+  const { clock, first, second } = two();
+  const held = latch();
+  const script = [
+    { ...says("One.", { usage: { inputTokens: 10, outputTokens: 20 } }), after: held.opened },
+    says("Two.", { usage: { inputTokens: 10, outputTokens: 90 } }),
+    says("Three."),
+  ];
+  const model = limited(counting(script), modelLimits({ tokensPerMinute: 150 }));
+  const role = roleOf(model, { maxOutputTokens: 90 });
+  const runs = [first, second, first].map((at) => at.start(role));
+  await flushEventLoop();
+  expect(model.requests.length, "100 of 150 are taken").toBe(1);
+  held.open();
+  await runs[1]?.settled;
+  expect([model.requests.length, clock.nowMs()], "30 of 150 were used").toEqual([2, 0]);
+  // 130 tokens are used: 80 more are available after 32 seconds.
+  clock.advance(31_999);
+  await flushEventLoop();
+  expect(model.requests.length).toBe(2);
+  clock.advance(1);
+  expect((await runs[2]?.settled)?.text).toBe("Three.");
+});
 
 proves(
   ["M66"],
-  "a request larger than a minute's tokens goes alone, with a warning, and the others wait for its debt",
+  "sends a request above `tokensPerMinute` alone, with a warning, and delays others by its debt",
   async () => {
     const { clock, first, second } = two();
     const [small, large] = [latch(), latch()];
@@ -184,7 +178,7 @@ proves(
     expect(model.requests.length).toBe(1);
     small.open();
     await one.settled;
-    clock.advance(6_000); // All of the minute's tokens are there.
+    clock.advance(6_000); // All tokens of the minute are available.
     await flushEventLoop();
     expect(model.requests.length).toBe(2);
     clock.advance(600_000);
@@ -200,73 +194,65 @@ proves(
   },
 );
 
-proves(
-  ["M66"],
-  "a Retry-After holds up all who share the limits for that long, and nobody else",
-  async () => {
-    const { clock, first, second } = two();
-    const limits = modelLimits({ maxConcurrentRequests: 8 });
-    const refusing = limited(
-      new ScriptedModel([failing("model_rate_limited", { retryAfterMs: 5_000 }), says("Again.")]),
-      limits,
-    );
-    const sharing = limited(new ScriptedModel(() => says("Shared.")), limits);
-    const other = limited(
-      new ScriptedModel(() => says("Other.")),
-      modelLimits({ maxConcurrentRequests: 8 }),
-    );
-    const one = first.start(roleOf(refusing));
-    await flushEventLoop();
-    const waiting = [second.start(roleOf(sharing)), first.start(roleOf(sharing))];
-    expect((await second.start(roleOf(other)).settled).text).toBe("Other.");
-    clock.advance(4_999);
-    await flushEventLoop();
-    expect(sharing.requests.length).toBe(0);
-    clock.advance(1);
-    expect(await Promise.all(waiting.map(async (run) => (await run.settled).text))).toEqual([
-      "Shared.",
-      "Shared.",
+proves(["M66"], "delays only requests that share the limits after a Retry-After", async () => {
+  const { clock, first, second } = two();
+  const limits = modelLimits({ maxConcurrentRequests: 8 });
+  const refusing = limited(
+    new ScriptedModel([failing("model_rate_limited", { retryAfterMs: 5_000 }), says("Again.")]),
+    limits,
+  );
+  const sharing = limited(new ScriptedModel(() => says("Shared.")), limits);
+  const other = limited(
+    new ScriptedModel(() => says("Other.")),
+    modelLimits({ maxConcurrentRequests: 8 }),
+  );
+  const one = first.start(roleOf(refusing));
+  await flushEventLoop();
+  const waiting = [second.start(roleOf(sharing)), first.start(roleOf(sharing))];
+  expect((await second.start(roleOf(other)).settled).text).toBe("Other.");
+  clock.advance(4_999);
+  await flushEventLoop();
+  expect(sharing.requests.length).toBe(0);
+  clock.advance(1);
+  expect(await Promise.all(waiting.map(async (run) => (await run.settled).text))).toEqual([
+    "Shared.",
+    "Shared.",
+  ]);
+  expect(second.sink.ofType("model.replied").map(({ queuedMs }) => queuedMs)).toEqual([0, 5_000]);
+  clock.advance(500);
+  expect((await one.settled).text).toBe("Again.");
+  expect(clock.pendingTimers).toBe(0);
+});
+
+proves(["M66"], "ignores an invalid Retry-After and applies a later valid one", async () => {
+  const { clock, first, second } = two();
+  const limits = modelLimits({ maxConcurrentRequests: 8 });
+  const sharing = limited(new ScriptedModel(() => says("Shared.")), limits);
+  const refused = async (retryAfterMs: number): Promise<void> => {
+    const refusing = new ScriptedModel([
+      failing("model_rate_limited", { retryAfterMs }),
+      says("Again."),
     ]);
-    expect(second.sink.ofType("model.replied").map(({ queuedMs }) => queuedMs)).toEqual([0, 5_000]);
+    const run = first.start(roleOf(limited(refusing, limits)));
+    await flushEventLoop();
     clock.advance(500);
-    expect((await one.settled).text).toBe("Again.");
-    expect(clock.pendingTimers).toBe(0);
-  },
-);
+    expect((await run.settled).text).toBe("Again.");
+  };
+  for (const wrong of [Number.NaN, Infinity, -1]) await refused(wrong);
+  expect((await second.start(roleOf(sharing)).settled).text).toBe("Shared.");
+  const refusing = new ScriptedModel([failing("model_rate_limited", { retryAfterMs: 5_000 })]);
+  const held = first.start(roleOf(limited(refusing, limits)));
+  await flushEventLoop();
+  const waiting = second.start(roleOf(sharing));
+  await flushEventLoop();
+  expect(sharing.requests.length).toBe(1);
+  for (const run of [held, waiting]) await run.cancel();
+  expect(clock.pendingTimers).toBe(0);
+});
 
 proves(
   ["M66"],
-  "a Retry-After that is no time holds up nobody, and spoils no later one",
-  async () => {
-    const { clock, first, second } = two();
-    const limits = modelLimits({ maxConcurrentRequests: 8 });
-    const sharing = limited(new ScriptedModel(() => says("Shared.")), limits);
-    const refused = async (retryAfterMs: number): Promise<void> => {
-      const refusing = new ScriptedModel([
-        failing("model_rate_limited", { retryAfterMs }),
-        says("Again."),
-      ]);
-      const run = first.start(roleOf(limited(refusing, limits)));
-      await flushEventLoop();
-      clock.advance(500);
-      expect((await run.settled).text).toBe("Again.");
-    };
-    for (const wrong of [Number.NaN, Infinity, -1]) await refused(wrong);
-    expect((await second.start(roleOf(sharing)).settled).text).toBe("Shared.");
-    const refusing = new ScriptedModel([failing("model_rate_limited", { retryAfterMs: 5_000 })]);
-    const held = first.start(roleOf(limited(refusing, limits)));
-    await flushEventLoop();
-    const waiting = second.start(roleOf(sharing));
-    await flushEventLoop();
-    expect(sharing.requests.length).toBe(1);
-    for (const run of [held, waiting]) await run.cancel();
-    expect(clock.pendingTimers).toBe(0);
-  },
-);
-
-proves(
-  ["M66"],
-  "who would be held up for longer than it may wait fails at once, in the line and before it",
+  "fails queued and new requests at once if their wait would exceed `maxDelayMs`",
   async () => {
     const { clock, first, second } = two();
     const held = latch();
@@ -292,7 +278,7 @@ proves(
 
 proves(
   ["M65"],
-  "a small request does not go past a larger one that waits, until that leaves",
+  "does not let a small request overtake a larger one that waits, until that one is cancelled",
   async () => {
     const { clock, first, second } = two();
     const held = latch();
@@ -316,7 +302,7 @@ proves(
   },
 );
 
-test("what is no limit is refused, and so is what modelLimits did not make", () => {
+test("rejects invalid limits and objects that `modelLimits` did not create", () => {
   const refused: readonly [unknown, string][] = [
     [{}, "Expected modelLimits to be given a limit, got"],
     [

@@ -1,6 +1,7 @@
-// Goal: over both interfaces of OpenAI the schema of a typed result is in the field for it, beside tools and settings, and the last step is
-// forced; which models are held to one follows from where they are asked.
-// Method: runs over the real client against a server that keeps every request; whole bodies are compared, after the types of `openai`.
+// Goal: both OpenAI interfaces send the schema of a typed result in its own field, beside tools and
+// settings, and force the last step. The server decides which models enforce a schema.
+// Method: runs over the real client against a server that records every request; whole bodies are
+// compared, typed by `openai`.
 
 import type { ChatCompletionCreateParamsNonStreaming } from "openai/resources/chat/completions";
 import type { ResponseCreateParamsNonStreaming } from "openai/resources/responses/responses";
@@ -36,7 +37,7 @@ const LAST =
 const FORCED =
   "This is your last step: call Finish now with what you have. You cannot use other tools any more.";
 
-/** A call of `look`, then the result. */
+/** Responds with a call of `look`, then with the result. */
 const respond: Handler = (request, count) =>
   responds(request, [count === 1 ? functionCall("call_1", "look", "{}") : message(WRITTEN)]);
 const finishAtOnce: Handler = (request, count) =>
@@ -50,7 +51,7 @@ interface Asked {
   readonly bodies: readonly unknown[];
 }
 
-/** Two steps, of which the second is the last, with notice. */
+/** Runs two steps, of which the second is announced as the last. */
 async function run(
   handler: Handler,
   options: OpenAiOptions,
@@ -76,7 +77,7 @@ const PARAMETERS = { type: "object", properties: {}, additionalProperties: {} };
 
 proves(
   ["M55", "M57"],
-  "Responses: the format is in every request, and tools stay listed",
+  "sends the format in every request over Responses, with all tools listed",
   async () => {
     const options = {
       api: "responses",
@@ -125,50 +126,54 @@ proves(
   },
 );
 
-proves(["M55", "M57"], "Chat Completions: the same in its own words", async () => {
-  const { bodies, output: given } = await run(
-    chat,
-    { supportsStructuredOutputs: true },
-    { supportsToolChoice: true },
-  );
-  expect(given).toEqual({ name: "oak" });
-  const body = {
-    model: "test-model",
-    tools: [
-      {
-        type: "function",
-        function: { name: "look", description: "Does look.", parameters: PARAMETERS },
-      },
-    ],
-    max_tokens: 100,
-    response_format: {
-      type: "json_schema",
-      json_schema: { name: "result", strict: true, schema: SCHEMA },
-    },
-  } satisfies Omit<ChatCompletionCreateParamsNonStreaming, "messages">;
-  const begin = [
-    { role: "system", content: "Work." },
-    { role: "user", content: "Do it." },
-  ];
-  const call = { id: "call_1", type: "function", function: { name: "look", arguments: "{}" } };
-  expect(bodies).toEqual([
-    { ...body, messages: begin },
-    {
-      ...body,
-      tool_choice: "none",
-      messages: [
-        ...begin,
-        { role: "assistant", content: null, tool_calls: [call] },
-        { role: "tool", tool_call_id: "call_1", content: "An oak." },
-        { role: "user", content: LAST },
+proves(
+  ["M55", "M57"],
+  "sends the format in every request over Chat Completions, with all tools listed",
+  async () => {
+    const { bodies, output: given } = await run(
+      chat,
+      { supportsStructuredOutputs: true },
+      { supportsToolChoice: true },
+    );
+    expect(given).toEqual({ name: "oak" });
+    const body = {
+      model: "test-model",
+      tools: [
+        {
+          type: "function",
+          function: { name: "look", description: "Does look.", parameters: PARAMETERS },
+        },
       ],
-    },
-  ]);
-});
+      max_tokens: 100,
+      response_format: {
+        type: "json_schema",
+        json_schema: { name: "result", strict: true, schema: SCHEMA },
+      },
+    } satisfies Omit<ChatCompletionCreateParamsNonStreaming, "messages">;
+    const begin = [
+      { role: "system", content: "Work." },
+      { role: "user", content: "Do it." },
+    ];
+    const call = { id: "call_1", type: "function", function: { name: "look", arguments: "{}" } };
+    expect(bodies).toEqual([
+      { ...body, messages: begin },
+      {
+        ...body,
+        tool_choice: "none",
+        messages: [
+          ...begin,
+          { role: "assistant", content: null, tool_calls: [call] },
+          { role: "tool", tool_call_id: "call_1", content: "An oak." },
+          { role: "user", content: LAST },
+        ],
+      },
+    ]);
+  },
+);
 
 proves(
   ["M53", "M57"],
-  "a server of which nothing is known is asked by Finish, and not forced",
+  "uses Finish without forcing it if the abilities of the server are unknown",
   async () => {
     const last = calls(["Finish", { name: "oak" }]);
     const { bodies, output: given } = await run(
@@ -188,7 +193,7 @@ proves(
   },
 );
 
-proves(["M57"], "Finish is forced by name, with all tools listed", async () => {
+proves(["M57"], "forces Finish by name in the last step, with all tools listed", async () => {
   const options = { api: "responses" } as const;
   const { bodies, output: given } = await run(finishAtOnce, options, { supportsToolChoice: true });
   expect(given).toEqual({ name: "oak" });
@@ -200,7 +205,7 @@ proves(["M57"], "Finish is forced by name, with all tools listed", async () => {
   expect(JSON.stringify(bodies[1])).toContain(FORCED);
 });
 
-proves(["M55"], "what has no strict form is sent as it is, and not as strict", async () => {
+proves(["M55"], "sends a schema without a strict form unchanged and not as strict", async () => {
   const sent = async (options: OpenAiOptions, handler: Handler): Promise<unknown> => {
     await using server = await OpenAiServer.start(handler);
     const model = modelAt(server, { supportsStructuredOutputs: true, ...options });
@@ -223,7 +228,7 @@ proves(["M55"], "what has no strict form is sent as it is, and not as strict", a
 
 proves(
   ["M53"],
-  "models over Responses at OpenAI and Azure are held to schemas, others as the option says",
+  "supports structured outputs over Responses at OpenAI and Azure, and elsewhere by the option",
   () => {
     vi.stubEnv("OPENAI_BASE_URL", undefined);
     const azure = "https://mine.openai.azure.com/openai/v1";
@@ -260,7 +265,7 @@ proves(
   },
 );
 
-test("the environment decides until the model is used", () => {
+test("follows changes of the environment until the model is used", () => {
   vi.stubEnv("OPENAI_BASE_URL", "http://127.0.0.1:11434/v1");
   const model = openai("m");
   expect(model.supportsStructuredOutputs).toBe(false);

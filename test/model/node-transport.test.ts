@@ -1,5 +1,6 @@
-// Goal: the transport does what fetch would do, for what we ask of it, and gives sockets up when no request needs them.
-// Method: both against the same server, and servers that end or keep a socket at the moment that the test names.
+// Goal: the transport behaves like fetch for its requests, and closes sockets that no request
+// needs.
+// Method: both against the same server, and servers that close or hold a socket at a chosen moment.
 
 import { createServer, type Server, type Socket } from "node:net";
 
@@ -53,7 +54,7 @@ async function facts(send: Send, url: string): Promise<object> {
   };
 }
 
-test("status, headers and text are those that fetch gives", async () => {
+test("returns the same status, headers and text as fetch", async () => {
   await using server = await OpenAiServer.start((_request, count) =>
     count <= 2 ? says("ok") : status(429, { "retry-after": "1", "set-cookie": ["a=1", "b=2"] }),
   );
@@ -65,7 +66,7 @@ test("status, headers and text are those that fetch gives", async () => {
   expect(own.map((name) => first?.[name])).toEqual(own.map((name) => second?.[name]));
 });
 
-test("the reason of an attempt that ends is what the request is rejected with", async () => {
+test("rejects an aborted request with the reason of the abort", async () => {
   const reason = { type: "cancelled" };
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
   await using server = await OpenAiServer.start(() => {
@@ -83,7 +84,7 @@ test("the reason of an attempt that ends is what the request is rejected with", 
 
 for (const isReused of [false, true]) {
   const socket = isReused ? "a socket that was used before" : "a new socket";
-  proves(["M26"], `an abort in the middle of a body ends it on ${socket}`, async () => {
+  proves(["M26"], `closes the connection of an aborted response body on ${socket}`, async () => {
     const { promise: until, resolve: release } = Promise.withResolvers<void>();
     const paused = says("A long story", { interrupted: { type: "pause", afterChunks: 1, until } });
     await using server = await OpenAiServer.start(({ path }) =>
@@ -108,7 +109,7 @@ for (const isReused of [false, true]) {
   });
 }
 
-test("an abort after the end of a reply leaves the socket to the request that uses it now", async () => {
+test("does not interrupt a later request on the same socket if an ended one is aborted", async () => {
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
   const { promise: until, resolve: release } = Promise.withResolvers<void>();
   await using server = await OpenAiServer.start(async (_request, count) => {
@@ -129,17 +130,17 @@ test("an abort after the end of a reply leaves the socket to the request that us
   await textOf(await second);
 });
 
-proves(["M20"], "sockets are used again", async () => {
+proves(["M20"], "reuses sockets", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   for (let round = 0; round < 5; round += 1) {
     await textOf(await post(ours, server.baseUrl));
-    // A socket is given back in the tick after the one in which the reply has ended.
+    // A socket returns to the pool in the tick after the end of its reply.
     await new Promise((resolve) => setImmediate(resolve));
   }
   expect(new Set(server.requests.map(({ clientPort }) => clientPort)).size).toBe(1);
 });
 
-/** Answers each connection as the test says, in bytes. */
+/** Starts a TCP server that handles each connection with `serve`, and returns its URL. */
 async function bytesServer(serve: (socket: Socket, count: number) => void): Promise<string> {
   let count = 0;
   const sockets: Socket[] = [];
@@ -160,7 +161,10 @@ async function bytesServer(serve: (socket: Socket, count: number) => void): Prom
 
 const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-/** The second request on the first socket is answered by this; what comes after goes well. */
+/**
+ * Starts a server that handles the second request on the first socket with `second` and answers all
+ * others.
+ */
 async function staleServer(
   second: (socket: Socket) => void,
 ): Promise<{ readonly url: string; readonly requests: number[] }> {
@@ -187,14 +191,18 @@ for (const [how, close] of [
   ["reset", (socket: Socket) => socket.resetAndDestroy()],
   ["closed", (socket: Socket) => socket.destroy()],
 ] as const) {
-  proves(["M27"], `an idle socket that was ${how} costs no attempt`, async () => {
-    const { url, requests } = await staleServer(close);
-    expect(await twice(new NodeTransport("http:"), url)).toBe("ok");
-    expect(requests).toEqual([1, 1, 2]);
-  });
+  proves(
+    ["M27"],
+    `resends a request without using an attempt if its idle socket was ${how}`,
+    async () => {
+      const { url, requests } = await staleServer(close);
+      expect(await twice(new NodeTransport("http:"), url)).toBe("ok");
+      expect(requests).toEqual([1, 1, 2]);
+    },
+  );
 }
 
-proves(["M27"], "the request is sent once more, and on a new socket", async () => {
+proves(["M27"], "resends a request only once, on a new socket", async () => {
   let connections = 0;
   const url = await bytesServer((socket) => {
     const connection = (connections += 1);
@@ -213,7 +221,7 @@ proves(["M27"], "the request is sent once more, and on a new socket", async () =
   expect(connections).toBe(3);
 });
 
-proves(["M27"], "a request that the server may have seen is not repeated", async () => {
+proves(["M27"], "does not resend a request that the server may have seen", async () => {
   const answering = await staleServer((socket) => socket.end("HTTP/1.1 200 OK\r\ncont"));
   const broken = await rejection(twice(new NodeTransport("http:"), answering.url));
   expect(broken).toBeInstanceOf(Error);
@@ -238,20 +246,24 @@ proves(["M27"], "a request that the server may have seen is not repeated", async
   expect(connections).toBe(1);
 });
 
-proves(["M27"], "an abort is no stale socket", async () => {
-  const caller = new CancelSignal();
-  const reason = Object.assign(new Error("enough"), { code: "ECONNRESET" });
-  const { url, requests } = await staleServer(() => caller.abort(reason));
-  const transport = new NodeTransport("http:");
-  await textOf(await post(transport.send, url));
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(await rejection(post(transport.send, url, caller))).toBe(reason);
-  expect(requests).toEqual([1, 1]);
-});
+proves(
+  ["M27"],
+  "does not resend an aborted request whose reason looks like a stale socket",
+  async () => {
+    const caller = new CancelSignal();
+    const reason = Object.assign(new Error("enough"), { code: "ECONNRESET" });
+    const { url, requests } = await staleServer(() => caller.abort(reason));
+    const transport = new NodeTransport("http:");
+    await textOf(await post(transport.send, url));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await rejection(post(transport.send, url, caller))).toBe(reason);
+    expect(requests).toEqual([1, 1]);
+  },
+);
 
-proves(["M28"], "a socket that is not open in ten seconds is given up", async () => {
+proves(["M28"], "abandons a connection that is not open after ten seconds", async () => {
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<Socket>();
-  const url = await bytesServer(arrive); // It never shakes hands.
+  const url = await bytesServer(arrive); // The server never completes the TLS handshake.
   const clock = new ManualClock();
   const transport = new NodeTransport("https:", undefined, clock);
   const thrown = rejection(post(transport.send, url.replace("http:", "https:")));
@@ -264,7 +276,7 @@ proves(["M28"], "a socket that is not open in ten seconds is given up", async ()
   await closed;
 });
 
-proves(["M28"], "one that is given up is a model_timeout", async () => {
+proves(["M28"], "reports an abandoned connection as model_timeout", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   const givenUp = (): Promise<never> =>
     Promise.reject(new Error("Connection timed out after 10000 ms"));
@@ -275,7 +287,7 @@ proves(["M28"], "one that is given up is a model_timeout", async () => {
   ]);
 });
 
-test("what went wrong at each address of a host is reported", async () => {
+test("reports the failure at each address of a host", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   const tried = ["connect ECONNREFUSED ::1:9", "connect ECONNREFUSED 127.0.0.1:9"];
   const refused = (): Promise<never> =>
@@ -287,7 +299,7 @@ test("what went wrong at each address of a host is reported", async () => {
   ]);
 });
 
-test("a socket leaves no timer behind when it is open, nor when it cannot be opened", async () => {
+test("leaves no timer behind when a socket opens or fails to open", async () => {
   const clock = new ManualClock();
   const transport = new NodeTransport("http:", undefined, clock);
   const url = await bytesServer((socket) => socket.on("data", () => socket.write(OK)));
@@ -297,11 +309,11 @@ test("a socket leaves no timer behind when it is open, nor when it cannot be ope
   await server[Symbol.asyncDispose]();
   const refused = await rejection(post(transport.send, server.baseUrl));
   expect(refused).toMatchObject({ code: "ECONNREFUSED" });
-  // It is closed some turns after its failure.
+  // The timer is cleared some turns after the failure.
   while (clock.pendingTimers > 0) await new Promise((resolve) => setImmediate(resolve));
 });
 
-test("a head that is none, or that no response can have, fails and closes the socket", async () => {
+test("rejects invalid and unexpected response heads and closes the socket", async () => {
   const changed = "HTTP/1.1 101 Go\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
   const others = ["HTTP/1.1 999 No\r\n\r\n", "HTTP/1.1 101 Go\r\n\r\n", "SMTP ready\r\n"];
   for (const head of [changed, ...others]) {
@@ -314,7 +326,7 @@ test("a head that is none, or that no response can have, fails and closes the so
   }
 });
 
-/** How often each of these is made while a test runs. */
+/** Records each construction of these globals while a test runs. */
 function counted(names: readonly string[]): readonly string[] {
   const made: string[] = [];
   for (const name of names) {
@@ -335,11 +347,11 @@ function counted(names: readonly string[]): readonly string[] {
 }
 
 test.each(MODES)(
-  "a call over our own transport makes none of what fetch is made of (%s)",
+  "creates no fetch objects for a call over its own transport (%s)",
   async (mode) => {
     await using server = await OpenAiServer.start(() => says("ok"));
     const model = modelAt(server);
-    await reply(model, mode); // The head of its requests is built by the client.
+    await reply(model, mode); // The first request lets the client build its head.
     const signal = never();
     const made = counted(["Response", "Headers", "Request", "AbortController"]);
     await reply(model, mode, signal);

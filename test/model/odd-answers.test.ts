@@ -1,5 +1,7 @@
-// Goal: an answer that is no reply is reported with what its server wrote, and means the same over each interface.
-// Method: the four interfaces over real HTTP; servers that send pages, reports, delays and encodings of other kinds.
+// Goal: an invalid answer is reported with the text of the server and classified alike over each
+// interface.
+// Method: the four interfaces over real HTTP; servers that send HTML pages, error reports, delays
+// and other encodings.
 
 import { deflateSync, zstdCompressSync } from "node:zlib";
 
@@ -30,7 +32,7 @@ for (const { name, model, events } of OPENAI) {
     for (const before of ["", first])
       proves(
         ["D554"],
-        `with a bare error line ${before === "" ? "alone" : "later"} is reported (${name})`,
+        `reports the message of a bare error line ${before === "" ? "alone" : "later"} (${name})`,
         async () => {
           const { code, message } = await failureOf(model, {
             body: `${before}error: ${report}\n\n`,
@@ -39,7 +41,7 @@ for (const { name, model, events } of OPENAI) {
         },
       );
 
-    proves(["D554"], `that is a page of HTML is quoted in part (${name})`, async () => {
+    proves(["D554"], `is quoted in part if it is an HTML page (${name})`, async () => {
       const body = `<html><title>Sign in to the gateway</title>${"x".repeat(5_000)}</html>`;
       const headers = { "content-type": "text/html" };
       const { code, message } = await failureOf(model, { body, headers });
@@ -54,7 +56,7 @@ for (const { name, model, events } of OPENAI) {
       ["deflate", deflateSync],
       ["zstd", zstdCompressSync],
     ] as const)
-      proves(["D555"], `in the encoding ${encoding} is decoded (${name})`, async () => {
+      proves(["D555"], `is decoded from the encoding ${encoding} (${name})`, async () => {
         const body = encode(Buffer.from(events.join("")));
         const headers = { "content-encoding": encoding };
         await using server = await WireServer.start({ body, headers });
@@ -65,7 +67,7 @@ for (const { name, model, events } of OPENAI) {
         expect((await asked).message.text).toBe("ok");
       });
 
-    proves(["D555"], `in another encoding is refused by its name (${name})`, async () => {
+    proves(["D555"], `is rejected with the name of an unknown encoding (${name})`, async () => {
       const headers = { "content-encoding": "lzma" };
       const { message } = await failureOf(model, { body: "x", headers });
       expect(message).toContain("encoding lzma");
@@ -73,7 +75,7 @@ for (const { name, model, events } of OPENAI) {
   });
 }
 
-describe("a delay that the body of a refusal states", () => {
+describe("a delay in the body of a refusal", () => {
   const json = { "content-type": "application/json" };
   const retryInfo = { "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "34.4s" };
   const body = {
@@ -82,7 +84,7 @@ describe("a delay that the body of a refusal states", () => {
   };
   const words = { ...body.error, message: "Please try again in 1.2s." };
   for (const { name, model } of INTERFACES)
-    proves(["D474"], `counts like Retry-After (${name})`, async () => {
+    proves(["D474"], `is used like Retry-After (${name})`, async () => {
       const details = { ...body, error: { ...body.error, details: [retryInfo] } };
       const delays = [];
       for (const refusal of [details, { ...body, error: words }]) {
@@ -115,19 +117,23 @@ describe("a request that is too long", () => {
       expect(codes).toEqual(["model_context_overflow", "model_context_overflow"]);
     });
 
-  proves(["D556"], "is recognised by the codes of its provider, and nothing else is", () => {
-    expect([
-      classifyRefusal(400, "too_many_prompt_tokens", "No."),
-      classifyRefusal(400, "exceed_context_size_error", "No."),
-      classifyRefusal(429, undefined, "Too many tokens, please wait before trying again."),
-      classifyRefusal(400, undefined, "max_tokens is too large"),
-      classifyRefusal(400, undefined, "The name of the tool is too long"),
-    ]).toEqual([
-      "model_context_overflow",
-      "model_context_overflow",
-      "model_rate_limited",
-      "model_invalid_request",
-      "model_invalid_request",
-    ]);
-  });
+  proves(
+    ["D556"],
+    "is recognised by the codes of its provider and not confused with other errors",
+    () => {
+      expect([
+        classifyRefusal(400, "too_many_prompt_tokens", "No."),
+        classifyRefusal(400, "exceed_context_size_error", "No."),
+        classifyRefusal(429, undefined, "Too many tokens, please wait before trying again."),
+        classifyRefusal(400, undefined, "max_tokens is too large"),
+        classifyRefusal(400, undefined, "The name of the tool is too long"),
+      ]).toEqual([
+        "model_context_overflow",
+        "model_context_overflow",
+        "model_rate_limited",
+        "model_invalid_request",
+        "model_invalid_request",
+      ]);
+    },
+  );
 });

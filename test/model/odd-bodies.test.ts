@@ -1,4 +1,5 @@
-// Goal: openai() reports each form of an error with status 200, and reads each form of a whole reply.
+// Goal: openai() reports each form of an error with status 200, and reads each form of a whole
+// reply.
 // Method: bodies over real HTTP, with the content types that gateways give them.
 
 import { describe, expect } from "vitest";
@@ -65,13 +66,17 @@ describe.each(OWN)("$name", (face) => {
 
   for (const type of ["APPLICATION/JSON", "text/plain", "text/event-stream", ""])
     for (const end of ["closed", "destroyed"] as const)
-      proves(["D606"], `reads a whole reply as "${type}", ${end} (${face.name})`, async () => {
-        const body = JSON.stringify(JSON.parse(soundReply(face, "whole").body), null, 2);
-        const headers = { "content-type": type };
-        await using server = await WireServer.start({ headers, body, end });
-        const { reply: came } = await reply(face.model(server.url), "streamed");
-        expect([came.message.text, came.usage?.inputTokens]).toEqual(["ok", 700]);
-      });
+      proves(
+        ["D606"],
+        `reads a whole reply of the content type "${type}", ${end} (${face.name})`,
+        async () => {
+          const body = JSON.stringify(JSON.parse(soundReply(face, "whole").body), null, 2);
+          const headers = { "content-type": type };
+          await using server = await WireServer.start({ headers, body, end });
+          const { reply: came } = await reply(face.model(server.url), "streamed");
+          expect([came.message.text, came.usage?.inputTokens]).toEqual(["ok", 700]);
+        },
+      );
 
   for (const mode of MODES)
     proves(["D606"], `quotes broken JSON (${face.name}, ${mode})`, async () => {
@@ -86,7 +91,7 @@ describe.each(OWN)("$name", (face) => {
 for (const end of ["closed", "destroyed"] as const)
   proves(
     ["D605"],
-    `a stream that only its end mark ends is read without a line feed, ${end}`,
+    `reads a stream that ends with its end mark but without a line feed, ${end}`,
     async () => {
       const [chat] = INTERFACES;
       if (chat === undefined) throw new Error("Expected an interface.");

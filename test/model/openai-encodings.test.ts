@@ -1,5 +1,6 @@
-// Goal: a compressed reply is read like a plain one, as soon and as far, and a broken one is distinguished from a cut one.
-// Method: a server that compresses what it says, or pretends to.
+// Goal: a compressed reply is read like a plain one, just as early and as far. A corrupt reply is
+// distinguished from a truncated one.
+// Method: a server that compresses its replies, or pretends to.
 
 import { describe, expect, test } from "vitest";
 import { brotliCompressSync, constants, createGzip, gzipSync } from "node:zlib";
@@ -53,7 +54,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
       ]);
     });
 
-    test(`fails by its status if that is no success (${encoding})`, async () => {
+    test(`fails by its status if that is an error (${encoding})`, async () => {
       const error = { message: "No such thing.", code: "context_length_exceeded" };
       const body = encode(JSON.stringify({ error }));
       const facts = await failureOn({ type: "raw", body, encoding, status: 400 }, mode);
@@ -65,7 +66,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     });
   }
 
-  proves(["M22"], `is not in its encoding (${mode})`, async () => {
+  proves(["M22"], `is rejected if it is not in its declared encoding (${mode})`, async () => {
     for (const encoding of ["gzip", "br"]) {
       const facts = await failureOn(answerIn[mode](Buffer.from(SAID[mode]), encoding), mode);
       expect([facts.code, facts.isRetryable]).toEqual(["model_protocol_error", false]);
@@ -74,7 +75,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     }
   });
 
-  test("is cut: that is reported as a cut", async () => {
+  test("is reported as cut if its compressed body is truncated", async () => {
     for (const [encoding, encode] of ENCODERS) {
       const all = encode(SAID[mode] + " ".repeat(1_000));
       const facts = await failureOn(answerIn[mode](all.subarray(0, 40), encoding), mode);
@@ -83,7 +84,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     }
   });
 
-  test("is in an encoding that the request did not accept", async () => {
+  test("is rejected if the request did not accept its encoding", async () => {
     const facts = await failureOn(answerIn[mode](Buffer.from(SAID[mode]), "lzma"), mode);
     expect([facts.code, facts.message.slice(0, 91)]).toEqual([
       "model_protocol_error",
@@ -93,12 +94,12 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     expect((await failureOn(refused, mode)).code).toBe("model_unauthorized");
   });
 
-  proves(["M22"], `is bounded by its plain length (${mode})`, async () => {
+  proves(["M22"], `is limited by its decoded length (${mode})`, async () => {
     const contentType = mode === "whole" ? "application/json" : "text/event-stream";
     const bomb = (mode === "whole" ? " ".repeat(12) : ": still here\n").repeat(10_000);
     for (const [encoding, encode] of [ENCODERS[0], ENCODERS[3]] as const) {
       const plain = await failureOn({ type: "pours", pieces: endless(bomb), contentType }, mode);
-      // One whole after the other is a gzip file, but no brotli.
+      // Concatenated members are valid gzip, but not valid brotli.
       const pieces = encoding === "gzip" ? endless(encode(bomb)) : [encode(bomb.repeat(200))];
       const facts = await failureOn({ type: "pours", pieces, encoding, contentType }, mode);
       expect(facts.message).toMatch(/a (body|stream) of more than \d+ bytes/);
@@ -106,7 +107,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     }
   });
 
-  proves(["M22"], `is broken off if nothing comes of it (${mode})`, async () => {
+  proves(["M22"], `is aborted if its body decodes to nothing (${mode})`, async () => {
     const pieces = endless(Buffer.concat(Array.from({ length: 1_000 }, () => gzipSync(""))));
     const facts = await failureOn({ type: "pours", pieces, encoding: "gzip" }, mode);
     expect([facts.code, facts.message.slice(0, 92)]).toEqual([
@@ -115,7 +116,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     ]);
   });
 
-  test("ends its connection when it is broken off", async () => {
+  test("closes its connection when it is aborted", async () => {
     for (const encoding of ["gzip", "lzma"]) {
       const pieces = endless(gzipSync(" ".repeat(1_000_000)));
       await using server = await OpenAiServer.start(() => ({ type: "pours", pieces, encoding }));
@@ -129,7 +130,7 @@ function* endless(piece: string | Uint8Array): Generator<string | Uint8Array, ne
   for (;;) yield piece;
 }
 
-proves(["M21"], "compression is asked for only where nothing is streamed", async () => {
+proves(["M21"], "requests compression only for whole replies over its own transport", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   for (const mode of MODES) await reply(modelAt(server), mode);
   await reply(modelAt(server, { headers: { "Accept-Encoding": "identity" } }), "whole");
@@ -147,7 +148,7 @@ proves(["M21"], "compression is asked for only where nothing is streamed", async
   expect(sent).toEqual([null]);
 });
 
-proves(["M21"], "the pieces of a compressed stream are handed over as they come", async () => {
+proves(["M21"], "emits the chunks of a compressed stream as they arrive", async () => {
   const { promise: heard, resolve: hear } = Promise.withResolvers<void>();
   async function* flushed(): AsyncGenerator<Uint8Array> {
     const gzip = createGzip();
@@ -168,7 +169,7 @@ proves(["M21"], "the pieces of a compressed stream are handed over as they come"
   expect(message.text).toBe("It is a 🌳.");
 });
 
-test("an abort ends a compressed body, and the server sees it", async () => {
+test("closes a compressed response when the call is aborted", async () => {
   const { promise: never } = Promise.withResolvers<void>();
   async function* paused(): AsyncGenerator<Uint8Array> {
     const gzip = createGzip();

@@ -1,5 +1,7 @@
-// Goal: every failure has the right code, says when it may be tried again and what it has cost, and never names the key.
-// Method: the real client against a server that fails in every way, each case whole and streamed where both can happen.
+// Goal: every failure has the right code, states whether a retry may help and what it cost, and
+// never contains the API key.
+// Method: the real client against a server that fails in every way, whole and streamed where both
+// can happen.
 
 import { describe, expect, test } from "vitest";
 
@@ -44,7 +46,7 @@ describe.each(MODES)("a call whose reply would come %s", (mode) => {
     );
   });
 
-  test("cannot reach a server that is not there", async () => {
+  test("fails with model_unavailable if no server is listening", async () => {
     const port = await freePort();
     const model = modelAt(await gone(), { baseUrl: `http://127.0.0.1:${port}/v1` });
     expect(await failure(model, mode)).toEqual({
@@ -66,7 +68,7 @@ describe.each(MODES)("a call whose reply would come %s", (mode) => {
     ['{"choices":[{}]}', undefined],
     ["<html>Welcome</html>", undefined],
     ['{"choices":[{"message":{"con', 10],
-  ])("is refused where the server answers %j instead", async (body, lostOutputTokens) => {
+  ])("fails with model_protocol_error if the server answers %j", async (body, lostOutputTokens) => {
     const { message, ...facts } = await failureOn({ type: "raw", body }, mode);
     expect(message).toMatch(/^Expected a reply from the model, got a (body|response) .*/);
     expect(facts).toEqual({
@@ -78,7 +80,7 @@ describe.each(MODES)("a call whose reply would come %s", (mode) => {
     });
   });
 
-  test("is refused where a tool call names no tool", async () => {
+  test("fails with model_protocol_error if a tool call has no name", async () => {
     const said = { type: "says", toolCalls: [{ id: "a", name: "", arguments: "{}" }] } as const;
     const { code, message } = await failureOn(said, mode);
     expect({ code, message }).toEqual({
@@ -106,7 +108,7 @@ describe("an error object inside a reply", () => {
     [{ message: "No money.", code: "insufficient_quota" }, "model_invalid_request"],
     [{ message: "Who are you?", type: "authentication_error" }, "model_unauthorized"],
     ["model is not loaded", "model_unavailable"],
-  ])("%j is %s, whole and in a stream", async (error, code) => {
+  ])("is classified from %j as %s, whole and streamed", async (error, code) => {
     const whole = await failureOn({ type: "raw", body: JSON.stringify({ error }) });
     const streamed = await failureOn({ type: "events", data: [BEGUN, { error }] }, "streamed");
     expect([whole.code, whole.lostOutputTokens, streamed.code, streamed.lostOutputTokens]).toEqual([
@@ -117,7 +119,7 @@ describe("an error object inside a reply", () => {
     ]);
   });
 
-  test("is quoted with what it says, also in the flat form of some servers", async () => {
+  test("is quoted with its message, including the flat form of some servers", async () => {
     const error = {
       object: "error",
       message: "The tools are too many",
@@ -136,7 +138,7 @@ describe("an error object inside a reply", () => {
   });
 });
 
-describe("the time a provider asks us to wait", () => {
+describe("the delay that a provider requests", () => {
   const NOW = "Tue, 15 Sep 2026 12:00:00 GMT";
 
   test.each<[Record<string, string>, number | undefined]>([
@@ -156,7 +158,7 @@ describe("the time a provider asks us to wait", () => {
   });
 });
 
-test("an empty account is not worth a retry, though it comes as status 429", async () => {
+test("reports an exhausted account with status 429 as not retryable", async () => {
   const error = {
     message: "You exceeded your current quota.",
     type: "insufficient_quota",
@@ -179,7 +181,7 @@ test("an empty account is not worth a retry, though it comes as status 429", asy
   });
 });
 
-test("a long error page is quoted in part only", async () => {
+test("quotes only the beginning of a long error page", async () => {
   const { message } = await failureOn({
     type: "status",
     status: 502,
@@ -188,7 +190,7 @@ test("a long error page is quoted in part only", async () => {
   expect(message.length).toBeLessThan(700);
 });
 
-test("a connection that takes too long has timed out", async () => {
+test("reports a connection timeout as model_timeout", async () => {
   const model = modelAt(await gone(), { fetch: slowFetch });
   const { code, message, isRetryable } = await failure(model, "whole");
   expect({ code, message, isRetryable }).toEqual({
@@ -211,14 +213,14 @@ describe("the API key", () => {
     { type: "raw", body: JSON.stringify({ error: { message: "bad", code: API_KEY } }) },
   ];
 
-  test.each(leaks)("is in no error, also if the server quotes it: %j", async (answer) => {
+  test.each(leaks)("is in no error, even if the server quotes it: %j", async (answer) => {
     await using server = await OpenAiServer.start(() => answer);
     for (const mode of MODES) {
       expect(everythingIn(await rejection(reply(modelAt(server), mode)))).not.toContain(API_KEY);
     }
   });
 
-  test("is in no error if it cannot be sent at all", async () => {
+  test("is in no error if it is not a valid header value", async () => {
     await using server = await OpenAiServer.start(() => says("ok"));
     const apiKey = "sk-with\nnew-line";
     const thrown = await rejection(reply(modelAt(server, { apiKey }), "whole"));
@@ -233,23 +235,23 @@ describe("the API key", () => {
   });
 });
 
-test("a fetch that gives an error in place of a response may be asked again", async () => {
+test("reports `Response.error()` from a custom fetch as retryable", async () => {
   const none = (): Promise<Response> => Promise.resolve(Response.error());
   const thrown = await rejection(reply(modelAt(await gone(), { fetch: none }), "whole"));
   expect(thrown).toMatchObject({ code: "model_unavailable", isRetryable: true });
 });
 
-/** Fails as a transport does that got no connection. */
+/** Fails like a transport that cannot connect in time. */
 function slowFetch(): Promise<Response> {
   return Promise.reject(new Error("Connect timed out"));
 }
 
-/** Fails with the key in its message. */
+/** Throws an error with the key in its message. */
 function quotingFetch(_url: unknown, init?: RequestInit): Promise<Response> {
   throw new Error(`Cannot send ${String(new Headers(init?.headers).get("authorization"))}.`);
 }
 
-/** All text that a log may print of an error. */
+/** Returns all text of an error that a log may print. */
 function everythingIn(error: unknown): string {
   if (!(error instanceof Error)) return JSON.stringify(error);
   const fields = JSON.stringify(error instanceof ModelError ? error.data : Object.values(error));
@@ -261,7 +263,7 @@ function everythingIn(error: unknown): string {
   ].join("\n");
 }
 
-/** A server that is no longer there, for its address. */
+/** Returns a server that has been closed, for its address. */
 async function gone(): Promise<OpenAiServer> {
   await using server = await OpenAiServer.start(() => says("ok"));
   return server;

@@ -1,5 +1,7 @@
-// Goal: a call that is interrupted, by its caller, by its deadline or by the network, ends at once and reports what it has cost.
-// Method: the real client against a server that stops where the test says, under a clock that the test moves.
+// Goal: a call that is interrupted by its caller, its deadline or the network ends at once and
+// reports its cost.
+// Method: the real client against a server that stops at a chosen point, under a clock that the
+// test moves.
 
 import { describe, expect, test } from "vitest";
 
@@ -25,7 +27,7 @@ import {
 } from "../support/openai-server.ts";
 
 describe.each(MODES)("a call whose reply would come %s", (mode) => {
-  test("ends at once when it is aborted while the server thinks, and closes its socket", async () => {
+  test("ends at once when it is aborted before the server answers, and closes its socket", async () => {
     const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
     const { promise: never } = Promise.withResolvers<ServerReply>();
     await using server = await OpenAiServer.start(() => {
@@ -43,14 +45,14 @@ describe.each(MODES)("a call whose reply would come %s", (mode) => {
     expect(await server.request(1).ended).toBe("closed early");
   });
 
-  test("is not begun when it is aborted before", async () => {
+  test("sends no request if it was aborted before", async () => {
     await using server = await OpenAiServer.start(() => says("ok"));
     const reason = new Error("too late");
     expect(await rejection(reply(modelAt(server), mode, AbortSignal.abort(reason)))).toBe(reason);
     expect(server.requests).toEqual([]);
   });
 
-  test("ends at its deadline, and closes its socket", async () => {
+  test("ends at its deadline and closes its socket", async () => {
     const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
     const { promise: never } = Promise.withResolvers<ServerReply>();
     await using server = await OpenAiServer.start(() => {
@@ -97,7 +99,7 @@ describe("a whole reply that breaks off", () => {
   test.each<[string, Interruption["type"], string]>([
     ["cut", "cut", "model_unavailable"],
     ["ended too early", "end", "model_protocol_error"],
-  ])("is %s and was paid for", async (_what, type, code) => {
+  ])("is charged if it is %s", async (_what, type, code) => {
     const { promise: until } = Promise.withResolvers<void>();
     const facts = await failureOn(
       says("A long story.", { interrupted: { type, afterChunks: 1, until } }),
@@ -108,7 +110,7 @@ describe("a whole reply that breaks off", () => {
     });
   });
 
-  test("ends at its deadline when only a part of it has come: it was paid for", async () => {
+  test("is charged if only a part has arrived at its deadline", async () => {
     const { promise: halfway, resolve: reachHalfway } = Promise.withResolvers<void>();
     const { promise: until, resolve: release } = Promise.withResolvers<void>();
     const paused = says("A long story.", { interrupted: { type: "pause", afterChunks: 1, until } });
@@ -131,7 +133,7 @@ describe("a whole reply that breaks off", () => {
   });
 });
 
-test("a stream that the server leaves open behind its end mark is left after a second", async () => {
+test("closes a stream that the server leaves open one second after its end mark", async () => {
   const text =
     'data: {"choices":[{"delta":{"content":"ok"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
   const endless: typeof globalThis.fetch = (_url, init) => {
@@ -153,7 +155,7 @@ test("a stream that the server leaves open behind its end mark is left after a s
 });
 
 describe("a stream that breaks off", () => {
-  test("is cut: what had arrived is lost, by estimate", async () => {
+  test("is reported as cut, with an estimate of the lost output", async () => {
     const { message, ...facts } = await failureOn(
       says("A long story, and no end.", { interrupted: { type: "cut", afterChunks: 4 } }),
       "streamed",
@@ -170,7 +172,7 @@ describe("a stream that breaks off", () => {
     });
   });
 
-  test("ends without a reason and without an end mark", async () => {
+  test("is retryable if it ends without a finish reason and an end mark", async () => {
     expect(
       await failureOn(
         says("A long story", { interrupted: { type: "end", afterChunks: 3 } }),
@@ -187,7 +189,7 @@ describe("a stream that breaks off", () => {
     });
   });
 
-  test("has lost nothing before the model began, and pieces of calls after", async () => {
+  test("reports no lost output before the model began, and deltas of calls afterwards", async () => {
     const toolCalls = [{ id: "a", name: "go", arguments: '{"to":1}' }];
     const lost = async (afterChunks: number) => {
       const said = { type: "says", toolCalls, interrupted: { type: "end", afterChunks } } as const;
@@ -202,7 +204,7 @@ describe("a stream that breaks off", () => {
     ]);
   });
 
-  test("is aborted: its socket is closed", async () => {
+  test("closes its socket when it is aborted", async () => {
     const { promise: until, resolve: release } = Promise.withResolvers<void>();
     const paused = says("A long story", { interrupted: { type: "pause", afterChunks: 2, until } });
     await using server = await OpenAiServer.start(() => paused);
@@ -215,7 +217,7 @@ describe("a stream that breaks off", () => {
     release();
   });
 
-  test("ends at its deadline: what had arrived is lost", async () => {
+  test("reports the output received before its deadline as lost", async () => {
     const { promise: until, resolve: release } = Promise.withResolvers<void>();
     const paused = says("A long story", { interrupted: { type: "pause", afterChunks: 2, until } });
     await using server = await OpenAiServer.start(() => paused);
@@ -230,7 +232,7 @@ describe("a stream that breaks off", () => {
     release();
   });
 
-  test("holds a chunk that is no JSON", async () => {
+  test("is a protocol error if it contains a chunk that is not JSON", async () => {
     const begun = { choices: [{ index: 0, delta: { content: "Hello" } }] };
     const facts = await failureOn({ type: "events", data: [begun, "{broken"] }, "streamed");
     expect(facts).toEqual({
@@ -244,7 +246,7 @@ describe("a stream that breaks off", () => {
     });
   });
 
-  test("ends well without ever having said a thing", async () => {
+  test("is a protocol error if it ends without any content", async () => {
     const { code, lostOutputTokens } = await failureOn(
       { type: "events", data: ["[DONE]"] },
       "streamed",
@@ -284,7 +286,7 @@ function connectionTo(
   });
 }
 
-/** The failure of a call under a clock that the test moves. */
+/** Returns the failure of a call under a clock that the test moves. */
 function failureAt(
   server: OpenAiServer,
   clock: ManualClock,
@@ -307,7 +309,7 @@ function failureAt(
   return failure(model, mode);
 }
 
-/** A signal that knows how many listen to it. */
+/** A signal that counts its listeners. */
 class CountingSignal {
   readonly signal = new AbortController().signal;
   listeners = 0;

@@ -1,5 +1,6 @@
-// Goal: a server that ignores the cap, or never ends, is broken off and paid for by what came. Method: a server that pours until the
-// client has enough, and what the call says then. How much memory that takes is measured by test/stress/hostile-server.test.ts.
+// Goal: the client aborts a reply of a server that ignores the cap or never ends, and charges the
+// part received. The memory in use is measured by test/stress/hostile-server.test.ts.
+// Method: a server that sends data until the client has enough, and the outcome of the call.
 
 import { decode, encode } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, test } from "vitest";
@@ -9,7 +10,7 @@ import { failureOn, modelAt, MODES, QUESTION, reply } from "../support/openai-ca
 import { OpenAiServer, type ServerReply } from "../support/openai-server.ts";
 
 const CAP = QUESTION.maxOutputTokens;
-/** Ids and data besides the text. */
+/** The limit on ids and data besides the text. */
 const BESIDE_BYTES = 16 * CAP + 4 * 1024;
 const LINE_BYTES = 3 * BESIDE_BYTES + 1024 * 1024;
 const BODY_BYTES = 16 * 1024 * 1024;
@@ -17,7 +18,7 @@ const STREAM_BYTES = BODY_BYTES + 1024 * CAP;
 const ADVICE =
   "Check that the server respects the cap (openai.maxTokensField), or raise it." as const;
 
-/** The same for ever, or something new each time, behind what comes first. */
+/** Yields the same chunk forever, or a new one each time, after an optional first chunk. */
 function* endless(
   piece: string | ((count: number) => string),
   first = "",
@@ -41,7 +42,7 @@ function excess(got: string, lostOutputTokens: number): object {
   };
 }
 
-/** Three bytes count as a token. */
+/** Three bytes count as one token. */
 const CUT_BYTES = 2 * CAP * 3;
 const CUT_WARNING =
   "The provider ignored the cap on output tokens: its reply was cut at twice the cap. Check the name of the cap (openai.maxTokensField) and the server.";
@@ -60,7 +61,7 @@ describe("a stream without an end", () => {
     ],
   ];
   for (const [what, fields] of deltas) {
-    proves(["S7.3", "D432"], `of ${what} is cut at twice the cap and ends as length`, async () => {
+    proves(["S7.3", "D432"], `is cut at twice the cap and ends as length: ${what}`, async () => {
       const pieces = endless(delta(fields));
       await using server = await OpenAiServer.start(() => ({ type: "pours", pieces }));
       const { reply: cut } = await reply(modelAt(server), "streamed");
@@ -79,7 +80,7 @@ describe("a stream without an end", () => {
     });
   }
 
-  proves(["D432"], "of text, reasoning and arguments in turn is cut by their sum", async () => {
+  proves(["D432"], "is cut by the sum of its text, reasoning and arguments", async () => {
     const words = "word ".repeat(10);
     const turn = [
       { content: words },
@@ -98,7 +99,7 @@ describe("a stream without an end", () => {
     expect([...said, ...calls].reduce((sum, length) => sum + length, 0)).toBe(CUT_BYTES);
   });
 
-  proves(["S7.3"], "of calls that say nothing is broken off, too", async () => {
+  proves(["S7.3"], "is aborted if it consists of empty calls", async () => {
     const calls = Array.from({ length: 50 }, (_none, at) => ({ index: at, function: {} }));
     const another = (count: number): string =>
       delta({ tool_calls: calls.map((call) => ({ ...call, index: `${count}.${call.index}` })) });
@@ -108,31 +109,42 @@ describe("a stream without an end", () => {
     );
   });
 
-  proves(["S7.3"], "of one line is broken off where no event can be as long", async () => {
+  proves(["S7.3"], "is aborted if one line is longer than any event can be", async () => {
     const poured: ServerReply = { type: "pours", pieces: endless("x".repeat(10_000)) };
     expect(await failureOn(poured, "streamed")).toEqual(
       excess(`an event of more than ${LINE_BYTES} bytes`, 2 * CAP),
     );
   });
 
-  proves(["S7.3"], "of lines of one event is broken off there, too", async () => {
-    const poured: ServerReply = { type: "pours", pieces: endless(`data: ${"x".repeat(10_000)}\n`) };
-    expect(await failureOn(poured, "streamed")).toEqual(
-      excess(`an event of more than ${LINE_BYTES} bytes`, 2 * CAP),
-    );
-  });
+  proves(
+    ["S7.3"],
+    "is aborted if the lines of one event are longer than any event can be",
+    async () => {
+      const poured: ServerReply = {
+        type: "pours",
+        pieces: endless(`data: ${"x".repeat(10_000)}\n`),
+      };
+      expect(await failureOn(poured, "streamed")).toEqual(
+        excess(`an event of more than ${LINE_BYTES} bytes`, 2 * CAP),
+      );
+    },
+  );
 
-  proves(["S7.3"], "of comments, or of events without a reply, is broken off", async () => {
-    const facts = [];
-    for (const piece of [": still here\n\n", event({ choices: [] })]) {
-      const pieces = endless(piece.repeat(1_000));
-      facts.push(await failureOn({ type: "pours", pieces }, "streamed"));
-    }
-    const expected = excess(`a stream of more than ${STREAM_BYTES} bytes`, 0);
-    expect(facts).toEqual([expected, expected]);
-  });
+  proves(
+    ["S7.3"],
+    "is aborted if it consists of comments or of events without a reply",
+    async () => {
+      const facts = [];
+      for (const piece of [": still here\n\n", event({ choices: [] })]) {
+        const pieces = endless(piece.repeat(1_000));
+        facts.push(await failureOn({ type: "pours", pieces }, "streamed"));
+      }
+      const expected = excess(`a stream of more than ${STREAM_BYTES} bytes`, 0);
+      expect(facts).toEqual([expected, expected]);
+    },
+  );
 
-  test("behind a complete reply leaves the reply as it is", async () => {
+  test("is ignored after a complete reply", async () => {
     const answer = delta({ content: "It is a tree." }, "stop");
     const pieces = endless(": still here\n".repeat(1_000), answer);
     await using server = await OpenAiServer.start(() => ({ type: "pours", pieces }));
@@ -140,7 +152,7 @@ describe("a stream without an end", () => {
     expect([whole.message.text, whole.finishReason]).toEqual(["It is a tree.", "stop"]);
   });
 
-  test("ends its connection", async () => {
+  test("has its connection closed by the client", async () => {
     await using server = await OpenAiServer.start(() => ({
       type: "pours",
       pieces: endless("x".repeat(10_000)),
@@ -154,7 +166,7 @@ describe("a body without an end", () => {
   const json = { contentType: "application/json" } as const;
 
   for (const mode of MODES) {
-    proves(["S7.3"], `is broken off at 16 MiB (${mode})`, async () => {
+    proves(["S7.3"], `is aborted at 16 MiB (${mode})`, async () => {
       const pieces = endless(" ".repeat(60_000));
       expect(await failureOn({ type: "pours", pieces, ...json }, mode)).toEqual(
         excess(`a body of more than ${BODY_BYTES} bytes`, 2 * CAP),
@@ -162,14 +174,14 @@ describe("a body without an end", () => {
     });
   }
 
-  proves(["S7.3"], "is broken off there, too, if it is JSON in place of a stream", async () => {
+  proves(["S7.3"], "is aborted at 16 MiB if it is JSON in place of a stream", async () => {
     const pieces = endless("{".repeat(60_000));
     expect(await failureOn({ type: "pours", pieces }, "streamed")).toEqual(
       excess(`a body of more than ${BODY_BYTES} bytes`, 2 * CAP),
     );
   });
 
-  test("of an error says what its beginning says", async () => {
+  test("is quoted by its beginning if it is an error", async () => {
     const pieces = endless("Nothing works. ".repeat(100));
     const facts = await failureOn({ type: "pours", pieces, status: 400, ...json });
     expect({ code: facts.code, message: facts.message.slice(0, 80) }).toEqual({
@@ -205,7 +217,7 @@ describe("an honest stream of as many tokens as its cap is not cut:", () => {
   }
 });
 
-test("reasoning that was streamed before a break has arrived", async () => {
+test("counts reasoning that was streamed before a break as lost output", async () => {
   const begun = { choices: [{ index: 0, delta: { reasoning_content: "abcdef" } }] };
   const { lostOutputTokens } = await failureOn({ type: "events", data: [begun] }, "streamed");
   expect(lostOutputTokens).toBe(2);

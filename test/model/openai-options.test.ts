@@ -1,5 +1,7 @@
-// Goal: a model that cannot work says so before it is used, and a mistake in its options never passes unseen.
-// Method: definitions and environments, good and bad; where it matters, what a server then gets to see.
+// Goal: a model that cannot work is reported before its first use, and no invalid option is
+// ignored.
+// Method: valid and invalid definitions and environments, and where it matters the requests that a
+// server receives.
 
 import { afterEach, describe, expect, test, vi } from "vitest";
 
@@ -36,7 +38,7 @@ const NO_KEY = {
     "Expected an API key for the model gpt-5-mini, got none. Set the environment variable OPENAI_API_KEY or the option apiKey; for a server that needs no key, set OPENAI_BASE_URL or the option baseUrl.",
 };
 
-test("a key that no header can carry is refused, and not quoted", () => {
+test("rejects an API key that a header cannot contain, without quoting the key", () => {
   for (const apiKey of ["sk-one\nsk-two", "sk-\u043a\u043b\u044e\u0447"])
     expect(thrownBy(() => openai("gpt-5-mini", { apiKey }).assertReady?.())).toMatchObject({
       code: "invalid_argument",
@@ -45,7 +47,7 @@ test("a key that no header can carry is refused, and not quoted", () => {
     });
 });
 
-test("a model has its provider, its id and its price, and cannot be changed", () => {
+test("creates a frozen model with its provider, its id and its price", () => {
   const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
   const model = openai("gpt-5-mini", { price });
   expect({
@@ -62,7 +64,7 @@ test("a model has its provider, its id and its price, and cannot be changed", ()
 });
 
 describe("the API key", () => {
-  test("is looked for when the model is used, not when it is defined", () => {
+  test("is read when the model is used, not when the model is defined", () => {
     environment({});
     const model = openai("gpt-5-mini");
     expect(thrownBy(() => model.assertReady?.())).toEqual(NO_KEY);
@@ -74,14 +76,14 @@ describe("the API key", () => {
     ["neither option nor variable", {}, {}],
     ["an empty variable", {}, { key: " " }],
     ["an empty option, whatever the variable", { apiKey: " " }, { key: API_KEY }],
-  ])("is missing with %s", async (_what, options, variables) => {
+  ])("is reported as missing with %s", async (_what, options, variables) => {
     environment(variables);
     const model = openai("gpt-5-mini", options);
     expect(thrownBy(() => model.assertReady?.())).toEqual(NO_KEY);
     for (const mode of MODES) expect(await rejection(reply(model, mode))).toMatchObject(NO_KEY);
   });
 
-  test("may be missing where a base URL is given, by option or variable", async () => {
+  test("may be omitted if a base URL is given by option or variable", async () => {
     await using server = await OpenAiServer.start(() => says("ok"));
     environment({});
     await reply(openai("m", { baseUrl: server.baseUrl }), "whole");
@@ -95,7 +97,7 @@ describe("the API key", () => {
     ]);
   });
 
-  test("is that of the option, else that of the environment", async () => {
+  test("is taken from the option, else from the environment", async () => {
     await using server = await OpenAiServer.start(() => says("ok"));
     environment({ key: "sk-environment", url: server.baseUrl });
     await reply(openai("m"), "whole");
@@ -107,7 +109,7 @@ describe("the API key", () => {
   });
 });
 
-test("the base URL is that of the option, else that of the environment", async () => {
+test("takes the base URL from the option, else from the environment", async () => {
   await using first = await OpenAiServer.start(() => says("first"));
   await using second = await OpenAiServer.start(() => says("second"));
   environment({ url: first.baseUrl });
@@ -119,12 +121,12 @@ test("the base URL is that of the option, else that of the environment", async (
   expect(second.request(1).path).toBe("/v1/chat/completions");
 });
 
-test("an empty base URL in the environment is none at all", () => {
+test("ignores an empty base URL in the environment", () => {
   environment({ key: API_KEY, url: " " });
   expect(openai("m").assertReady?.()).toBe(undefined);
 });
 
-test("a base URL in the environment that is none is found at the start", () => {
+test("rejects an invalid base URL in the environment before the first request", () => {
   environment({ key: API_KEY, url: "localhost:8080" });
   expect(thrownBy(() => openai("m").assertReady?.())).toEqual({
     code: "invalid_argument",
@@ -135,7 +137,7 @@ test("a base URL in the environment that is none is found at the start", () => {
 
 proves(
   ["S7.37"],
-  "a base URL without a scheme is reported with what to write, also where a run is started",
+  "reports a base URL without a scheme with its correction, including when a run starts",
   () => {
     environment({ key: API_KEY, url: "localhost:11434/v1" });
     const role = defineAgent({ name: "solo", instructions: "Work.", model: openai("m") });
@@ -196,22 +198,22 @@ test.each<[object, string]>([
     { fetch: "fetch" },
     'Expected openai.fetch to be a function like fetch, got "fetch". Leave it out for the built-in transport.',
   ],
-])("the options %j are refused", (options, message) => {
+])("rejects the options %j", (options, message) => {
   expect(thrownBy(() => Reflect.apply(openai, undefined, ["m", options]))).toEqual({
     code: "invalid_argument",
     message,
   });
 });
 
-test("a model without an id is refused", () => {
+test("rejects an empty model id", () => {
   expect(thrownBy(() => openai(" "))).toEqual({
     code: "invalid_argument",
     message: 'Expected openai.modelId to be a non-empty string, got " ". Pass some text.',
   });
 });
 
-describe.each(MODES)("a fetch of the user's, for a reply that comes %s", (mode) => {
-  test("sends the requests, and gets the signal that ends them", async () => {
+describe.each(MODES)("a custom fetch for a reply that comes %s", (mode) => {
+  test("sends the requests and receives the abort signal", async () => {
     await using server = await OpenAiServer.start(() => says("It is a tree."));
     const sent: { url: string; method: string | undefined; hasSignal: boolean }[] = [];
     const watched: typeof globalThis.fetch = (url, init) => {

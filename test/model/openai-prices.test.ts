@@ -1,5 +1,7 @@
-// Goal: a model has the table's price only where that price is charged: at OpenAI itself. Its maker's word goes before the table.
-// Method: models at one address or another, by option and by environment, before and after they are used.
+// Goal: a model has a price from the table only at OpenAI itself, where that price applies. An
+// explicit price has precedence.
+// Method: models at several addresses, by option and by environment, before and after their first
+// use.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
@@ -12,7 +14,7 @@ import { API_KEY, reply } from "../support/openai-calls.ts";
 import { OpenAiServer, says } from "../support/openai-server.ts";
 import { thrownBy } from "../support/thrown.ts";
 
-/** As a run without prices of its own would ask; anew each time. */
+/** Returns the price that a run without its own prices finds, with a new lookup each time. */
 function priceOf(model: Model): ModelPrice | undefined {
   return createPriceLookup(undefined)(model);
 }
@@ -28,7 +30,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-proves(["X30"], "at OpenAI itself a model has the price of the table, and its date", () => {
+proves(["X30"], "uses the dated price of the table at OpenAI itself", () => {
   const addresses: readonly OpenAiOptions[] = [
     {},
     { baseUrl: "https://api.openai.com/v1" },
@@ -41,7 +43,7 @@ proves(["X30"], "at OpenAI itself a model has the price of the table, and its da
   ]);
 });
 
-proves(["X30"], "at any other address the price is unknown", () => {
+proves(["X30"], "has no price at any other address", () => {
   const addresses = [
     "http://localhost:11434/v1",
     "http://api.openai.com/v1",
@@ -59,7 +61,7 @@ proves(["X30"], "at any other address the price is unknown", () => {
   expect(known).toEqual([]);
 });
 
-proves(["X30"], "a price of its maker's goes before the table, at any address", () => {
+proves(["X30"], "prefers an explicit price to the table at any address", () => {
   const models = [
     openai("gpt-5-mini", { price: OWN }),
     openai("gpt-5-mini", { price: OWN, baseUrl: "http://localhost:11434/v1" }),
@@ -74,18 +76,18 @@ proves(["X30"], "a price of its maker's goes before the table, at any address", 
   ]);
 });
 
-test("an unknown price is no property at all, and may be said on purpose", () => {
+test("has no price if the model is not in the table or `price` is unknown", () => {
   const models = [openai("unheard-of"), openai("gpt-5-mini", { price: "unknown" })];
   expect(models.map(({ price }) => price)).toEqual([undefined, "unknown"]);
   expect(models.map(priceOf)).toEqual([undefined, undefined]);
 });
 
-test("undefined is left out", () => {
+test("omits `price` if it is undefined", () => {
   const model: unknown = Reflect.apply(openai, undefined, ["gpt-5-mini", { price: undefined }]);
   expect(model).not.toHaveProperty("price");
 });
 
-test("another word than unknown is refused", () => {
+test("rejects a price that is another string than unknown", () => {
   const { code, message } = thrownBy(() =>
     Reflect.apply(openai, undefined, ["gpt-5-mini", { price: "free" }]),
   );
@@ -95,7 +97,7 @@ test("another word than unknown is refused", () => {
   ]);
 });
 
-test("a price cannot be changed afterwards", () => {
+test("copies and freezes the price", () => {
   const price = { ...OWN };
   const model = openai("gpt-5-mini", { price });
   price.outputUsdPerMillion = 0;
@@ -103,7 +105,7 @@ test("a price cannot be changed afterwards", () => {
   expect(Object.isFrozen(model.price)).toBe(true);
 });
 
-test("a base URL in the environment counts as it is until the model is used", async () => {
+test("follows the base URL of the environment until the model is used", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   const model = openai("gpt-5-mini");
   const prices = [priceOf(model)];
@@ -117,7 +119,7 @@ test("a base URL in the environment counts as it is until the model is used", as
   expect(server.requests).toHaveLength(2);
 });
 
-test("what the model was found ready for is where it goes, at the price that was found", async () => {
+test("fixes the address and its price once the model is ready", async () => {
   const addresses: string[] = [];
   const model = openai("gpt-5-mini", {
     fetch: (url) => {
@@ -131,7 +133,7 @@ test("what the model was found ready for is where it goes, at the price that was
   expect([addresses, priceOf(model)]).toEqual([["https://api.openai.com/v1/responses"], LISTED]);
 });
 
-test("a base URL in the environment that is none leaves the price unknown, and is found at the start", () => {
+test("has no price with an invalid base URL in the environment, which is rejected before the first request", () => {
   vi.stubEnv("OPENAI_BASE_URL", "localhost");
   const model = openai("gpt-5-mini");
   expect(priceOf(model)).toBe(undefined);

@@ -1,5 +1,7 @@
-// Goal: defining a model costs nothing, and a process that has used one can end.
-// Method: programs in a process of their own, which reports what it has loaded, and what is still open when it ends.
+// Goal: defining a model loads no code of its provider, and a process that has used a model can
+// exit.
+// Method: programs in their own process report the modules that they loaded and the sockets that
+// are open at exit.
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -11,7 +13,7 @@ import { OpenAiServer, says } from "../support/openai-server.ts";
 
 const MODEL = new URL("../../src/model/openai/openai-model.ts", import.meta.url).href;
 
-/** What a program prints. Fails if it does not end by itself. */
+/** Returns the output of a program. Fails if the program does not exit by itself. */
 async function output(program: string): Promise<string> {
   const { stdout } = await promisify(execFile)(process.execPath, [
     "--input-type=module",
@@ -21,7 +23,7 @@ async function output(program: string): Promise<string> {
   return stdout.trim();
 }
 
-test("nothing of the provider's code is loaded before the first call", async () => {
+test("loads no code of the provider before the first call", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   const loaded = await output(`
     import { registerHooks } from "node:module";
@@ -45,7 +47,7 @@ test("nothing of the provider's code is loaded before the first call", async () 
   });
 });
 
-proves(["M20"], "idle sockets do not keep the process alive", async () => {
+proves(["M20"], "lets the process exit while sockets are idle", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   const printed = await output(`
     import { subscribe } from "node:diagnostics_channel";

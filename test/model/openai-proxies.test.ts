@@ -1,5 +1,5 @@
-// Goal: requests go through the proxy that was named, and nowhere else; what it must not know it does not learn.
-// Method: a real proxy on this machine, and names that no other could look up.
+// Goal: requests use only the configured proxy, and no secret reaches a server that it is not for.
+// Method: a real proxy on this machine, and host names that cannot be resolved otherwise.
 
 import { inspect } from "node:util";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
@@ -26,7 +26,7 @@ const REQUEST = { target: createRequestTarget(new URL(SECURE.baseUrl)), headers:
 const FORWARDED = "POST http://model.test/v1/chat/completions";
 const TUNNEL = "CONNECT model.test:443";
 
-/** The variables for this test alone. */
+/** Sets the variables for this test only. */
 function setVariables(variables: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(variables)) {
     process.env[name] = value;
@@ -49,7 +49,7 @@ async function textFrom(options: OpenAiOptions): Promise<string> {
 }
 
 describe.each(MODES)("a reply that comes %s", (mode) => {
-  proves(["M23"], `comes over the proxy of the environment (http, ${mode})`, async () => {
+  proves(["M23"], `uses the proxy of the environment (http, ${mode})`, async () => {
     await using server = await OpenAiServer.start(() => says("It is a tree."));
     await using proxy = await ProxyServer.start(portOf(server));
     setVariables({ HTTP_PROXY: proxy.url, HTTPS_PROXY: "http://127.0.0.1:9" });
@@ -57,7 +57,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     expect([got.message.text, proxy.lines]).toEqual(["It is a tree.", [FORWARDED]]);
   });
 
-  proves(["M23"], `gives the proxy what it asks for (http, ${mode})`, async () => {
+  proves(["M23"], `sends the proxy its credentials and the host (http, ${mode})`, async () => {
     await using server = await OpenAiServer.start(() => says("It is a tree."));
     await using proxy = await ProxyServer.start(portOf(server));
     setVariables({ HTTP_PROXY: `http://me:secret@${proxy.host}` });
@@ -68,7 +68,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     );
   });
 
-  proves(["M23", "M25"], `comes through a tunnel that never sees the key (${mode})`, async () => {
+  proves(["M23", "M25"], `uses a tunnel that never sees the key (${mode})`, async () => {
     trustTestCertificate();
     await using server = await OpenAiServer.start(() => says("It is a tree."));
     await using front = await TlsFront.start(portOf(server));
@@ -101,7 +101,7 @@ model.test:443`,
 
 proves(
   ["M23"],
-  "a host of NO_PROXY is reached without it, and so is any with proxy: false",
+  "bypasses the proxy for hosts in NO_PROXY, with proxy: false and with a custom fetch",
   async () => {
     await using server = await OpenAiServer.start(() => says("Directly."));
     await using proxy = await ProxyServer.start(portOf(server));
@@ -118,7 +118,7 @@ proves(
   },
 );
 
-proves(["M23"], "the option goes before the environment, NO_PROXY included", async () => {
+proves(["M23"], "prefers the option `proxy` to the environment, including NO_PROXY", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   await using proxy = await ProxyServer.start(portOf(server));
   setVariables({ HTTP_PROXY: "http://127.0.0.1:9", NO_PROXY: "*" });
@@ -126,7 +126,7 @@ proves(["M23"], "the option goes before the environment, NO_PROXY included", asy
   expect(proxy.lines).toEqual([FORWARDED]);
 });
 
-proves(["M23"], "small letters go before capitals, and what is empty is not set", async () => {
+proves(["M23"], "prefers lower-case variables and ignores empty ones", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   await using proxy = await ProxyServer.start(portOf(server));
   setVariables({ HTTP_PROXY: "http://127.0.0.1:9", http_proxy: proxy.url, no_proxy: " " });
@@ -136,7 +136,7 @@ proves(["M23"], "small letters go before capitals, and what is empty is not set"
   expect(proxy.lines).toEqual([FORWARDED, FORWARDED]);
 });
 
-test("the environment is read when the model is found ready, and holds", async () => {
+test("reads the environment once, when the model is found ready", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   await using proxy = await ProxyServer.start(portOf(server));
   const model = openai("test-model", PLAIN);
@@ -147,7 +147,7 @@ test("the environment is read when the model is found ready, and holds", async (
   expect(proxy.lines).toEqual([FORWARDED]);
 });
 
-proves(["M25"], "a proxy that refuses is reported as that, without its password", async () => {
+proves(["M25"], "reports a proxy that refuses, without its password", async () => {
   for (const [tunnelStatus, code] of [
     [407, "model_invalid_request"],
     [403, "model_invalid_request"],
@@ -157,7 +157,7 @@ proves(["M25"], "a proxy that refuses is reported as that, without its password"
     const url = `http://me:secret@${proxy.host}`;
     const call = reply(openai("test-model", { ...SECURE, proxy: url }), "whole");
     const error: unknown = await rejection(call);
-    // Node 22 names it without the slash.
+    // Node 22 reports the URL without the slash.
     const via = new RegExp(`model\\.test:443 via ${proxy.url}/?: HTTP/1.1 ${tunnelStatus}`);
     const message: unknown = expect.stringMatching(via);
     expect(error).toMatchObject({ code, message });
@@ -165,19 +165,23 @@ proves(["M25"], "a proxy that refuses is reported as that, without its password"
   }
 });
 
-proves(["M26"], "an abort closes the way to a proxy that has not opened a tunnel yet", async () => {
-  await using proxy = await ProxyServer.start(9, { tunnelStatus: "never" });
-  const caller = new AbortController();
-  const call = rejection(
-    reply(openai("m", { ...SECURE, proxy: proxy.url }), "whole", caller.signal),
-  );
-  await proxy.wasAsked;
-  caller.abort("enough");
-  expect(await call).toBe("enough");
-  await proxy.seen[0]?.closed;
-});
+proves(
+  ["M26"],
+  "closes the connection to a proxy when a call is aborted before the tunnel is open",
+  async () => {
+    await using proxy = await ProxyServer.start(9, { tunnelStatus: "never" });
+    const caller = new AbortController();
+    const call = rejection(
+      reply(openai("m", { ...SECURE, proxy: proxy.url }), "whole", caller.signal),
+    );
+    await proxy.wasAsked;
+    caller.abort("enough");
+    expect(await call).toBe("enough");
+    await proxy.seen[0]?.closed;
+  },
+);
 
-proves(["M28"], "a tunnel that is not open in ten seconds is given up", async () => {
+proves(["M28"], "abandons a tunnel that is not open after ten seconds", async () => {
   await using proxy = await ProxyServer.start(9, { tunnelStatus: "never" });
   const clock = new ManualClock();
   const transport = new NodeTransport("https:", { url: proxy.url }, clock);
@@ -189,7 +193,7 @@ proves(["M28"], "a tunnel that is not open in ten seconds is given up", async ()
   expect(clock.pendingTimers).toBe(0);
 });
 
-test("an open tunnel has no time limit", async () => {
+test("sets no time limit on an open tunnel", async () => {
   trustTestCertificate();
   await using server = await OpenAiServer.start(() => says("ok"));
   await using front = await TlsFront.start(portOf(server));
@@ -227,13 +231,13 @@ test.each<[string, OpenAiOptions, Readonly<Record<string, string>>, string]>([
     {},
     'Expected openai.proxy to be left out when fetch is set, got "both". Leave one of them out: a custom fetch ignores it.',
   ],
-])("%s is refused", (_what, options, variables, message) => {
+])("rejects %s", (_what, options, variables, message) => {
   setVariables(variables);
   const make = (): void => openai("m", { ...SECURE, ...options }).assertReady?.();
   expect(thrownBy(make)).toMatchObject({ code: "invalid_argument", message });
 });
 
-test("an option of another kind is refused", () => {
+test("rejects an option `proxy` of another type", () => {
   const make = (): unknown => Reflect.apply(openai, undefined, ["m", { proxy: true }]);
   expect(thrownBy(make)).toMatchObject({
     message:
@@ -241,12 +245,12 @@ test("an option of another kind is refused", () => {
   });
 });
 
-test("a variable for the other scheme is not looked at", () => {
+test("ignores the variable for the other scheme", () => {
   setVariables({ HTTP_PROXY: "nonsense" });
   openai("m", SECURE).assertReady?.();
 });
 
-proves(["M23"], "where Node cannot go through a proxy, one that is asked for is refused", () => {
+proves(["M23"], "rejects a proxy if Node cannot use one, except for hosts in NO_PROXY", () => {
   const environment = { HTTPS_PROXY: "http://proxy:8080", NO_PROXY: "a.test,.b.test,*.c.test" };
   const old = { environment, canProxy: () => false };
   for (const option of [undefined, "http://proxy:8080"]) {
@@ -279,7 +283,7 @@ proves(["M23"], "where Node cannot go through a proxy, one that is asked for is 
   expect(resolveProxy("https://d.test", false, old)).toBe(undefined);
 });
 
-test("a server behind a proxy is not asked by a model with a fetch of its own", async () => {
+test("does not use a proxy for a model with a custom fetch", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   setVariables({ HTTP_PROXY: "http://127.0.0.1:9" });
   const { reply: got } = await reply(

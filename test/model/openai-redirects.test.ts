@@ -1,5 +1,6 @@
-// Goal: neither the key nor the prompt reaches an address that the caller has not named. Method: two servers of which one points elsewhere, for our
-// transport, for a fetch of the user's that would follow, and what each of them has received.
+// Goal: neither the key nor the prompt reaches an address that the caller has not named.
+// Method: two servers, one of which redirects, for the built-in transport and for a custom fetch
+// that follows redirects. The requests that each server received are compared.
 
 import { describe, expect, test } from "vitest";
 
@@ -13,7 +14,7 @@ function originOf({ baseUrl }: OpenAiServer): string {
   return new URL(baseUrl).origin;
 }
 
-/** Points to itself so often, then answers. */
+/** Redirects to its own origin this many times, then replies. */
 function pointing(times: number, code = 307): Handler {
   return (_request, count) =>
     count <= times ? status(code, { location: `/v1/hop/${count}` }) : says("It is a tree.");
@@ -27,7 +28,7 @@ for (const [transport, options] of [
     for (const code of [301, 302, 303, 307, 308]) {
       proves(
         ["S7.6", "M24", "M25"],
-        `carries nothing to another origin (${code}, ${transport}, ${mode})`,
+        `sends nothing to another origin (${code}, ${transport}, ${mode})`,
         async () => {
           await using other = await OpenAiServer.start(() => says("Thank you."));
           const location = `${other.baseUrl}/chat/completions?for=you`;
@@ -50,7 +51,7 @@ for (const [transport, options] of [
     for (const code of [301, 302, 303]) {
       proves(
         ["S7.6", "M24"],
-        `does not change the request (${code}, ${transport}, ${mode})`,
+        `rejects a redirect that would change the request (${code}, ${transport}, ${mode})`,
         async () => {
           await using server = await OpenAiServer.start(pointing(1, code));
           const facts = await failure(modelAt(server, options), mode);
@@ -67,7 +68,7 @@ for (const [transport, options] of [
     for (const code of [307, 308]) {
       proves(
         ["S7.6", "M24"],
-        `follows within the origin (${code}, ${transport}, ${mode})`,
+        `follows redirects within the origin (${code}, ${transport}, ${mode})`,
         async () => {
           await using server = await OpenAiServer.start(pointing(5, code));
           const { reply: whole } = await reply(modelAt(server, options), mode);
@@ -89,7 +90,7 @@ for (const [transport, options] of [
       );
     }
 
-    proves(["S7.6", "M24"], `follows five times and no more (${transport}, ${mode})`, async () => {
+    proves(["S7.6", "M24"], `follows at most five redirects (${transport}, ${mode})`, async () => {
       await using server = await OpenAiServer.start(pointing(6));
       const { code, data } = await failure(modelAt(server, options), mode);
       const from = originOf(server);
@@ -99,7 +100,7 @@ for (const [transport, options] of [
   });
 }
 
-test("a redirect to nowhere, to no address, or without one is refused", async () => {
+test("rejects a redirect to an invalid address or without one", async () => {
   for (const location of ["http://", "mailto:you@example.org"]) {
     await using server = await OpenAiServer.start(() => status(307, { location }));
     expect((await failure(modelAt(server), "whole")).code).toBe("model_invalid_request");

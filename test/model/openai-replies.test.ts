@@ -1,5 +1,5 @@
-// Goal: whatever a model says, and in whichever form its server says it, arrives as one and the same reply.
-// Method: the real client against a server that answers from a script, each case whole and streamed.
+// Goal: a reply arrives as the same value in whichever form the server sends it.
+// Method: the real client against a scripted server, each case whole and streamed.
 
 import { describe, expect, test } from "vitest";
 
@@ -19,7 +19,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     return (await reply(modelAt(server), mode)).reply;
   };
 
-  test("is text, with its usage, its id and the model that wrote it", async () => {
+  test("is text with its usage, its id and the model that wrote it", async () => {
     expect(await replyTo(says("It is a tree."))).toEqual({
       message: { role: "assistant", text: "It is a tree.", toolCalls: [] },
       finishReason: "stop",
@@ -28,7 +28,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     });
   });
 
-  test("is several tool calls, in order and whole, with or without text before them", async () => {
+  test("contains several complete tool calls in order, with or without text before them", async () => {
     const asked = calls(["read", { path: "a/b.ts" }], ["list", {}], ["read", "{broken"]);
     const toolCalls = [
       { callId: "call_1", toolName: "read", argumentsText: '{"path":"a/b.ts"}' },
@@ -52,7 +52,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     ]);
   });
 
-  test("is frozen and taken as it is, but for a usage that cannot be true; a copy of it is checked like any other", async () => {
+  test("is frozen and accepted without a copy, unless its usage is implausible", async () => {
     await using server = await OpenAiServer.start(() => calls(["read", { path: "a/b.ts" }]));
     const model = modelAt(server);
     const { reply: own } = await reply(model, mode);
@@ -63,7 +63,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     expect(unfrozenParts(own.message)).toEqual([]);
     expect(checkReply(model, { ...own }, size).message).not.toBe(own.message);
     expect(checkReply(model, own, { inputTokens: 0, maxOutputTokens: 1 }).usage).toBeUndefined();
-    await new Promise((resolve) => setImmediate(resolve)); // Warnings come in the next turn.
+    await new Promise((resolve) => setImmediate(resolve)); // Warnings are emitted in the next turn.
     expect(takeWarnings()).toHaveLength(1);
   });
 
@@ -76,7 +76,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     });
   });
 
-  test("is empty where the server says nothing at all", async () => {
+  test("is empty if the server sends no content", async () => {
     expect((await replyTo({ type: "says" })).message).toEqual({
       role: "assistant",
       text: "",
@@ -84,7 +84,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     });
   });
 
-  test("cannot be changed", async () => {
+  test("is frozen", async () => {
     const { message } = await replyTo(calls(["list", {}]));
     expect([message, message.toolCalls, message.toolCalls[0]].map(Object.isFrozen)).toEqual([
       true,
@@ -93,7 +93,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     ]);
   });
 
-  test("names calls that have no id by the reply and their place, and leaves the others theirs", async () => {
+  test("names calls without an id by the reply's id and their index, and preserves other ids", async () => {
     const toolCalls = [
       { name: "a", arguments: "{}" },
       { id: "call_b", name: "b", arguments: "{}" },
@@ -115,7 +115,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     ["content_filter", "content_filter"],
     ["error", "error"],
     ["eos_token", "other"],
-  ])("ends for the reason %s, which is %s to us", async (finishReason, expected) => {
+  ])("maps the finish reason %s to %s", async (finishReason, expected) => {
     expect((await replyTo(says("Well", { finishReason }))).finishReason).toBe(expected);
   });
 
@@ -135,7 +135,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     });
   });
 
-  test("reports what was written to a cache, where the server says so, and never more than there is", async () => {
+  test("reports cache writes if the server does, limited to the uncached input", async () => {
     const written = [512, 9_000, -1].map(async (tokens) => {
       const details = { cached_tokens: 300, cache_write_tokens: tokens };
       const usage = { prompt_tokens: 1_000, completion_tokens: 1, prompt_tokens_details: details };
@@ -144,7 +144,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     expect(await Promise.all(written)).toEqual([512, 700, undefined]);
   });
 
-  test("counts as output what only the total shows: reasoning that some servers leave out of the completion", async () => {
+  test("counts tokens that only the total contains as output", async () => {
     const usage = { prompt_tokens: 100, completion_tokens: 20, total_tokens: 170 };
     expect((await replyTo(says("Well", { usage }))).usage).toEqual({
       inputTokens: 100,
@@ -154,7 +154,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     });
   });
 
-  test("never reports a part that is larger than the whole", async () => {
+  test("limits a part of the usage to the whole", async () => {
     const usage = {
       prompt_tokens: 10,
       completion_tokens: 5,
@@ -180,14 +180,14 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     });
   });
 
-  test("hands on figures that cannot be true: who knows the size of the call judges them", async () => {
+  test("contains an implausible usage, which is judged by the size of the call later", async () => {
     const usage = { prompt_tokens: 10, completion_tokens: -5, total_tokens: 10 };
     const { inputTokens, outputTokens } = (await replyTo(says("Well", { usage }))).usage ?? {};
     expect([inputTokens, outputTokens]).toEqual([10, -5]);
   });
 });
 
-test("a whole reply may leave out all but the message, and give content in parts and arguments as an object", async () => {
+test("accepts a whole reply with only a message, content in parts and arguments as an object", async () => {
   const message = {
     content: [
       { type: "thinking", thinking: "Hm." },
@@ -223,7 +223,7 @@ test("a whole reply may leave out all but the message, and give content in parts
   });
 });
 
-test("many calls at once are answered each with its own reply", async () => {
+test("returns its own reply to each of many concurrent calls", async () => {
   await using server = await OpenAiServer.start((_request, count) => says(`Reply ${count}`));
   const model = modelAt(server);
 

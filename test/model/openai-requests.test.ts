@@ -1,5 +1,6 @@
-// Goal: what is sent is what the Chat Completions interface wants, written once per message and stable from step to step.
-// Method: the real client against a server that keeps every request.
+// Goal: requests follow the Chat Completions format, with each message serialized once and stable
+// from step to step.
+// Method: the real client against a server that records every request.
 
 import { describe, expect, test } from "vitest";
 
@@ -34,7 +35,7 @@ const HISTORY: readonly Message[] = [
   { role: "assistant", text: "It is 3.", toolCalls: [] },
 ];
 
-test("a request has the messages in wire format, the tools, the cap and the temperature, and nothing else", async () => {
+test("sends only the messages in wire format, the tools, the cap and the temperature", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   const inputSchema = { type: "object", properties: { a: { type: "number" } }, required: ["a"] };
   const tools = [{ name: "add", description: "Adds.", inputSchema }];
@@ -73,7 +74,7 @@ test("a request has the messages in wire format, the tools, the cap and the temp
   });
 });
 
-test("a streamed request asks for the usage; without tools and temperature neither is sent", async () => {
+test("requests the usage of a stream, and omits tools and temperature if there are none", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
 
   await reply(modelAt(server), "streamed");
@@ -96,7 +97,7 @@ const wired = (args: string) => ({
 
 proves(
   ["S7.25"],
-  "assistant messages keep what they said; arguments that are no JSON object go in one",
+  "sends assistant messages unchanged and wraps arguments that are not a JSON object",
   async () => {
     await using server = await OpenAiServer.start(() => says("ok"), { takesAnyMessages: true });
     const messages: readonly Message[] = [
@@ -115,7 +116,7 @@ proves(
   },
 );
 
-/** Arguments as the model wrote them, and as they go back. */
+/** Arguments as the model wrote them, and as they are sent back. */
 const WRITTEN = [
   ["", "{}"],
   [" \n", "{}"],
@@ -127,7 +128,7 @@ const WRITTEN = [
   ["null", '{"not_a_json_object":"null"}'],
 ] as const;
 
-describe("a failure of status 500", () => {
+describe("a failure with status 500", () => {
   const asked: ModelRequest = {
     ...QUESTION,
     messages: [
@@ -156,7 +157,7 @@ describe("a failure of status 500", () => {
     return thrown;
   }
 
-  proves(["S7.25"], "right after arguments that we mended is not tried again", async () => {
+  proves(["S7.25"], "is not retryable right after arguments that were repaired", async () => {
     const { code, message, isRetryable } = await failureOf(asked, 500);
     expect({ code, message, isRetryable }).toEqual({
       code: "model_invalid_request",
@@ -166,7 +167,7 @@ describe("a failure of status 500", () => {
     });
   });
 
-  test("anywhere else may pass, and so may any other status", async () => {
+  test("is retryable in any other request, like statuses 502 and 503", async () => {
     const failures = [
       await failureOf(answered, 500),
       await failureOf(sound, 500),
@@ -177,7 +178,7 @@ describe("a failure of status 500", () => {
   });
 });
 
-test("up to the end of its messages, a request is a prefix of the one that follows it", async () => {
+test("extends the previous request up to the end of its messages", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   const model = modelAt(server);
   const tools = [{ name: "add", description: "Adds.", inputSchema: { type: "object" } }];
@@ -197,7 +198,7 @@ test("up to the end of its messages, a request is a prefix of the one that follo
   );
 });
 
-test("a message is written once, however often it is sent, and by whichever model", async () => {
+test("serializes a message once, however often and by whichever model it is sent", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   let reads = 0;
   const message: Message = {
@@ -221,7 +222,7 @@ test("a message is written once, however often it is sent, and by whichever mode
 });
 
 for (const mode of MODES) {
-  test(`requests carry the key, our name and the given headers, the first and all later ones (${mode})`, async () => {
+  test(`sends the key, the user agent and the given headers with every request (${mode})`, async () => {
     await using server = await OpenAiServer.start(() => says("ok"));
     const model = modelAt(server, { headers: { "X-Team": "blue" } });
 
@@ -247,7 +248,7 @@ for (const mode of MODES) {
   });
 }
 
-test("text outside ASCII arrives unharmed", async () => {
+test("preserves text outside ASCII", async () => {
   await using server = await OpenAiServer.start(() => says("Grüße, 世界 🌳"));
   const text = "Grüße, 世界 🌳 \u2028";
   const request = { ...QUESTION, messages: [{ role: "user", text, origin: "task" } as const] };
@@ -259,7 +260,7 @@ test("text outside ASCII arrives unharmed", async () => {
   expect([whole.message.text, streamed.message.text]).toEqual(["Grüße, 世界 🌳", "Grüße, 世界 🌳"]);
 });
 
-/** How a request to this address calls the cap. */
+/** Returns the names of the fields for the cap in a request to this address. */
 async function fieldAt(baseUrl?: string, more: OpenAiOptions = {}): Promise<readonly string[]> {
   const sent: unknown[] = [];
   const fetch: typeof globalThis.fetch = async (_url, init) => {
@@ -277,7 +278,7 @@ async function fieldAt(baseUrl?: string, more: OpenAiOptions = {}): Promise<read
   return String(sent).match(/max_\w+/g) ?? [];
 }
 
-test("the cap is called max_completion_tokens at OpenAI and Azure, max_tokens elsewhere, and as the option says if it is set", async () => {
+test("names the cap max_completion_tokens at OpenAI and Azure, max_tokens elsewhere, or as the option says", async () => {
   expect({
     none: await fieldAt(),
     openai: await fieldAt("https://api.openai.com/v1"),

@@ -1,4 +1,4 @@
-// Goal: streams of all the servers that speak the format more or less well end in the right reply.
+// Goal: streams result in the right reply, even from servers that follow the format only roughly.
 // Method: the real client against a server that sends events written out here.
 
 import { expect, test } from "vitest";
@@ -20,11 +20,11 @@ const delta = (content: object, finish: string | null = null) => ({
 const call = (piece: object) => delta({ tool_calls: [piece] });
 const events = (...data: unknown[]): ServerReply => ({ type: "events", data });
 
-test("text is handed on piece by piece, as it came, without empty pieces", async () => {
+test("emits text in the chunks in which it arrives, without empty chunks", async () => {
   expect((await streamed(says("It is a tree."))).pieces).toEqual(["It i", "s a ", "tree", "."]);
 });
 
-test("a piece is handed on before the next has been sent", async () => {
+test("emits a chunk before the next one has been sent", async () => {
   const { promise: until, resolve: release } = Promise.withResolvers<void>();
   const paused = says("It is a tree.", { interrupted: { type: "pause", afterChunks: 3, until } });
   await using server = await OpenAiServer.start(() => paused);
@@ -48,7 +48,7 @@ const callsOf = async (...data: unknown[]): Promise<readonly object[]> => {
   return result.message.toolCalls;
 };
 
-test("pieces of parallel calls may be mixed, and names may come in pieces too", async () => {
+test("joins interleaved deltas of parallel calls, including split names", async () => {
   expect(
     await callsOf(
       call({ index: 0, id: "a", type: "function", function: { name: "re", arguments: "" } }),
@@ -67,7 +67,7 @@ test("pieces of parallel calls may be mixed, and names may come in pieces too", 
   ]);
 });
 
-test("an id that comes late is taken", async () => {
+test("accepts an id that arrives late", async () => {
   expect(
     await callsOf(
       call({ index: 0, function: { name: "go", arguments: "" } }),
@@ -79,7 +79,7 @@ test("an id that comes late is taken", async () => {
 test.each([
   ["numbers none of them", undefined],
   ["numbers all of them 0", 0],
-])("several whole calls are kept apart where the server %s", async (_what, index) => {
+])("separates whole calls with ids if the server %s", async (_what, index) => {
   expect(
     await callsOf(
       call({ index, id: "a", function: { name: "go", arguments: '{"to":1}' } }),
@@ -106,7 +106,7 @@ for (const [what, face] of Object.entries({
     ["stop", "{}"],
   ] as const;
 
-  proves(["D301"], `whole calls are kept apart where the server ${what}`, async () => {
+  proves(["D301"], `separates whole calls if the server ${what}`, async () => {
     const pieces = made.map(([name, input]) => whole(name, input));
     const inTurn = await callsOf(...pieces.map(call));
     const atOnce = await callsOf(delta({ tool_calls: pieces }));
@@ -115,7 +115,7 @@ for (const [what, face] of Object.entries({
   });
 }
 
-proves(["D301"], "a name that is said again with each piece opens no other call", async () => {
+proves(["D301"], "does not open another call if a name is repeated with each delta", async () => {
   const named = (input: string): object => call({ function: { name: "go", arguments: input } });
   expect(await callsOf(...['{"a":', '"}"', "}", ""].map(named))).toEqual([
     { callId: "call.0", toolName: "go", argumentsText: '{"a":"}"}' },
@@ -125,7 +125,7 @@ proves(["D301"], "a name that is said again with each piece opens no other call"
   ]);
 });
 
-test("id and name that are said again with each piece are not added up", async () => {
+test("does not concatenate an id and a name that are repeated with each delta", async () => {
   expect(
     await callsOf(
       call({ index: 0, id: "a", function: { name: "go", arguments: "" } }),
@@ -135,7 +135,7 @@ test("id and name that are said again with each piece are not added up", async (
   ).toEqual([{ callId: "a", toolName: "go", argumentsText: "{}" }]);
 });
 
-test("a fresh id without a name does not open another call", async () => {
+test("does not open another call for a new id without a name", async () => {
   expect(
     await callsOf(
       call({ index: 0, id: "a", function: { name: "go", arguments: "{" } }),
@@ -148,7 +148,7 @@ const SAID = { role: "assistant", text: "Hello", toolCalls: [] };
 
 const usage = (output: number) => ({ usage: { prompt_tokens: 7, completion_tokens: output } });
 
-test("the last of several reports of usage counts, also when it comes with a choice", async () => {
+test("uses the last of several usage reports, even if it comes with a choice", async () => {
   const stream = events(
     { ...delta({ content: "Hello" }), ...usage(1) },
     { ...delta({}, "stop"), ...usage(2) },
@@ -161,12 +161,12 @@ test("the last of several reports of usage counts, also when it comes with a cho
   });
 });
 
-test("a stream that never gives a reason is complete with its end mark", async () => {
+test("completes a stream without a finish reason at its end mark", async () => {
   const stream = events(delta({ content: "Hello" }), "[DONE]");
   expect((await streamed(stream)).reply).toEqual({ message: SAID, finishReason: "unknown" });
 });
 
-test("a stream that gives its reason is complete without an end mark, and nothing after it can spoil the reply", async () => {
+test("completes a stream with a finish reason without an end mark, whatever follows", async () => {
   const complete = [delta({ content: "Hello" }), delta({}, "stop")];
   const expected = { message: SAID, finishReason: "stop" };
   expect((await streamed(events(...complete))).reply).toEqual(expected);
@@ -182,7 +182,7 @@ test("a stream that gives its reason is complete without an end mark, and nothin
   });
 });
 
-test("what comes after the end mark is not looked at", async () => {
+test("ignores events after the end mark", async () => {
   const stream = events(
     delta({ content: "Hello" }, "stop"),
     "[DONE]",
@@ -195,7 +195,7 @@ test("what comes after the end mark is not looked at", async () => {
   });
 });
 
-test("reason and usage that came early are not forgotten, and fields that are null say nothing", async () => {
+test("preserves an early finish reason and usage, and ignores null fields", async () => {
   const usage = { prompt_tokens: 7, completion_tokens: 2 };
   const early = { ...delta({ content: "Hello" }, "length"), usage, error: null };
   expect((await streamed(events(early, delta({}), { choices: null }, "[DONE]"))).reply).toEqual({
@@ -205,7 +205,7 @@ test("reason and usage that came early are not forgotten, and fields that are nu
   });
 });
 
-test("a stream may be cut anywhere, in the middle of a character too", async () => {
+test("reads a stream that is split anywhere, even within a character", async () => {
   const bytes = new TextEncoder().encode(
     `data: ${JSON.stringify(delta({ content: "Bäume 🌳" }, "stop"))}\n\n`,
   );
@@ -223,7 +223,7 @@ test("a stream may be cut anywhere, in the middle of a character too", async () 
   expect(result.message.text).toBe("Bäume 🌳");
 });
 
-test("comments, event names, carriage returns and chunks without choices do no harm", async () => {
+test("ignores comments, event names, carriage returns and chunks without choices", async () => {
   const lines = [
     ": waiting",
     "",
@@ -247,7 +247,7 @@ test("comments, event names, carriage returns and chunks without choices do no h
   });
 });
 
-test("the answer of a server that cannot stream is taken all the same", async () => {
+test("accepts the answer of a server that does not stream", async () => {
   const body = JSON.stringify({
     choices: [{ message: { content: "Hello" }, finish_reason: "stop" }],
   });

@@ -1,5 +1,7 @@
-// Goal: the schema of a typed result is a part of its request like the tools: counted, compared, kept, and in the cache key.
-// Method: estimates and prefixes with and without it; runs whose requests are made again from their journals, and whose process dies.
+// Goal: the schema of a typed result is part of its request like the tools. It is counted,
+// compared, persisted and included in the cache key.
+// Method: estimates and prefixes with and without it; runs whose requests are rebuilt from their
+// journals, and whose process crashes.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -27,7 +29,7 @@ const SCHEMA: OutputSchema = {
 const NO_PREFIX = { messageCount: 0, tokens: 0 };
 const HELD: ModelRequest = { ...QUESTION, output: SCHEMA };
 
-proves(["M58"], "an estimate counts it once, as it does the tools", async () => {
+proves(["M58"], "counts the schema once in an estimate, like the tools", async () => {
   const model: Model = { provider: "own", id: "m", generate: () => Promise.reject(new Error()) };
   const tokens = (request: ModelRequest, prefix = NO_PREFIX): number =>
     countInputTokens(model, request, prefix).tokens;
@@ -39,7 +41,7 @@ proves(["M58"], "an estimate counts it once, as it does the tools", async () => 
   expect(count(HELD)).toBeGreaterThan(count(QUESTION) + 5);
 });
 
-proves(["M58"], "a request with another schema does not begin like the one before", () => {
+proves(["M58"], "reports a changed prefix for a request with another schema", () => {
   const sent = { request: HELD, ephemeralCount: 0 };
   const other = { ...SCHEMA, strict: true };
   expect([
@@ -53,7 +55,7 @@ proves(["M58"], "a request with another schema does not begin like the one befor
   ]);
 });
 
-proves(["M58"], "it is part of the cache key of its role", async () => {
+proves(["M58"], "includes the schema in the cache key of its role", async () => {
   const keyFor = async (output: z.ZodType, native: boolean): Promise<unknown> => {
     const scripted = new ScriptedModel([says('{"a":"x"}')]);
     const keys: unknown[] = [];
@@ -78,7 +80,7 @@ proves(["M58"], "it is part of the cache key of its role", async () => {
 
 const output = z.object({ a: z.string() });
 
-/** One that looks, and gives its result as text. */
+/** Creates a role that looks once and returns its result as text. */
 function watched(asked: ModelRequest[]): Build {
   return (fakes) => {
     const look = inTurn([["look", { thing: "oak" }]]);
@@ -101,7 +103,7 @@ function watched(asked: ModelRequest[]): Build {
   };
 }
 
-proves(["M58"], "the request of each step is made again from the journal, with it", async () => {
+proves(["M58"], "rebuilds the request of each step with the schema from the journal", async () => {
   const asked: ModelRequest[] = [];
   const { recording, result } = await recorded(watched(asked));
   expect([result.output, asked.length]).toEqual([{ a: "x" }, 2]);
@@ -112,14 +114,14 @@ proves(["M58"], "the request of each step is made again from the journal, with i
   }
 });
 
-test("a recording of a native result plays to the same end", async () => {
+test("replays a recording of a native result to the same end", async () => {
   const { result } = await comesToTheSame(watched([]));
   expect(result.output).toEqual({ a: "x" });
 });
 
 proves(
   ["M58"],
-  "a process that recovers a run asks for the same, wherever the last one died",
+  "sends the same requests when a run is recovered, wherever its process died",
   async () => {
     const first: ModelRequest[] = [];
     const { appends, kept } = await playThrough(() => played(first));

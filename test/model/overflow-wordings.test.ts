@@ -1,5 +1,7 @@
-// Goal: a request that is too long is recognised in the words of servers without a code for it.
-// Method: wordings that users of these servers have reported, and limits on rates and on other fields.
+// Goal: a request that is too long is recognised by the wording of servers that have no code for
+// it.
+// Method: wordings that users of these servers have reported, and messages about rate limits and
+// other fields.
 
 import { expect } from "vitest";
 
@@ -34,7 +36,7 @@ const TOO_LONG = [
   "The messages are too long",
 ];
 for (const words of TOO_LONG)
-  proves(["D560"], `an overflow is recognised by "${words.slice(0, 50)}"`, () => {
+  proves(["D560"], `recognises an overflow by "${words.slice(0, 50)}"`, () => {
     const codes = [
       classifyRefusal(400, undefined, words),
       classifyReport(["invalid_request_error"], undefined, words),
@@ -65,7 +67,7 @@ const OTHERS = [
   "Invalid value for input_length",
 ];
 for (const words of OTHERS)
-  proves(["D560"], `no overflow is seen in "${words.slice(0, 50)}"`, () => {
+  proves(["D560"], `reports no overflow for "${words.slice(0, 50)}"`, () => {
     const codes = [classifyRefusal(400, undefined, words), classifyReport([], 429, words)];
     expect(codes).toEqual(["model_invalid_request", "model_rate_limited"]);
   });
@@ -79,10 +81,14 @@ proves(["D610"], "reports throttling in the middle of a stream as a rate limit",
   ]).toEqual(["model_rate_limited", "model_rate_limited", "model_unavailable"]);
 });
 
-proves(["D560"], "a body of too many bytes is an overflow in the word of Anthropic alone", () => {
-  expect([
-    classifyRefusal(413, "request_too_large", "Request exceeds the maximum size"),
-    classifyRefusal(413, "rate_limit_exceeded", "Request too large: tokens per minute"),
-    classifyRefusal(400, "model_context_window_exceeded", "No."),
-  ]).toEqual(["model_context_overflow", "model_invalid_request", "model_context_overflow"]);
-});
+proves(
+  ["D560"],
+  "reports a body of too many bytes as an overflow only with Anthropic's code",
+  () => {
+    expect([
+      classifyRefusal(413, "request_too_large", "Request exceeds the maximum size"),
+      classifyRefusal(413, "rate_limit_exceeded", "Request too large: tokens per minute"),
+      classifyRefusal(400, "model_context_window_exceeded", "No."),
+    ]).toEqual(["model_context_overflow", "model_invalid_request", "model_context_overflow"]);
+  },
+);

@@ -1,4 +1,5 @@
-// Goal: each figure of a usage that can be true is charged, also where another one is missing or is rejected, and a rejection is said.
+// Goal: each plausible figure of a usage is charged even if another one is missing or rejected, and
+// each rejection is reported.
 // Method: the four interfaces over real HTTP; runs over models that report odd figures.
 
 import { createOpenAI } from "@ai-sdk/openai";
@@ -34,7 +35,7 @@ const NO_INPUT: Readonly<Record<string, readonly (readonly [string, string])[]>>
 };
 
 describe.each(INTERFACES)("a usage without input over $name", ({ model, events, name }) => {
-  proves(["D552"], `keeps its output and cost (${name})`, async () => {
+  proves(["D552"], `preserves its output and cost (${name})`, async () => {
     let body = events.join("");
     for (const [from, to] of NO_INPUT[name] ?? []) body = body.replaceAll(from, to);
     await using server = await WireServer.start({ body });
@@ -53,7 +54,7 @@ describe.each(INTERFACES)("a usage without input over $name", ({ model, events, 
 
 const [chat, responses] = INTERFACES;
 
-describe("a usage without figures", () => {
+describe("a usage with missing figures", () => {
   const usages: readonly (readonly [string, object, readonly unknown[]])[] = [
     ["no input", { completion_tokens: 180, cost: 0.25 }, [0, 180, 0.25]],
     ["null as input", { prompt_tokens: null, completion_tokens: 180 }, [0, 180, undefined]],
@@ -68,7 +69,7 @@ describe("a usage without figures", () => {
   ];
   for (const [what, usage, expected] of usages)
     for (const face of [chat, responses])
-      proves(["D552"], `keeps what it has: ${what} (${face?.name})`, async () => {
+      proves(["D552"], `is read as far as it is plausible: ${what} (${face?.name})`, async () => {
         if (face === undefined) throw new Error("Expected an interface.");
         const isChat = face === chat;
         const said = JSON.stringify(usage);
@@ -80,7 +81,7 @@ describe("a usage without figures", () => {
         const options = { signal: never(), onDelta: () => undefined };
         const { usage: got } = await face.model(server.url).generate(QUESTION, options);
         const figures = [got?.inputTokens, got?.outputTokens, got?.reportedCostUsd];
-        // Only Chat Completions has servers that leave a figure to the total.
+        // Only Chat Completions has servers that report a figure only in the total.
         const [, output, cost] = expected;
         const isOfTotal = !isChat && "total_tokens" in usage;
         expect(got === undefined ? [] : figures).toEqual(
@@ -88,7 +89,7 @@ describe("a usage without figures", () => {
         );
       });
 
-  proves(["D552"], "keeps a cost that the package of its provider leaves out", async () => {
+  proves(["D552"], "includes a cost that the package of its provider omits", async () => {
     const usage = { prompt_tokens: 700, completion_tokens: 2, cost: 0.25 };
     const tools = { ...usage, server_tool_use: { web_search_requests: 1 } };
     const body = (chat?.events.join("") ?? "").replace(
@@ -107,7 +108,7 @@ describe("a usage without figures", () => {
 describe("a message over Chat Completions", () => {
   for (const field of ["annotations", "executed_tools"])
     for (const mode of MODES)
-      proves(["D553"], `shows by its ${field} that a server's tool ran (${mode})`, async () => {
+      proves(["D553"], `reports by its ${field} that a server tool ran (${mode})`, async () => {
         const message = { content: "ok", [field]: [{ type: "any" }] };
         const choice = { index: 0, finish_reason: "stop" };
         const usage = { prompt_tokens: 404_500, completion_tokens: 2 };
@@ -129,8 +130,8 @@ describe("a message over Chat Completions", () => {
       });
 });
 
-describe("a reply that shows tools only in its events", () => {
-  proves(["D613"], "counts the tools that Groq ran, also over the AI SDK", async () => {
+describe("a reply that shows server tools only in its events", () => {
+  proves(["D613"], "reports the tools that Groq ran, over the AI SDK", async () => {
     const ran = '"delta":{"executed_tools":[{"type":"search"}],';
     const body = chat?.events.join("").replace('"delta":{', ran) ?? "";
     await using server = await WireServer.start({ body });
@@ -145,32 +146,36 @@ describe("a reply that shows tools only in its events", () => {
     ["code_interpreter_call", true],
   ] as const)
     for (const mode of MODES)
-      proves(["D613"], `tells who runs a ${type} beside text (${mode})`, async () => {
-        const content = [{ type: "output_text", text: "ok", annotations: [] }];
-        const output = [
-          { type: "message", id: "i", role: "assistant", content },
-          { type, id: "p", status: "completed" },
-        ];
-        const usage = { input_tokens: 700, output_tokens: 2 };
-        const response = { id: "r", status: "completed", output, usage };
-        const streamed = eventsOf(
-          ...output.map((item, index) => ({
-            type: "response.output_item.done",
-            output_index: index,
-            item,
-          })),
-          { type: "response.completed", response },
-        );
-        const json = { "content-type": "application/json" };
-        await using server = await WireServer.start(
-          mode === "streamed"
-            ? { body: streamed.join("") }
-            : { body: JSON.stringify(response), headers: json },
-        );
-        if (responses === undefined) throw new Error("Expected an interface.");
-        const { reply: came } = await reply(responses.model(server.url), mode);
-        expect(came.usage?.hasServerTools).toBe(isServers);
-      });
+      proves(
+        ["D613"],
+        `reports whether the server runs a ${type} beside text (${mode})`,
+        async () => {
+          const content = [{ type: "output_text", text: "ok", annotations: [] }];
+          const output = [
+            { type: "message", id: "i", role: "assistant", content },
+            { type, id: "p", status: "completed" },
+          ];
+          const usage = { input_tokens: 700, output_tokens: 2 };
+          const response = { id: "r", status: "completed", output, usage };
+          const streamed = eventsOf(
+            ...output.map((item, index) => ({
+              type: "response.output_item.done",
+              output_index: index,
+              item,
+            })),
+            { type: "response.completed", response },
+          );
+          const json = { "content-type": "application/json" };
+          await using server = await WireServer.start(
+            mode === "streamed"
+              ? { body: streamed.join("") }
+              : { body: JSON.stringify(response), headers: json },
+          );
+          if (responses === undefined) throw new Error("Expected an interface.");
+          const { reply: came } = await reply(responses.model(server.url), mode);
+          expect(came.usage?.hasServerTools).toBe(isServers);
+        },
+      );
 });
 
 async function chargeOf(usage: Partial<TokenUsage>): Promise<readonly unknown[]> {
@@ -186,17 +191,17 @@ describe("a call whose usage has no input", () => {
     expect(await chargeOf({ inputTokens: 0, outputTokens: 180 })).toEqual([10, 180, 0.00019, 1]);
   });
 
-  proves(["D552"], "is charged by the reported cost", async () => {
+  proves(["D552"], "is charged by the reported cost and output", async () => {
     const usage = { inputTokens: 0, outputTokens: 180, reportedCostUsd: 0.25 };
     expect(await chargeOf(usage)).toEqual([10, 180, 0.25, 1]);
   });
 
-  proves(["D552"], "is charged by the reported cost alone", async () => {
+  proves(["D552"], "is charged by the reported cost if it also has no output", async () => {
     const usage = { inputTokens: 0, outputTokens: 0, reportedCostUsd: 0.25 };
     expect(await chargeOf(usage)).toEqual([10, 2, 0.25, 1]);
   });
 
-  proves(["D552"], "is charged by our own count where all figures are zero", async () => {
+  proves(["D552"], "is charged by an estimate if all figures are zero", async () => {
     expect(await chargeOf({ inputTokens: 0, outputTokens: 0 })).toEqual([10, 2, 0.000012, 1]);
     expect(takeWarnings()).toEqual([]);
   });
@@ -204,7 +209,7 @@ describe("a call whose usage has no input", () => {
 
 describe("input that the provider adds itself", () => {
   const ADDED = 404_500;
-  /** Where each interface names a tool that its server ran, and its input. */
+  /** Where each interface names a tool that its server ran, and the input of that tool. */
   const named: Readonly<Record<string, readonly (readonly [string, string])[]>> = {
     "Chat Completions": [
       ['"prompt_tokens":700', `"prompt_tokens":${ADDED}`],
@@ -249,7 +254,7 @@ describe("input that the provider adds itself", () => {
     return (await one.model(server.url).generate(QUESTION, options)).usage;
   };
 
-  proves(["D553"], "is accepted if Gemini names the searches of the reply", async () => {
+  proves(["D553"], "is accepted if Gemini reports the searches of the reply", async () => {
     const end = '"finishReason":"STOP"';
     const searched = `${end},"groundingMetadata":{"webSearchQueries":["oaks"]}`;
     expect((await replied(3, end, searched))?.hasServerTools).toBe(true);
@@ -273,7 +278,7 @@ describe("input that the provider adds itself", () => {
 
   proves(
     ["D553"],
-    "is rejected otherwise, and an event says how the call was charged",
+    "is rejected otherwise, with an event that reports how the call was charged",
     async () => {
       const { role } = soloist([says("Done.", { usage: { inputTokens: ADDED } })]);
       const s = newFixture();

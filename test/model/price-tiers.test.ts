@@ -1,5 +1,7 @@
-// Goal: a price with tiers charges each request by its own length, all of it; a lease is held as if the count were a tenth short.
-// Method: prices of small whole numbers; random requests beside a reckoning of the test's own; prices that are none.
+// Goal: a price with tiers charges each whole request by its own length. A lease is reserved as if
+// the token count were a tenth too low.
+// Method: prices of small whole numbers; random requests compared with a calculation of the test;
+// invalid prices.
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -31,24 +33,20 @@ function usage(inputTokens: number, outputTokens = 0, more: Partial<TokenUsage> 
   return { inputTokens, cachedInputTokens: 0, outputTokens, reasoningTokens: 0, ...more };
 }
 
-proves(["M60"], "a tier begins above its tokens, and holds for the whole request", () => {
+proves(["M60"], "applies a tier to the whole request above its number of tokens", () => {
   const costs = [100, 101, 200, 201].map((input) => computeMicroUsd(PRICE, usage(input, 1)));
   expect(costs).toEqual([210, 424, 820, 1_648]);
 });
 
-proves(
-  ["M60"],
-  "input from the cache and into it has rates of its own, or those of other input",
-  () => {
-    const mixed = { cachedInputTokens: 10, cacheWriteInputTokens: 20 };
-    expect([
-      computeMicroUsd(PRICE, usage(50, 0, mixed)),
-      computeMicroUsd(PRICE, usage(150, 0, mixed)),
-    ]).toEqual([10 * 1 + 20 * 3 + 20 * 2, 150 * 4]);
-  },
-);
+proves(["M60"], "charges cache reads and writes at their own rates, or at the input rate", () => {
+  const mixed = { cachedInputTokens: 10, cacheWriteInputTokens: 20 };
+  expect([
+    computeMicroUsd(PRICE, usage(50, 0, mixed)),
+    computeMicroUsd(PRICE, usage(150, 0, mixed)),
+  ]).toEqual([10 * 1 + 20 * 3 + 20 * 2, 150 * 4]);
+});
 
-proves(["M60"], "requests cost what each of them costs by its own length", () => {
+proves(["M60"], "charges each request by its own length", () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(300), fc.nat(50)), { maxLength: 5 }), (requests) => {
       const expected = requests.reduce((sum, [input, output]) => {
@@ -61,8 +59,8 @@ proves(["M60"], "requests cost what each of them costs by its own length", () =>
   );
 });
 
-proves(["M61"], "a lease is held at the tier of a tenth more than was counted", () => {
-  // 90.9…, 91: a tenth more is 100.1.
+proves(["M61"], "reserves a lease at the tier of a tenth more tokens than were counted", () => {
+  // A tenth more than 91 tokens is 100.1, which reaches the next tier.
   expect([90, 91, 181, 182].map((input) => computeMaxCost(PRICE, input, 1))).toEqual([
     90 * 3 + 10,
     91 * 4 + 20,
@@ -71,7 +69,7 @@ proves(["M61"], "a lease is held at the tier of a tenth more than was counted", 
   ]);
 });
 
-test("the dearest of several prices costs at each length as much as the dearest of them", () => {
+test("computes a highest price that costs as much as the most expensive price at each length", () => {
   const rate = fc.nat(9);
   const rates = fc.record(
     {
@@ -108,7 +106,7 @@ test("the dearest of several prices costs at each length as much as the dearest 
   );
 });
 
-test("a copy has all of it, frozen to the last tier", () => {
+test("copies a price in full and freezes it to the last tier", () => {
   const copy = copyPrice({ ...PRICE, asOf: "2026-09-23", source: "our contract" });
   expect(copy).toEqual({ ...PRICE, asOf: "2026-09-23", source: "our contract" });
   expect([copy, copy.tiers, ...(copy.tiers ?? [])].filter((one) => !Object.isFrozen(one))).toEqual(
@@ -116,7 +114,7 @@ test("a copy has all of it, frozen to the last tier", () => {
   );
 });
 
-describe("a price is refused at once", () => {
+describe("an invalid price", () => {
   const RATES = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
   const above = (aboveInputTokens: unknown, more: object = {}): object => ({
     aboveInputTokens,
@@ -167,7 +165,7 @@ describe("a price is refused at once", () => {
       { ...RATES, tiers: [above(1, { tiers: [] })] },
       'Expected p.tiers[0].tiers to be one of aboveInputTokens, inputUsdPerMillion, cachedInputUsdPerMillion, cacheWriteUsdPerMillion, outputUsdPerMillion, got "tiers". Correct the name.',
     ],
-  ])("with %s", (_what, price, message) => {
+  ])("is rejected with %s", (_what, price, message) => {
     const thrown = thrownBy(() => Reflect.apply(checkPrice, undefined, ["p", price]));
     expect([thrown.code, thrown.message]).toEqual(["invalid_argument", message]);
   });

@@ -1,6 +1,8 @@
-// Goal: what real servers of Chat Completions have answered results in what it must, however its bytes arrive.
-// Method: recordings of others (RECORDED_REPLIES), each served four ways to the real client, which is asked once more with the reply in
-// the history: what the server wants back must be in that request.
+// Goal: recorded answers of real Chat Completions servers result in the expected replies, however
+// their bytes arrive.
+// Method: recordings of other projects (RECORDED_REPLIES), each served four ways to the real
+// client. A second request with the reply in its history must contain the data that the server
+// wants back.
 
 import { describe, expect, test } from "vitest";
 
@@ -19,7 +21,7 @@ test.skipIf(RECORDINGS.length > 0)(`skipped: ${WHY_SKIPPED}`, () => {
 describe.each(RECORDINGS)("$file", (recording) => {
   const { expect: expected } = recording;
   for (const way of WAYS) {
-    proves(["M7"], `results in what it must, ${way}`, async () => {
+    proves(["M7"], `results in the expected reply or error, ${way}`, async () => {
       if (expected.errorCodes !== undefined) {
         expect(expected.errorCodes).toContain((await failureOf(recording, way, THEN)).code);
         return;

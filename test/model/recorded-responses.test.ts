@@ -1,6 +1,8 @@
-// Goal: what real servers of Responses have answered results in what it must, however its bytes arrive.
-// Method: recordings of others (RECORDED_REPLIES), each served four ways to the real client, which is asked once more with the reply in
-// the history: what the server wants back must be in that request, and in none to another model.
+// Goal: recorded answers of real Responses servers result in the expected replies, however their
+// bytes arrive.
+// Method: recordings of other projects (RECORDED_REPLIES), each served four ways to the real
+// client. A second request with the reply in its history must contain the data that the server
+// wants back, and no request to another model may contain it.
 
 import { describe, expect, test } from "vitest";
 
@@ -22,7 +24,7 @@ test.skipIf(RECORDINGS.length > 0)(`skipped: ${WHY_SKIPPED}`, () => {
 describe.each(RECORDINGS)("$file", (recording) => {
   const { expect: expected } = recording;
   for (const way of WAYS) {
-    proves(["M18"], `results in what it must, ${way}`, async () => {
+    proves(["M18"], `results in the expected reply or error, ${way}`, async () => {
       if (expected.error !== undefined) {
         const { data, message } = await failureOf(recording, way, THEN);
         expect(data["providerCode"]).toBe(expected.error.code);
@@ -41,7 +43,7 @@ describe.each(RECORDINGS)("$file", (recording) => {
   }
 });
 
-/** The types of the items that the reply came in. */
+/** Returns the types of the items of the reply, in order. */
 function orderOf({ message }: ModelReply): readonly string[] {
   const types = { reasoning: "reasoning", text: "message", call: "function_call", opaque: "" };
   return (message.parts ?? []).map((part) => types[part.type]);

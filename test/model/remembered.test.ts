@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { appendToList } from "../../src/kernel/grown.ts";
 import { MemoizedList } from "../../src/model/remembered.ts";
 
-test("what is made of a list is in its order and made once for each value, however its histories have grown, forked and been asked for", () => {
+test("computes one result per value, in order, however lists are extended, forked and requested", () => {
   const additions = fc.array(fc.record({ to: fc.nat(), count: fc.integer({ min: 1, max: 30 }) }));
   const asked = fc.array(fc.nat(), { maxLength: 40 });
   fc.assert(

@@ -1,5 +1,7 @@
-// Goal: pieces and messages say the same both ways, and whatever was made of a message since, its pieces say what it says now.
-// Method: one reply with every kind of piece, and all that may happen to a message; whole values compared.
+// Goal: pieces and messages convert into each other without loss, and the pieces follow later
+// changes of a message.
+// Method: one reply with every kind of piece, and all possible changes of a message; whole values
+// are compared.
 
 import { describe, expect, test } from "vitest";
 
@@ -61,11 +63,11 @@ const WHOLE: AssistantMessage = {
 
 const STAMPED: AssistantMessage = { ...WHOLE, writtenBy: "acme/one" };
 
-/** A model that takes back what was written under this key. */
+/** A model that accepts data that was written under this key. */
 const reader = (replayKey: string) => ({ provider: "", id: "", replayKey });
 
 describe("a message of pieces", () => {
-  proves(["M1"], "keeps all of them in their order, and gives them back as they were", () => {
+  proves(["M1"], "preserves all pieces in their order and returns them unchanged", () => {
     const message = buildReplyMessage(PIECES);
     expect(message).toEqual(WHOLE);
     expect(getReplyPieces(message)).toEqual(PIECES);
@@ -76,7 +78,7 @@ describe("a message of pieces", () => {
     expect(MessageSchema().parse(JSON.parse(JSON.stringify(STAMPED)))).toEqual(STAMPED);
   });
 
-  test("has no parts if it says text and then calls, and nothing else", () => {
+  test("has no parts if it is only text followed by calls", () => {
     const plain = { role: "assistant", text: "Looking.", toolCalls: [call("c1")] } as const;
     const asText = [
       { type: "text", text: "Look" },
@@ -92,7 +94,7 @@ describe("a message of pieces", () => {
     expect(Object.keys(buildReplyMessage(asText))).toEqual(["role", "text", "toolCalls"]);
   });
 
-  test("has parts if a text stands behind a call, though neither has data", () => {
+  test("has parts if a text follows a call, even without data", () => {
     const message = buildReplyMessage([ONE_BARE, MORE]);
     expect(message).toEqual({
       role: "assistant",
@@ -106,7 +108,7 @@ describe("a message of pieces", () => {
     expect(getReplyPieces(message)).toEqual([ONE_BARE, MORE]);
   });
 
-  test("joins what has no data and stands side by side; an empty text with data is kept, for a signature", () => {
+  test("joins adjacent pieces without data and preserves an empty text with data", () => {
     const thoughts = ["Well, ", "", "yes."].map((text) => ({ type: "reasoning", text }) as const);
     const seal = { type: "text", text: "", data: sealed("g") } as const;
     const message = buildReplyMessage([
@@ -124,7 +126,7 @@ describe("a message of pieces", () => {
     ]);
   });
 
-  test("counts a text as strings do, whatever is in it", () => {
+  test("measures text by the length of its string, whatever characters it contains", () => {
     const pieces = [
       { type: "text", text: "\u{1F600}é", data: sealed("a") },
       { type: "reasoning", text: "hm" },
@@ -142,7 +144,7 @@ function assistant(message: Message): AssistantMessage {
   return message;
 }
 
-/** What a message that was made from the whole one says, as it is kept and as it goes out. */
+/** Returns the pieces of a changed message, as it is persisted and as it is sent. */
 function madeOf(change: Partial<AssistantMessage>): readonly ReplyPiece[] {
   const made = { ...STAMPED, ...change };
   const pieces = getReplyPieces(fitParts(made, STAMPED));
@@ -151,13 +153,13 @@ function madeOf(change: Partial<AssistantMessage>): readonly ReplyPiece[] {
   return pieces;
 }
 
-describe("the rule for pairs", () => {
-  proves(["M3"], "nothing happened: the parts go out, in order", () => {
+describe("the parts of a changed message", () => {
+  proves(["M3"], "are sent in order if nothing changed", () => {
     expect(madeOf({})).toEqual(PIECES);
     expect(fitParts(STAMPED, STAMPED)).toBe(STAMPED);
   });
 
-  proves(["M3"], "another text stands where the first one was, without its data", () => {
+  proves(["M3"], "contain a changed text in place of the first text, without its data", () => {
     const other = { type: "text", text: "Otherwise, and longer." } as const;
     expect(madeOf({ text: other.text })).toEqual([THOUGHT, other, SEARCHED, AGAIN, ONE, TWO]);
     expect(fitParts({ ...STAMPED, text: "*" }, STAMPED)).toEqual({
@@ -171,7 +173,7 @@ describe("the rule for pairs", () => {
     });
   });
 
-  proves(["M3"], "another text of the same length has no data of the first one either", () => {
+  proves(["M3"], "contain no data of the old text if the changed one has the same length", () => {
     const other = "LOOKING. HERE.";
     const fitted = fitParts({ ...STAMPED, text: other }, STAMPED);
     expect(getReplyPieces(fitted)).toEqual([
@@ -184,7 +186,7 @@ describe("the rule for pairs", () => {
     ]);
   });
 
-  proves(["M3"], "reasoning before a text that is gone stays apart from that behind it", () => {
+  proves(["M3"], "separate the reasoning before and after a removed text", () => {
     const [one, two] = ["Oak?", "Elm."].map((text) => ({ type: "reasoning", text }) as const);
     const pieces = [one, MORE, two, TWO].flatMap((piece) => piece ?? []);
     const message = buildReplyMessage(pieces);
@@ -192,13 +194,13 @@ describe("the rule for pairs", () => {
     expect(getReplyPieces(silent)).toEqual([one, two, TWO]);
   });
 
-  proves(["M3"], "a text that there was none of stands at the end", () => {
+  proves(["M3"], "contain an added text at the end", () => {
     const silent = { ...buildReplyMessage([THOUGHT, ONE]), writtenBy: "acme/one" };
     const made = fitParts({ ...silent, text: "Now." }, silent);
     expect(getReplyPieces(made)).toEqual([THOUGHT, ONE, { type: "text", text: "Now." }]);
   });
 
-  proves(["M3"], "a text that is gone leaves reasoning and calls as they are", () => {
+  proves(["M3"], "contain reasoning and calls unchanged if the text is removed", () => {
     expect(madeOf({ text: "" })).toEqual([THOUGHT, SEARCHED, AGAIN, ONE, TWO]);
   });
 
@@ -211,7 +213,7 @@ describe("the rule for pairs", () => {
     ["another call in the place of one", [call("c1"), call("c9")]],
   ];
   for (const [what, toolCalls] of gone)
-    proves(["M3"], `${what}: text and calls go out alone`, () => {
+    proves(["M3"], `are replaced by plain text and calls: ${what}`, () => {
       const plain = toolCalls.map((one) => ({ type: "call", ...one }) as const);
       expect(madeOf({ toolCalls })).toEqual([{ type: "text", text: WHOLE.text }, ...plain]);
       const { parts: _parts, writtenBy: _writer, ...bare } = STAMPED;
@@ -219,23 +221,19 @@ describe("the rule for pairs", () => {
       expect(madeOf({ toolCalls, text: "" })).toEqual(plain);
     });
 
-  proves(
-    ["M3"],
-    "parts are renamed with their calls, by their place, also if two had one id",
-    () => {
-      const twins = buildReplyMessage([THOUGHT, ONE, AGAIN, { ...TWO, ...call("c1") }]);
-      const toolCalls = [call("c1"), call("step.2")];
-      const parts = renamePartCalls(twins.parts ?? [], toolCalls);
-      expect(getReplyPieces({ ...twins, toolCalls, parts })).toEqual([
-        THOUGHT,
-        ONE,
-        AGAIN,
-        { type: "call", ...call("step.2") },
-      ]);
-    },
-  );
+  proves(["M3"], "are renamed with their calls by position, even if two calls had one id", () => {
+    const twins = buildReplyMessage([THOUGHT, ONE, AGAIN, { ...TWO, ...call("c1") }]);
+    const toolCalls = [call("c1"), call("step.2")];
+    const parts = renamePartCalls(twins.parts ?? [], toolCalls);
+    expect(getReplyPieces({ ...twins, toolCalls, parts })).toEqual([
+      THOUGHT,
+      ONE,
+      AGAIN,
+      { type: "call", ...call("step.2") },
+    ]);
+  });
 
-  proves(["M3"], "reasoning with nothing behind it does not go out", () => {
+  proves(["M3"], "omit reasoning that nothing follows", () => {
     expect(getReplyPieces(buildReplyMessage([THOUGHT, MORE, AGAIN]))).toEqual([THOUGHT, MORE]);
     expect(getReplyPieces(buildReplyMessage([THOUGHT, AGAIN]))).toEqual([]);
     const lone = buildReplyMessage([THOUGHT, MORE]);
@@ -243,7 +241,7 @@ describe("the rule for pairs", () => {
     expect(getReplyPieces(buildReplyMessage([THOUGHT, SEARCHED]))).toEqual([THOUGHT, SEARCHED]);
   });
 
-  test("a part of a later release stays in the message, and goes to no provider", () => {
+  test("contain a part of a later release, which is sent to no provider", () => {
     const later: unknown = JSON.parse('{"type":"dream","text":"~","data":{"acme":{"seal":"d"}}}');
     const stored = MessageSchema().parse({ ...STAMPED, parts: [later, ...(STAMPED.parts ?? [])] });
     expect(assistant(stored).parts?.[0]).toEqual(later);
@@ -257,12 +255,12 @@ describe("the rule for pairs", () => {
   });
 });
 
-describe("whose parts they are", () => {
+describe("a history with parts of several models", () => {
   const foreign: AssistantMessage = { ...STAMPED, writtenBy: "acme/two" };
   const plain: Message = { role: "user", text: "Go.", origin: "task" };
   const bare = { role: "assistant", text: WHOLE.text, toolCalls: WHOLE.toolCalls } as const;
 
-  proves(["M2"], "another model sees text and calls alone, the writer all of it", () => {
+  proves(["M2"], "contains parts only for the model that wrote them", () => {
     const history = [plain, STAMPED, foreign, bare];
     expect(toHistory(history, reader("acme/one"))).toEqual([plain, STAMPED, bare, bare]);
     expect(toHistory(history, reader("acme/two"))).toEqual([plain, bare, foreign, bare]);
@@ -271,22 +269,26 @@ describe("whose parts they are", () => {
     expect(history[1]).toBe(STAMPED);
   });
 
-  proves(["M4"], "a message is always seen as the same value, so that texts of it are kept", () => {
-    const [first] = toHistory([STAMPED], reader("acme/two"));
-    expect(toHistory([plain, STAMPED], reader("acme/three"))[1]).toBe(first);
-    const own = [plain, STAMPED];
-    expect(toHistory(own, reader("acme/one"))).toBe(own);
-    expect(unfrozenParts(first).filter((path) => path === "value")).toEqual([]);
-  });
+  proves(
+    ["M4"],
+    "contains the same value of a message each time, so cached texts stay valid",
+    () => {
+      const [first] = toHistory([STAMPED], reader("acme/two"));
+      expect(toHistory([plain, STAMPED], reader("acme/three"))[1]).toBe(first);
+      const own = [plain, STAMPED];
+      expect(toHistory(own, reader("acme/one"))).toBe(own);
+      expect(unfrozenParts(first).filter((path) => path === "value")).toEqual([]);
+    },
+  );
 
-  test("the key of a model is its own, or provider and id", () => {
+  test("uses the replay key of a model, or its provider and id", () => {
     expect([
       toReplayKey({ provider: "acme", id: "one" }),
       toReplayKey({ provider: "acme", id: "one", replayKey: "acme/one@west" }),
     ]).toEqual(["acme/one", "acme/one@west"]);
   });
 
-  test("textOnly leaves texts, calls and results; withoutData leaves what people can read", () => {
+  test("is reduced by `stripToText` to text, and by `removeProviderData` to readable parts", () => {
     const result: Message = {
       role: "tool",
       callId: call("c1").callId,
@@ -309,7 +311,7 @@ describe("whose parts they are", () => {
   });
 });
 
-proves(["M2"], "a list that grows is looked through again", () => {
+proves(["M2"], "computes the history of a list again when the list has grown", () => {
   const messages: Message[] = [{ role: "user", text: "Go.", origin: "task" }];
   expect(toHistory(messages, reader("a/m"))).toBe(messages);
   const parts = [{ type: "reasoning", text: "Hm." } as const, { type: "text", length: 4 } as const];

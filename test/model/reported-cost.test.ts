@@ -1,5 +1,7 @@
-// Goal: what a server says that a call cost, and at which tier it served it, is read where it says so, and nothing else is taken for it.
-// Method: replies whole and streamed over HTTP; recorded forms of OpenRouter's usage; odd and hostile figures.
+// Goal: the cost and the service tier that a server reports are read where they are defined, and
+// nothing else is mistaken for them.
+// Method: replies whole and streamed over HTTP; recorded forms of OpenRouter's usage; odd and
+// hostile figures.
 
 import { describe, expect, test } from "vitest";
 
@@ -20,7 +22,7 @@ async function usagesOf(usage: object): Promise<readonly (TokenUsage | undefined
   return replies.map((one) => one.reply.usage);
 }
 
-proves(["M62"], "the cost that OpenRouter gives is in the usage, whole and streamed", async () => {
+proves(["M62"], "reads the cost that OpenRouter reports, whole and streamed", async () => {
   const read = {
     inputTokens: 10,
     cachedInputTokens: 0,
@@ -56,7 +58,7 @@ describe("the cost in a usage", () => {
 const CHOICE = { index: 0, finish_reason: "stop" };
 const CHAT = { id: "c", object: "chat.completion", model: "m", usage: COUNTS };
 
-describe("the tier at which a reply was served", () => {
+describe("the service tier of a reply", () => {
   const tiers = async (
     body: string,
     contentType: string,
@@ -67,7 +69,7 @@ describe("the tier at which a reply was served", () => {
     return (await reply(modelAt(server, { api }), how)).reply.usage?.serviceTier;
   };
 
-  proves(["M64"], "is read of a chat, whole and streamed", async () => {
+  proves(["M64"], "is read from a chat, whole and streamed", async () => {
     const message = { role: "assistant", content: "ok" };
     const whole = { ...CHAT, choices: [{ ...CHOICE, message }], service_tier: "flex" };
     const chunk = {
@@ -93,7 +95,7 @@ describe("the tier at which a reply was served", () => {
     ]).toEqual(["flex", undefined, "priority"]);
   });
 
-  proves(["M64"], "is read of a response", async () => {
+  proves(["M64"], "is read from a response, whole and streamed", async () => {
     const output = [
       { type: "message", role: "assistant", content: [{ type: "output_text", text: "ok" }] },
     ];

@@ -1,5 +1,7 @@
-// Goal: a response that comes whole is the same reply as a stream of it, and what is no response is the right error.
-// Method: the last events of the streams in test/fixtures/streams, and bodies written out here, served to the real client.
+// Goal: a whole response results in the same reply as its stream, and an invalid response in the
+// right error.
+// Method: the last events of the streams in test/fixtures/streams, and bodies written out here,
+// served to the real client.
 
 import { describe, expect, test } from "vitest";
 
@@ -12,24 +14,20 @@ import { proves } from "../harness/proves.ts";
 import { modelAt, rejection, reply } from "../support/openai-calls.ts";
 import { OpenAiServer } from "../support/openai-server.ts";
 
-proves(
-  ["D732"],
-  "a finish reason without an equivalent is other in both APIs of OpenAI",
-  async () => {
-    const content = [{ type: "output_text", text: "Hi." }];
-    const bodies = {
-      chat_completions: { choices: [{ message: { content: "Hi." }, finish_reason: "superseded" }] },
-      responses: { status: "superseded", output: [{ type: "message", content }] },
-    };
-    for (const api of ["chat_completions", "responses"] as const) {
-      const body = JSON.stringify(bodies[api]);
-      await using server = await OpenAiServer.start(() => ({ type: "raw", body }));
-      const { finishReason, rawFinishReason } = (await reply(modelAt(server, { api }), "whole"))
-        .reply;
-      expect([finishReason, rawFinishReason]).toEqual(["other", "superseded"]);
-    }
-  },
-);
+proves(["D732"], "maps an unknown finish reason to other in both APIs of OpenAI", async () => {
+  const content = [{ type: "output_text", text: "Hi." }];
+  const bodies = {
+    chat_completions: { choices: [{ message: { content: "Hi." }, finish_reason: "superseded" }] },
+    responses: { status: "superseded", output: [{ type: "message", content }] },
+  };
+  for (const api of ["chat_completions", "responses"] as const) {
+    const body = JSON.stringify(bodies[api]);
+    await using server = await OpenAiServer.start(() => ({ type: "raw", body }));
+    const { finishReason, rawFinishReason } = (await reply(modelAt(server, { api }), "whole"))
+      .reply;
+    expect([finishReason, rawFinishReason]).toEqual(["other", "superseded"]);
+  }
+});
 
 const FIXTURES: readonly (readonly [string, StreamFixture])[] = Object.entries(RESPONSES_FIXTURES);
 
@@ -50,12 +48,12 @@ describe("a whole body", () => {
     const response = responses.at(-1);
     if (expected.type === "error" || response === undefined) continue;
     if (response.output.length === 0 && expected.pieces.length > 0) continue;
-    proves(["M10"], `says the same as responses-${name}.sse`, async () => {
+    proves(["M10"], `results in the same reply as responses-${name}.sse`, async () => {
       expect(await whole(response)).toEqual(replyOf(expected).reply);
     });
   }
 
-  proves(["M11"], "that is no response, or a failed one, is an error", async () => {
+  proves(["M11"], "is an error if it is not a response or a failed one", async () => {
     expect([
       await codeOf("<html>"),
       await codeOf('{"output":['),
@@ -75,7 +73,7 @@ describe("a whole body", () => {
     ]);
   });
 
-  test("of a server that leaves out or bends what OpenAI sends is read as far as it goes", async () => {
+  test("is read as far as possible if it omits or changes fields that OpenAI sends", async () => {
     const message = { type: "message", content: [{ type: "output_text", text: "Hello." }] };
     const bent = { type: "function_call", id: "fc_1", name: "go", arguments: { a: 1 } };
     const ended = { status: "superseded", output: [message, null, bent, { type: 7 }] };
@@ -97,7 +95,7 @@ describe("a whole body", () => {
     );
   });
 
-  test("may tell a usage that cannot be true: it is checked later, and parts are no more than the whole", async () => {
+  test("limits the parts of its usage to the whole and omits a usage without valid figures", async () => {
     const usages = [
       { input_tokens: 10, output_tokens: 5 },
       {

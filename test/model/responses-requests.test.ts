@@ -1,6 +1,7 @@
-// Goal: what is sent over Responses is stateless, holds all that the model wrote and nothing that another one did, and is the same text
-// from step to step.
-// Method: the real client against a server that keeps every request; whole bodies are compared, after the types of the `openai` package.
+// Goal: requests over Responses are stateless, contain all that the model wrote and no data of
+// another model, and have the same text from step to step.
+// Method: the real client against a server that records every request; whole bodies are compared,
+// typed by the `openai` package.
 
 import type {
   ResponseCreateParamsStreaming,
@@ -66,7 +67,7 @@ const TOOLS = [
   },
 ];
 
-/** Items without ids, as the interface takes them, although the package's type wants one. */
+/** The interface accepts items without ids, although the package's type requires one. */
 type Sent = ResponseInputItem | Omit<ResponseReasoningItem, "id">;
 type Body = Omit<ResponseCreateParamsStreaming, "input" | "stream"> & {
   readonly input: readonly Sent[];
@@ -89,64 +90,60 @@ async function sent(
   await model
     .generate(request(model), { signal: never(), ...streaming })
     .catch((thrown: unknown) => {
-      if (isStreaming) throw thrown; // The test's server knows events only.
+      if (isStreaming) throw thrown; // The server sends events only.
     });
   expect(server.request(1).path).toBe("/v1/responses");
   return server.request(1).body;
 }
 
-proves(
-  ["M13"],
-  "a request is stateless, and its items are what was said, in order and without ids",
-  async () => {
-    const body = await sent((model) => ({
-      messages: historyOf(writtenBy(model, PIECES)),
-      tools: TOOLS,
-      maxOutputTokens: 50,
-      temperature: 0.5,
-    }));
-    expect(body).toEqual({
-      model: "test-model",
-      tools: [
-        {
-          type: "function",
-          name: "add",
-          description: "Adds.",
-          parameters: {
-            type: "object",
-            properties: { a: { type: "number" } },
-            required: ["a"],
-          },
-          strict: false,
+proves(["M13"], "sends a stateless request with all items in order and without ids", async () => {
+  const body = await sent((model) => ({
+    messages: historyOf(writtenBy(model, PIECES)),
+    tools: TOOLS,
+    maxOutputTokens: 50,
+    temperature: 0.5,
+  }));
+  expect(body).toEqual({
+    model: "test-model",
+    tools: [
+      {
+        type: "function",
+        name: "add",
+        description: "Adds.",
+        parameters: {
+          type: "object",
+          properties: { a: { type: "number" } },
+          required: ["a"],
         },
-      ],
-      input: [
-        { role: "developer", content: "Be brief." },
-        { role: "user", content: "Add 1 and 2." },
-        {
-          type: "reasoning",
-          summary: [
-            { type: "summary_text", text: "One and two." },
-            { type: "summary_text", text: "Three." },
-          ],
-          encrypted_content: SEALED,
-        },
-        { role: "assistant", content: "Let me see.", phase: "commentary" },
-        { type: "reasoning", summary: [], encrypted_content: "gBBBB" },
-        { type: "function_call", call_id: "call_1", name: "add", arguments: '{"a":1,"b":2}' },
-        { type: "function_call_output", call_id: "call_1", output: "3" },
-        { role: "assistant", content: "I will not." },
-      ],
-      max_output_tokens: 50,
-      temperature: 0.5,
-      ...ALWAYS,
-      stream: true,
-      stream_options: { include_obfuscation: false },
-    } satisfies Body);
-  },
-);
+        strict: false,
+      },
+    ],
+    input: [
+      { role: "developer", content: "Be brief." },
+      { role: "user", content: "Add 1 and 2." },
+      {
+        type: "reasoning",
+        summary: [
+          { type: "summary_text", text: "One and two." },
+          { type: "summary_text", text: "Three." },
+        ],
+        encrypted_content: SEALED,
+      },
+      { role: "assistant", content: "Let me see.", phase: "commentary" },
+      { type: "reasoning", summary: [], encrypted_content: "gBBBB" },
+      { type: "function_call", call_id: "call_1", name: "add", arguments: '{"a":1,"b":2}' },
+      { type: "function_call_output", call_id: "call_1", output: "3" },
+      { role: "assistant", content: "I will not." },
+    ],
+    max_output_tokens: 50,
+    temperature: 0.5,
+    ...ALWAYS,
+    stream: true,
+    stream_options: { include_obfuscation: false },
+  } satisfies Body);
+});
 
-test("a whole reply is asked for without a stream; without tools nothing is said of them", async () => {
+test("requests a whole reply without a stream, and omits tool fields if there are no tools", async () => {
   const request = { ...QUESTION, toolChoice: "required" } as const;
   const options = { parallelToolCalls: false };
   expect(await sent(() => request, options, false)).toEqual({
@@ -157,7 +154,7 @@ test("a whole reply is asked for without a stream; without tools nothing is said
   } satisfies Body);
 });
 
-test("arguments that are no JSON object go in one, as over Chat Completions", async () => {
+test("wraps arguments that are not a JSON object, as over Chat Completions", async () => {
   const call: ReplyPiece = { type: "call", callId, toolName: "go", argumentsText: "{broken" };
   const messages: readonly Message[] = [
     buildReplyMessage([call]),
@@ -172,7 +169,7 @@ test("arguments that are no JSON object go in one, as over Chat Completions", as
 const ITEM = { type: "compaction", encrypted_content: "gCCC" };
 proves(
   ["M13"],
-  "what the provider made itself goes back as it came; reasoning that is not sealed does not",
+  "sends items of the provider back unchanged and drops unencrypted reasoning",
   async () => {
     const pieces: readonly ReplyPiece[] = [
       { type: "opaque", kind: "compaction", data: { openai: ITEM } },
@@ -186,51 +183,54 @@ proves(
   },
 );
 
-proves(["M14"], "one message is another text for another model, whichever asks first", async () => {
-  await using server = await OpenAiServer.start(() => done());
-  const models = ["one", "two"].map((id) =>
-    openai(id, { api: "responses", baseUrl: server.baseUrl, apiKey: API_KEY }),
-  );
-  const [writer, other] = models;
-  if (writer === undefined || other === undefined) throw new Error("Expected two models.");
-  const messages = historyOf(writtenBy(writer, PIECES));
-  for (const model of [other, writer, other, writer])
-    await model.generate({ ...QUESTION, messages }, { signal: never(), onDelta: () => undefined });
-  expect(server.requests.map(({ bodyText }) => bodyText.includes(SEALED))).toEqual([
-    false,
-    true,
-    false,
-    true,
-  ]);
-  expect(server.request(1).body["input"]).toEqual([
-    { role: "developer", content: "Be brief." },
-    { role: "user", content: "Add 1 and 2." },
-    { role: "assistant", content: "Let me see." },
-    { type: "function_call", call_id: "call_1", name: "add", arguments: '{"a":1,"b":2}' },
-    { type: "function_call_output", call_id: "call_1", output: "3" },
-    { role: "assistant", content: "I will not." },
-  ]);
-});
-
 proves(
   ["M14"],
-  "up to the end of its input, a request is a prefix of the one that follows it",
+  "sends encrypted reasoning only to the model that wrote it, whichever is called first",
   async () => {
     await using server = await OpenAiServer.start(() => done());
-    const model = modelAt(server, { api: "responses" });
-    const messages = historyOf(writtenBy(model, PIECES));
-    for (const count of [2, 4, 6]) {
-      const request = { ...QUESTION, tools: TOOLS, messages: messages.slice(0, count) };
-      await model.generate(request, { signal: never(), onDelta: () => undefined });
-    }
-    const texts = server.requests.map(({ bodyText }) => bodyText);
-    const heads = texts.map((text) => text.slice(0, text.lastIndexOf('],"max_output_tokens"')));
-    expect(heads.slice(1).map((head, index) => head.startsWith(heads[index] ?? "?"))).toEqual([
+    const models = ["one", "two"].map((id) =>
+      openai(id, { api: "responses", baseUrl: server.baseUrl, apiKey: API_KEY }),
+    );
+    const [writer, other] = models;
+    if (writer === undefined || other === undefined) throw new Error("Expected two models.");
+    const messages = historyOf(writtenBy(writer, PIECES));
+    for (const model of [other, writer, other, writer])
+      await model.generate(
+        { ...QUESTION, messages },
+        { signal: never(), onDelta: () => undefined },
+      );
+    expect(server.requests.map(({ bodyText }) => bodyText.includes(SEALED))).toEqual([
+      false,
       true,
+      false,
       true,
+    ]);
+    expect(server.request(1).body["input"]).toEqual([
+      { role: "developer", content: "Be brief." },
+      { role: "user", content: "Add 1 and 2." },
+      { role: "assistant", content: "Let me see." },
+      { type: "function_call", call_id: "call_1", name: "add", arguments: '{"a":1,"b":2}' },
+      { type: "function_call_output", call_id: "call_1", output: "3" },
+      { role: "assistant", content: "I will not." },
     ]);
   },
 );
+
+proves(["M14"], "extends the previous request up to the end of its input", async () => {
+  await using server = await OpenAiServer.start(() => done());
+  const model = modelAt(server, { api: "responses" });
+  const messages = historyOf(writtenBy(model, PIECES));
+  for (const count of [2, 4, 6]) {
+    const request = { ...QUESTION, tools: TOOLS, messages: messages.slice(0, count) };
+    await model.generate(request, { signal: never(), onDelta: () => undefined });
+  }
+  const texts = server.requests.map(({ bodyText }) => bodyText);
+  const heads = texts.map((text) => text.slice(0, text.lastIndexOf('],"max_output_tokens"')));
+  expect(heads.slice(1).map((head, index) => head.startsWith(heads[index] ?? "?"))).toEqual([
+    true,
+    true,
+  ]);
+});
 
 const refuses = (message: string, code: string | null = null, status = 400): ServerReply => ({
   type: "status",
@@ -244,7 +244,7 @@ const UNREADABLE = refuses(
 
 proves(
   ["M15"],
-  "what the provider cannot read is left out within the attempt, with a warning, and is not sent again",
+  "omits reasoning that the provider cannot read within the attempt, with a warning, and from then on",
   async () => {
     for (const refusal of [
       UNREADABLE,
@@ -276,35 +276,50 @@ proves(
   },
 );
 
-proves(["M15"], "a stream that fails so before it has begun is asked for again, too", async () => {
-  const error = { code: "invalid_encrypted_content", message: "No." };
-  const failed: ServerReply = {
-    type: "events",
-    data: [{ type: "response.failed", response: { status: "failed", error } }],
-  };
-  await using server = await OpenAiServer.start((_request, count) =>
-    count === 1 ? failed : done(),
-  );
-  const model = modelAt(server, { api: "responses" });
-  const request = { ...QUESTION, messages: historyOf(writtenBy(model, PIECES)) };
-  const { message } = await model.generate(request, { signal: never(), onDelta: () => undefined });
-  expect([message.text, server.requests.length]).toEqual(["ok", 2]);
-});
-
-proves(["M15"], "one that had begun is not: what came is paid for", async () => {
-  const added = { type: "response.output_item.added", output_index: 0, item: { type: "message" } };
-  const error = { type: "error", code: "invalid_encrypted_content", message: "No." };
-  await using server = await OpenAiServer.start(() => ({ type: "events", data: [added, error] }));
-  const model = modelAt(server, { api: "responses" });
-  const request = { ...QUESTION, messages: historyOf(writtenBy(model, PIECES)) };
-  const asked = model.generate(request, { signal: never(), onDelta: () => undefined });
-  expect(await rejection(asked)).toMatchObject({ code: "model_invalid_request" });
-  expect(server.requests).toHaveLength(1);
-});
+proves(
+  ["M15"],
+  "requests a stream again if it fails for unreadable reasoning before it has begun",
+  async () => {
+    const error = { code: "invalid_encrypted_content", message: "No." };
+    const failed: ServerReply = {
+      type: "events",
+      data: [{ type: "response.failed", response: { status: "failed", error } }],
+    };
+    await using server = await OpenAiServer.start((_request, count) =>
+      count === 1 ? failed : done(),
+    );
+    const model = modelAt(server, { api: "responses" });
+    const request = { ...QUESTION, messages: historyOf(writtenBy(model, PIECES)) };
+    const { message } = await model.generate(request, {
+      signal: never(),
+      onDelta: () => undefined,
+    });
+    expect([message.text, server.requests.length]).toEqual(["ok", 2]);
+  },
+);
 
 proves(
   ["M15"],
-  "a request that has none of it, or is refused without it as well, is refused",
+  "does not request a stream again if it fails for unreadable reasoning after it has begun",
+  async () => {
+    const added = {
+      type: "response.output_item.added",
+      output_index: 0,
+      item: { type: "message" },
+    };
+    const error = { type: "error", code: "invalid_encrypted_content", message: "No." };
+    await using server = await OpenAiServer.start(() => ({ type: "events", data: [added, error] }));
+    const model = modelAt(server, { api: "responses" });
+    const request = { ...QUESTION, messages: historyOf(writtenBy(model, PIECES)) };
+    const asked = model.generate(request, { signal: never(), onDelta: () => undefined });
+    expect(await rejection(asked)).toMatchObject({ code: "model_invalid_request" });
+    expect(server.requests).toHaveLength(1);
+  },
+);
+
+proves(
+  ["M15"],
+  "fails if the request has no encrypted reasoning or is refused without it as well",
   async () => {
     await using server = await OpenAiServer.start(() => UNREADABLE);
     const model = modelAt(server, { api: "responses" });
@@ -321,7 +336,7 @@ proves(
 
 proves(
   ["M15"],
-  "a model that has no reasoning to seal is asked once more without, and from then on",
+  "stops requesting encrypted reasoning from a model that does not support it",
   async () => {
     await using server = await OpenAiServer.start(({ body }) =>
       body["include"] === undefined
@@ -346,7 +361,7 @@ describe("calls that a server refuses at the same time", () => {
     return await Promise.all([ask(), ask()]);
   };
 
-  proves(["M15"], "for wanting sealed reasoning are both asked once more without", async () => {
+  proves(["M15"], "are both requested again without asking for encrypted reasoning", async () => {
     await using server = await OpenAiServer.start(({ body }) =>
       body["include"] === undefined
         ? done()
@@ -357,13 +372,17 @@ describe("calls that a server refuses at the same time", () => {
     expect(server.requests).toHaveLength(4);
   });
 
-  proves(["M15"], "for a reply that it cannot read are both asked once more without", async () => {
-    await using server = await OpenAiServer.start(({ body }) =>
-      JSON.stringify(body).includes(SEALED) ? UNREADABLE : done(),
-    );
-    const model = modelAt(server, { api: "responses" });
-    const warnings = await twoAtOnce(model, historyOf(writtenBy(model, PIECES)));
-    expect(warnings.map((told = []) => told.length)).toEqual([1, 0]);
-    expect(server.requests).toHaveLength(4);
-  });
+  proves(
+    ["M15"],
+    "are both requested again without the reasoning that the server cannot read",
+    async () => {
+      await using server = await OpenAiServer.start(({ body }) =>
+        JSON.stringify(body).includes(SEALED) ? UNREADABLE : done(),
+      );
+      const model = modelAt(server, { api: "responses" });
+      const warnings = await twoAtOnce(model, historyOf(writtenBy(model, PIECES)));
+      expect(warnings.map((told = []) => told.length)).toEqual([1, 0]);
+      expect(server.requests).toHaveLength(4);
+    },
+  );
 });

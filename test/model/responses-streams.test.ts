@@ -1,5 +1,7 @@
-// Goal: a Responses stream ends in the right reply or the right error, in whatever pieces, order and dress its events come.
-// Method: the streams in test/fixtures/streams, and some written out here, served to the real client; whole replies are compared.
+// Goal: a Responses stream results in the right reply or the right error, however its events are
+// split, ordered and formatted.
+// Method: the streams in test/fixtures/streams, and some written out here, served to the real
+// client; whole replies are compared.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 
@@ -46,7 +48,7 @@ async function errorOf(answer: ServerReply): Promise<ExpectedError> {
 const FIXTURES: readonly (readonly [string, StreamFixture])[] = Object.entries(RESPONSES_FIXTURES);
 
 describe.each(FIXTURES)("responses-%s.sse", (name, fixture) => {
-  test("says what its list says", () => {
+  test("matches the fixture that it is generated from", () => {
     const text = textOfStream(fixture);
     if (isUpdate) {
       mkdirSync(FOLDER, { recursive: true });
@@ -56,7 +58,7 @@ describe.each(FIXTURES)("responses-%s.sse", (name, fixture) => {
   });
 
   for (const way of WAYS) {
-    proves(["M10"], `results in what it must, ${way}`, async () => {
+    proves(["M10"], `results in the expected reply or error, ${way}`, async () => {
       const { expected } = fixture;
       const answer: ServerReply = {
         type: "pours",
@@ -101,7 +103,7 @@ const go = (callId: string): object => ({
 
 proves(
   ["M10"],
-  "items are in the order of their places, with gaps; the last end of each counts",
+  "orders items by their index, with gaps, and uses the last end of each",
   async () => {
     expect(
       await piecesOf(
@@ -117,7 +119,7 @@ proves(
 
 proves(
   ["M10"],
-  "servers that give no places, or no ends, or everything at the end only, are understood",
+  "reads streams without indexes, without ends of items, or with all output at the end",
   async () => {
     const unplaced = await piecesOf(
       event("response.output_item.added", { item: { type: "message" } }),
@@ -137,7 +139,7 @@ proves(
   },
 );
 
-test("reasoning without an end is kept as it came, and never what was sealed in part", async () => {
+test("preserves unfinished reasoning and drops its partial encrypted content", async () => {
   const summary = (index: number, delta: string): object =>
     event("response.reasoning_summary_text.delta", {
       output_index: 0,
@@ -156,7 +158,7 @@ test("reasoning without an end is kept as it came, and never what was sealed in 
   ).toEqual([{ type: "reasoning", text: "One, two\n\nThree" }, words("3")]);
 });
 
-test("what did not come in pieces is handed on when it comes", async () => {
+test("emits text that had no deltas when its item ends", async () => {
   const { pieces } = await streamed(
     events(
       added(0, text("")),
@@ -169,7 +171,7 @@ test("what did not come in pieces is handed on when it comes", async () => {
   expect(pieces).toEqual(["It is", " a tree.", " And a house."]);
 });
 
-test("an item that we do not know is kept as it came, without its id, and so is reasoning in the open", async () => {
+test("preserves an unknown item without its id, and unencrypted reasoning", async () => {
   const compaction = { type: "compaction", id: "cmp_1", encrypted_content: "gAAAA" };
   const open = { type: "reasoning", content: [{ type: "reasoning_text", text: "Hm." }] };
   expect(
@@ -185,32 +187,28 @@ test("an item that we do not know is kept as it came, without its id, and so is 
   ]);
 });
 
-proves(
-  ["M10"],
-  "the beginning of a stream, and whatever is unknown, is not even parsed",
-  async () => {
-    const pours = (body: string): ServerReply => ({ type: "pours", pieces: [body] });
-    const skipped = [
-      'data: {"type":"response.created","response":{broken\n\n',
-      'data: {"response":{broken},"type":"response.in_progress"}\n\n',
-      'data: {"type":"response.dreaming.delta",broken\n\n',
-    ];
-    const end = `data: ${JSON.stringify(ended({ output: [text("Hello.")] }))}\n\n`;
-    expect((await streamed(pours([...skipped, end].join("")))).pieces).toEqual(["Hello."]);
-    const read = 'data: {"type":"response.output_text.delta",broken\n\n';
-    expect(await errorOf(pours(read))).toEqual({
-      type: "error",
-      code: "model_protocol_error",
-      isRetryable: false,
-      lostOutputTokens: undefined,
-    });
-  },
-);
+proves(["M10"], "does not parse the first events of a stream and unknown events", async () => {
+  const pours = (body: string): ServerReply => ({ type: "pours", pieces: [body] });
+  const skipped = [
+    'data: {"type":"response.created","response":{broken\n\n',
+    'data: {"response":{broken},"type":"response.in_progress"}\n\n',
+    'data: {"type":"response.dreaming.delta",broken\n\n',
+  ];
+  const end = `data: ${JSON.stringify(ended({ output: [text("Hello.")] }))}\n\n`;
+  expect((await streamed(pours([...skipped, end].join("")))).pieces).toEqual(["Hello."]);
+  const read = 'data: {"type":"response.output_text.delta",broken\n\n';
+  expect(await errorOf(pours(read))).toEqual({
+    type: "error",
+    code: "model_protocol_error",
+    isRetryable: false,
+    lostOutputTokens: undefined,
+  });
+});
 
 const failed = (error: object | null, more: object = {}): ServerReply =>
   events(event("response.failed", { response: { status: "failed", error, ...more } }));
 
-proves(["M11"], "what a failed response means is known by its code", async () => {
+proves(["M11"], "classifies a failed response by its code", async () => {
   const codes = await Promise.all(
     [
       "rate_limit_exceeded",
@@ -241,19 +239,23 @@ proves(["M11"], "what a failed response means is known by its code", async () =>
   });
 });
 
-proves(["M11"], "a failure without a reason may pass; one that was charged says so", async () => {
-  expect([
-    await errorOf(failed(null)),
-    await errorOf(
-      failed({ code: "server_error", message: "No." }, { usage: { output_tokens: 40 } }),
-    ),
-  ]).toEqual([
-    { type: "error", code: "model_unavailable", isRetryable: true, lostOutputTokens: undefined },
-    { type: "error", code: "model_unavailable", isRetryable: true, lostOutputTokens: 40 },
-  ]);
-});
+proves(
+  ["M11"],
+  "reports a failure without a reason as retryable, and its charged output as lost",
+  async () => {
+    expect([
+      await errorOf(failed(null)),
+      await errorOf(
+        failed({ code: "server_error", message: "No." }, { usage: { output_tokens: 40 } }),
+      ),
+    ]).toEqual([
+      { type: "error", code: "model_unavailable", isRetryable: true, lostOutputTokens: undefined },
+      { type: "error", code: "model_unavailable", isRetryable: true, lostOutputTokens: 40 },
+    ]);
+  },
+);
 
-test("errors are found in each of the forms in which servers report them", async () => {
+test("recognises errors in each form in which servers report them", async () => {
   const report = { code: "rate_limit_exceeded", message: "Slow down." };
   const codes = await Promise.all(
     [
@@ -267,7 +269,7 @@ test("errors are found in each of the forms in which servers report them", async
   expect(new Set(codes)).toEqual(new Set(["model_rate_limited"]));
 });
 
-proves(["M11"], "a stream without an end, or without anything, is no reply", async () => {
+proves(["M11"], "rejects a stream without an end or without content", async () => {
   const begun = added(0, text(""));
   const delta = event("response.output_text.delta", { output_index: 0, delta: "It is" });
   expect([
@@ -319,7 +321,7 @@ describe("a reply that is longer than its cap allows", () => {
     });
   }
 
-  proves(["M12"], "is broken off if other events bring it", async () => {
+  proves(["M12"], "is aborted if other events exceed its limit", async () => {
     const opened = Array.from({ length: 360 }, (_item, place) => added(place, {}));
     expect(await errorOf(events(...opened))).toMatchObject(excess);
     const data = Array.from({ length: 3 }, (_item, place) =>
@@ -330,7 +332,7 @@ describe("a reply that is longer than its cap allows", () => {
 
   proves(
     ["M12"],
-    "is taken as long as it is not; an item that comes again counts once",
+    "is accepted at exactly twice the cap, counting a repeated item once",
     async () => {
       const fits = text("x".repeat(MOST));
       expect(await piecesOf(done(0, fits), done(0, fits), ended())).toEqual([
@@ -340,7 +342,7 @@ describe("a reply that is longer than its cap allows", () => {
   );
 });
 
-test("an item that is done many times costs no more than its events, however long its pieces", () => {
+test("does not measure the deltas of an item again each time the item ends", () => {
   const stream = new StreamedResponse(computeReplyLimits(1_000_000), () => undefined);
   const long = { output_index: 0, delta: "語".repeat(400_000) };
   stream.take(JSON.stringify({ type: "response.output_text.delta", ...long }));
@@ -360,25 +362,21 @@ test("an item that is done many times costs no more than its events, however lon
   expect(measured).toBeLessThan(400_000);
 });
 
-proves(
-  ["M11"],
-  "a stream that is cut after any of its events is never taken for a whole one",
-  () => {
-    for (const [, { events: all, expected }] of FIXTURES) {
-      const datas = all.map((one) => ("unknown" in one ? one.unknown : JSON.stringify(one)));
-      const end = all.findIndex((one) => "type" in one && isEnd(one.type));
-      for (let count = 0; count < datas.length; count += 1) {
-        const stream = new StreamedResponse(computeReplyLimits(100), () => undefined);
-        const taken = datas.slice(0, count);
-        if (end !== -1 && count > end && expected.type === "error") continue;
-        for (const data of taken) stream.take(data);
-        const isWhole = end !== -1 && count > end;
-        expect(stream.isComplete).toBe(isWhole);
-        if (!isWhole) expect(() => stream.finish()).toThrow(/ended before the model had finished/);
-      }
+proves(["M11"], "never reports a stream that is cut before its end as complete", () => {
+  for (const [, { events: all, expected }] of FIXTURES) {
+    const datas = all.map((one) => ("unknown" in one ? one.unknown : JSON.stringify(one)));
+    const end = all.findIndex((one) => "type" in one && isEnd(one.type));
+    for (let count = 0; count < datas.length; count += 1) {
+      const stream = new StreamedResponse(computeReplyLimits(100), () => undefined);
+      const taken = datas.slice(0, count);
+      if (end !== -1 && count > end && expected.type === "error") continue;
+      for (const data of taken) stream.take(data);
+      const isWhole = end !== -1 && count > end;
+      expect(stream.isComplete).toBe(isWhole);
+      if (!isWhole) expect(() => stream.finish()).toThrow(/ended before the model had finished/);
     }
-  },
-);
+  }
+});
 
 function isEnd(type: string): boolean {
   return /^(response\.(completed|incomplete|failed)|error)$/.test(type);

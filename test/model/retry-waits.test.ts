@@ -1,5 +1,7 @@
-// Goal: a provider that fails is given time, more each time and as much as it asks for, and not by all calls at once.
-// Method: a model that fails by script, chance by hand, and a clock that jumps over each wait.
+// Goal: a failing provider is retried after waits that grow, respect its own request and differ at
+// random.
+// Method: a model that fails by script, a controlled random function, and a clock that skips each
+// wait.
 
 import { expect, test } from "vitest";
 
@@ -8,7 +10,7 @@ import { asks, delays, fails, modelOf, replies, trial } from "../support/model-t
 
 proves(
   ["M51"],
-  "the wait grows to eight seconds and no further, and is half of that by chance",
+  "doubles the wait up to eight seconds and reduces it at random by up to a half",
   async () => {
     const waits = async (random: () => number): Promise<readonly number[]> =>
       delays(await trial(modelOf(fails("model_unavailable")), { maxAttempts: 7, random }));
@@ -20,7 +22,7 @@ proves(
 
 proves(
   ["M51"],
-  "the wait is as long as the provider asks for, up to a minute, or longer by a tenth",
+  "waits as long as the provider asks, up to a minute, plus up to a tenth at random",
   async () => {
     const script = [asks(20), asks(0), asks(45_000), asks(60_000), replies];
     const waits = async (random: () => number): Promise<readonly number[]> =>
@@ -30,7 +32,7 @@ proves(
   },
 );
 
-test("what is no chance is the middle", async () => {
+test("uses the middle of the range if `random` is invalid", async () => {
   for (const random of [() => Number.NaN, () => -1, () => 2, broken])
     expect(
       delays(await trial(modelOf(fails("model_unavailable")), { maxAttempts: 2, random })),
@@ -41,7 +43,7 @@ function broken(): number {
   throw new Error("no chance");
 }
 
-test("by the default chance, two calls that failed together do not come back together", async () => {
+test("spreads the retries of two calls that failed together by default", async () => {
   const model = modelOf(fails("model_unavailable"));
   const waits = async (): Promise<readonly number[]> =>
     delays(await trial(model, { maxAttempts: 9 }));
@@ -50,7 +52,7 @@ test("by the default chance, two calls that failed together do not come back tog
 
 proves(
   ["M51"],
-  "a call that is to wait too long fails at once, and says for how long",
+  "fails at once and reports the requested delay if it exceeds `maxDelayMs`",
   async () => {
     const first = await trial(modelOf(asks(60_001), replies));
     expect([first.retries, first.waitedMs]).toEqual([[], 0]);

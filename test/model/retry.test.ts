@@ -1,5 +1,7 @@
-// Goal: a call is tried again when that can help, as long and as often as it may, and everything it cost is counted.
-// Method: a model that fails by script, a clock moved by hand; at the end the real client against a failing server.
+// Goal: a call is retried when that can help, within its limits, and everything that it cost is
+// counted.
+// Method: a model that fails by script, a clock moved by hand; at the end the real client against a
+// failing server.
 
 import { describe, expect, test, vi } from "vitest";
 
@@ -24,7 +26,7 @@ import { modelAt } from "../support/openai-calls.ts";
 import { OpenAiServer, says, status } from "../support/openai-server.ts";
 import { texts } from "../support/texts.ts";
 
-test("a reply at the first attempt is the outcome, without a wait", async () => {
+test("returns a reply of the first attempt without a wait", async () => {
   expect(await trial(modelOf(replies))).toEqual({
     outcome: { type: "replied", reply: REPLY, attempts: 1, lostOutputTokens: 0, brokenAttempts: 0 },
     retries: [],
@@ -32,7 +34,7 @@ test("a reply at the first attempt is the outcome, without a wait", async () => 
   });
 });
 
-test("failures that may pass are retried, each announced before its wait, which doubles", async () => {
+test("retries failures that may pass and announces each one before its wait, which doubles", async () => {
   const { outcome, retries, waitedMs } = await trial(
     modelOf(fails("model_unavailable"), fails("model_timeout"), replies),
   );
@@ -56,12 +58,12 @@ async function attemptsUnder(maxAttempts?: number): Promise<number> {
   return (await trial(modelOf(fails("model_overloaded")), maxAttempts)).outcome.attempts;
 }
 
-test("there are three attempts by default, and as many as the policy says", async () => {
+test("makes three attempts by default, or as many as the policy sets", async () => {
   const attempts = [await attemptsUnder(), await attemptsUnder(1), await attemptsUnder(5)];
   expect(attempts).toEqual([3, 1, 5]);
 });
 
-test("the last failure is the outcome when the attempts are used up", async () => {
+test("returns the last failure when the attempts are used up", async () => {
   const { outcome } = await trial(modelOf(fails("model_timeout"), fails("model_overloaded")), 2);
   expect(outcome).toEqual({
     type: "failed",
@@ -77,13 +79,13 @@ test.each<ModelErrorCode>([
   "model_unauthorized",
   "model_protocol_error",
   "model_invalid_reply",
-])("%s is not retried", async (code) => {
+])("does not retry %s", async (code) => {
   const model = modelOf(fails(code));
   const { outcome, retries } = await trial(model);
   expect([outcome.type, outcome.attempts, retries, model.calls()]).toEqual(["failed", 1, [], 1]);
 });
 
-test("what broken attempts had written is counted, and so are they; attempts that never began are not", async () => {
+test("counts broken attempts and their lost output, but no attempts that never began", async () => {
   const script = [
     fails("model_unavailable", { lostOutputTokens: 40 }),
     fails("model_rate_limited"),
@@ -102,7 +104,7 @@ test("what broken attempts had written is counted, and so are they; attempts tha
   });
 });
 
-test("a loss that cannot be true counts as the text that had come, and is said", async () => {
+test("replaces an implausible loss by the text received and warns", async () => {
   const model = modelOf(
     speaks("Perhaps", fails("model_unavailable", { lostOutputTokens: 1e9 })),
     replies,
@@ -112,13 +114,13 @@ test("a loss that cannot be true counts as the text that had come, and is said",
     lostOutputTokens: Math.ceil("Perhaps".length / 3),
     brokenAttempts: 1,
   });
-  await flushEventLoop(); // Warnings come with the next tick.
+  await flushEventLoop(); // Warnings are emitted in the next tick.
   expect(takeWarnings()).toEqual([
     expect.stringContaining("reported an impossible loss (lostOutputTokens 1000000000)"),
   ]);
 });
 
-test("text goes to the listener as it comes, that of broken attempts too", async () => {
+test("emits text as it arrives, including text of broken attempts", async () => {
   const pieces: string[] = [];
   const model = modelOf(
     speaks("Per", fails("model_unavailable", { lostOutputTokens: 1 })),
@@ -136,7 +138,7 @@ test("text goes to the listener as it comes, that of broken attempts too", async
   expect(pieces).toEqual(["Per", "Yes."]);
 });
 
-test("a model is asked to stream only if there is a listener", async () => {
+test("requests a stream only if there is a listener", async () => {
   const asked: boolean[] = [];
   const model = modelOf((options) => {
     asked.push("onDelta" in options);
@@ -149,7 +151,7 @@ test("a model is asked to stream only if there is a listener", async () => {
 
 describe("a model that breaks its contract", () => {
   test.each([new TypeError("x is not a function"), "a text", undefined])(
-    "by throwing %s fails for good",
+    "fails without a retry if it throws %s",
     async (thrown) => {
       const model = modelOf(() => {
         throw thrown;
@@ -171,7 +173,7 @@ describe("a model that breaks its contract", () => {
     },
   );
 
-  test("by throwing before it has a promise fails for good too", async () => {
+  test("fails without a retry if it throws before it returns a promise", async () => {
     const model: Model = {
       provider: "test",
       id: "hasty",
@@ -185,7 +187,7 @@ describe("a model that breaks its contract", () => {
     });
   });
 
-  test("by throwing another error of ours is not taken at its word", async () => {
+  test("fails with model_invalid_reply if it throws another espalier error", async () => {
     const model = modelOf(() => {
       throw new EspalierError({ code: "missing_api_key", message: "no key" });
     });
@@ -195,7 +197,7 @@ describe("a model that breaks its contract", () => {
     });
   });
 
-  test("by having the errors of another copy of the package is understood", async () => {
+  test("is retried if its error comes from another copy of the package", async () => {
     vi.resetModules();
     const copy = await import("../../src/model/model-error.ts");
     const model = modelOf(() => {
@@ -228,7 +230,7 @@ const run = (model: Model, caller: AbortController, clock: ManualClock, onRetry 
   });
 
 describe("an aborted signal", () => {
-  test("keeps the first attempt from being made", async () => {
+  test("prevents the first attempt", async () => {
     const model = modelOf(replies);
     const caller = new AbortController();
     caller.abort();
@@ -255,7 +257,7 @@ describe("an aborted signal", () => {
     expect([model.calls(), clock.nowMs(), clock.pendingTimers]).toEqual([1, 0, 0]);
   });
 
-  test("ends an attempt; the text that had come is counted as lost", async () => {
+  test("ends an attempt and counts the text received as lost", async () => {
     const caller = new AbortController();
     const model = modelOf(({ signal, onDelta }) => {
       onDelta?.({ type: "text", text: "Per" });
@@ -272,7 +274,7 @@ describe("an aborted signal", () => {
     });
   });
 
-  test("does not discard a reply that was there before the model noticed", async () => {
+  test("does not discard a reply that completed before the model noticed the abort", async () => {
     const caller = new AbortController();
     const model = modelOf(() => {
       caller.abort();
@@ -283,7 +285,7 @@ describe("an aborted signal", () => {
 });
 
 describe("a retry policy", () => {
-  test("has at least one attempt and no unknown fields", () => {
+  test("requires at least one attempt and rejects unknown fields", () => {
     expect(() => checkRetryPolicy("retry", {})).not.toThrow();
     expect(() => checkRetryPolicy("retry", { maxAttempts: 1 })).not.toThrow();
     expect(() => checkRetryPolicy("retry", { maxAttempts: 0 })).toThrow(
@@ -298,7 +300,7 @@ describe("a retry policy", () => {
   });
 });
 
-test("a server that limits rates, then breaks a stream, is asked three times in all and answers at last", async () => {
+test("retries a server that limits rates and then breaks a stream until it replies", async () => {
   await using server = await OpenAiServer.start((_request, count) => {
     if (count === 1) return status(429, { "retry-after-ms": "120" });
     if (count === 2) return says("It is a tree.", { interrupted: { type: "cut", afterChunks: 3 } });

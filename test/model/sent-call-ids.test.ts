@@ -1,5 +1,6 @@
-// Goal: a history with calls can be sent to every provider, whatever ids the calls have.
-// Method: calls with ids as servers form them, over each adapter; the ids that are sent.
+// Goal: a history with calls can be sent to every provider, whatever ids its calls have.
+// Method: calls with ids in the formats of several servers, over each adapter; the ids that are
+// sent.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -13,7 +14,7 @@ import { ask, finish, saying, text } from "../ai-sdk/fake-model.ts";
 import { proves } from "../harness/proves.ts";
 import { API_KEY, never } from "../support/openai-calls.ts";
 
-/** Those of Claude, Kimi, one that we make for a server without ids, and one as long as they come. */
+/** Ids of Claude, of Kimi, of a server that sends none, and one of the greatest length. */
 const IDS = ["toolu_01A", "functions.look:0", "chatcmpl-1.0", `call_${"x".repeat(60)}`];
 
 const MESSAGES: readonly Message[] = [
@@ -36,7 +37,7 @@ const MESSAGES: readonly Message[] = [
 ];
 const REQUEST = { messages: MESSAGES, tools: [], maxOutputTokens: 100 };
 
-/** The ids in a request, of calls and then of results, under any of the names that they go by. */
+/** Returns the ids in a request, of calls and then of results, under any of their field names. */
 function idsIn(json: string): readonly string[] {
   const ids: string[] = [];
   JSON.parse(json, (key, value: unknown) => {
@@ -86,7 +87,7 @@ const STRICT = {
 } as const;
 
 for (const [name, [form, sent]] of Object.entries(STRICT)) {
-  proves(["D305"], `${name}: ids that it would refuse go out as others`, async () => {
+  proves(["D305"], `replaces only the ids that the provider would refuse: ${name}`, async () => {
     const ids = await sent();
     const ofCalls = ids.slice(0, IDS.length);
     expect(ids.slice(IDS.length), "results have the ids of their calls").toEqual(ofCalls);
@@ -98,7 +99,7 @@ for (const [name, [form, sent]] of Object.entries(STRICT)) {
   });
 }
 
-proves(["D305"], "any other server is sent what came", async () => {
+proves(["D305"], "sends ids unchanged to any other server", async () => {
   expect([
     await sentTo("https://api.moonshot.ai/v1"),
     await sentTo("http://127.0.0.1:8000/v1"),
@@ -106,13 +107,17 @@ proves(["D305"], "any other server is sent what came", async () => {
   ]).toEqual(Array.from({ length: 3 }, () => [...IDS, ...IDS]));
 });
 
-proves(["D305"], "what follows a result names its call by the id that was sent", async () => {
-  const image = { type: "image", mediaType: "image/png", data: "iVBORw0KGgo=" } as const;
-  const seen = MESSAGES.map((message) =>
-    message.role === "tool" ? { ...message, content: [image] } : message,
-  );
-  const body = await bodyTo("https://api.mistral.ai/v1", "chat_completions", seen);
-  const named = [...body.matchAll(/result of look \((\w+)\):/g)].map(([, id]) => id);
-  expect(named).toEqual(idsIn(body).slice(IDS.length));
-  expect(named.filter((id = "") => !MISTRAL.test(id))).toEqual([]);
-});
+proves(
+  ["D305"],
+  "names the call of an attachment that follows a result by the id that was sent",
+  async () => {
+    const image = { type: "image", mediaType: "image/png", data: "iVBORw0KGgo=" } as const;
+    const seen = MESSAGES.map((message) =>
+      message.role === "tool" ? { ...message, content: [image] } : message,
+    );
+    const body = await bodyTo("https://api.mistral.ai/v1", "chat_completions", seen);
+    const named = [...body.matchAll(/result of look \((\w+)\):/g)].map(([, id]) => id);
+    expect(named).toEqual(idsIn(body).slice(IDS.length));
+    expect(named.filter((id = "") => !MISTRAL.test(id))).toEqual([]);
+  },
+);

@@ -1,4 +1,4 @@
-// Goal: a delay that an error in the middle of a stream states counts like Retry-After.
+// Goal: a delay in the words of an error in the middle of a stream is used like Retry-After.
 // Method: the four interfaces over real HTTP; delays in words and in Google's RetryInfo.
 
 import { createOpenAI } from "@ai-sdk/openai";
@@ -21,7 +21,7 @@ const DELAYS = [
 ] as const;
 
 describe.each(INTERFACES)("an error in the middle of a stream over $name", (face) => {
-  proves(["D562"], `has the delay that it states (${face.name})`, async () => {
+  proves(["D562"], `reports the delay in its words (${face.name})`, async () => {
     const delays: unknown[] = [];
     for (const [words, details] of DELAYS) {
       const stated = `"details":${JSON.stringify(details)},"message":"${words}"`;
@@ -59,7 +59,7 @@ for (const [words, expected] of WORDINGS)
 
 proves(
   ["D612"],
-  "keeps the words of a failed response that lacks fields over the AI SDK",
+  "preserves the message of a failed response that lacks fields over the AI SDK",
   async () => {
     const error = { code: "rate_limit_exceeded", message: "Busy. Try again in 9s." };
     const body = eventsOf(
@@ -83,7 +83,7 @@ const REFUSALS: readonly (readonly [number, string])[] = [
 for (const { name, model } of CLIENTS)
   proves(
     ["D661"],
-    `waits as Retry-After of a refusal says, whatever its type (${name})`,
+    `reads Retry-After of a refusal, whatever its content type (${name})`,
     async () => {
       const delays: unknown[] = [];
       for (const type of ["application/json", "text/event-stream"])
@@ -104,21 +104,25 @@ for (const { name, model } of CLIENTS)
   );
 
 for (const { name, model } of CLIENTS)
-  proves(["D663"], `waits as a refusal says whose body cannot be decoded (${name})`, async () => {
-    const failures: unknown[] = [];
-    for (const encoding of ["gzip", "zstd", "br", "snappy"])
-      for (const status of [429, 503]) {
-        const headers = { "content-encoding": encoding, "retry-after": "7" };
-        const answer = { status, headers: { "content-type": "application/json", ...headers } };
-        await using server = await WireServer.start({ ...answer, body: '{"error":"Busy."}' });
-        const options = { signal: never(), onDelta: () => undefined };
-        const thrown = await rejection(model(server.url).generate(QUESTION, options));
-        if (!(thrown instanceof ModelError)) throw thrown;
-        failures.push([thrown.code, thrown.retryAfterMs]);
-      }
-    const each = [
-      ["model_rate_limited", 7_000],
-      ["model_overloaded", 7_000],
-    ];
-    expect(failures).toEqual([...each, ...each, ...each, ...each]);
-  });
+  proves(
+    ["D663"],
+    `reads Retry-After of a refusal whose body cannot be decoded (${name})`,
+    async () => {
+      const failures: unknown[] = [];
+      for (const encoding of ["gzip", "zstd", "br", "snappy"])
+        for (const status of [429, 503]) {
+          const headers = { "content-encoding": encoding, "retry-after": "7" };
+          const answer = { status, headers: { "content-type": "application/json", ...headers } };
+          await using server = await WireServer.start({ ...answer, body: '{"error":"Busy."}' });
+          const options = { signal: never(), onDelta: () => undefined };
+          const thrown = await rejection(model(server.url).generate(QUESTION, options));
+          if (!(thrown instanceof ModelError)) throw thrown;
+          failures.push([thrown.code, thrown.retryAfterMs]);
+        }
+      const each = [
+        ["model_rate_limited", 7_000],
+        ["model_overloaded", 7_000],
+      ];
+      expect(failures).toEqual([...each, ...each, ...each, ...each]);
+    },
+  );

@@ -1,5 +1,6 @@
-// Goal: a body of megabytes that is there at once leaves everything else in the process its turns.
-// Method: a stream that is full before it is read; bytes and pieces are counted from one turn of the event loop to the next.
+// Goal: a body of megabytes that arrives at once does not block the event loop.
+// Method: a stream that is full before it is read; the bytes and chunks of each turn of the event
+// loop are counted.
 
 import { Readable } from "node:stream";
 
@@ -8,7 +9,7 @@ import { expect } from "vitest";
 import { StreamPieces } from "../../src/model/openai/node-transport.ts";
 import { proves } from "../harness/proves.ts";
 
-/** The most bytes and pieces that were handed over in one turn, and all bytes. */
+/** Returns the most bytes and chunks that were emitted in one turn, and all bytes. */
 async function mostInTurn(
   stream: Readable,
 ): Promise<{ bytes: number; pieces: number; all: Buffer }> {
@@ -31,7 +32,7 @@ async function mostInTurn(
   return { bytes: mostBytes, pieces: mostPieces, all: Buffer.concat(all) };
 }
 
-proves(["S7.3"], "of what has arrived at once no turn gets more than 320 KiB", async () => {
+proves(["S7.3"], "emits at most 320 KiB per turn of the event loop", async () => {
   const whole = Buffer.alloc(4 * 2 ** 20, "It is a tree. ");
   const stream = new Readable({ highWaterMark: 8 * 2 ** 20, read: () => undefined });
   stream.push(whole);
@@ -41,7 +42,7 @@ proves(["S7.3"], "of what has arrived at once no turn gets more than 320 KiB", a
   expect(most.bytes).toBeLessThanOrEqual(320 * 1024);
 });
 
-proves(["S7.3"], "of small pieces no turn gets more than 512", async () => {
+proves(["S7.3"], "emits at most 512 small chunks per turn of the event loop", async () => {
   const stream = Readable.from(
     Array.from({ length: 5_000 }, () => Buffer.from("ab")),
     { objectMode: true, highWaterMark: 10_000 },

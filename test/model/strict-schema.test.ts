@@ -1,5 +1,6 @@
-// Goal: a schema is written in strict form wherever it has one, and the reason is given where it has none.
-// Method: zod schemas of every kind, and JSON Schemas that zod does not write; whole schemas are compared.
+// Goal: a schema is converted to strict form if it has one; otherwise the reason is reported.
+// Method: zod schemas of every kind, and JSON Schemas that zod does not write; whole schemas are
+// compared.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -23,7 +24,7 @@ function propertyOf(input: z.ZodType): unknown {
 
 const NULL = { type: "null" };
 
-describe("in strict form", () => {
+describe("a schema in strict form", () => {
   test.each<[string, z.ZodType, unknown]>([
     [
       "an optional key is required, and may be null",
@@ -93,7 +94,7 @@ describe("in strict form", () => {
     expect(propertyOf(input)).toEqual(expected);
   });
 
-  proves(["M19"], "recursion stays, also of the whole", () => {
+  proves(["M19"], "preserves recursion", () => {
     const Node = z.object({
       value: z.string(),
       get next() {
@@ -123,7 +124,7 @@ describe("in strict form", () => {
   });
 });
 
-describe("not strict, and said where", () => {
+describe("the reason why a schema has no strict form", () => {
   const wide = (count: number): JsonObject => ({
     type: "object",
     properties: Object.fromEntries(
@@ -177,7 +178,7 @@ describe("not strict, and said where", () => {
     expect(strict.isStrict ? undefined : strict.reason).toBe(reason);
   });
 
-  test("an intersection of one is that one", () => {
+  test("is not given for an intersection of one schema, which is unwrapped", () => {
     const schema = within({ allOf: [{ type: "string" }], description: "A word." });
     expect(toStrictSchema({ ...schema, required: ["k"] })).toMatchObject({
       schema: { properties: { k: { type: "string", description: "A word." } } },
@@ -185,7 +186,7 @@ describe("not strict, and said where", () => {
   });
 });
 
-proves(["M19"], "only nulls that stand for what was left out are taken out again", () => {
+proves(["M19"], "removes only nulls that stand for omitted values", () => {
   const input = z.object({
     optional: z.string().optional(),
     nullable: z.string().nullable().optional(),
@@ -216,7 +217,7 @@ proves(["M19"], "only nulls that stand for what was left out are taken out again
   });
 });
 
-test("a schema that refers to itself alone, or to nothing, leaves the value as it is", () => {
+test("returns the value unchanged if a schema refers only to itself or to nothing", () => {
   const schema = {
     type: "object",
     properties: { k: { $ref: "#/$defs/loop" }, n: { $ref: "#/$defs/none" } },

@@ -1,5 +1,5 @@
-// Goal: the thinking parts of Mistral are reasoning, and go back as they came.
-// Method: the real client against a server that answers from a script, whole and streamed.
+// Goal: the thinking parts of Mistral are read as reasoning and sent back unchanged.
+// Method: the real client against a scripted server, whole and streamed.
 
 import { describe, expect } from "vitest";
 
@@ -25,7 +25,7 @@ describe.each(MODES)("a reply with thinking parts that comes %s", (mode) => {
     { content: [part(""), oak] },
   ];
 
-  proves(["D559"], "is reasoning and a text, which go back as they came", async () => {
+  proves(["D559"], "is read as reasoning and text, and sent back unchanged", async () => {
     const { reply: said, sent } = await roundTrip(served(mode, whole, deltas), mode);
     expect(said.message).toMatchObject({
       text: "An oak.",
@@ -41,7 +41,7 @@ describe.each(MODES)("a reply with thinking parts that comes %s", (mode) => {
     expect(sent).toEqual({ role: "assistant", ...whole });
   });
 
-  proves(["D614"], "as texts is reasoning that goes back as a text", async () => {
+  proves(["D614"], "is sent back with strings if its thinking parts are strings", async () => {
     const of = (thinking: string, more: object = {}): object => ({
       type: "thinking",
       thinking,
@@ -61,18 +61,22 @@ describe.each(MODES)("a reply with thinking parts that comes %s", (mode) => {
     expect(sent).toEqual({ role: "assistant", ...message });
   });
 
-  proves(["D559"], "and calls alone has no text to send back", async () => {
-    const call = { id: "a", type: "function", function: { name: "list", arguments: "{}" } };
-    const message = { content: [part("I list.")], tool_calls: [call] };
-    const pieces = [
-      { content: [part("I "), part("list.")] },
-      { tool_calls: [{ index: 0, ...call }] },
-    ];
-    const { sent } = await roundTrip(served(mode, message, pieces), mode);
-    expect(sent).toEqual({ role: "assistant", ...message });
-  });
+  proves(
+    ["D559"],
+    "is sent back without text if it has only thinking parts and calls",
+    async () => {
+      const call = { id: "a", type: "function", function: { name: "list", arguments: "{}" } };
+      const message = { content: [part("I list.")], tool_calls: [call] };
+      const pieces = [
+        { content: [part("I "), part("list.")] },
+        { tool_calls: [{ index: 0, ...call }] },
+      ];
+      const { sent } = await roundTrip(served(mode, message, pieces), mode);
+      expect(sent).toEqual({ role: "assistant", ...message });
+    },
+  );
 
-  proves(["D559"], "keeps each signature with the part that it signs", async () => {
+  proves(["D559"], "preserves each signature with the part that it signs", async () => {
     const message = {
       content: [part("One.", { signature: "c2ln" }), part("Two.", { signature: "bmU" }), oak],
     };
@@ -86,7 +90,7 @@ describe.each(MODES)("a reply with thinking parts that comes %s", (mode) => {
     expect(sent).toEqual({ role: "assistant", ...message });
   });
 
-  proves(["D559"], "keeps and sends none where none is wanted", async () => {
+  proves(["D559"], "drops its reasoning if `reasoningField` is false", async () => {
     const answer = served(mode, whole, deltas);
     const { reply: said, sent } = await roundTrip(answer, mode, { reasoningField: false });
     expect([said.message, sent]).toEqual([
@@ -95,7 +99,7 @@ describe.each(MODES)("a reply with thinking parts that comes %s", (mode) => {
     ]);
   });
 
-  proves(["D559"], "goes back in the field that the option names", async () => {
+  proves(["D559"], "is sent back in the field that `reasoningField` names", async () => {
     const thinking = {
       type: "reasoning",
       text: "Hm.",
@@ -118,7 +122,7 @@ describe.each(MODES)("a reply with thinking parts that comes %s", (mode) => {
   });
 });
 
-proves(["D559"], "Mistral's thinking parts are streamed as reasoning", async () => {
+proves(["D559"], "emits Mistral's thinking parts as reasoning", async () => {
   const thinking = (text: string): object => ({
     content: [{ type: "thinking", thinking: [{ type: "text", text }] }],
   });

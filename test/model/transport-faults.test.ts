@@ -1,4 +1,5 @@
-// Goal: every kind of transport fault has the same outcome over all four interfaces, streamed and whole.
+// Goal: every kind of transport fault has the same outcome over all four interfaces, streamed and
+// whole.
 // Method: real HTTP servers that break off, delay, distort, encode or redirect what they send.
 
 import { describe, expect } from "vitest";
@@ -9,7 +10,7 @@ import { CLIENTS } from "../support/four-interfaces.ts";
 import { MODES, never, QUESTION } from "../support/openai-calls.ts";
 import { TRANSPORT_FAULTS } from "../support/transport-faults.ts";
 
-/** Reached by a server that does not end its answer, and by none else. */
+/** Expires only if a server does not end its answer. */
 const TIMEOUT_MS = 1_500;
 
 async function outcomeOf(
@@ -24,7 +25,7 @@ async function outcomeOf(
   }
 }
 
-/** The interfaces that the acceptance of the project names, and those of openai() over the AI SDK. */
+/** The four interfaces, and those of openai() over the AI SDK. */
 const NAMES = [
   "Chat Completions",
   "Responses",
@@ -49,7 +50,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
   for (const [name, { answer, outcome, whole = outcome, requests = 1 }] of Object.entries(
     TRANSPORT_FAULTS,
   ))
-    proves(["D561"], `has one outcome over all interfaces: ${name} (${mode})`, async () => {
+    proves(["D561"], `has the same outcome over all interfaces: ${name} (${mode})`, async () => {
       const got = CLIENTS.map(async (face) => {
         const sound = soundReply(face, mode);
         await using server = await FaultServer.start(answer, sound);
@@ -69,15 +70,19 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
 });
 
 describe("the kinds of transport faults", () => {
-  proves(["D658"], "have each run over every interface, and over openai() and the AI SDK", () => {
-    const ran = NAMES.map((client) =>
-      cases
-        .filter((one) => one.client === client)
-        .map(({ mode, fault }) => `${fault} (${mode})`)
-        .toSorted(),
-    );
-    const all = [...new Set(cases.map(({ mode, fault }) => `${fault} (${mode})`))].toSorted();
-    expect(CLIENTS.map(({ name }) => name)).toEqual(NAMES);
-    expect(ran).toEqual(NAMES.map(() => all));
-  });
+  proves(
+    ["D658"],
+    "are each tested over every interface, over openai() and over the AI SDK",
+    () => {
+      const ran = NAMES.map((client) =>
+        cases
+          .filter((one) => one.client === client)
+          .map(({ mode, fault }) => `${fault} (${mode})`)
+          .toSorted(),
+      );
+      const all = [...new Set(cases.map(({ mode, fault }) => `${fault} (${mode})`))].toSorted();
+      expect(CLIENTS.map(({ name }) => name)).toEqual(NAMES);
+      expect(ran).toEqual(NAMES.map(() => all));
+    },
+  );
 });

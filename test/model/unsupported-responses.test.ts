@@ -1,4 +1,5 @@
-// Goal: a response that cannot be acted upon is an error that says so, and is not requested again at once.
+// Goal: a response that cannot be used results in an error that names the reason, and is not
+// requested again at once.
 // Method: responses over real HTTP, whole and streamed.
 
 import { readFileSync } from "node:fs";
@@ -43,7 +44,7 @@ describe("a response", () => {
     ["a", "shell_call"],
     ["an", "mcp_approval_request"],
   ])
-    proves(["D557"], `with only a ${type} is reported as unsupported`, async () => {
+    proves(["D557"], `is reported as unsupported if it contains only a ${type}`, async () => {
       const output = [{ type, id: "i", call_id: "c", name: "x", input: "y" }];
       for (const failure of await failuresOf({ id: "r", status: "completed", output }))
         expect([
@@ -53,7 +54,7 @@ describe("a response", () => {
     });
 
   for (const status of ["queued", "in_progress"])
-    proves(["D557"], `with the status ${status} is not requested again`, async () => {
+    proves(["D557"], `is not requested again if its status is ${status}`, async () => {
       for (const failure of await failuresOf({ id: "r", status, output: [] }))
         expect([
           factsOf(failure),
@@ -102,7 +103,7 @@ describe.each([
     ["of a response in progress", completed("in_progress"), "the status in_progress"],
     ["with only a request for approval", APPROVAL, "approval"],
   ] as const)
-    proves(["D609"], `${what} is not requested again (${name})`, async () => {
+    proves(["D609"], `is not requested again if it is one ${what} (${name})`, async () => {
       await using server = await WireServer.start({ body });
       const options = { signal: never(), onDelta: () => undefined };
       const failure = await rejection(model(server.url).generate(QUESTION, options));
@@ -112,7 +113,7 @@ describe.each([
       ]);
     });
 
-  proves(["D609"], `that was queued before it came is a reply (${name})`, async () => {
+  proves(["D609"], `is accepted if it was queued first (${name})`, async () => {
     const body = `${QUEUED}${responses?.events.join("") ?? ""}`;
     await using server = await WireServer.start({ body });
     const options = { signal: never(), onDelta: () => undefined };
@@ -120,7 +121,7 @@ describe.each([
   });
 });
 
-proves(["D558"], "docs/models.md warns of native at a strict vLLM", () => {
+proves(["D558"], "warns in docs/models.md of native results at a strict vLLM", () => {
   const text = readFileSync(new URL("../../docs/models.md", import.meta.url), "utf8");
   expect(text.replaceAll(/\s+/g, " ")).toContain("a strict vLLM then never calls a tool");
   expect(text).not.toContain("llama.cpp have it over Chat Completions");

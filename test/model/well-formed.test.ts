@@ -1,5 +1,6 @@
-// Goal: half of a surrogate pair, wherever it comes from, makes no request that servers cannot read.
-// Method: requests with halves in all that can be said, over each adapter; what is sent is compared whole, or searched for halves.
+// Goal: half of a surrogate pair never makes a request invalid, wherever it comes from.
+// Method: requests with lone surrogates in every text, over each adapter; the sent body is
+// compared, or searched for lone surrogates.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -16,7 +17,7 @@ import { API_KEY, never } from "../support/openai-calls.ts";
 
 const HALF = "Bad \uD83D cut";
 const MENDED = "Bad \uFFFD cut";
-/** Is not half of anything: six characters, as a text about JSON may have them. */
+/** Not a surrogate: six characters that spell an escape, as in a text about JSON. */
 const LITERAL = String.raw`Write \ud83d for it, not 🌳.`;
 
 const callId = toCallId("call_1");
@@ -72,7 +73,7 @@ const ADAPTERS = {
 for (const [name, sent] of Object.entries(ADAPTERS)) {
   proves(
     ["D304"],
-    `over ${name} there is U+FFFD in its place, and nothing else differs`,
+    `replaces lone surrogates by U+FFFD over ${name} and changes nothing else`,
     async () => {
       expect(halves(JSON.stringify(REQUEST))).toBe(5);
       const body = await sent();
@@ -83,7 +84,7 @@ for (const [name, sent] of Object.entries(ADAPTERS)) {
   );
 }
 
-test("what is well formed, and what is no plain data, stays the very value", () => {
+test("returns a well-formed value unchanged and preserves values that are not plain data", () => {
   const bytes = new Uint8Array([1]);
   const whole = { a: ["🌳", { b: bytes }], c: null, d: 1 };
   expect(createWellFormed(whole)).toBe(whole);

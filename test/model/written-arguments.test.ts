@@ -1,5 +1,7 @@
-// Goal: arguments that are no JSON object are kept as the model wrote them, and never reach a server so, wherever their history goes.
-// Method: a server that refuses a request with such arguments; one history that is paused, resumed, inherited, kept in a session and forked.
+// Goal: arguments that are not a JSON object are persisted as the model wrote them, but never sent
+// in that form, wherever their history goes.
+// Method: a server that refuses requests with such arguments; one history that is paused, resumed,
+// inherited, continued in a session and forked.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect } from "vitest";
@@ -54,7 +56,7 @@ function writtenIn(messages: readonly Message[]): readonly string[] {
 
 proves(
   ["S7.25"],
-  "a history with such arguments is resumed, inherited, continued in its session and forked, and keeps them",
+  "preserves invalid arguments in a history that is resumed, inherited, continued in a session and forked",
   async () => {
     await using server = await OpenAiServer.start(answer);
     const model = modelAt(server);
