@@ -1,5 +1,6 @@
-// Goal: the reader of how an agent or a run ended learns of every stop signal, in order of arrival, and of every error of the tree.
-// Method: signals that come at once, one after the other, late, and without stopping anything.
+// Goal: the end of an agent or a run reports every stop signal in order of arrival, and every error
+// of the tree.
+// Method: signals that arrive together, one after the other, late, and without stopping the agent.
 
 import { expect } from "vitest";
 
@@ -31,7 +32,10 @@ function recorded(message: string): object {
   return { code: "model_unauthorized", message, data };
 }
 
-/** The codes of the signals as each of the three says them; all three have to be the same. */
+/**
+ * Returns the codes of the signals; the event of the agent, the event of the run and the result
+ * must agree.
+ */
 function listed(fixture: Fixture, result: Result): readonly string[] {
   const [run] = fixture.sink.ofType("run.ended");
   const agent = fixture.sink.ofType("agent.ended").find(({ depth }) => depth === 0);
@@ -43,7 +47,7 @@ function listed(fixture: Fixture, result: Result): readonly string[] {
 
 proves(
   ["S7.17"],
-  "the end of an agent, of a run and the result list all signals as they came, not as they rank",
+  "the end of an agent, of a run and the result list all signals in order of arrival",
   async () => {
     const fixture = newFixture();
     const { role } = soloist([asks("work", {}, { usage: { outputTokens: 99 } })], {
@@ -56,7 +60,7 @@ proves(
   },
 );
 
-proves(["S7.17"], "a second request to stop is on record with its own words", async () => {
+proves(["S7.17"], "a second stop request is recorded with its own message", async () => {
   const fixture = newFixture();
   const { role } = soloist([asks("work", {})], {
     tools: [
@@ -76,7 +80,7 @@ proves(["S7.17"], "a second request to stop is on record with its own words", as
 
 proves(
   ["S7.17"],
-  "a request that comes while an agent waits for its subagents to end is listed",
+  "a stop request is recorded if it arrives while an agent waits for its subagents to end",
   async () => {
     const fixture = newFixture();
     const held = latch();
@@ -105,7 +109,7 @@ proves(
 
 proves(
   ["S7.17"],
-  "an answer that went beyond the budget is an answer, and the overshoot is listed",
+  "an answer over the budget completes the run, and the overshoot is listed",
   async () => {
     const fixture = newFixture();
     const { role } = soloist([says("Done.", { usage: { outputTokens: 500 } })]);
@@ -125,7 +129,7 @@ proves(
   },
 );
 
-proves(["S7.17"], "an answer that reaches the budget to the token overshoots nothing", async () => {
+proves(["S7.17"], "an answer that uses the budget exactly lists no overshoot", async () => {
   const fixture = newFixture();
   const result = await fixture.run(soloist([says("Done.")]).role, { budget: { totalTokens: 15 } });
   expect(listed(fixture, result)).toEqual(["completed"]);
@@ -133,7 +137,7 @@ proves(["S7.17"], "an answer that reaches the budget to the token overshoots not
 
 proves(
   ["S7.17"],
-  "an agent that a limit stopped lists that limit once, however far it was passed",
+  "an agent that a limit stopped lists the limit once, however far it was exceeded",
   async () => {
     const fixture = newFixture();
     const { role } = soloist([asks("work", {}, { usage: { outputTokens: 500 } })], {
@@ -146,7 +150,7 @@ proves(
 
 proves(
   ["S7.17"],
-  "the result has the errors of the whole tree, the first cause first",
+  "the result lists the errors of the whole tree, the root cause first",
   async () => {
     const fixture = newFixture();
     const held = latch();
@@ -171,7 +175,7 @@ proves(
 
 proves(
   ["S7.17"],
-  "the order of the errors stays over a pause, and is that of the result from a store",
+  "the order of errors is preserved across a pause and in the result from a store",
   async () => {
     const store = memoryStore({ clock: new ManualClock() });
     const fixture = newFixture({ store });
@@ -205,7 +209,7 @@ proves(
   },
 );
 
-proves(["S7.17"], "a run that completed although a subagent failed says with what", async () => {
+proves(["S7.17"], "a completed run lists the errors of its failed subagents", async () => {
   const helper = part("helper", [{ error: failure("No.") }]);
   const lead = part("lead", [calls(spawn("helper")), says("Done.")], { subagents: [helper.role] });
   const result = await newFixture().run(lead.role);

@@ -1,5 +1,7 @@
-// Goal: limits hold exactly where they say, also those of an ancestor, and what must stop outweighs whatever asks to continue.
-// Method: whole runs with counted requests, one token on either side of each boundary; signals in both orders of arrival.
+// Goal: limits apply exactly at their value, including those of an ancestor, and a stop outranks
+// any reason to continue.
+// Method: real runs with counted requests, one token on either side of each boundary; signals in
+// both orders of arrival.
 
 import { describe, expect } from "vitest";
 
@@ -24,14 +26,14 @@ function ending({ status, reason, steps }: RunResult): readonly [string, string,
   return [status, reason.code, steps.length];
 }
 
-/** The axis, what a reply uses that comes to 99 or 100 on it, and the smallest request that there is on it. */
+/** The axis, a usage function for 99 or 100 tokens on the axis, and the smallest request on it. */
 const AXES = [
   ["inputTokens", (tokens: number) => ({ inputTokens: tokens, outputTokens: 7 }), 1],
   ["outputTokens", (tokens: number) => ({ inputTokens: 7, outputTokens: tokens }), 1],
   ["totalTokens", (tokens: number) => ({ inputTokens: 60, outputTokens: tokens - 60 }), 0],
 ] as const;
 
-describe("what was consumed", () => {
+describe("used tokens", () => {
   for (const [axis, usageOf, counted] of AXES) {
     const outcomeAt = async (tokens: number, isMessage: boolean) => {
       const work = spyTool("work");
@@ -53,13 +55,17 @@ describe("what was consumed", () => {
     };
     const spent = { axis, accountPath: "solo", maximum: 100, current: 100 };
 
-    proves(["R53"], `99 of 100 ${axis} continue to a second inference, 100 stop`, async () => {
-      expect(await outcomeAt(99, false)).toEqual([["completed", "completed", 2], {}, 2, 1]);
-      const stopped = ["stopped", "token_limit", 1];
-      expect(await outcomeAt(100, false)).toEqual([stopped, { ...spent, requested: 0 }, 1, 0]);
-    });
+    proves(
+      ["R53"],
+      `allow a second inference at 99 of 100 ${axis}, and stop the run at 100`,
+      async () => {
+        expect(await outcomeAt(99, false)).toEqual([["completed", "completed", 2], {}, 2, 1]);
+        const stopped = ["stopped", "token_limit", 1];
+        expect(await outcomeAt(100, false)).toEqual([stopped, { ...spent, requested: 0 }, 1, 0]);
+      },
+    );
 
-    proves(["R53"], `the same for ${axis} if a message is what is left to do`, async () => {
+    proves(["R53"], `count the same for ${axis} if only a message is left to answer`, async () => {
       expect(await outcomeAt(99, true)).toEqual([["completed", "completed", 2], {}, 2, 0]);
       const stopped = ["stopped", "token_limit", 1];
       expect(await outcomeAt(100, true)).toEqual([stopped, { ...spent, requested: 1 }, 1, 0]);
@@ -67,7 +73,10 @@ describe("what was consumed", () => {
   }
 });
 
-/** Two steps: the second request is counted as `second` tokens, after 15 tokens (10 of input) in the first step. */
+/**
+ * Runs two steps. The second request is counted as `second` tokens, after 15 tokens (10 of input)
+ * in the first step.
+ */
 async function twoSteps(budget: Budget, first: number, second: number) {
   const { role, model } = soloist(
     [asks("work", {}), says("done", { usage: { inputTokens: second, outputTokens: 1 } })],
@@ -83,7 +92,7 @@ async function twoSteps(budget: Budget, first: number, second: number) {
   };
 }
 
-/** One step, whose request is counted as so many tokens. */
+/** Runs one step whose request is counted as `count` tokens. */
 async function oneStep(axis: "inputTokens" | "totalTokens", count: number) {
   const usage = { inputTokens: count, outputTokens: 1 };
   const { role, model } = soloist([says("done", { usage })], {}, { countTokens: () => count });
@@ -95,18 +104,18 @@ async function oneStep(axis: "inputTokens" | "totalTokens", count: number) {
 const completed = (steps: number) => ["completed", "completed", steps];
 const stopped = (steps: number) => ["stopped", "token_limit", steps];
 
-describe("what is asked for", () => {
-  proves(["R20"], "a first request of all input tokens is sent, of one more is not", async () => {
+describe("requested tokens", () => {
+  proves(["R20"], "may use up all input tokens, and one more is refused", async () => {
     expect(await oneStep("inputTokens", 100)).toEqual([completed(1), undefined, [8_192], 101]);
     expect(await oneStep("inputTokens", 101)).toEqual([stopped(0), 101, [], 0]);
   });
 
-  proves(["R20"], "a request that leaves one token to answer is sent, none is not", async () => {
+  proves(["R20"], "must leave one token for the answer", async () => {
     expect(await oneStep("totalTokens", 99)).toEqual([completed(1), undefined, [1], 100]);
     expect(await oneStep("totalTokens", 100)).toEqual([stopped(0), 101, [], 0]);
   });
 
-  proves(["R20"], "a later request is held against what the earlier have left", async () => {
+  proves(["R20"], "are limited by what earlier steps have left", async () => {
     const room = 8_192;
     expect(await twoSteps({ inputTokens: 100 }, 10, 90)).toEqual({
       ending: completed(2),
@@ -135,7 +144,7 @@ describe("what is asked for", () => {
   });
 });
 
-/** How agents ended: path, status, reason, steps, model calls, and whose limit it was. */
+/** Returns path, status, reason, limiting account, steps and model calls of each agent. */
 function ends(result: RunResult): readonly (readonly unknown[])[] {
   return result.agents.map(({ agentPath, status, reason, steps, usage }) => [
     agentPath,
@@ -147,7 +156,7 @@ function ends(result: RunResult): readonly (readonly unknown[])[] {
   ]);
 }
 
-/** Who was not allowed to start whom, and why. */
+/** Returns the refused spawns: parent, role and refusal. */
 function refusals({ sink }: Fixture): readonly (readonly unknown[])[] {
   return sink
     .ofType("subagent.refused")
@@ -159,8 +168,8 @@ function exhausted(maximum: number): object {
   return { code: "budget_exhausted", message, maximum, current: maximum };
 }
 
-describe("what an ancestor has used up", () => {
-  proves(["R5"], "with no tokens at all there is no step, whatever else there is", async () => {
+describe("an exhausted budget of an ancestor", () => {
+  proves(["R5"], "allows no step if a limit is zero, whatever is left on other axes", async () => {
     for (const axis of ["totalTokens", "inputTokens", "outputTokens", "steps"] as const) {
       const { role, model } = soloist([says("never")]);
       const result = await newFixture().run(role, { budget: { [axis]: 0 } });
@@ -174,31 +183,27 @@ describe("what an ancestor has used up", () => {
     ["subagent", calls(spawn("middle"))],
     ["subtask", calls(use("plan"))],
   ] as const) {
-    proves(
-      ["R5"],
-      `a ${how} that starts when the root's steps are used up is refused`,
-      async () => {
-        const middle = part("middle", [says("never")]);
-        const plan = spyTool("plan", ({ queueSubtask }) =>
-          queueSubtask({ role: "middle", task: "Look." }),
-        );
-        const root = part("root", [first, says("never")], {
-          subagents: [middle.role],
-          tools: [plan],
-        });
-        const fixture = newFixture();
-        const result = await fixture.run(root.role, { budget: { steps: 1 } });
-        expect(ends(result)).toEqual([["root", "stopped", "step_limit", "root", 1, 1]]);
-        expect(refusals(fixture)).toEqual([["root", "middle", exhausted(1)]]);
-        expect([root.model.requests.length, middle.model.requests.length]).toEqual([1, 0]);
-        expect(fixture.sink.ofType("step.started").map(({ agentPath }) => agentPath)).toEqual([
-          "root",
-        ]);
-      },
-    );
+    proves(["R5"], `refuses a ${how} that starts when the root's steps are used up`, async () => {
+      const middle = part("middle", [says("never")]);
+      const plan = spyTool("plan", ({ queueSubtask }) =>
+        queueSubtask({ role: "middle", task: "Look." }),
+      );
+      const root = part("root", [first, says("never")], {
+        subagents: [middle.role],
+        tools: [plan],
+      });
+      const fixture = newFixture();
+      const result = await fixture.run(root.role, { budget: { steps: 1 } });
+      expect(ends(result)).toEqual([["root", "stopped", "step_limit", "root", 1, 1]]);
+      expect(refusals(fixture)).toEqual([["root", "middle", exhausted(1)]]);
+      expect([root.model.requests.length, middle.model.requests.length]).toEqual([1, 0]);
+      expect(fixture.sink.ofType("step.started").map(({ agentPath }) => agentPath)).toEqual([
+        "root",
+      ]);
+    });
   }
 
-  proves(["R5"], "two levels down the grandparent's limit stops the start, too", async () => {
+  proves(["R5"], "refuses a spawn two levels down", async () => {
     const leaf = part("leaf", [says("never")]);
     const middle = part("middle", [calls(spawn("leaf")), says("never")], {
       subagents: [leaf.role],
@@ -220,12 +225,12 @@ describe("what an ancestor has used up", () => {
     ["totalTokens", 30, "token_limit"],
     ["inputTokens", 20, "token_limit"],
     ["outputTokens", 10, "token_limit"],
-    // 15 tokens of 1,000 dollars per million each: 0.015.
+    // 15 tokens at 1,000 dollars per million each cost $0.015.
     ["costUsd", 0.03, "cost_limit"],
   ] as const) {
     proves(
       ["R5"],
-      `an agent that waits while its sibling uses up the ${axis} makes no call`,
+      `stops an agent without a call if its sibling has used up the ${axis}`,
       async () => {
         const scripted = { price: PRICE };
         const helper = part("helper", [says("Helped."), says("never")], { scripted });
@@ -259,7 +264,7 @@ const breaking = processStep(() => {
 });
 const unauthorized = new ModelError({ code: "model_unauthorized", message: "No." });
 
-/** Runs in which the last step that is allowed also fails, with the order in which the two are known. */
+/** Runs whose last allowed step also fails, with the order in which the two signals arrive. */
 const BOTH: Readonly<
   Record<
     string,
@@ -324,42 +329,38 @@ function raised({ sink }: Fixture): readonly string[] {
   return sink.ofType("signal.raised").map(({ signal }) => signal.reason.code);
 }
 
-/** A guard that fires after this step. */
+/** A condition that fires after the given step. */
 const guard =
   (step: number): StopCondition =>
   ({ steps }) =>
     steps.length === step ? { code: "found", message: "Found.", data: {} } : undefined;
 
-proves(
-  ["R61"],
-  "a condition that fires outweighs a hook that would have the agent continue",
-  async () => {
-    for (const [stopWhen, end, asked] of [
-      [[], ["completed", "completed", 4], 4],
-      [[guard(1)], ["stopped", "found", 1], 0],
-      [[guard(2)], ["stopped", "found", 2], 1],
-    ] as const) {
-      let count = 0;
-      const veto = transform("stop", ({ vetoes }) => {
-        count += 1;
-        return vetoes < 3 ? { continueWith: "Not yet." } : undefined;
-      });
-      const script = [says("one"), says("two"), says("three"), says("four")];
-      const { role, model } = soloist(script, { hooks: [veto], stopWhen });
-      const fixture = newFixture();
-      const result = await fixture.run(role);
-      expect([ending(result), model.requests.length]).toEqual([end, end[2]]);
-      // The veto is bounded (C35): the fourth time no hook is asked any more.
-      expect(count).toBe(Math.min(asked, 3));
-      const decisions = fixture.sink.ofType("continuation.evaluated").map(({ work }) => work);
-      expect(decisions).toEqual([...Array.from({ length: end[2] - 1 }, () => ["veto"]), []]);
-    }
-  },
-);
+proves(["R61"], "a condition that fires outranks a hook that vetoes the stop", async () => {
+  for (const [stopWhen, end, asked] of [
+    [[], ["completed", "completed", 4], 4],
+    [[guard(1)], ["stopped", "found", 1], 0],
+    [[guard(2)], ["stopped", "found", 2], 1],
+  ] as const) {
+    let count = 0;
+    const veto = transform("stop", ({ vetoes }) => {
+      count += 1;
+      return vetoes < 3 ? { continueWith: "Not yet." } : undefined;
+    });
+    const script = [says("one"), says("two"), says("three"), says("four")];
+    const { role, model } = soloist(script, { hooks: [veto], stopWhen });
+    const fixture = newFixture();
+    const result = await fixture.run(role);
+    expect([ending(result), model.requests.length]).toEqual([end, end[2]]);
+    // The veto is bounded: the fourth time no hook is called.
+    expect(count).toBe(Math.min(asked, 3));
+    const decisions = fixture.sink.ofType("continuation.evaluated").map(({ work }) => work);
+    expect(decisions).toEqual([...Array.from({ length: end[2] - 1 }, () => ["veto"]), []]);
+  }
+});
 
 proves(
   ["R61"],
-  "a condition is asked once the request that was too long has gone out, made shorter",
+  "a condition is checked after a request that was too long has been compacted and sent",
   async () => {
     const error = new ModelError({ code: "model_context_overflow", message: "Too long." });
     const script = [asks("work", {}), asks("work", {}), { error }, says("done")];

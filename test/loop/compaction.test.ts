@@ -1,5 +1,7 @@
-// Goal: a history that grew too long is made shorter and the agent continues; that is neither an error nor a step.
-// Method: a model whose count is the number of messages, and one that refuses; requests, events and steps compared whole.
+// Goal: a history that grew too long is compacted and the agent continues, which is neither an
+// error nor a step.
+// Method: a model whose count is the number of messages, and one that refuses; requests, events and
+// steps compared in full.
 
 import { expect, test } from "vitest";
 
@@ -46,7 +48,7 @@ const NOTICE =
 
 proves(
   ["R14"],
-  "a history over the window is compacted once, before a normal inference, and no step is counted for it",
+  "a history over the window is compacted once before an inference, and no step is counted for it",
   async () => {
     const fixture = newFixture();
     const compaction = { maxInputTokens: 50, keepMessages: 2 };
@@ -81,7 +83,7 @@ proves(
   },
 );
 
-proves(["R14"], "a history exactly as long as the window stays whole", async () => {
+proves(["R14"], "a history exactly as long as the window is not compacted", async () => {
   const fixture = newFixture();
   const { role } = worker([work, says("done")], { compaction: { maxInputTokens: 40 } });
   await fixture.run(role);
@@ -90,7 +92,7 @@ proves(["R14"], "a history exactly as long as the window stays whole", async () 
 
 proves(
   ["R14"],
-  "a request that the model refuses as too long is compacted and asked again; the run completes without an error",
+  "a request that the model refuses as too long is compacted and sent again without an error",
   async () => {
     const fixture = newFixture();
     const { role, model } = worker([work, work, OVERFLOW, says("done")], {
@@ -123,9 +125,9 @@ proves(
   },
 );
 
-/** What a caller sees of a run whose third request was too long. */
+/** Returns the visible outcome of a run whose third request was too long. */
 function seen({ result, fixture, model }: OverflowingRun): object {
-  // The refused call counts as one, and as one whose price is unknown.
+  // The refused call counts as a call, and as one with an unknown price.
   const { modelCalls: _calls, unpricedCalls: _unpriced, ...used } = result.usage.total;
   return {
     text: result.text,
@@ -150,7 +152,9 @@ interface OverflowingRun {
   readonly model: Soloist["model"];
 }
 
-/** Three steps, of which the third is the last: by our count or the provider's, its request is too long. */
+/**
+ * Runs three steps. The request of the third is too long, by the local count or by the provider's.
+ */
 async function overflowing(
   counted: "by us" | "by the provider",
   more: Partial<Omit<AgentDefinition, "model">> = {},
@@ -183,7 +187,7 @@ for (const [what, more] of Object.entries<Partial<Omit<AgentDefinition, "model">
 }))
   proves(
     ["S7.15", "R14"],
-    `a request that is too long is no step and no error when compaction answers it, whichever side counted: ${what}`,
+    `an overflow that compaction resolves is no step and no error, by either count: ${what}`,
     async () => {
       const [ours, theirs] = [
         await overflowing("by us", more),
@@ -207,27 +211,23 @@ for (const [what, more] of Object.entries<Partial<Omit<AgentDefinition, "model">
     },
   );
 
-proves(
-  ["S7.15"],
-  "the request that finally went out can be made again, and what the earlier steps were shown",
-  async () => {
-    const { role, model } = worker([work, work, OVERFLOW, work, says("done")], {
-      compaction: { keepMessages: 2 },
-    });
-    const run = newFixture().orchestrator.start(role, "Do it.");
-    await run.result;
-    const stored = run.snapshot();
-    const rebuilt = [1, 2, 3, 4].map(
-      (stepNumber) => rebuildRequest(stored, { stepNumber }).request.messages,
-    );
-    const sent = model.requests.map(({ messages }) => messages);
-    expect(rebuilt).toEqual([sent[0], sent[1], sent[3], sent[4]]);
-  },
-);
+proves(["S7.15"], "the compacted request and those of earlier steps can be rebuilt", async () => {
+  const { role, model } = worker([work, work, OVERFLOW, work, says("done")], {
+    compaction: { keepMessages: 2 },
+  });
+  const run = newFixture().orchestrator.start(role, "Do it.");
+  await run.result;
+  const stored = run.snapshot();
+  const rebuilt = [1, 2, 3, 4].map(
+    (stepNumber) => rebuildRequest(stored, { stepNumber }).request.messages,
+  );
+  const sent = model.requests.map(({ messages }) => messages);
+  expect(rebuilt).toEqual([sent[0], sent[1], sent[3], sent[4]]);
+});
 
 proves(
   ["S7.15"],
-  "a further attempt of the request that was made shorter is paid for, and the step counted once",
+  "a further attempt of the compacted request is charged, and the step is counted once",
   async () => {
     const fixture = newFixture();
     const flaky: ScriptedReply = {
@@ -252,7 +252,7 @@ proves(
 
 proves(
   ["S7.15"],
-  "a pause between the refusal and the shorter request changes nothing",
+  "a pause between the refusal and the compacted request changes nothing",
   async () => {
     const held = latch();
     const fixture = newFixture();
@@ -284,7 +284,7 @@ proves(
   },
 );
 
-test("an agent that is asked to stop while a request is refused has a step for it, and asks nothing further", async () => {
+test("an agent stopped during a refused request records a step, and sends no further request", async () => {
   const held = latch();
   const fixture = newFixture();
   const script = [work, work, { ...OVERFLOW, after: held.opened }, says("never")];
@@ -302,7 +302,7 @@ test("an agent that is asked to stop while a request is refused has a step for i
   expect(fixture.sink.ofType("conversation.compacted")).toEqual([]);
 });
 
-test("too long with nothing to leave out: the same request is not sent again", async () => {
+test("an overflow without removable messages fails the run, and the request is not sent again", async () => {
   const { role, model } = worker([work, OVERFLOW], { compaction: { keepMessages: 1 } });
   const { status, agents } = await newFixture().run(role);
   expect([status, agents[0]?.errors.map(({ code }) => code), model.requests.length]).toEqual([
@@ -314,7 +314,7 @@ test("too long with nothing to leave out: the same request is not sent again", a
 
 proves(
   ["R14"],
-  "too long again right after: the run fails with the model's own error",
+  "a second overflow right after a compaction fails the run with the model's error",
   async () => {
     const fixture = newFixture();
     const { role, model } = worker([work, work, OVERFLOW, OVERFLOW, says("never")], {
@@ -330,14 +330,14 @@ proves(
   },
 );
 
-test("each overflow that was followed by a reply is forgiven anew", async () => {
+test("each overflow that is followed by a reply may be compacted again", async () => {
   const { role, model } = worker([work, work, OVERFLOW, work, OVERFLOW, says("done")], {
     compaction: { keepMessages: 2 },
   });
   expect([(await newFixture().run(role)).status, model.requests.length]).toEqual(["completed", 6]);
 });
 
-test("without compaction a request that is too long fails the run at once", async () => {
+test("a request that is too long fails the run at once without compaction", async () => {
   const { role, model } = worker([work, OVERFLOW, says("never")]);
   const result = await newFixture().run(role);
   expect([result.status, result.reason.data, model.requests.length]).toEqual([
@@ -347,7 +347,7 @@ test("without compaction a request that is too long fails the run at once", asyn
   ]);
 });
 
-test("a task that is too long by itself fails the run; there is nothing to leave out", async () => {
+test("a task that is too long by itself fails the run", async () => {
   const fixture = newFixture();
   const { role } = worker([OVERFLOW, OVERFLOW, says("never")], { compaction: {} });
   const result = await fixture.run(role);
@@ -358,7 +358,7 @@ test("a task that is too long by itself fails the run; there is nothing to leave
   ]).toEqual(["failed", { error: "model_context_overflow" }, 0]);
 });
 
-test("over the window with nothing to leave out: the request is sent as it is, and nothing is reported", async () => {
+test("a history over the window without removable messages is sent unchanged", async () => {
   const fixture = newFixture();
   const compaction = { maxInputTokens: 1, keepMessages: 9 };
   const { role, model } = worker([work, says("done")], { compaction });
@@ -372,7 +372,7 @@ test("over the window with nothing to leave out: the request is sent as it is, a
 
 proves(
   ["R14"],
-  "instructions and task stay, however often a history is compacted, and calls keep their results",
+  "instructions and task remain after every compaction, and calls keep their results",
   async () => {
     const fixture = newFixture();
     const many: ScriptedReply = calls(
@@ -391,33 +391,39 @@ proves(
   },
 );
 
-proves(["R14"], "a hook sees what is about to be left out, and may keep less or more", async () => {
-  const seen: PointInput["beforeCompaction"][] = [];
-  const keepOne = transform(
-    "beforeCompaction",
-    (input) => {
-      seen.push(input);
-      return { keepMessages: 4 };
-    },
-    { name: "keeper" },
-  );
-  const fixture = newFixture();
-  const compaction = { maxInputTokens: 70, keepMessages: 2 };
-  const { role, model } = worker([work, work, work, says("done")], {
-    compaction,
-    hooks: [keepOne],
-  });
-  await fixture.run(role);
-  expect(seen.map(({ messages, ...rest }) => ({ ...rest, messages: messages.length }))).toEqual([
-    { messages: 8, inputTokens: 80, maxInputTokens: 70 },
-  ]);
-  expect(rolesOf(model.requests[3])).toBe("instructions task notice assistant tool assistant tool");
-  expect(
-    fixture.sink.ofType("hook.applied").map(({ point, changedBy }) => [point, changedBy]),
-  ).toEqual([["beforeCompaction", [{ hook: "keeper", fields: ["keepMessages"] }]]]);
-});
+proves(
+  ["R14"],
+  "a hook sees the messages to remove, and may change how many are kept",
+  async () => {
+    const seen: PointInput["beforeCompaction"][] = [];
+    const keepOne = transform(
+      "beforeCompaction",
+      (input) => {
+        seen.push(input);
+        return { keepMessages: 4 };
+      },
+      { name: "keeper" },
+    );
+    const fixture = newFixture();
+    const compaction = { maxInputTokens: 70, keepMessages: 2 };
+    const { role, model } = worker([work, work, work, says("done")], {
+      compaction,
+      hooks: [keepOne],
+    });
+    await fixture.run(role);
+    expect(seen.map(({ messages, ...rest }) => ({ ...rest, messages: messages.length }))).toEqual([
+      { messages: 8, inputTokens: 80, maxInputTokens: 70 },
+    ]);
+    expect(rolesOf(model.requests[3])).toBe(
+      "instructions task notice assistant tool assistant tool",
+    );
+    expect(
+      fixture.sink.ofType("hook.applied").map(({ point, changedBy }) => [point, changedBy]),
+    ).toEqual([["beforeCompaction", [{ hook: "keeper", fields: ["keepMessages"] }]]]);
+  },
+);
 
-test("a hook before a compaction that breaks fails the run, and the model is not asked", async () => {
+test("a hook that throws before a compaction fails the run without a model call", async () => {
   const broken = transform("beforeCompaction", () => {
     throw new Error("broken");
   });
@@ -433,7 +439,7 @@ test("a hook before a compaction that breaks fails the run, and the model is not
   ]);
 });
 
-test("a stop that comes while a hook looks at a compaction takes effect before the model call", async () => {
+test("a stop requested in a hook before a compaction takes effect before the model call", async () => {
   const stopping = transform("beforeCompaction", (_input, { requestStop }) => requestStop("No."));
   const { role, model } = worker([work, says("never")], {
     compaction: { maxInputTokens: 30, keepMessages: 1 },
@@ -447,7 +453,7 @@ test("a stop that comes while a hook looks at a compaction takes effect before t
   ]);
 });
 
-test("a subagent keeps its own task, not one that it inherited", async () => {
+test("a subagent keeps its own task in a compaction, and not an inherited one", async () => {
   const child = part("child", [calls({ toolName: "work", arguments: {} }), says("Child.")], {
     tools: [spyTool("work")],
     compaction: { maxInputTokens: 40, keepMessages: 2 },
@@ -464,7 +470,7 @@ test("a subagent keeps its own task, not one that it inherited", async () => {
     expect(messages.map(({ text }) => text)).toContain("Part two.");
 });
 
-test("the window is judged by an estimate if the model cannot count", async () => {
+test("the window is checked against an estimate if the model cannot count", async () => {
   const fixture = newFixture();
   const long = spyTool("work", () => "x".repeat(600));
   const { role, model } = soloist(
@@ -484,7 +490,7 @@ test("the window is judged by an estimate if the model cannot count", async () =
   expect(rolesOf(model.requests[2])).toBe("instructions task notice assistant tool");
 });
 
-test("a window or a number of messages that leaves nothing is refused at definition", () => {
+test("an impossible window or number of messages is rejected at definition", () => {
   for (const compaction of [
     { maxInputTokens: 0 },
     { keepMessages: 0 },

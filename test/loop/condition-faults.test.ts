@@ -1,5 +1,7 @@
-// Goal: a condition may take its time and may break; the run waits for it, fails visibly, and never hangs.
-// Method: conditions that throw, reject, give nonsense or never settle; the manual clock ends what hangs.
+// Goal: a stop condition may be slow and may break. The run waits for it, fails visibly, and never
+// hangs.
+// Method: conditions that throw, reject, return invalid values or never settle; the manual clock
+// ends those that hang.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -21,7 +23,7 @@ function reason(code: string): StopReason {
   return { code, message: `It is ${code}.`, data: {} };
 }
 
-/** Gives several reasons after a step, and an empty list before the first. */
+/** Returns several reasons after a step, and an empty list before the first. */
 const lists: StopCondition = ({ steps }) =>
   Promise.resolve(steps.length === 0 ? [] : [reason("b"), reason("a"), reason("b")]);
 
@@ -37,7 +39,7 @@ function ending({ status, reason, steps }: RunResult): readonly [string, string,
 
 const REASON = reason("found");
 
-proves(["R62"], "a condition may take its time: the run waits for what it says", async () => {
+proves(["R62"], "the run waits for an asynchronous condition", async () => {
   const fixture = newFixture();
   const held = latch();
   const slow: StopCondition = async ({ steps }) => {
@@ -80,7 +82,7 @@ const BROKEN: Readonly<Record<string, StopCondition>> = {
 };
 
 for (const [what, condition] of Object.entries(BROKEN)) {
-  proves(["R62"], `a condition that ${what} fails the run, with one error`, async () => {
+  proves(["R62"], `a condition that ${what} fails the run with one error`, async () => {
     for (const step of [0, 1]) {
       const late: StopCondition = (facts) =>
         facts.steps.length === step ? condition(facts) : undefined;
@@ -113,7 +115,7 @@ const NONSENSE: readonly unknown[] = [
 
 proves(
   ["R62"],
-  "a condition that gives something else fails the run, at once or later",
+  "a condition that returns an invalid value fails the run, synchronously or asynchronously",
   async () => {
     for (const answer of NONSENSE) {
       for (const given of [answer, Promise.resolve(answer)]) {
@@ -129,14 +131,14 @@ proves(
   },
 );
 
-/** A condition that gives anything, as a caller without types could write it. */
+/** A condition that returns any value, as an untyped caller could write it. */
 function giving(answer: unknown): StopCondition {
   return () => z.custom<ReturnType<StopCondition>>().parse(answer);
 }
 
 proves(
   ["R62"],
-  "several reasons are all recorded, in their order; an empty list is none",
+  "several reasons are recorded in their order, and an empty list is ignored",
   async () => {
     const fixture = newFixture();
     const { role } = soloist([work], {
@@ -153,7 +155,7 @@ proves(
   },
 );
 
-proves(["R62"], "a condition that never settles fails the run when its time is up", async () => {
+proves(["R62"], "a condition that never settles fails the run after `hookTimeoutMs`", async () => {
   for (const step of [0, 1]) {
     const fixture = newFixture({ hookTimeoutMs: 100 });
     const hangs: StopCondition = ({ steps }) =>
@@ -174,7 +176,7 @@ proves(["R62"], "a condition that never settles fails the run when its time is u
   }
 });
 
-test("what a condition says after its time is up goes nowhere, also a rejection", async () => {
+test("a rejection of a condition after its timeout is ignored", async () => {
   const fixture = newFixture({ hookTimeoutMs: 100 });
   const held = latch();
   const late: StopCondition = async () => {
@@ -194,7 +196,7 @@ for (const [what, act, end] of [
   ["a cancel", (_stage: Fixture, run: Run) => void run.cancel(), "cancelled"],
   ["a deadline", ({ clock }: Fixture) => clock.advance(50), "stopped"],
 ] as const) {
-  test(`${what} while a condition hangs ends the run as such, within the grace period`, async () => {
+  test(`${what} while a condition hangs ends the run with its status within the grace period`, async () => {
     const fixture = newFixture({ hookTimeoutMs: 60_000, graceMs: 10 });
     const { role } = soloist([says("never")], { stopWhen: [never] });
     const run = fixture.start(role, "Do it.", { budget: { timeMs: 50 } });
@@ -207,7 +209,7 @@ for (const [what, act, end] of [
   });
 }
 
-test("a stop that is asked for while a condition hangs waits for it, and then holds", async () => {
+test("a stop requested while a condition hangs waits for the condition, and then applies", async () => {
   const fixture = newFixture();
   const held = latch();
   const slow: StopCondition = () => held.opened.then(() => undefined);

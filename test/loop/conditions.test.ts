@@ -1,5 +1,7 @@
-// Goal: stop conditions of the user's are asked after every step, alone or combined, at once or later; work never outweighs them.
-// Method: conditions by script in whole runs, shared between runs; promises that hang are ended by the manual clock.
+// Goal: user-defined stop conditions are checked after every step, alone or combined, synchronously
+// or not; pending work never outranks them.
+// Method: scripted conditions in real runs, shared between runs; hanging promises are ended by the
+// manual clock.
 
 import { globSync, readFileSync } from "node:fs";
 
@@ -32,7 +34,7 @@ function reason(code: string): StopReason {
   return { code, message: `It is ${code}.`, data: {} };
 }
 
-/** Fires after this step and no other. */
+/** Fires after the given step only. */
 function after(step: number, code = "found"): StopCondition {
   return ({ steps }) => (steps.length === step ? reason(code) : undefined);
 }
@@ -45,24 +47,28 @@ function ending({ status, reason, steps }: RunResult): readonly [string, string,
   return [status, reason.code, steps.length];
 }
 
-proves(["R5"], "a condition that fires before the first inference lets nothing start", async () => {
-  for (const condition of [after(0), async (facts: StopContext) => after(0)(facts)]) {
-    const seen: StopContext[] = [];
-    const watch: StopCondition = (facts) => void seen.push(facts);
-    const { role, model } = soloist([says("never")], { stopWhen: [watch, condition] });
-    const result = await newFixture().run(role);
-    expect([ending(result), model.requests.length, result.usage.total.modelCalls]).toEqual([
-      ["stopped", "found", 0],
-      0,
-      0,
-    ]);
-    expect(
-      seen.map(({ steps, usage, elapsedMs }) => [steps, usage.totalTokens, elapsedMs]),
-    ).toEqual([[[], 0, 0]]);
-  }
-});
+proves(
+  ["R5"],
+  "a condition that fires before the first inference stops the run without a call",
+  async () => {
+    for (const condition of [after(0), async (facts: StopContext) => after(0)(facts)]) {
+      const seen: StopContext[] = [];
+      const watch: StopCondition = (facts) => void seen.push(facts);
+      const { role, model } = soloist([says("never")], { stopWhen: [watch, condition] });
+      const result = await newFixture().run(role);
+      expect([ending(result), model.requests.length, result.usage.total.modelCalls]).toEqual([
+        ["stopped", "found", 0],
+        0,
+        0,
+      ]);
+      expect(
+        seen.map(({ steps, usage, elapsedMs }) => [steps, usage.totalTokens, elapsedMs]),
+      ).toEqual([[[], 0, 0]]);
+    }
+  },
+);
 
-test("conditions are asked once before the first step and once after each, also over a pause", async () => {
+test("conditions are checked once before the first step and once after each, even across a pause", async () => {
   const seen: number[] = [];
   const watch: StopCondition = ({ steps }) => void seen.push(steps.length);
   const tools = [spyTool("work"), spyTool("pay", () => "paid", { needsApproval: true })];
@@ -77,7 +83,7 @@ test("conditions are asked once before the first step and once after each, also 
 
 proves(
   ["S7.7", "R34"],
-  "conditions are given what the agent itself has used and how long it has worked, without a pause and without a wait for an approver",
+  "conditions receive the agent's own usage and its working time without pauses and approvals",
   async () => {
     const seen: (readonly [number, number, number, number])[] = [];
     const watch: StopCondition = ({ steps, usage, elapsedMs }) =>
@@ -122,7 +128,7 @@ proves(
 
 proves(
   ["R55"],
-  "a condition on length ends the run with that reason, although there are calls",
+  "a condition on `length` ends the run with that reason although there are calls",
   async () => {
     const calls = asks("work", {}, { finishReason: "length" });
     const { role, model } = soloist([calls, says("never")], {
@@ -145,7 +151,7 @@ proves(
 
 proves(
   ["R59", "X32"],
-  "of two that are true at once the higher gives the reason, and both are recorded",
+  "the higher of two simultaneous reasons becomes the reason, and both are recorded",
   async () => {
     const low = hasFinishReason("length");
     const high = after(1, "found");
@@ -165,7 +171,7 @@ proves(
 
 proves(
   ["R60", "X32"],
-  "both have to fire, but not at once: what fired stays fired, and the reasons of both are recorded",
+  "`allOf` fires once both conditions have fired, even in different steps, with the reasons of both",
   async () => {
     const fixture = newFixture();
     const both = allOf(hasToolCall("save"), hasToolCall("test"));
@@ -182,7 +188,7 @@ proves(
   },
 );
 
-/** A condition that notes the steps after which it is asked. */
+/** A condition that records the steps after which it is checked. */
 function noting(condition: StopCondition): {
   readonly asked: readonly number[];
   readonly condition: StopCondition;
@@ -199,7 +205,7 @@ function noting(condition: StopCondition): {
 
 proves(
   ["S7.19", "R60"],
-  "each part is asked once per check, and what fired is remembered over a pause in another process",
+  "each part of a combination is checked once, and fired parts are restored after a pause",
   async () => {
     const slow = async (facts: StopContext) => after(1, "slow")(facts);
     const parts = [after(0, "early"), slow, after(3, "late"), not(after(2), reason("no"))];
@@ -231,41 +237,36 @@ proves(
   },
 );
 
-proves(
-  ["R60", "R62"],
-  "a part that breaks is asked once, and those behind it are not",
-  async () => {
-    const broken = noting(async () => Promise.reject(new Error("Broken.")));
-    const behind = noting(after(0));
-    const { role } = soloist([says("never")], {
-      stopWhen: [allOf(not(broken.condition, reason("no")), behind.condition)],
-    });
-    const { status, agents } = await newFixture().run(role);
-    expect([status, agents[0]?.errors.map(({ code }) => code), broken.asked, behind.asked]).toEqual(
-      ["failed", ["stop_condition_failed"], [0], []],
-    );
-  },
-);
+proves(["R60", "R62"], "a part that breaks is checked once, and later parts are not", async () => {
+  const broken = noting(async () => Promise.reject(new Error("Broken.")));
+  const behind = noting(after(0));
+  const { role } = soloist([says("never")], {
+    stopWhen: [allOf(not(broken.condition, reason("no")), behind.condition)],
+  });
+  const { status, agents } = await newFixture().run(role);
+  expect([status, agents[0]?.errors.map(({ code }) => code), broken.asked, behind.asked]).toEqual([
+    "failed",
+    ["stop_condition_failed"],
+    [0],
+    [],
+  ]);
+});
 
-proves(
-  ["R60", "R63"],
-  "what fired in one execution has not fired in the next, nor in a fork",
-  async () => {
-    const both = allOf(hasToolCall("save"), hasToolCall("test"));
-    const script = [asks("save", {}), says("saved"), asks("test", {}), says("tested")];
-    const { role } = soloist(script, {
-      tools: [spyTool("save"), spyTool("test")],
-      stopWhen: [both],
-    });
-    const fixture = newFixture();
-    const run = fixture.start(role);
-    expect(ending(await fixture.outcome(run))).toEqual(["completed", "completed", 2]);
-    const fork = fixture.fork(role, run.snapshot(), { atStep: 1, message: "And test it." });
-    expect(ending(await fixture.outcome(fork))).toEqual(["completed", "completed", 2]);
-  },
-);
+proves(["R60", "R63"], "fired parts are reset in the next execution and in a fork", async () => {
+  const both = allOf(hasToolCall("save"), hasToolCall("test"));
+  const script = [asks("save", {}), says("saved"), asks("test", {}), says("tested")];
+  const { role } = soloist(script, {
+    tools: [spyTool("save"), spyTool("test")],
+    stopWhen: [both],
+  });
+  const fixture = newFixture();
+  const run = fixture.start(role);
+  expect(ending(await fixture.outcome(run))).toEqual(["completed", "completed", 2]);
+  const fork = fixture.fork(role, run.snapshot(), { atStep: 1, message: "And test it." });
+  expect(ending(await fixture.outcome(fork))).toEqual(["completed", "completed", 2]);
+});
 
-proves(["R60"], "one of two is not both", async () => {
+proves(["R60"], "`allOf` does not fire if only one of its conditions does", async () => {
   const both = allOf(hasToolCall("work"), hasToolCall("test"));
   const { role } = soloist([work, work, says("done")], {
     tools: [spyTool("work"), spyTool("test")],
@@ -276,7 +277,7 @@ proves(["R60"], "one of two is not both", async () => {
 
 proves(
   ["X32"],
-  "a negation fires with its own reason after the first step that lacks it",
+  "`not` fires with its own reason after the first step without the condition",
   async () => {
     const idle = not(hasToolCall("work"), reason("idle"));
     const { role } = soloist([work, asks("rest", {}), says("never")], {
@@ -287,42 +288,36 @@ proves(
   },
 );
 
-proves(
-  ["R63"],
-  "one condition serves runs after each other and at once, and each is judged by itself",
-  async () => {
-    const both = anyOf(
-      allOf(hasToolCall("save"), async (facts) => hasToolCall("test")(facts)),
-      after(4, "tired"),
+proves(["R63"], "a condition serves sequential and parallel runs independently", async () => {
+  const both = anyOf(
+    allOf(hasToolCall("save"), async (facts) => hasToolCall("test")(facts)),
+    after(4, "tired"),
+  );
+  const tools = [spyTool("work"), spyTool("save"), spyTool("test")];
+  const start = (fixture: Fixture, ...names: readonly string[]) =>
+    fixture.start(
+      soloist(
+        names.map((name) => asks(name, {})),
+        { tools, stopWhen: [both] },
+      ).role,
     );
-    const tools = [spyTool("work"), spyTool("save"), spyTool("test")];
-    const start = (fixture: Fixture, ...names: readonly string[]) =>
-      fixture.start(
-        soloist(
-          names.map((name) => asks(name, {})),
-          { tools, stopWhen: [both] },
-        ).role,
-      );
-    const fixture = newFixture();
-    const first = await fixture.outcome(start(fixture, "save", "test"));
-    const second = await fixture.outcome(start(fixture, "test", "work", "work", "work"));
-    const atOnce = [
-      start(fixture, "save", "work", "test"),
-      start(fixture, "test", "test", "test", "test"),
-    ];
-    const [third, fourth] = await Promise.all(
-      atOnce.map(async (run) => await fixture.outcome(run)),
-    );
-    expect([first, second, third, fourth].map((result) => result && ending(result))).toEqual([
-      ["stopped", "tool_called", 2],
-      ["stopped", "tired", 4],
-      ["stopped", "tool_called", 3],
-      ["stopped", "tired", 4],
-    ]);
-  },
-);
+  const fixture = newFixture();
+  const first = await fixture.outcome(start(fixture, "save", "test"));
+  const second = await fixture.outcome(start(fixture, "test", "work", "work", "work"));
+  const atOnce = [
+    start(fixture, "save", "work", "test"),
+    start(fixture, "test", "test", "test", "test"),
+  ];
+  const [third, fourth] = await Promise.all(atOnce.map(async (run) => await fixture.outcome(run)));
+  expect([first, second, third, fourth].map((result) => result && ending(result))).toEqual([
+    ["stopped", "tool_called", 2],
+    ["stopped", "tired", 4],
+    ["stopped", "tool_called", 3],
+    ["stopped", "tired", 4],
+  ]);
+});
 
-/** What asks for a second step after the first, by its kind. */
+/** Kinds of work that require a second step after the first. */
 const WORK: Readonly<Record<string, () => Parameters<typeof soloist>>> = {
   tool_calls: () => [[work], { tools: [spyTool("work")] }],
   subtasks: () => [
@@ -334,7 +329,7 @@ const WORK: Readonly<Record<string, () => Parameters<typeof soloist>>> = {
 };
 
 for (const [kind, make] of Object.entries(WORK)) {
-  proves(["R61"], `a condition that fires after step 1 outweighs ${kind}`, async () => {
+  proves(["R61"], `a condition that fires after step 1 outranks ${kind}`, async () => {
     const [script, more, options] = make();
     const fixture = newFixture();
     const { role, model } = soloist(script, { ...more, stopWhen: [after(1)] }, options);
@@ -353,7 +348,7 @@ for (const [kind, make] of Object.entries(WORK)) {
   });
 }
 
-proves(["R61"], "a message from outside is work, and a condition outweighs it", async () => {
+proves(["R61"], "a condition that fires outranks a message from outside", async () => {
   for (const [stopWhen, end] of [
     [[], ["completed", "completed", 2]],
     [[after(1)], ["stopped", "found", 1]],
@@ -369,7 +364,7 @@ proves(["R61"], "a message from outside is work, and a condition outweighs it", 
 
 proves(
   ["R61"],
-  "with no condition true and no work after step 1 the run is completed",
+  "a run without a fired condition and without work after step 1 is completed",
   async () => {
     const fixture = newFixture();
     const { role } = soloist([says("done")], { stopWhen: [after(2), () => undefined] });
@@ -377,7 +372,7 @@ proves(
   },
 );
 
-test("the status follows from the code that a condition gives, and from nothing else", async () => {
+test("the status `stopped` follows from any code that a condition returns", async () => {
   for (const [code, status] of [
     ["step_limit", "stopped"],
     ["constructor", "stopped"],
@@ -387,7 +382,7 @@ test("the status follows from the code that a condition gives, and from nothing 
   }
 });
 
-test("what only the loop can know is not for conditions to say", async () => {
+test("a condition that returns a code reserved for the loop fails the run", async () => {
   for (const code of ["completed", "cancelled", "error", "input_required", "pause_requested"]) {
     const { role } = soloist([work], { tools: [spyTool("work")], stopWhen: [after(1, code)] });
     const { status, agents } = await newFixture().run(role);
@@ -398,28 +393,32 @@ test("what only the loop can know is not for conditions to say", async () => {
   }
 });
 
-proves(["R184"], "there is one public way to add stop logic, and nothing deprecated", () => {
-  const files = [...globSync("src/**/*.ts"), ...globSync("etc/*.api.md")];
-  const texts = files.map((file) => ({ file, text: readFileSync(file, "utf8") }));
-  const old = texts.filter(({ text }) => /@deprecated|\blegacy\b/i.test(text));
-  expect(old.map(({ file }) => file)).toEqual([]);
-  const report = readFileSync("etc/espalier.api.md", "utf8");
-  const fields = report
-    .split("\n")
-    .filter((line) => /^ {4}(readonly )?\w+\??: .*\bStopCondition\b/.test(line))
-    .map((line) => line.trim());
-  expect(fields).toEqual([
-    "readonly stopWhen?: readonly StopCondition<Context>[];",
-    "readonly stopWhen: readonly StopCondition<Context>[];",
-  ]);
-});
+proves(
+  ["R184"],
+  "`stopWhen` is the only public way to add stop logic, and nothing is deprecated",
+  () => {
+    const files = [...globSync("src/**/*.ts"), ...globSync("etc/*.api.md")];
+    const texts = files.map((file) => ({ file, text: readFileSync(file, "utf8") }));
+    const old = texts.filter(({ text }) => /@deprecated|\blegacy\b/i.test(text));
+    expect(old.map(({ file }) => file)).toEqual([]);
+    const report = readFileSync("etc/espalier.api.md", "utf8");
+    const fields = report
+      .split("\n")
+      .filter((line) => /^ {4}(readonly )?\w+\??: .*\bStopCondition\b/.test(line))
+      .map((line) => line.trim());
+    expect(fields).toEqual([
+      "readonly stopWhen?: readonly StopCondition<Context>[];",
+      "readonly stopWhen: readonly StopCondition<Context>[];",
+    ]);
+  },
+);
 
 const second: StopCondition = ({ steps }) =>
   steps.length < 2 ? undefined : { code: "second", message: "The second.", data: {} };
 
 proves(
   ["R50"],
-  "conditions are plain functions over read-only facts, and combine without anything else",
+  "conditions are plain functions over read-only facts, and can be nested",
   async () => {
     const seen: unknown[] = [];
     const watching: StopCondition = (facts) => {

@@ -1,5 +1,7 @@
-// Goal: what is no text is there wherever a run continues, for models that take it; a journal has its bytes once, what watches a run never.
-// Method: whole runs with scripted models, over every way in which a run is kept or continues; all that leaves it is searched for the bytes.
+// Goal: attachments survive wherever a run continues, for models that accept them. A journal
+// contains their bytes once, and observers never do.
+// Method: real runs with scripted models, over every way to persist or continue a run; all output
+// is searched for the bytes.
 
 import { createHash } from "node:crypto";
 
@@ -39,7 +41,7 @@ import { calls, part, spawn, until } from "../tree/scripted-agents.ts";
 const IMAGES = { inputModalities: ["image"] } as const;
 const TOLD = [words("Look at"), CHART];
 const TOLD_TEXT = `Look at\n${CHART_LINE}`;
-/** An image of other bytes. */
+/** An image with other bytes. */
 const DRAWN = { ...CHART, name: "drawn.png", data: png(20, 20, 7) };
 
 const told: Message = { role: "user", text: TOLD_TEXT, origin: "task", content: TOLD };
@@ -57,7 +59,7 @@ function artist(
   return soloist(script, { tools: [draw()], ...more }, options);
 }
 
-/** The task, and what the tool gave, as a request has them. */
+/** Returns the task and the tool results in a request. */
 function seen(request: ModelRequest | undefined): readonly unknown[] {
   return (request?.messages ?? []).filter(
     (message) => message.role === "tool" || (message.role === "user" && message.origin === "task"),
@@ -66,8 +68,8 @@ function seen(request: ModelRequest | undefined): readonly unknown[] {
 
 const BOTH: readonly unknown[] = [told, expect.objectContaining(drawn)];
 
-describe("a run that goes on", () => {
-  proves(["M73"], "has it after a pause, through JSON; its task stands there once", async () => {
+describe("attachments of a continued run", () => {
+  proves(["M73"], "survive a pause through JSON, with those of the task stored once", async () => {
     const tools = [draw({ needsApproval: true })];
     const fixture = newFixture();
     const paused = await fixture.outcome(
@@ -80,7 +82,7 @@ describe("a run that goes on", () => {
     expect(seen(second.model.requests[0])).toEqual(BOTH);
   });
 
-  proves(["M73"], "has it where it was paused before it had read its task", async () => {
+  proves(["M73"], "survive a pause before the agent has read its task", async () => {
     const fixture = newFixture();
     const run = fixture.start(artist([]).role, TOLD);
     run.requestPause();
@@ -92,7 +94,7 @@ describe("a run that goes on", () => {
     expect(seen(second.model.requests[1])).toEqual([told]);
   });
 
-  proves(["M73"], "has it in a fork, from any step, also of a message to it", async () => {
+  proves(["M73"], "are in a fork from any step, including those of a message to it", async () => {
     const fixture = newFixture();
     const run = fixture.start(artist([asks("draw", {}), says("Done.")]).role, TOLD);
     const { snapshot } = await rested(fixture, run);
@@ -112,21 +114,25 @@ describe("a run that goes on", () => {
     }
   });
 
-  proves(["M73"], "has it when its session continues, and in a fork of the session", async () => {
-    const s = newSessionFixture();
-    const first = artist([asks("draw", {}), says("Done.")]);
-    await s.outcome(s.start(first.role, TOLD, { session: await s.session() }));
-    const session = await s.session();
-    const second = artist([says("Done.")]);
-    await s.outcome(s.start(second.role, "More.", { session }));
-    expect(seen(second.model.requests[0]).slice(0, 2)).toEqual(BOTH);
-    const copy = await session.fork({ atStep: 1, executionId: "execution_1" });
-    const third = artist([says("Done.")]);
-    await s.outcome(s.start(third.role, "Else.", { session: copy }));
-    expect(seen(third.model.requests[0]).slice(0, 2)).toEqual(BOTH);
-  });
+  proves(
+    ["M73"],
+    "are available when a session continues, and in a fork of the session",
+    async () => {
+      const s = newSessionFixture();
+      const first = artist([asks("draw", {}), says("Done.")]);
+      await s.outcome(s.start(first.role, TOLD, { session: await s.session() }));
+      const session = await s.session();
+      const second = artist([says("Done.")]);
+      await s.outcome(s.start(second.role, "More.", { session }));
+      expect(seen(second.model.requests[0]).slice(0, 2)).toEqual(BOTH);
+      const copy = await session.fork({ atStep: 1, executionId: "execution_1" });
+      const third = artist([says("Done.")]);
+      await s.outcome(s.start(third.role, "Else.", { session: copy }));
+      expect(seen(third.model.requests[0]).slice(0, 2)).toEqual(BOTH);
+    },
+  );
 
-  proves(["M73"], "has it in the requests that are made again of what was kept", async () => {
+  proves(["M73"], "are in the requests that are rebuilt from a persisted run", async () => {
     for (const options of [IMAGES, {}, { inputModalities: ["file", "image"] }]) {
       const { role, model } = artist([asks("draw", {}), says("Done.")], {}, options);
       const fixture = newFixture();
@@ -139,8 +145,8 @@ describe("a run that goes on", () => {
   });
 });
 
-describe("another model", () => {
-  proves(["M73"], "is shown what it takes; the first one sees all of it again", async () => {
+describe("attachments for another model", () => {
+  proves(["M73"], "are those it accepts, and the first model sees all of them again", async () => {
     const fixture = newFixture();
     const run = fixture.start(artist([asks("draw", {}), says("Done.")]).role, TOLD);
     const { snapshot } = await rested(fixture, run);
@@ -158,7 +164,7 @@ describe("another model", () => {
   ] as const)
     proves(
       ["M73"],
-      `of a subagent inherits for one that takes ${inputModalities.join() || "text"}`,
+      `are inherited by a subagent whose model accepts ${inputModalities.join() || "text"}`,
       async () => {
         const helper = part("helper", [says("Ok.")], { scripted: { inputModalities } });
         const script = [asks("draw", {}), calls(spawn("helper", "Help.")), says("Done.")];
@@ -184,8 +190,8 @@ async function journalOf(store: Store, runId: RunId): Promise<string> {
   return lines.join("\n");
 }
 
-describe("a journal", () => {
-  /** Bytes that are nowhere else, and that no compression makes fewer. */
+describe("attachments in a journal", () => {
+  /** Unique bytes that do not compress. */
   const noise = (count: number): string =>
     createHash("shake256", { outputLength: count }).update(String(count)).digest("base64");
   const big = { ...CHART, data: noise(2_000_000) };
@@ -193,7 +199,7 @@ describe("a journal", () => {
 
   proves(
     ["M73"],
-    "has the bytes of a task, of a tool and of a message once, and is replayed",
+    "are stored once for a task, a tool result and a message, and can be replayed",
     async () => {
       const store = memoryStore({ clock: new ManualClock() });
       const door = latch();
@@ -226,7 +232,7 @@ describe("a journal", () => {
 
   proves(
     ["M73"],
-    "gives it back to a process that recovers the run, whatever was read",
+    "are restored when another process recovers the run, whether the task was read or not",
     async () => {
       for (const isTaskHandled of [true, false]) {
         const store = memoryStore({ clock: new ManualClock() });
@@ -258,7 +264,7 @@ describe("a journal", () => {
 
 proves(
   ["M73"],
-  "no event, span, redaction or terminal has its bytes; content has its lines",
+  "events, spans, redaction and terminal contain lines and never bytes of attachments",
   async () => {
     const shown: SpanContent[] = [];
     const recording = recorder();
@@ -300,7 +306,7 @@ proves(
   },
 );
 
-proves(["M73"], "messages that are kept elsewhere may be texts alone", async () => {
+proves(["M73"], "`stripToText` removes the attachments from persisted messages", async () => {
   const fixture = newFixture();
   const run = fixture.start(artist([asks("draw", {}), says("Done.")]).role, TOLD);
   const { messages } = await fixture.outcome(run);

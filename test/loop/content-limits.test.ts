@@ -1,5 +1,7 @@
-// Goal: what is no text is counted, bounded and refused before it costs anything; a history that is made shorter keeps the newest of it.
-// Method: whole runs with scripted models; headers of images of known size; bad input at every door.
+// Goal: attachments are counted, bounded and rejected before they cost anything; a compacted
+// history keeps the newest.
+// Method: real runs with scripted models; image headers of known size; invalid input at every entry
+// point.
 
 import { describe, expect } from "vitest";
 
@@ -33,33 +35,37 @@ const image = (data: string | undefined): Attachment => ({
   ...(data === undefined ? { uri: PHOTO.uri } : { data }),
 });
 
-/** What a part adds to the estimate of its line. */
+/** Returns the tokens that a part adds to the estimate of its line. */
 function added(part: ContentPart): number {
   const { content: _none, ...plain } = createUserMessage([part], "task");
   return estimateMessages([createUserMessage([part], "task")]) - estimateMessages([plain]);
 }
 
-/** Base64 of so many bytes. */
+/** Returns base64 of the given number of bytes. */
 const ofBytes = (bytes: number): string => Buffer.alloc(bytes).toString("base64");
 
-describe("an estimate", () => {
-  proves(["M74"], "of an image goes by its size, within bounds; unknown, it is 1,600", () => {
-    expect(
-      [
-        png(750, 1_000),
-        png(751, 1_000),
-        png(10, 10),
-        png(10_000, 10_000),
-        jpeg(1_500, 500),
-        jpeg(1_500, 500, 60_000),
-        ofBytes(30),
-        jpeg(1_500, 500).slice(0, 12),
-        undefined,
-      ].map((data) => added(image(data))),
-    ).toEqual([1_000, 1_002, 85, 4_800, 1_000, 1_000, 1_600, 1_600, 1_600]);
-  });
+describe("the token estimate of attachments", () => {
+  proves(
+    ["M74"],
+    "depends on the size of an image within bounds, and is 1,600 if the size is unknown",
+    () => {
+      expect(
+        [
+          png(750, 1_000),
+          png(751, 1_000),
+          png(10, 10),
+          png(10_000, 10_000),
+          jpeg(1_500, 500),
+          jpeg(1_500, 500, 60_000),
+          ofBytes(30),
+          jpeg(1_500, 500).slice(0, 12),
+          undefined,
+        ].map((data) => added(image(data))),
+      ).toEqual([1_000, 1_002, 85, 4_800, 1_000, 1_000, 1_600, 1_600, 1_600]);
+    },
+  );
 
-  proves(["M74"], "of a file and of a sound goes by its bytes", () => {
+  proves(["M74"], "depends on the bytes of a file or a sound", () => {
     expect(
       [
         { ...REPORT, data: ofBytes(1_000) },
@@ -69,7 +75,7 @@ describe("an estimate", () => {
     ).toEqual([2_050, 2_000, 11]);
   });
 
-  proves(["M74", "R101"], "is in the lease, until the provider has counted", async () => {
+  proves(["M74", "R101"], "is part of the reservation until the provider has counted", async () => {
     const options = { inputModalities: ["image"], countTokens: null } as const;
     const { role } = soloist([says("Done.")], {}, options);
     const fixture = newFixture();
@@ -82,7 +88,7 @@ describe("an estimate", () => {
     expect(seen - unseen).toBe(1_000);
   });
 
-  proves(["M74"], "is part of what the tokenizer counts", async () => {
+  proves(["M74"], "is part of the tokenizer's count", async () => {
     const count = await loadGptTokenCounter("gpt-5");
     const request = { tools: [], maxOutputTokens: 10 };
     const { content: _none, ...plain } = createUserMessage([CHART], "task");
@@ -91,11 +97,11 @@ describe("an estimate", () => {
   });
 });
 
-/** The refusal of a task: its code and its words. */
+/** Returns the code and the message of a rejected task. */
 function refusal(task: unknown): readonly unknown[] {
   const { role, model } = soloist([says("Done.")]);
   try {
-    // @ts-expect-error Anything may be handed in.
+    // @ts-expect-error Any value may be passed.
     newFixture().start(role, task);
   } catch (cause) {
     expect(model.requests).toEqual([]);
@@ -182,7 +188,7 @@ const BAD: readonly (readonly [what: string, task: unknown, code: string, messag
 ];
 
 for (const [what, task, code, message] of BAD)
-  proves(["M74"], `a task with ${what} is refused`, () => {
+  proves(["M74"], `a task with ${what} is rejected`, () => {
     const [got, words = ""] = refusal(task);
     expect(got).toBe(code);
     expect(words).toContain(message);
@@ -190,7 +196,7 @@ for (const [what, task, code, message] of BAD)
 
 proves(
   ["M74"],
-  "one of 20,000,000 bytes may be told, three are too many, and one byte more is",
+  "an attachment of 20,000,000 bytes is accepted; one byte more and three of them are rejected",
   () => {
     const most = { ...CHART, data: ofBytes(20_000_000) };
     expect(refusal([most])).toEqual(["none"]);
@@ -205,30 +211,34 @@ proves(
   },
 );
 
-proves(["M74"], "so is refused what an agent is told on its way, and what a fork is", async () => {
-  const { role } = soloist([says("Done."), says("Done.")]);
-  const fixture = newFixture();
-  const run = fixture.start(role);
-  const bad: MessageContent = [{ ...PHOTO, uri: "http://example.com/a.jpg" }];
-  expect(() => run.steer(bad)).toThrow("Expected message[0].uri to be an https: or data: URL");
-  await fixture.outcome(run);
-  expect(() => fixture.fork(role, run.snapshot(), { message: bad })).toThrow(
-    "Expected fork options.message[0].uri to be an https: or data: URL",
-  );
-});
+proves(
+  ["M74"],
+  "invalid attachments are rejected in a steering message and in a fork's message",
+  async () => {
+    const { role } = soloist([says("Done."), says("Done.")]);
+    const fixture = newFixture();
+    const run = fixture.start(role);
+    const bad: MessageContent = [{ ...PHOTO, uri: "http://example.com/a.jpg" }];
+    expect(() => run.steer(bad)).toThrow("Expected message[0].uri to be an https: or data: URL");
+    await fixture.outcome(run);
+    expect(() => fixture.fork(role, run.snapshot(), { message: bad })).toThrow(
+      "Expected fork options.message[0].uri to be an https: or data: URL",
+    );
+  },
+);
 
-proves(["M74"], "what a tool gives is refused by its own door", () => {
+proves(["M74"], "invalid attachments are rejected by `toolResult`", () => {
   expect(() => toolResult({ attachments: [{ ...CHART, data: "!" }] })).toThrow(
     'Expected toolResult.attachments[0].data to be bytes in base64, got "!".',
   );
-  // @ts-expect-error No such value.
+  // @ts-expect-error An invalid value.
   expect(() => toolResult({ showAttachments: "no" })).toThrow(
     "Expected toolResult.showAttachments to be true or false",
   );
 });
 
-proves(["M74"], "a role whose model takes what there is not is refused", () => {
-  // @ts-expect-error No such kind.
+proves(["M74"], "a model with unknown input modalities is rejected by `defineAgent`", () => {
+  // @ts-expect-error An unknown modality.
   const smelling = (): unknown => soloist([], {}, { inputModalities: ["smell"] });
   expect(smelling).toThrow(
     "Expected solo.model.inputModalities to be an array of image, audio and file, got an array.",
@@ -241,7 +251,7 @@ describe("a request over 50,000,000 bytes", () => {
   const script = [asks("draw", {}), asks("draw", {}), asks("draw", {}), says("Done.")];
   const seeing = { inputModalities: ["image"] } as const;
 
-  proves(["M74"], "fails the agent before anything is asked", async () => {
+  proves(["M74"], "fails the agent before the model call", async () => {
     const { role, model } = soloist(script, { tools: [draw] }, seeing);
     const { status, errors } = await newFixture().run(role);
     expect(status).toBe("failed");
@@ -255,7 +265,7 @@ describe("a request over 50,000,000 bytes", () => {
     expect(model.requests).toHaveLength(3);
   });
 
-  proves(["M74"], "is made shorter where the role has a compaction", async () => {
+  proves(["M74"], "is compacted if the role has a compaction", async () => {
     const compaction = { keepAttachments: 2 };
     const { role, model } = soloist(script, { tools: [draw], compaction }, seeing);
     const { status } = await newFixture().run(role);
@@ -263,7 +273,7 @@ describe("a request over 50,000,000 bytes", () => {
     expect(attached(model.requests[3]?.messages)).toEqual(["tool 1", "tool 1"]);
   });
 
-  proves(["M74"], "is made shorter however few of its messages those are", async () => {
+  proves(["M74"], "is compacted even if few of its messages have attachments", async () => {
     const look = spyTool("look", () => "Nothing.");
     const looking = Array.from({ length: 10 }, () => asks("look", {}));
     const tools = [draw, look];
@@ -277,7 +287,7 @@ describe("a request over 50,000,000 bytes", () => {
     ]);
   });
 
-  proves(["M74"], "is one as hooks leave it", async () => {
+  proves(["M74"], "is measured after the hooks have changed it", async () => {
     const without = transform("beforeModel", ({ messages }) => ({
       messages: messages.map((message) => {
         if (message.role !== "tool") return message;
@@ -301,13 +311,13 @@ describe("a request over 50,000,000 bytes", () => {
     expect(attached(blind.model.requests[0]?.messages)).toEqual([]);
   });
 
-  proves(["M74"], "is none for a model that takes no images", async () => {
+  proves(["M74"], "is not too large for a model that takes no images", async () => {
     const { role } = soloist(script, { tools: [draw] });
     expect((await newFixture().run(role)).status).toBe("completed");
   });
 });
 
-/** Who has how many attachments. */
+/** Returns the number of attachments of each message that has some. */
 function attached(messages: readonly Message[] = []): readonly string[] {
   return messages.flatMap((message) =>
     "content" in message && message.content !== undefined
@@ -324,31 +334,35 @@ describe("a compaction", () => {
       10 * messages.length + 1_000 * attached(messages).length,
   } as const;
 
-  proves(["M74", "R14"], "leaves lines of all but the newest, and the task as it is", async () => {
-    const script = [asks("draw", {}), asks("draw", {}), asks("draw", {}), says("Done.")];
-    const compaction = { maxInputTokens: 3_500, keepAttachments: 1 };
-    const { role, model } = soloist(script, { tools: [draw], compaction }, counted);
-    const fixture = newFixture();
-    const result = await fixture.outcome(fixture.start(role, [CHART]));
-    expect(model.requests.map(({ messages }) => attached(messages))).toEqual([
-      ["user 1"],
-      ["user 1", "tool 1"],
-      ["user 1", "tool 1", "tool 1"],
-      ["user 1", "tool 1"],
-    ]);
-    const last = model.requests[3]?.messages ?? [];
-    expect(last.filter(({ role: by }) => by === "tool").map(({ text }) => text)).toEqual([
-      CHART_LINE,
-      CHART_LINE,
-      CHART_LINE,
-    ]);
-    expect(fixture.sink.ofType("conversation.compacted")).toMatchObject([
-      { messagesBefore: 8, messagesAfter: 8, tokensBefore: 4_080, tokensAfter: 2_080 },
-    ]);
-    expect(attached(result.newMessages)).toEqual(["user 1", "tool 1", "tool 1", "tool 1"]);
-  });
+  proves(
+    ["M74", "R14"],
+    "replaces all but the newest attachments with lines, and keeps those of the task",
+    async () => {
+      const script = [asks("draw", {}), asks("draw", {}), asks("draw", {}), says("Done.")];
+      const compaction = { maxInputTokens: 3_500, keepAttachments: 1 };
+      const { role, model } = soloist(script, { tools: [draw], compaction }, counted);
+      const fixture = newFixture();
+      const result = await fixture.outcome(fixture.start(role, [CHART]));
+      expect(model.requests.map(({ messages }) => attached(messages))).toEqual([
+        ["user 1"],
+        ["user 1", "tool 1"],
+        ["user 1", "tool 1", "tool 1"],
+        ["user 1", "tool 1"],
+      ]);
+      const last = model.requests[3]?.messages ?? [];
+      expect(last.filter(({ role: by }) => by === "tool").map(({ text }) => text)).toEqual([
+        CHART_LINE,
+        CHART_LINE,
+        CHART_LINE,
+      ]);
+      expect(fixture.sink.ofType("conversation.compacted")).toMatchObject([
+        { messagesBefore: 8, messagesAfter: 8, tokensBefore: 4_080, tokensAfter: 2_080 },
+      ]);
+      expect(attached(result.newMessages)).toEqual(["user 1", "tool 1", "tool 1", "tool 1"]);
+    },
+  );
 
-  proves(["M74"], "says what is odd about how many it keeps", () => {
+  proves(["M74"], "rejects an invalid `keepAttachments`", () => {
     expect(() => soloist([], { compaction: { keepAttachments: -1 } })).toThrow(
       "Expected solo.compaction.keepAttachments to be a whole number from 0 up, got -1.",
     );

@@ -1,5 +1,6 @@
-// Goal: messages to agents, and results of their tools, may be more than text; a model that takes it sees it, any other reads a line.
-// Method: whole runs with scripted models; their requests compared whole.
+// Goal: messages to agents and results of tools may contain attachments. A model that accepts them
+// receives them, any other reads a line.
+// Method: real runs with scripted models; their requests compared in full.
 
 import { describe, expect } from "vitest";
 
@@ -33,7 +34,7 @@ const ALL: readonly AttachmentKind[] = ["image", "audio", "file"];
 const seeing = { inputModalities: ALL };
 const EMPTY = { type: "image", mediaType: "image/png", data: "" } as const;
 
-/** All but the instructions of what the model was shown last. */
+/** Returns the last request's messages without the instructions. */
 function shownTo({ requests }: { readonly requests: readonly { messages: readonly Message[] }[] }) {
   return requests.at(-1)?.messages.slice(1);
 }
@@ -45,7 +46,7 @@ const task = (text: string, content?: readonly ContentPart[]): Message => ({
   ...(content === undefined ? {} : { content }),
 });
 
-describe("a task", () => {
+describe("a task with attachments", () => {
   for (const { inputModalities, content } of [
     { inputModalities: ALL, content: SAID },
     {
@@ -59,7 +60,7 @@ describe("a task", () => {
   ] as const)
     proves(
       ["M70"],
-      `is shown to a model that takes ${inputModalities?.join(", ") ?? "text"}`,
+      `is passed to a model that accepts ${inputModalities?.join(", ") ?? "text"}`,
       async () => {
         const { role, model } = soloist(
           [says("Done.")],
@@ -75,7 +76,7 @@ describe("a task", () => {
       },
     );
 
-  proves(["M70"], "that is text, in parts or not, has no content", async () => {
+  proves(["M70"], "becomes plain text if all of its parts are text", async () => {
     const { role, model } = soloist([says("Done."), says("Done.")], {}, seeing);
     const fixture = newFixture();
     const file = { type: "file", mediaType: "text/plain", name: "a.txt", text: "All." } as const;
@@ -85,7 +86,7 @@ describe("a task", () => {
     expect(shownTo(model)).toEqual([task('Read\n[text/plain "a.txt", 4 bytes]\nAll.')]);
   });
 
-  proves(["M70"], "has its bytes in place of an address that consists of them", async () => {
+  proves(["M70"], "contains the bytes of a data: address instead of the address", async () => {
     const { role, model } = soloist([says("Done.")], {}, seeing);
     const fixture = newFixture();
     const { data, ...named } = CHART;
@@ -96,7 +97,7 @@ describe("a task", () => {
 
   proves(
     ["M70"],
-    "is seen by hooks as it is, and keeps what is no text where they change it",
+    "is passed to hooks with its attachments, which remain if a hook changes the text",
     async () => {
       const seen: unknown[] = [];
       const hook = transform("userInput", (input) => {
@@ -115,7 +116,7 @@ describe("a task", () => {
   );
 });
 
-proves(["M70"], "what an agent is told on its way is in its next request", async () => {
+proves(["M70"], "attachments of a steering message are in the agent's next request", async () => {
   const door = latch();
   const wait = spyTool("wait", async () => {
     await door.opened;
@@ -144,7 +145,7 @@ describe("a delegation in code", () => {
   const told = [words("Read"), REPORT];
   const toldText = `Read\n${REPORT_LINE}`;
 
-  proves(["M70"], "tells a subagent what is no text, also when it continues", async () => {
+  proves(["M70"], "passes attachments to a new subagent and to a continued one", async () => {
     const start = delegation((context) => context.spawn({ role: "helper", task: told }), "start");
     const next = delegation(
       (context) => context.subagents.continue({ childName: "helper#1", task: [CHART] }),
@@ -165,7 +166,7 @@ describe("a delegation in code", () => {
 
   proves(
     ["M70"],
-    "may be a subtask, and keeps what is no text where a hook changes it",
+    "passes attachments to a subtask, which keeps them if a hook changes the text",
     async () => {
       const queue = spyTool("queue", ({ queueSubtask }) => {
         queueSubtask({ role: "helper", task: told });
@@ -185,7 +186,7 @@ describe("a delegation in code", () => {
     },
   );
 
-  proves(["M74"], "is refused if it cannot be sent", async () => {
+  proves(["M74"], "is refused if its attachments are invalid", async () => {
     const thrown: unknown[] = [];
     const start = delegation(async (context) => {
       const plain = { ...PHOTO, uri: "http://example.com/a.jpg" };
@@ -209,7 +210,7 @@ describe("a delegation in code", () => {
   });
 });
 
-describe("the result of a tool", () => {
+describe("a tool result with attachments", () => {
   const drawing = {
     attachments: [CHART, { ...CHART, mediaType: "image/svg+xml" }, PHOTO, REPORT, EMPTY],
   };
@@ -236,26 +237,33 @@ describe("the result of a tool", () => {
     ...(content === undefined ? {} : { content }),
   });
 
-  proves(["M72"], "is shown with its bytes in formats that providers read", async () => {
+  proves(["M72"], "contains the bytes of formats that providers accept", async () => {
     const shown = await shownOf(() => toolResult(drawing));
     expect(shown.result).toEqual(result(lines.join("\n"), [CHART, REPORT]));
     expect(shown.execution?.attachments).toEqual(drawing.attachments);
   });
 
-  proves(["M72"], "is shown as far as the model takes it", async () => {
+  proves(["M72"], "contains only the attachments that the model accepts", async () => {
     const shown = await shownOf(() => toolResult({ text: "Here.", ...drawing }), ["file"]);
     expect(shown.result).toEqual(result("Here.", [REPORT]));
   });
 
-  proves(["M72"], "is a text where the tool says so, or the model takes nothing else", async () => {
-    const hidden = await shownOf(() => toolResult({ ...drawing, showAttachments: false }));
-    expect(hidden.result).toEqual(result(lines.join("\n")));
-    expect(hidden.execution).toMatchObject({ isTextOnly: true, attachments: drawing.attachments });
-    const blind = await shownOf(() => toolResult(drawing), []);
-    expect(blind.result).toEqual(result(lines.join("\n")));
-  });
+  proves(
+    ["M72"],
+    "is text if the tool hides its attachments or the model accepts none",
+    async () => {
+      const hidden = await shownOf(() => toolResult({ ...drawing, showAttachments: false }));
+      expect(hidden.result).toEqual(result(lines.join("\n")));
+      expect(hidden.execution).toMatchObject({
+        isTextOnly: true,
+        attachments: drawing.attachments,
+      });
+      const blind = await shownOf(() => toolResult(drawing), []);
+      expect(blind.result).toEqual(result(lines.join("\n")));
+    },
+  );
 
-  proves(["M72"], "is shown where the tool failed, too", async () => {
+  proves(["M72"], "is passed on if the tool failed", async () => {
     const shown = await shownOf(() => {
       throw new ToolError("No way in.", { attachments: [CHART] });
     });
@@ -264,7 +272,7 @@ describe("the result of a tool", () => {
   });
 });
 
-proves(["M70", "R97"], "a hook may leave out what is no text, for one request", async () => {
+proves(["M70", "R97"], "a hook may remove attachments from one request", async () => {
   const blind = transform("beforeModel", ({ messages }) => ({
     messages: messages.map((message) => {
       if (message.role !== "user") return message;
@@ -281,7 +289,7 @@ proves(["M70", "R97"], "a hook may leave out what is no text, for one request", 
 
 proves(
   ["M71", "X31"],
-  "a request begins like the one before only if it shows the same",
+  "a request has an unchanged prefix only if its attachments are unchanged",
   async () => {
     const blind = transform("beforeModel", ({ messages, steps }) => ({
       messages: messages.map((message) => {

@@ -1,5 +1,7 @@
-// Goal: every way of settling has its own pair of status and reason, is documented, and is reported by one event.
-// Method: one script per ending; the pairs compared with those in docs/cancellation.md, and with the codes that the source knows.
+// Goal: every way to end has its own pair of status and reason, is documented, and is reported by
+// one event.
+// Method: one script per ending; the pairs compared with those in docs/cancellation.md, and with
+// the codes in the source.
 
 import { readFileSync } from "node:fs";
 
@@ -11,13 +13,13 @@ import { proves } from "../harness/proves.ts";
 import { ENDINGS } from "../support/golden-endings.ts";
 import { fiveEndings } from "../tree/five-endings.ts";
 
-/** A code of the user's own, as the scripts and as the document call it. */
+/** A user-defined code, as the scripts and the document call it. */
 const OWN_CODE = "found_enough";
 const OWN_CODE_DOCUMENTED = "a code of your own";
 
 type Pair = readonly [status: string, code: string];
 
-/** The pairs in the table of the document, from top to bottom. */
+/** Returns the pairs in the table of the document, from top to bottom. */
 function documentedPairs(): readonly Pair[] {
   const [, section = ""] = readFileSync("docs/cancellation.md", "utf8").split(/^## Stop reasons$/m);
   const [chapter = ""] = section.split(/^## /m);
@@ -45,7 +47,7 @@ const byText = (left: unknown, right: unknown): number => String(left).localeCom
 for (const { status, code, play } of ENDINGS) {
   proves(
     ["R35", "R182"],
-    `${status} by ${code}: the script ends so, and says so once`,
+    `the script of ${status} by ${code} ends so, with one terminal event`,
     async () => {
       const { fixture, result } = await play();
       expect([result.status, result.reason.code]).toEqual([status, code]);
@@ -66,22 +68,18 @@ for (const { status, code, play } of ENDINGS) {
   );
 }
 
-proves(["R35"], "every pair is another, and every code that espalier gives has its script", () => {
+proves(["R35"], "all pairs differ, and every stop and pause code has its script", () => {
   const pairs = ENDINGS.map(({ status, code }) => `${status} ${code}`);
   expect(new Set(pairs).size).toBe(pairs.length);
   const codes = ENDINGS.map(({ code }) => code).filter((code) => code !== OWN_CODE);
   expect(codes.toSorted(byText)).toEqual([...STOP_CODES, ...PAUSE_CODES].toSorted(byText));
 });
 
-proves(
-  ["R35"],
-  "what the document says of endings is what the scripts reach, no more and no less",
-  () => {
-    expect(documentedPairs().toSorted(byText)).toEqual(scriptedPairs().toSorted(byText));
-  },
-);
+proves(["R35"], "the document lists exactly the endings that the scripts reach", () => {
+  expect(documentedPairs().toSorted(byText)).toEqual(scriptedPairs().toSorted(byText));
+});
 
-test("the documented reasons stand in the order in which they win", () => {
+test("the documented reasons are in the order of their priority", () => {
   const order: readonly string[] = STOP_CODES;
   const documented = documentedPairs()
     .map(([, code]) => code)
@@ -91,7 +89,7 @@ test("the documented reasons stand in the order in which they win", () => {
 
 proves(
   ["R182"],
-  "five endings in one tree: one terminal event each, with the true status, after all others of its execution",
+  "five endings in one tree emit one terminal event each, after all others of the execution",
   async () => {
     const { s, result } = await fiveEndings();
     const ended = s.sink.ofType("agent.ended");

@@ -1,5 +1,6 @@
-// Goal: whatever breaks takes one path, is recorded once and leaves a history that a model could be sent.
-// Method: each part that may throw throws in turn; what a model gets wrong is returned to it as a text that it can act on.
+// Goal: every failure takes one path, is recorded once and leaves a valid history for a model.
+// Method: each part that may throw throws in turn; a model's mistakes are returned to it as
+// instructions.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -43,28 +44,24 @@ for (const [what, role] of Object.entries(BROKEN_ROLES)) {
   });
 }
 
-proves(
-  ["R18"],
-  "each step is completed once: answered, refused, broken, cut off or stopped",
-  async () => {
-    const endings: Readonly<Record<string, () => AgentRole>> = {
-      answered: () => soloist([says("done")]).role,
-      "tool refused": () => soloist([asks("nobody", {}), says("done")]).role,
-      "tool broken": () =>
-        soloist([asks("work", {}), says("done")], { tools: [spyTool("work", broken)] }).role,
-      "model broken": () =>
-        soloist([asks("work", {}), { error: new Error("x") }], { tools: [spyTool("work")] }).role,
-    };
-    for (const [ending, role] of Object.entries(endings)) {
-      const fixture = newFixture();
-      const result = await fixture.run(role());
-      const completed = fixture.sink.ofType("step.completed").map((event) => event.number);
-      expect([ending, completed]).toEqual([ending, result.steps.map((step) => step.number)]);
-    }
-  },
-);
+proves(["R18"], "each step is completed once, whether answered, refused or broken", async () => {
+  const endings: Readonly<Record<string, () => AgentRole>> = {
+    answered: () => soloist([says("done")]).role,
+    "tool refused": () => soloist([asks("nobody", {}), says("done")]).role,
+    "tool broken": () =>
+      soloist([asks("work", {}), says("done")], { tools: [spyTool("work", broken)] }).role,
+    "model broken": () =>
+      soloist([asks("work", {}), { error: new Error("x") }], { tools: [spyTool("work")] }).role,
+  };
+  for (const [ending, role] of Object.entries(endings)) {
+    const fixture = newFixture();
+    const result = await fixture.run(role());
+    const completed = fixture.sink.ofType("step.completed").map((event) => event.number);
+    expect([ending, completed]).toEqual([ending, result.steps.map((step) => step.number)]);
+  }
+});
 
-test("a tool that throws is a result, and the run continues", async () => {
+test("a tool that throws returns a failed result, and the run continues", async () => {
   const { role, model } = soloist([asks("work", {}), says("done")], {
     tools: [spyTool("work", broken)],
   });
@@ -75,7 +72,7 @@ test("a tool that throws is a result, and the run continues", async () => {
   ]);
 });
 
-test("what a model gets wrong comes back as an instruction, beside the calls that were right", async () => {
+test("a model's mistakes are returned as instructions, and its correct calls run", async () => {
   const tool = spyTool("work");
   const { role, model } = soloist(
     [
@@ -101,7 +98,7 @@ test("what a model gets wrong comes back as an instruction, beside the calls tha
   expect([results?.[2], tool.calls.length]).toEqual(["work done", 1]);
 });
 
-test("an agent with a typed result is reminded, corrected, and in the end fails alone", async () => {
+test("an agent without its typed result is reminded and corrected, and fails in the end", async () => {
   const output = z.object({ count: z.int() });
   const taken = soloist(
     [says("It is three."), asks("Finish", { count: "three" }), asks("Finish", { count: 3 })],
@@ -125,7 +122,7 @@ test("an agent with a typed result is reminded, corrected, and in the end fails 
   ]);
 });
 
-test("a reply that was cut off or filtered is no answer, and its text is kept", async () => {
+test("a reply that was cut off or filtered stops the run, and its text is kept", async () => {
   for (const finishReason of ["length", "content_filter"] as const) {
     const result = await newFixture().run(soloist([says("half a", { finishReason })]).role);
     const { status, reason, text } = result;
@@ -138,7 +135,7 @@ test("a reply that was cut off or filtered is no answer, and its text is kept", 
   }
 });
 
-test("two calls of one id are distinguished", async () => {
+test("two calls with the same id get different ids", async () => {
   const calls = [
     { toolName: "work", arguments: {}, callId: "same" },
     { toolName: "work", arguments: {}, callId: "same" },
@@ -152,7 +149,7 @@ test("two calls of one id are distinguished", async () => {
   ]);
 });
 
-test("a failed attempt is tried again after its pause, and counts as the same step", async () => {
+test("a failed attempt is retried after its delay, and belongs to the same step", async () => {
   const error = new ModelError({
     code: "model_rate_limited",
     message: "Slow down.",
@@ -180,7 +177,7 @@ test("a failed attempt is tried again after its pause, and counts as the same st
 
 proves(
   ["R12", "X33"],
-  "a model that ignores its signal is left behind after the grace period",
+  "a model that ignores its signal is abandoned after the grace period",
   async () => {
     const held = latch();
     const fixture = newFixture({ graceMs: 300 });

@@ -1,4 +1,5 @@
-// Goal: every finish reason that a model may give has a defined effect, and a reply of no use is forgiven once.
+// Goal: every finish reason that a model may return has a defined effect, and a useless reply is
+// retried once.
 // Method: the seven reasons with and without calls; scripts of useless replies around their bound.
 
 import { expect, test } from "vitest";
@@ -32,7 +33,7 @@ function cutOff(finishReason: FinishReason, more: object = {}): Effect {
   return { ...COMPLETED, ending: ["stopped", "finish_reason"], data: { finishReason, ...more } };
 }
 
-/** The reasons after which a text is the end; a paused reply continues, in tests of its own. */
+/** The reasons after which a text is the end; a paused reply continues and has its own tests. */
 type EndReason = Exclude<FinishReason, "paused">;
 const END_REASONS: readonly EndReason[] = FinishReasonSchema().exclude(["paused"]).options;
 
@@ -66,7 +67,7 @@ for (const finishReason of END_REASONS) {
 for (const finishReason of FinishReasonSchema().options) {
   proves(
     ["R10"],
-    `calls in a reply that ends with ${finishReason} run, and the model is asked again`,
+    `calls in a reply that ends with ${finishReason} run, and the model is called again`,
     async () => {
       const work = spyTool("work");
       const { role, model } = soloist(
@@ -87,7 +88,7 @@ for (const finishReason of FinishReasonSchema().options) {
   );
 }
 
-/** What the model reads of a last call that its cap cut off, and how the run continued. */
+/** Runs a reply whose last call may be cut off, and returns its effects. */
 async function cutCall(reply: ScriptedReply): Promise<{
   readonly runs: number;
   readonly texts: readonly string[] | undefined;
@@ -109,7 +110,7 @@ const CUT =
 
 proves(
   ["S7.13"],
-  "a call that was cut off does not run; the model is asked to write less",
+  "a call that was cut off does not run, and the model is told to write less",
   async () => {
     expect(await cutCall(asks("work", '{"path": "/tm', { finishReason: "length" }))).toEqual({
       runs: 0,
@@ -123,7 +124,7 @@ proves(
 
 proves(
   ["S7.13"],
-  "only the last call of a reply was cut off, and only one that does not fit",
+  "the cut-off note is added only to the last call of a reply, and only if it is incomplete",
   async () => {
     const first = asks("work", "{broken", { finishReason: "length" });
     const both = [...(first.calls ?? []), ...(asks("work", {}).calls ?? [])];
@@ -136,7 +137,7 @@ proves(
 
 proves(
   ["S7.13"],
-  "of a call that is skipped or hidden the model reads that it was cut off, unless it is whole",
+  "the cut-off note is added to a skipped or hidden call unless the call is complete",
   async () => {
     const skip = "Not executed: Not today.";
     const hide =
@@ -162,7 +163,7 @@ proves(
   },
 );
 
-proves(["S7.13"], "a typed result that was cut off is asked for again, shorter", async () => {
+proves(["S7.13"], "a typed result that was cut off is requested again, shorter", async () => {
   const { role, model } = soloist(
     [
       asks("Finish", '{"story": "Once up', { finishReason: "length" }),
@@ -180,7 +181,7 @@ proves(["S7.13"], "a typed result that was cut off is asked for again, shorter",
 
 proves(
   ["S7.13"],
-  "a typed result that is cut off each time ends with the cap as the reason",
+  "a typed result that is cut off each time ends the run with the cap as the reason",
   async () => {
     const cut = asks("Finish", '{"story": "Once up', { finishReason: "length" });
     const { role, model } = soloist([cut, cut, cut], {
@@ -197,7 +198,7 @@ proves(
   },
 );
 
-proves(["S7.13"], "a cap that the budget lowered is named as the cause", async () => {
+proves(["S7.13"], "the reason names the budget if it lowered the output cap", async () => {
   const { role } = soloist([says("Once", { finishReason: "length" })]);
   const { reason } = await newFixture().run(role, { budget: { totalTokens: 120 } });
   const { maxOutputTokens = 0, ...data } = reason.data;
@@ -209,7 +210,7 @@ proves(["S7.13"], "a cap that the budget lowered is named as the cause", async (
   expect(Number(maxOutputTokens)).toBeLessThan(120);
 });
 
-test("an answer that the model declined is a finish reason of its own", async () => {
+test("a refusal of the model ends the run with its own finish reason", async () => {
   const result = await newFixture().run(
     soloist([{ refusal: "I must not.", finishReason: "unknown" }]).role,
   );
@@ -228,7 +229,7 @@ const UNKNOWN = says("so so", { finishReason: "unknown" });
 
 proves(
   ["R11", "S7.14"],
-  "a text with an unknown ending is an answer, asked for and given once",
+  "a text with an unknown finish reason is an answer, requested and streamed once",
   async () => {
     const fixture = newFixture();
     const { role, model } = soloist([UNKNOWN, says("again")]);
@@ -244,36 +245,32 @@ proves(
   },
 );
 
-proves(
-  ["R11"],
-  "three empty replies are asked for twice, and then the model misbehaved",
-  async () => {
-    const fixture = newFixture();
-    const { role, model } = soloist([EMPTY, EMPTY, EMPTY]);
-    const result = await fixture.run(role);
-    expect(model.requests).toHaveLength(2);
-    expect([result.status, result.agents[0]?.errors, result.steps.length]).toEqual([
-      "failed",
-      [
-        {
-          code: "model_invalid_reply",
-          message:
-            "Expected scripted to reply with text or tool calls, but 2 replies in a row were unusable. Use another model.",
-          data: { role: "solo", uselessReplies: 2 },
-        },
-      ],
-      2,
-    ]);
-    expect(
-      fixture.sink.ofType("continuation.evaluated").map(({ decision, work }) => [decision, work]),
-    ).toEqual([
-      ["retry", ["missing_reply"]],
-      ["stop", []],
-    ]);
-  },
-);
+proves(["R11"], "an empty reply is retried once, and a second one fails the run", async () => {
+  const fixture = newFixture();
+  const { role, model } = soloist([EMPTY, EMPTY, EMPTY]);
+  const result = await fixture.run(role);
+  expect(model.requests).toHaveLength(2);
+  expect([result.status, result.agents[0]?.errors, result.steps.length]).toEqual([
+    "failed",
+    [
+      {
+        code: "model_invalid_reply",
+        message:
+          "Expected scripted to reply with text or tool calls, but 2 replies in a row were unusable. Use another model.",
+        data: { role: "solo", uselessReplies: 2 },
+      },
+    ],
+    2,
+  ]);
+  expect(
+    fixture.sink.ofType("continuation.evaluated").map(({ decision, work }) => [decision, work]),
+  ).toEqual([
+    ["retry", ["missing_reply"]],
+    ["stop", []],
+  ]);
+});
 
-/** Replies, how it ends, and how many of the replies are asked for. */
+/** Replies, the status at the end, and the number of requested replies. */
 const AROUND_THE_BOUND: Readonly<
   Record<string, readonly [replies: readonly ScriptedReply[], ending: string, requests: number]>
 > = {
@@ -303,14 +300,14 @@ for (const [what, [replies, ending, requests]] of Object.entries(AROUND_THE_BOUN
   });
 }
 
-proves(["R11"], "a useless reply is paid for, and not shown to the model again", async () => {
+proves(["R11"], "a useless reply is charged, and not repeated in the next request", async () => {
   const { role, model } = soloist([EMPTY, says("done")]);
   const result = await newFixture().run(role);
   expect(model.requests[1]).toEqual(model.requests[0]);
   expect([result.usage.total.modelCalls, result.usage.total.totalTokens]).toEqual([2, 30]);
 });
 
-test("a retry is a step like any other: the budget bounds it", async () => {
+test("a retry counts as a step of the budget", async () => {
   const { role, model } = soloist([EMPTY, says("never")]);
   const result = await newFixture().run(role, { budget: { steps: 1 } });
   expect(effectOf(result, model.requests.length)).toEqual({
@@ -321,7 +318,7 @@ test("a retry is a step like any other: the budget bounds it", async () => {
   });
 });
 
-test("an agent that owes a typed result has its useless replies forgiven, too", async () => {
+test("an agent with a typed result has its useless reply retried as well", async () => {
   const { role, model } = soloist([EMPTY, asks("Finish", { count: 3 })], {
     output: z.object({ count: z.int() }),
   });

@@ -1,5 +1,6 @@
-// Goal: which result counts if a reply has several, or one beside other calls, follows one rule.
-// Method: replies with calls of Finish in every position, in one go and over a pause.
+// Goal: one rule decides the result of a reply with several Finish calls, or one beside other
+// calls.
+// Method: replies with calls of Finish in every position, in one go and across a pause.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -35,7 +36,7 @@ const call = (name: string) => ({ toolName: name, arguments: "{}" });
 
 proves(
   ["D584"],
-  "takes the last result of a reply that fits, after all other calls have run",
+  "takes the last valid result of a reply after all other calls have run",
   async () => {
     for (const [calls, n, ran] of [
       [[finish(1), finish(2)], 2, []],

@@ -1,5 +1,5 @@
-// Goal: what a result works out when it is read is there however it is read. Method: a result, read through what wraps or
-// copies it.
+// Goal: lazily computed fields of a result exist however it is read.
+// Method: a result, read directly and through wrappers and copies.
 
 import { inspect } from "node:util";
 
@@ -10,7 +10,7 @@ import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
-test("a result says the same by itself, behind a proxy, copied and cloned", async () => {
+test("a result has the same values directly, behind a proxy, copied and cloned", async () => {
   const { role } = soloist([asks("look", {}), says("Done.")], { tools: [spyTool("look")] });
   const result = await newFixture().run(role);
   const { messages, newMessages, agents } = result;
@@ -36,7 +36,7 @@ test("a result says the same by itself, behind a proxy, copied and cloned", asyn
   });
 });
 
-test("a result that is printed shows its values", async () => {
+test("a printed result shows its values", async () => {
   const { role } = soloist([asks("look", {}), says("Done.")], { tools: [spyTool("look")] });
   const printed = inspect(await newFixture().run(role), { depth: 3 });
   expect(printed).not.toContain("[Getter]");

@@ -1,5 +1,6 @@
-// Goal: what a role says of the way in which its model answers reaches every request of its agents, and is seen in all records.
-// Method: scripted models, whose requests are compared whole; refused definitions by their message.
+// Goal: the model settings of a role are in every request of its agents, and in all records.
+// Method: scripted models, whose requests are compared in full; rejected definitions by their
+// message.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -28,7 +29,7 @@ const SETTINGS = {
 const look = spyTool("look", () => "An oak.");
 const feel = spyTool("feel", () => "Rough.");
 
-proves(["M40"], "settings stand in every request, step record and event of the role", async () => {
+proves(["M40"], "settings are in every request, step record and event of the role", async () => {
   const { role, model } = soloist([asks("look", {}), says("Oak.")], {
     tools: [look],
     temperature: 0.5,
@@ -56,17 +57,21 @@ for (const [toolChoice, first, then] of [
   [{ toolName: "look" }, { toolName: "look" }, undefined],
   [{ toolNames: ["look", "feel"] }, { toolNames: ["look", "feel"] }, undefined],
 ] as const) {
-  proves(["M40"], `the tool choice ${JSON.stringify(toolChoice)} ends as it must`, async () => {
-    const { role, model } = soloist([asks("look", {}), says("Oak.")], {
-      tools: [look, feel],
-      modelSettings: { toolChoice },
-    });
-    await newFixture().run(role);
-    expect(model.requests.map((request) => request.toolChoice)).toEqual([first, then]);
-  });
+  proves(
+    ["M40"],
+    `the tool choice ${JSON.stringify(toolChoice)} applies as long as it must`,
+    async () => {
+      const { role, model } = soloist([asks("look", {}), says("Oak.")], {
+        tools: [look, feel],
+        modelSettings: { toolChoice },
+      });
+      await newFixture().run(role);
+      expect(model.requests.map((request) => request.toolChoice)).toEqual([first, then]);
+    },
+  );
 }
 
-proves(["M40"], "a tool that a filter takes away is not asked for", async () => {
+proves(["M40"], "a tool that a filter removes is not part of the tool choice", async () => {
   const chosen = async (toolChoice: ToolChoice): Promise<unknown> => {
     const { role, model } = soloist([says("Oak.")], {
       tools: [look, feel],
@@ -112,7 +117,7 @@ for (const [modelSettings, message] of [
     'Expected solo.modelSettings.toolChoice to be "auto", "none", "required", { toolName: … } or { toolNames: […] }, got "always". Its tools are: look.',
   ],
 ] as const) {
-  proves(["M40"], `the settings ${JSON.stringify(modelSettings)} are refused`, () => {
+  proves(["M40"], `the settings ${JSON.stringify(modelSettings)} are rejected`, () => {
     const definition = {
       name: "solo",
       instructions: "Work.",
@@ -126,25 +131,20 @@ for (const [modelSettings, message] of [
   });
 }
 
-proves(
-  ["M40"],
-  "a role that must call Finish, or has no tools, is refused a choice against it",
-  () => {
-    const base = { name: "solo", instructions: "Work.", model: new ScriptedModel([]) };
-    const silent = { output: z.object({ a: z.string() }), modelSettings: { toolChoice: "none" } };
-    const toolless = { modelSettings: { toolChoice: { toolName: "look" } } };
-    const messages = [silent, toolless].map(
-      (more) =>
-        thrownBy(() => Reflect.apply(defineAgent, undefined, [{ ...base, ...more }])).message,
-    );
-    expect(messages).toEqual([
-      'Expected solo.modelSettings.toolChoice to be a choice that allows Finish, got "none". A role with an output ends by calling Finish. Use auto, or leave it out.',
-      'Expected solo.modelSettings.toolChoice to be the name of one of its tools, got "look". It has no tools.',
-    ]);
-  },
-);
+proves(["M40"], "a tool choice against Finish or without tools is rejected", () => {
+  const base = { name: "solo", instructions: "Work.", model: new ScriptedModel([]) };
+  const silent = { output: z.object({ a: z.string() }), modelSettings: { toolChoice: "none" } };
+  const toolless = { modelSettings: { toolChoice: { toolName: "look" } } };
+  const messages = [silent, toolless].map(
+    (more) => thrownBy(() => Reflect.apply(defineAgent, undefined, [{ ...base, ...more }])).message,
+  );
+  expect(messages).toEqual([
+    'Expected solo.modelSettings.toolChoice to be a choice that allows Finish, got "none". A role with an output ends by calling Finish. Use auto, or leave it out.',
+    'Expected solo.modelSettings.toolChoice to be the name of one of its tools, got "look". It has no tools.',
+  ]);
+});
 
-proves(["M40"], "what the model cannot be asked is refused when the role is defined", () => {
+proves(["M40"], "settings that the model rejects are rejected by `defineAgent`", () => {
   const model: Model = {
     provider: "own",
     id: "m",
@@ -164,7 +164,7 @@ proves(["M40"], "what the model cannot be asked is refused when the role is defi
   expect(define(7)).toThrow("no seed");
 });
 
-/** A scripted model that writes down what it is given with each request. */
+/** A scripted model that records the cap and the cache key of each request. */
 function watched(
   replies: readonly ReturnType<typeof says>[],
   more: Partial<Model> = {},
@@ -187,23 +187,27 @@ function watched(
   };
 }
 
-proves(["M41"], "a lease has room for the least cap of its model, or there is none", async () => {
-  const endings: unknown[] = [];
-  for (const totalTokens of [25, 26, 30]) {
-    const model = watched([says("Oak.")], { minOutputTokens: 16 });
-    const budget = { totalTokens };
-    const role = defineAgent({ name: "solo", instructions: "Work.", model, budget });
-    const { status, reason } = await newFixture().run(role);
-    endings.push([totalTokens, status, reason.code, model.caps]);
-  }
-  expect(endings).toEqual([
-    [25, "stopped", "token_limit", []],
-    [26, "completed", "completed", [16]],
-    [30, "completed", "completed", [20]],
-  ]);
-});
+proves(
+  ["M41"],
+  "a reservation has room for the model's minimum output, or is refused",
+  async () => {
+    const endings: unknown[] = [];
+    for (const totalTokens of [25, 26, 30]) {
+      const model = watched([says("Oak.")], { minOutputTokens: 16 });
+      const budget = { totalTokens };
+      const role = defineAgent({ name: "solo", instructions: "Work.", model, budget });
+      const { status, reason } = await newFixture().run(role);
+      endings.push([totalTokens, status, reason.code, model.caps]);
+    }
+    expect(endings).toEqual([
+      [25, "stopped", "token_limit", []],
+      [26, "completed", "completed", [16]],
+      [30, "completed", "completed", [20]],
+    ]);
+  },
+);
 
-proves(["M41"], "a role cannot ask for less than its model's least cap", () => {
+proves(["M41"], "a role cannot set an output cap below its model's minimum", () => {
   const model = watched([], { minOutputTokens: 16 });
   const define = (): unknown =>
     defineAgent({ name: "solo", instructions: "Work.", model, maxOutputTokens: 15 });
@@ -212,37 +216,45 @@ proves(["M41"], "a role cannot ask for less than its model's least cap", () => {
   );
 });
 
-proves(["M41"], "a cache key is that of instructions and tools, in every run", async () => {
-  const keys = async (instructions: string, tools = [look]): Promise<readonly unknown[]> => {
-    const model = watched([asks("look", {}), says("Oak.")]);
-    await newFixture().run(defineAgent({ name: "solo", instructions, model, tools }));
-    return model.keys;
-  };
-  const first = await keys("Work.");
-  expect(JSON.stringify(first[0])).toMatch(/^\{"role":"[0-9a-f]{12}","agent":1\}$/);
-  expect([first, await keys("Work.")]).toEqual([
-    [first[0], first[0]],
-    [first[0], first[0]],
-  ]);
-  const others = [await keys("Rest."), await keys("Work.", [look, feel])];
-  expect(new Set([first, ...others].map((list) => JSON.stringify(list))).size).toBe(3);
-});
+proves(
+  ["M41"],
+  "a cache key depends on instructions and tools, and is the same in every run",
+  async () => {
+    const keys = async (instructions: string, tools = [look]): Promise<readonly unknown[]> => {
+      const model = watched([asks("look", {}), says("Oak.")]);
+      await newFixture().run(defineAgent({ name: "solo", instructions, model, tools }));
+      return model.keys;
+    };
+    const first = await keys("Work.");
+    expect(JSON.stringify(first[0])).toMatch(/^\{"role":"[0-9a-f]{12}","agent":1\}$/);
+    expect([first, await keys("Work.")]).toEqual([
+      [first[0], first[0]],
+      [first[0], first[0]],
+    ]);
+    const others = [await keys("Rest."), await keys("Work.", [look, feel])];
+    expect(new Set([first, ...others].map((list) => JSON.stringify(list))).size).toBe(3);
+  },
+);
 
-proves(["M41"], "agents of one role in a run are distinguished by their number", async () => {
-  const model = watched([says("1"), says("2")]);
-  const leaf = defineAgent({ name: "leaf", description: "Looks.", instructions: "Look.", model });
-  const lead = part("lead", [calls(spawn("leaf", "1"), spawn("leaf", "2")), says("Done.")], {
-    subagents: [leaf],
-  });
-  await newFixture().run(lead.role);
-  const [first] = model.keys;
-  expect(model.keys).toEqual([
-    { ...Object(first), agent: 1 },
-    { ...Object(first), agent: 2 },
-  ]);
-});
+proves(
+  ["M41"],
+  "agents of one role in a run have different numbers in their cache keys",
+  async () => {
+    const model = watched([says("1"), says("2")]);
+    const leaf = defineAgent({ name: "leaf", description: "Looks.", instructions: "Look.", model });
+    const lead = part("lead", [calls(spawn("leaf", "1"), spawn("leaf", "2")), says("Done.")], {
+      subagents: [leaf],
+    });
+    await newFixture().run(lead.role);
+    const [first] = model.keys;
+    expect(model.keys).toEqual([
+      { ...Object(first), agent: 1 },
+      { ...Object(first), agent: 2 },
+    ]);
+  },
+);
 
-proves(["M41"], "a side call, whose request begins otherwise, has no key", async () => {
+proves(["M41"], "a summary call has no cache key", async () => {
   const long = spyTool("look", () => "An oak. ".repeat(2_000));
   const model = watched([asks("look", {}), says("Summary."), says("Oak.")]);
   const role = defineAgent({
@@ -256,7 +268,7 @@ proves(["M41"], "a side call, whose request begins otherwise, has no key", async
   expect(model.keys.map((key) => typeof key)).toEqual(["object", "undefined", "object"]);
 });
 
-proves(["M42"], "a warning is an event once a run, whichever call repeats it", async () => {
+proves(["M42"], "a warning is emitted once per run, whichever call repeats it", async () => {
   const warnings = ["seed is not supported", "topP is not supported"];
   const { role } = soloist(
     [
@@ -273,7 +285,7 @@ proves(["M42"], "a warning is an event once a run, whichever call repeats it", a
   ]);
 });
 
-test("the step that has no tools left is not asked to call one", async () => {
+test("the wrap-up step without tools has no tool choice", async () => {
   const { role, model } = soloist([says("Oak.")], {
     tools: [look],
     modelSettings: { toolChoice: "required" },

@@ -1,5 +1,5 @@
-// Goal: a completed step calls for exactly one thing, and a model needs nothing but its one required method.
-// Method: logs by hand for each outcome and each precedence; a model written down to the bone.
+// Goal: a completed step has exactly one outcome, and a model needs only its required method.
+// Method: handwritten logs for each outcome and each precedence; a minimal model.
 
 import { expect, test } from "vitest";
 
@@ -13,15 +13,11 @@ import { spyTool } from "../harness/tools.ts";
 import { checkContinuation, FACTS, logOf, stepWith } from "../support/golden-continuation.ts";
 import { texts } from "../support/texts.ts";
 
-proves(
-  ["R15"],
-  "each completed step calls for to continue, to stop, to compact or to try again",
-  () => {
-    checkContinuation(decideStepOutcome);
-  },
-);
+proves(["R15"], "each completed step continues, stops, compacts or retries", () => {
+  checkContinuation(decideStepOutcome);
+});
 
-/** What a caller that looks at every outcome can say of it; that it names them all is checked where it is compiled. */
+/** Names an outcome; the compiler checks that all types are handled. */
 function named(outcome: StepOutcome): string {
   switch (outcome.type) {
     case "continue":
@@ -37,7 +33,7 @@ function named(outcome: StepOutcome): string {
   }
 }
 
-test("an outcome says why", () => {
+test("an outcome contains its reason", () => {
   const said = [
     logOf({ steps: [stepWith({ calls: 1 })] }),
     logOf({ steps: [stepWith({})], uselessReplies: 1 }),
@@ -56,14 +52,14 @@ test("an outcome says why", () => {
   ]);
 });
 
-test("an outcome depends on nothing but its arguments, and changes nothing", () => {
+test("an outcome depends only on its arguments, and does not change them", () => {
   const log = logOf({ steps: [stepWith({ calls: 1 })] });
   const before = structuredClone(log);
   expect(decideStepOutcome(log, FACTS)).toEqual(decideStepOutcome(log, FACTS));
   expect(log).toEqual(before);
 });
 
-/** A model with what the interface requires, and nothing else; what its prototype has does not matter. */
+/** A model with the required members of the interface only. */
 function bareModel(
   replies: readonly ModelReply[],
 ): Model & { readonly asked: readonly string[][] } {
@@ -96,7 +92,7 @@ const REPLIES: readonly ModelReply[] = [
 
 proves(
   ["R49"],
-  "a model that can neither stream, count, price nor say that it is ready works, under limits and with a listener",
+  "a model without streaming, counting, price and readiness works under limits and with a listener",
   async () => {
     const model = bareModel(REPLIES);
     const role = defineAgent({
@@ -123,7 +119,7 @@ proves(
   },
 );
 
-test("an ability that is declared must be one", () => {
+test("an optional member of a model with the wrong type is rejected", () => {
   for (const [ability, value] of [
     ["countTokens", "yes"],
     ["assertReady", "yes"],

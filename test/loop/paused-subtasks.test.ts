@@ -1,5 +1,6 @@
-// Goal: a queue survives a pause: what is done stays done, what is open continues, and nothing is lost beside a question.
-// Method: subtasks and calls that need an approval; the run continues in a fresh process.
+// Goal: a subtask queue survives a pause: completed subtasks stay completed, open ones continue,
+// and none is lost beside a question.
+// Method: subtasks and calls that need an approval; the run resumes in a fresh process.
 
 import { expect, test } from "vitest";
 
@@ -25,7 +26,7 @@ import {
 
 proves(
   ["R13"],
-  "a subtask whose child pauses pauses the run; after it nothing that is done is done again",
+  "a subtask whose child pauses pauses the run, and completed work is not repeated after it",
   async () => {
     const pay = spyTool("pay", () => "paid", { needsApproval: true });
     const helper = part(
@@ -78,7 +79,7 @@ proves(
   },
 );
 
-test("what was queued beside a call that waits for an approval survives the pause", async () => {
+test("a subtask queued beside a call that waits for an approval survives the pause", async () => {
   const helper = part("helper", [says("Found.")]);
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const lead = part("lead", [calls(use("plan"), use("pay")), says("Done.")], {
@@ -98,7 +99,7 @@ test("what was queued beside a call that waits for an approval survives the paus
   ]);
 });
 
-test("a run that stops while a subtask is paused ends its child, too", async () => {
+test("a run that stops while a subtask is paused ends its child as well", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const helper = part("helper", [calls(use("pay"))], { tools: [pay] });
   const lead = part("lead", [calls(use("plan"))], {
@@ -119,7 +120,10 @@ test("a run that stops while a subtask is paused ends its child, too", async () 
   expect(pay.calls).toHaveLength(0);
 });
 
-/** A supervisor that queues three subtasks: the first pauses, the second ends, the third does as scripted. It continues once. */
+/**
+ * A supervisor that queues three subtasks: the first pauses, the second ends, the third follows the
+ * script. It continues once.
+ */
 function interruptedQueue(
   third: Parameters<typeof byTask>[0][string],
   hooks: readonly Hook[] = [],
@@ -149,7 +153,7 @@ const readByLead = (lead: Part): readonly string[] => heard(lead.model.requests[
 
 proves(
   ["D726"],
-  "an agent that fails beside a paused subtask is given the others when it continues",
+  "an agent that fails beside a paused subtask reads the other results when it continues",
   async () => {
     let isBroken = true;
     const breaksOnce = transform("subagentStart", ({ task }) => {
@@ -175,7 +179,7 @@ proves(
 
 proves(
   ["D726"],
-  "an agent that is cancelled beside a paused subtask is given the others when it continues",
+  "an agent that is cancelled beside a paused subtask reads the other results when it continues",
   async () => {
     const { root, lead } = interruptedQueue([calls(use("listen"))]);
     const fixture = newFixture();
@@ -208,7 +212,7 @@ proves(
 
 proves(
   ["D726"],
-  "a fork of a run that was stopped beside a paused subtask is given the others",
+  "a fork of a run that was stopped beside a paused subtask contains the other results",
   async () => {
     const { lead } = interruptedQueue([calls(use("listen"))]);
     const fixture = newFixture();

@@ -1,5 +1,7 @@
-// Goal: the loop of one agent goes through its phases as promised, and its caller may step in between any two.
-// Method: scripted replies, run freely or iterated by hand; whole lists of phases, events and states are compared.
+// Goal: the loop of one agent runs through its phases as documented, and its caller may intervene
+// between any two.
+// Method: scripted replies, run freely or iterated by hand; complete lists of phases, events and
+// states are compared.
 
 import { globSync, readFileSync } from "node:fs";
 
@@ -30,7 +32,7 @@ const TOOL_THEN_TEXT = [asks("work", {}), says("done")] as const;
 
 proves(
   ["R2"],
-  "a tool step and a text step yield the six phases, then four, then the end",
+  "a tool step and a text step yield six phases, then four, then the end",
   async () => {
     const fixture = newFixture();
     const run = fixture.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
@@ -44,7 +46,7 @@ proves(
 
 proves(
   ["R1"],
-  "run is iterate drained: the same script gives the same events and the same end either way",
+  "`run` and a drained `iterate` produce the same events and the same result",
   async () => {
     const freely = newFixture();
     const free = freely.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
@@ -62,7 +64,7 @@ proves(
 
 proves(
   ["R1", "R183"],
-  "one module runs the loop and one calls the model; the loop fits on a screen",
+  "a single module runs the loop and another calls the model, and the loop fits on a screen",
   () => {
     const sources = globSync("src/**/*.ts").map((file) => ({
       file,
@@ -84,7 +86,7 @@ proves(
 
 proves(
   ["R3"],
-  "a stop between the reply and its tools leaves the tool unrun and its call answered",
+  "a stop between the reply and its tools prevents the tool, and its call gets a result",
   async () => {
     const work = spyTool("work");
     const { role } = soloist([asks("work", {})], { tools: [work] });
@@ -112,7 +114,7 @@ proves(
 
 proves(
   ["R3", "R18"],
-  "a stop between any two phases ends the run well, with every step completed once",
+  "a stop between any two phases ends the run, with every step completed once",
   async () => {
     for (const stopAfter of Array.from({ length: 10 }, (_value, index) => index)) {
       const fixture = newFixture();
@@ -147,7 +149,7 @@ function pausingTool(): {
 }
 
 for (const leave of ["break", "return", "throw"] as const) {
-  proves(["R4"], `leaving the iteration by ${leave} cancels the run, once`, async () => {
+  proves(["R4"], `leaving the iteration by ${leave} cancels the run once`, async () => {
     const fixture = newFixture();
     const run = fixture.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
     const consume = async (): Promise<void> => {
@@ -181,28 +183,24 @@ proves(["R4"], "leaving the iteration while a tool runs aborts the tool's signal
   expect([result.status, fixture.sink.ofType("agent.ended").length]).toEqual(["cancelled", 1]);
 });
 
-proves(
-  ["R17"],
-  "iterate yields the state after every step, and then the terminal one",
-  async () => {
-    const fixture = newFixture();
-    const work = spyTool("work");
-    const run = fixture.start(
-      soloist([asks("work", {}), asks("work", {}), says("done")], { tools: [work] }).role,
-    );
-    const reports = await collect(run);
-    const decided = reports.filter((report) => report.phase === "decide");
-    expect(decided.map(({ state }) => [state.status, state.log.steps.length])).toEqual([
-      ["running", 1],
-      ["running", 2],
-      ["running", 3],
-    ]);
-    expect(reports.at(-1)?.state.status).toBe("completed");
-    await fixture.outcome(run);
-  },
-);
+proves(["R17"], "`iterate` yields the state after every step, and then the final one", async () => {
+  const fixture = newFixture();
+  const work = spyTool("work");
+  const run = fixture.start(
+    soloist([asks("work", {}), asks("work", {}), says("done")], { tools: [work] }).role,
+  );
+  const reports = await collect(run);
+  const decided = reports.filter((report) => report.phase === "decide");
+  expect(decided.map(({ state }) => [state.status, state.log.steps.length])).toEqual([
+    ["running", 1],
+    ["running", 2],
+    ["running", 3],
+  ]);
+  expect(reports.at(-1)?.state.status).toBe("completed");
+  await fixture.outcome(run);
+});
 
-proves(["R44"], "what a caller does to a yielded state never reaches the run", async () => {
+proves(["R44"], "a yielded state cannot be changed by the caller", async () => {
   const fixture = newFixture();
   const run = fixture.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
   for await (const { state } of run.iterate()) {
@@ -213,22 +211,18 @@ proves(["R44"], "what a caller does to a yielded state never reaches the run", a
   expect((await fixture.outcome(run)).status).toBe("completed");
 });
 
-proves(
-  ["R6", "R7"],
-  "a fresh run infers once although nothing asked it to continue, and a text ends it",
-  async () => {
-    const { role, model } = soloist([says("hello")]);
-    const result = await newFixture().run(role);
-    expect([model.requests.length, result.steps.length]).toEqual([1, 1]);
-    expect([result.status, result.reason.code, result.text]).toEqual([
-      "completed",
-      "completed",
-      "hello",
-    ]);
-  },
-);
+proves(["R6", "R7"], "a fresh run infers once, and a text completes it", async () => {
+  const { role, model } = soloist([says("hello")]);
+  const result = await newFixture().run(role);
+  expect([model.requests.length, result.steps.length]).toEqual([1, 1]);
+  expect([result.status, result.reason.code, result.text]).toEqual([
+    "completed",
+    "completed",
+    "hello",
+  ]);
+});
 
-proves(["R9"], "calls decide, not the finish reason", async () => {
+proves(["R9"], "calls decide whether the agent continues, and not the finish reason", async () => {
   const work = spyTool("work");
   const called = soloist([asks("work", {}, { finishReason: "stop" }), says("done")], {
     tools: [work],
@@ -251,7 +245,7 @@ proves(["R9"], "calls decide, not the finish reason", async () => {
 
 proves(
   ["R12"],
-  "an abort while the model answers reaches the model, and nothing further starts",
+  "a cancel while the model answers prevents its calls and further requests",
   async () => {
     const never = latch();
     const work = spyTool("work");
@@ -268,7 +262,7 @@ proves(
   },
 );
 
-/** A model of one's own that answers only when it is asked to end, and keeps its signal. */
+/** A custom model that records its signal and answers only when the signal aborts. */
 function listener() {
   const entered = latch();
   const signals: AbortSignal[] = [];
@@ -285,36 +279,32 @@ function listener() {
   return { model, signals, entered };
 }
 
-proves(
-  ["R12"],
-  "a cancellation during inference aborts the signal that the model has",
-  async () => {
-    const { model, signals, entered } = listener();
-    const work = spyTool("work");
-    const role = defineAgent({ name: "solo", instructions: "Work.", model, tools: [work] });
-    const fixture = newFixture();
-    const run = fixture.start(role);
-    await entered.opened;
-    expect(signals.map((signal) => signal.aborted)).toEqual([false]);
-    const cancelled = run.cancel("Changed my mind.");
-    const reason = { type: "cancelled", message: "Changed my mind.", agentId: "agent_1" };
-    expect(signals.map((signal): readonly unknown[] => [signal.aborted, signal.reason])).toEqual([
-      [true, reason],
-    ]);
-    await cancelled;
-    const result = await fixture.outcome(run);
-    expect([result.status, result.reason.message, signals.length, work.calls.length]).toEqual([
-      "cancelled",
-      "Changed my mind.",
-      1,
-      0,
-    ]);
-  },
-);
+proves(["R12"], "a cancel during inference aborts the model's signal", async () => {
+  const { model, signals, entered } = listener();
+  const work = spyTool("work");
+  const role = defineAgent({ name: "solo", instructions: "Work.", model, tools: [work] });
+  const fixture = newFixture();
+  const run = fixture.start(role);
+  await entered.opened;
+  expect(signals.map((signal) => signal.aborted)).toEqual([false]);
+  const cancelled = run.cancel("Changed my mind.");
+  const reason = { type: "cancelled", message: "Changed my mind.", agentId: "agent_1" };
+  expect(signals.map((signal): readonly unknown[] => [signal.aborted, signal.reason])).toEqual([
+    [true, reason],
+  ]);
+  await cancelled;
+  const result = await fixture.outcome(run);
+  expect([result.status, result.reason.message, signals.length, work.calls.length]).toEqual([
+    "cancelled",
+    "Changed my mind.",
+    1,
+    0,
+  ]);
+});
 
 proves(
   ["R12"],
-  "a cancellation while tools work aborts their signals, and no request follows",
+  "a cancel while tools run aborts their signals, and no request follows",
   async () => {
     const entered = latch();
     const seen: unknown[] = [];
@@ -347,7 +337,7 @@ proves(
   },
 );
 
-proves(["R25"], "a scripted model is all that a run needs of a provider", async () => {
+proves(["R25"], "a scripted model is the only provider that a run needs", async () => {
   const result = await newFixture().run(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
   expect(result.agents.map((agent) => [agent.model, agent.status])).toEqual([
     ["scripted", "completed"],

@@ -1,5 +1,5 @@
-// A program as users have it: nothing is frozen but by the library itself. Prints as JSON what it saw that could be written to, and which of
-// its own values the library has frozen.
+// A user's program in which only the library freezes values. Prints as JSON the received values
+// that are writable, and its own values that the library has frozen.
 
 import { z } from "zod";
 
@@ -13,7 +13,7 @@ import { stripToText } from "../../src/model/written-by.ts";
 const writable = new Set<string>();
 const seen = new Set<string>();
 
-/** Notes each part of a value that is not frozen, by its place. */
+/** Records each writable part of a value by its path. */
 function look(place: string, value: unknown, known = new Set<unknown>()): void {
   seen.add(place.split(".")[0] ?? place);
   if (typeof value !== "object" || value === null || known.has(value)) return;
@@ -32,7 +32,7 @@ const read = defineTool({
     return { lines: [at.line] };
   },
 });
-/** With parts, as reasoning models write them. */
+/** A reply with reasoning, as reasoning models write it. */
 const thoughtful = (text: string): ScriptedReply => ({
   pieces: [
     { type: "reasoning", text: "Well.", data: { scripted: { sealed: ["a"] } } },
@@ -109,7 +109,7 @@ const { runId, result } = orchestrator.start(hooked, "Read.");
 look("result", await result);
 look("stored", await orchestrator.getResult(runId));
 
-/** Nothing asks it for its history before its result does. */
+/** The history of this run is read only through its result. */
 const alone = defineAgent({
   name: "alone",
   instructions: "Think.",
@@ -131,7 +131,7 @@ const run = orchestrator.start(defineAgent({ ...common, model: answers() }), "Re
 for await (const report of run.iterate()) look("report", report);
 look("snapshot", run.snapshot());
 
-/** However much of a run was kept when its process died. */
+/** Recovers the run from every prefix of its records. */
 const thinker = defineAgent({
   name: "thinker",
   instructions: "Read.",
@@ -157,7 +157,7 @@ await thinking.result;
 const records: string[] = [];
 for await (const record of store.read(thinking.runId)) records.push(record);
 for (const count of records.keys()) {
-  if (count < 2) continue; // Of its beginning alone nothing is kept.
+  if (count < 2) continue; // The first record alone does not make a run.
   const other = memoryStore();
   const dead = await other.create(thinking.runId, "thinker", {
     token: "t",

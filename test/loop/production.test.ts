@@ -1,4 +1,4 @@
-// Tests run with all that is shared frozen. This one looks at what users have.
+// Other tests run with all shared values frozen. This one runs with the freezing of production.
 
 import { execFile } from "node:child_process";
 import { resolve } from "node:path";
@@ -10,7 +10,7 @@ import { proves } from "../harness/proves.ts";
 
 proves(
   ["H21"],
-  "what leaves the core cannot be written to, whole; what its users hold can",
+  "values that leave the core are frozen in depth, and values of the user are not",
   async () => {
     const program = resolve("test/loop/production-program.ts");
     const { stdout } = await promisify(execFile)(process.execPath, [

@@ -1,7 +1,7 @@
-// Goal: the caller can stop between any two phases, a state changes by its verbs alone, hooks see their own trigger, and nothing
-// alive leaves an agent.
-// Method: one script stopped after each of its reports; each change on each state; walks over all that is handed out, by identity,
-// against every state that there was.
+// Goal: the caller can stop between any two phases, a state changes only through its changes, hooks
+// see only their own trigger, and an agent hands out no live objects.
+// Method: one script stopped after each of its reports; each change on each state; walks over all
+// values handed out, compared by identity with every state.
 
 import { expect } from "vitest";
 
@@ -33,7 +33,10 @@ const left = (name: string): string =>
   `${name} not_executed: Not executed: the agent stopped before this call (stop_requested).`;
 const FIRST = { left: [left("work"), left("pay")], ran: [ran("work"), ran("pay")] };
 
-/** After which report the stop is asked for, and then: the end, its text, requests, tool runs, and all results. */
+/**
+ * The report after which the stop is requested, then the end, its text, requests, tool runs, and
+ * all results.
+ */
 const STOPS = [
   ["prepare", STOPPED, "", 0, 0, []],
   ["infer", STOPPED, "", 1, 0, FIRST.left],
@@ -50,7 +53,7 @@ const STOPS = [
   ["prepare", STOPPED, "", 2, 3, [...FIRST.ran, ran("work")]],
   ["infer", STOPPED, "done", 3, 3, [...FIRST.ran, ran("work")]],
   ["evaluate", STOPPED, "done", 3, 3, [...FIRST.ran, ran("work")]],
-  // It has its answer, but has not ended: the caller's word is the higher signal (C3).
+  // The agent has its answer, but has not ended, so the stop request outranks the answer.
   ["decide", STOPPED, "done", 3, 3, [...FIRST.ran, ran("work")]],
   ["ended", "completed completed", "done", 3, 3, [...FIRST.ran, ran("work")]],
 ] as const;
@@ -61,7 +64,7 @@ function answers({ steps }: RunResult): readonly string[] {
   );
 }
 
-proves(["R3"], "the table of stops has every report of the run that is not stopped", async () => {
+proves(["R3"], "the table of stops lists every report of an unstopped run", async () => {
   const run = newFixture().start(
     soloist([calls(use("work"), use("pay")), asks("work", {}), says("done")], {
       tools: [spyTool("work"), spyTool("pay")],
@@ -95,7 +98,7 @@ for (const [index, [phase, end, text, requests, runs, results]] of STOPS.entries
       runs,
     ]);
     expect(answers(result)).toEqual(results);
-    // Nothing but the completion of the step comes after the stop: what is left of the loop is its end.
+    // The stop is followed by the completion of the step and the end of the loop.
     const still = phases
       .slice(index + 1)
       .filter((one) => one !== "decide" && one !== "applyToolResults");
@@ -107,7 +110,7 @@ for (const [index, [phase, end, text, requests, runs, results]] of STOPS.entries
   });
 }
 
-/** States from which each change makes a difference to whatever it can change. */
+/** Returns states in which each change has an effect on every field that it can change. */
 function many(): readonly AgentState[] {
   const all = changes();
   const { openStep, discardReply, recordOverflow, recordStep, addTime } = all;
@@ -147,7 +150,10 @@ function many(): readonly AgentState[] {
 const REPORTED = AgentIdSchema().parse("agent_4");
 const FAILED = { type: "failed", errorCode: "tool_error", severity: "recoverable" } as const;
 
-/** By field of a part, the changes that gave it another value in some state; a part that is not its own stays the very same. */
+/**
+ * Returns for each field of a part the changes that alter it in some state. Other parts keep their
+ * identity.
+ */
 function changedBy(
   part: "conversation" | "log" | "telemetry",
 ): Readonly<Record<string, readonly string[]>> {
@@ -168,7 +174,7 @@ function changedBy(
   );
 }
 
-/** The fields that have another value. */
+/** Returns the fields with different values. */
 function differences(before: object, next: object): readonly string[] {
   const old = new Map(Object.entries(before));
   return Object.entries(next)
@@ -185,78 +191,78 @@ function moved(state: AgentState, change: Change): AgentState | undefined {
   }
 }
 
+proves(["R41"], "only changes that add or remove messages alter the conversation", () => {
+  const said = [
+    "addMessages",
+    "applyToolResults",
+    "brief",
+    "nextExecution",
+    "recordReply",
+    "recordSections",
+    "recordVeto",
+  ];
+  expect(changedBy("conversation")).toEqual({
+    messages: [...said, "compact"].toSorted(),
+    prefix: ["compact", "recordReply"],
+    tags: [...said.filter((type) => type !== "nextExecution"), "compact", "markStarted"].toSorted(),
+    added: [
+      ...said.filter((type) => type !== "nextExecution"),
+      "compact",
+      "markStarted",
+    ].toSorted(),
+    dropped: ["compact"],
+  });
+  const { running } = states();
+  const { addMessages } = changes();
+  const grown = transition(running, addMessages);
+  expect(grown.conversation.messages).toEqual([...opening(), ...addMessages.messages]);
+  expect([grown.log === running.log, grown.telemetry === running.telemetry]).toEqual([true, true]);
+});
+
 proves(
   ["R41"],
-  "the conversation is changed by what is said or left out, and by nothing else",
+  "each field of the log is altered only by its own changes, and reset by the next execution",
   () => {
-    const said = [
-      "addMessages",
-      "applyToolResults",
-      "brief",
-      "nextExecution",
-      "recordReply",
-      "recordSections",
-      "recordVeto",
-    ];
-    expect(changedBy("conversation")).toEqual({
-      messages: [...said, "compact"].toSorted(),
-      prefix: ["compact", "recordReply"],
-      tags: [
-        ...said.filter((type) => type !== "nextExecution"),
-        "compact",
-        "markStarted",
-      ].toSorted(),
-      added: [
-        ...said.filter((type) => type !== "nextExecution"),
-        "compact",
-        "markStarted",
-      ].toSorted(),
-      dropped: ["compact"],
+    expect(changedBy("log")).toEqual({
+      steps: ["nextExecution", "recordStep"],
+      compactions: ["compact"],
+      signals: ["addSignal", "failWith", "nextExecution"],
+      errors: ["failWith", "nextExecution"],
+      output: ["nextExecution", "recordOutput"],
+      outputParse: ["recordOutput"],
+      isTaskHandled: ["brief", "nextExecution"],
+      uselessReplies: ["awaitSubagents", "discardReply", "nextExecution", "recordReply"],
+      overflows: ["discardReply", "nextExecution", "recordOverflow", "recordReply"],
+      failures: ["applyToolResults", "nextExecution"],
+      vetoes: ["nextExecution", "recordVeto"],
+      waits: ["recordWait"],
+      subtasks: ["applyToolResults", "dropSubagents", "recordSubtasks"],
+      background: ["addMessages", "applyToolResults", "dropSubagents"],
+      isAwaiting: ["awaitSubagents", "nextExecution", "openStep"],
+      sections: ["recordSections"],
+      fired: ["recordFired"],
     });
-    const { running } = states();
-    const { addMessages } = changes();
-    const grown = transition(running, addMessages);
-    expect(grown.conversation.messages).toEqual([...opening(), ...addMessages.messages]);
-    expect([grown.log === running.log, grown.telemetry === running.telemetry]).toEqual([
-      true,
-      true,
-    ]);
   },
 );
 
-proves(["R41"], "each entry of the log is changed by its own verbs, and begins anew", () => {
-  expect(changedBy("log")).toEqual({
-    steps: ["nextExecution", "recordStep"],
-    compactions: ["compact"],
-    signals: ["addSignal", "failWith", "nextExecution"],
-    errors: ["failWith", "nextExecution"],
-    output: ["nextExecution", "recordOutput"],
-    outputParse: ["recordOutput"],
-    isTaskHandled: ["brief", "nextExecution"],
-    uselessReplies: ["awaitSubagents", "discardReply", "nextExecution", "recordReply"],
-    overflows: ["discardReply", "nextExecution", "recordOverflow", "recordReply"],
-    failures: ["applyToolResults", "nextExecution"],
-    vetoes: ["nextExecution", "recordVeto"],
-    waits: ["recordWait"],
-    subtasks: ["applyToolResults", "dropSubagents", "recordSubtasks"],
-    background: ["addMessages", "applyToolResults", "dropSubagents"],
-    isAwaiting: ["awaitSubagents", "nextExecution", "openStep"],
-    sections: ["recordSections"],
-    fired: ["recordFired"],
-  });
-});
+proves(
+  ["R41"],
+  "telemetry is altered only by the clock and by completed steps, and reset by the next execution",
+  () => {
+    expect(changedBy("telemetry")).toEqual({
+      usage: ["nextExecution", "recordStep"],
+      startedAtMs: ["markStarted", "nextExecution"],
+      pausedBeforeMs: ["markStarted"],
+      endedAtMs: ["end", "nextExecution"],
+      budgetWaitMs: ["addTime", "nextExecution"],
+    });
+  },
+);
 
-proves(["R41"], "telemetry is changed by the clock and by completed steps, and begins anew", () => {
-  expect(changedBy("telemetry")).toEqual({
-    usage: ["nextExecution", "recordStep"],
-    startedAtMs: ["markStarted", "nextExecution"],
-    pausedBeforeMs: ["markStarted"],
-    endedAtMs: ["end", "nextExecution"],
-    budgetWaitMs: ["addTime", "nextExecution"],
-  });
-});
-
-/** A lead with hooks at every point, whose first reply asks for a tool, an approval and a child. */
+/**
+ * A lead with hooks at every point, whose first reply calls a tool, a tool with an approval and a
+ * child.
+ */
 function watched(hooks: readonly Hook[], child: readonly Hook[]) {
   const seen: ToolContext[] = [];
   const tools = [
@@ -273,7 +279,10 @@ function watched(hooks: readonly Hook[], child: readonly Hook[]) {
   return { lead, seen };
 }
 
-/** What is no plain JSON in a value: its path, and what it is. A state, a part of one, or a cycle is never plain. */
+/**
+ * Returns path and kind of each part that is not plain JSON. A state, a part of a state and a cycle
+ * are never plain.
+ */
 function alive(value: unknown, states: ReadonlySet<object>): readonly string[] {
   const walk = (part: unknown, path: string, above: readonly object[]): readonly string[] => {
     if (part === undefined || part === null || typeof part === "string") return [];
@@ -303,7 +312,7 @@ async function statesOf(run: Run): Promise<readonly object[]> {
 
 proves(
   ["R46"],
-  "nothing that a paused and resumed run hands out has a state, a cycle or anything but JSON and services in it",
+  "values of a paused and resumed run contain JSON and services only, and no state or cycle",
   async () => {
     const contexts: (readonly [point: string, context: object])[] = [];
     const inputs: object[] = [];
@@ -345,7 +354,7 @@ proves(
   },
 );
 
-/** What a hook is shown at each point, by name. */
+/** The fields of a hook's input at each point. */
 const SHOWN: Readonly<Record<TransformPoint, string>> = {
   userInput: "metadata role task",
   beforeModel: "instructions messages steps",
@@ -356,7 +365,9 @@ const SHOWN: Readonly<Record<TransformPoint, string>> = {
   stop: "isActive output steps text vetoes",
   subagentStop: "isActive output steps text vetoes",
 };
-/** How often a tree as above comes by a point, if not once. The child has no compaction. */
+/**
+ * The number of times that such a tree passes a point, if not once. The child has no compaction.
+ */
 const TIMES: Readonly<Record<string, number>> = {
   beforeModel: 3,
   beforeTool: 3,
@@ -368,7 +379,7 @@ const shown = (input: object): string => Object.keys(input).toSorted().join(" ")
 
 proves(
   ["R84"],
-  "in a run a handler sees its own trigger and no other, with none, one or two arguments",
+  "a handler sees only its own trigger in a run, with zero, one or two parameters",
   async () => {
     const none: string[] = [];
     const one: (readonly [point: string, shown: string])[] = [];
@@ -401,33 +412,29 @@ proves(
   },
 );
 
-proves(
-  ["R84"],
-  "in a run an observer of one type of event sees that type and no other",
-  async () => {
-    const seen: (readonly [wanted: string, type: string, hook: string | undefined])[] = [];
-    const types = [
-      "agent.started",
-      "step.completed",
-      "tool.ended",
-      "agent.ended",
-      "run.ended",
-    ] as const;
-    const hooks = types.flatMap((wanted) => [
-      observe(wanted, ({ type }) => void seen.push([wanted, type, undefined])),
-      observe([wanted], ({ type }, { hookName }) => void seen.push([wanted, type, hookName])),
-    ]);
-    const fixture = newFixture({ hooks, approver: (question) => approve(question) });
-    await fixture.run(watched([], []).lead.role);
-    for (const [index, wanted] of types.entries()) {
-      const times = fixture.sink.ofType(wanted).length;
-      expect(times).toBeGreaterThan(0);
-      expect(seen.filter(([type]) => type === wanted)).toEqual(
-        Array.from({ length: times }, () => [
-          [wanted, wanted, undefined],
-          [wanted, wanted, `observe#${2 * index + 2}`],
-        ]).flat(),
-      );
-    }
-  },
-);
+proves(["R84"], "an observer of one event type sees only that type in a run", async () => {
+  const seen: (readonly [wanted: string, type: string, hook: string | undefined])[] = [];
+  const types = [
+    "agent.started",
+    "step.completed",
+    "tool.ended",
+    "agent.ended",
+    "run.ended",
+  ] as const;
+  const hooks = types.flatMap((wanted) => [
+    observe(wanted, ({ type }) => void seen.push([wanted, type, undefined])),
+    observe([wanted], ({ type }, { hookName }) => void seen.push([wanted, type, hookName])),
+  ]);
+  const fixture = newFixture({ hooks, approver: (question) => approve(question) });
+  await fixture.run(watched([], []).lead.role);
+  for (const [index, wanted] of types.entries()) {
+    const times = fixture.sink.ofType(wanted).length;
+    expect(times).toBeGreaterThan(0);
+    expect(seen.filter(([type]) => type === wanted)).toEqual(
+      Array.from({ length: times }, () => [
+        [wanted, wanted, undefined],
+        [wanted, wanted, `observe#${2 * index + 2}`],
+      ]).flat(),
+    );
+  }
+});

@@ -1,5 +1,7 @@
-// Goal: what a model wrote besides text and calls goes back to it byte for byte, whatever becomes of the run, and to no other.
-// Method: whole runs with scripted models; the requests after the reply compared whole, data as text.
+// Goal: reasoning and provider data of a reply return to the model that wrote it byte for byte,
+// whatever happens to the run, and to no other model.
+// Method: real runs with scripted models; the requests after the reply compared in full, data as
+// text.
 
 import { describe, expect } from "vitest";
 
@@ -54,33 +56,37 @@ function asOthers(callId: string): readonly ReplyPiece[] {
   return [text, ...calls.map((call) => ({ ...call, data: undefined }))];
 }
 
-/** A role that is always called the same, with a model of this id. */
+/** A role with a fixed name and a model of the given id. */
 function thinker(id: string, script: readonly ScriptStep[], more: object = {}): Soloist {
   return soloist(script, { tools, ...more }, { id });
 }
 
-/** The writer's own reply of the first step, and the result of its call. */
+/** The writer's reply of the first step, and the result of its call. */
 const OWN_STEP = [...OPENING, thought(OWN, "c1"), result("c1")];
 const OTHERS_STEP = [...OPENING, seenByOthers("c1"), result("c1")];
 
-describe("to the model that wrote it", () => {
-  proves(["M1"], "in the next steps, each request beginning like the one before", async () => {
-    const { role, model } = thinker("one", [thinks("c1"), thinks("c2", "c3"), says("Done.")]);
-    const fixture = newFixture();
-    const { pausedRun: _none, ...ended } = await fixture.run(role);
-    expectSent(model.requests[1], OWN_STEP, [thoughtPieces("c1")]);
-    expectSent(
-      model.requests[2],
-      [...OWN_STEP, thought(OWN, "c2", "c3"), result("c2"), result("c3")],
-      [thoughtPieces("c1"), thoughtPieces("c2", "c3")],
-    );
-    expect(fixture.sink.ofType("model.requested").map(({ prefix }) => prefix?.isUnchanged)).toEqual(
-      [undefined, true, true],
-    );
-    expect(ended.text).toBe("Done.");
-  });
+describe("the model that wrote a reply with provider data", () => {
+  proves(
+    ["M1"],
+    "receives them in the next steps, and each request starts with the previous one",
+    async () => {
+      const { role, model } = thinker("one", [thinks("c1"), thinks("c2", "c3"), says("Done.")]);
+      const fixture = newFixture();
+      const { pausedRun: _none, ...ended } = await fixture.run(role);
+      expectSent(model.requests[1], OWN_STEP, [thoughtPieces("c1")]);
+      expectSent(
+        model.requests[2],
+        [...OWN_STEP, thought(OWN, "c2", "c3"), result("c2"), result("c3")],
+        [thoughtPieces("c1"), thoughtPieces("c2", "c3")],
+      );
+      expect(
+        fixture.sink.ofType("model.requested").map(({ prefix }) => prefix?.isUnchanged),
+      ).toEqual([undefined, true, true]);
+      expect(ended.text).toBe("Done.");
+    },
+  );
 
-  proves(["M1", "R173"], "in a request that is made again of what was kept", async () => {
+  proves(["M1", "R173"], "receives them in a rebuilt request", async () => {
     const { role, model } = thinker("one", [thinks("c1"), says("Done.")]);
     const fixture = newFixture();
     const { snapshot } = await rested(fixture, fixture.start(role));
@@ -89,28 +95,32 @@ describe("to the model that wrote it", () => {
     expect(JSON.stringify(request.messages)).toBe(JSON.stringify(model.requests[1]?.messages));
   });
 
-  proves(["M1"], "in a process that recovers the run in the middle of a step", async () => {
-    const store = memoryStore({ clock: new ManualClock() });
-    const ids = sequentialIds();
-    const process = (role: AgentRole): Orchestrator =>
-      new Orchestrator({ clock: new ManualClock(), ids, store, roles: [role] });
-    const door = latch();
-    const look = spyTool("look", () => door.opened, { retryAfterCrash: true });
-    const first = thinker("one", [thinks("c1")], { tools: [look] });
-    const run = process(first.role).start(first.role, "Do it.");
-    await until(() => look.calls.length === 1);
-    const second = thinker("one", [says("Done.")], {
-      tools: [spyTool("look", undefined, { retryAfterCrash: true })],
-    });
-    const again = await process(second.role).resume(run.runId, { takeOver: true });
-    const lost = rejectionOf(run.result);
-    expect(await again.result).toMatchObject({ status: "completed", text: "Done." });
-    door.open();
-    expect(await lost).toMatchObject({ code: "run_fenced" });
-    expectSent(second.model.requests[0], OWN_STEP, [thoughtPieces("c1")]);
-  });
+  proves(
+    ["M1"],
+    "receives them in a process that recovers the run in the middle of a step",
+    async () => {
+      const store = memoryStore({ clock: new ManualClock() });
+      const ids = sequentialIds();
+      const process = (role: AgentRole): Orchestrator =>
+        new Orchestrator({ clock: new ManualClock(), ids, store, roles: [role] });
+      const door = latch();
+      const look = spyTool("look", () => door.opened, { retryAfterCrash: true });
+      const first = thinker("one", [thinks("c1")], { tools: [look] });
+      const run = process(first.role).start(first.role, "Do it.");
+      await until(() => look.calls.length === 1);
+      const second = thinker("one", [says("Done.")], {
+        tools: [spyTool("look", undefined, { retryAfterCrash: true })],
+      });
+      const again = await process(second.role).resume(run.runId, { takeOver: true });
+      const lost = rejectionOf(run.result);
+      expect(await again.result).toMatchObject({ status: "completed", text: "Done." });
+      door.open();
+      expect(await lost).toMatchObject({ code: "run_fenced" });
+      expectSent(second.model.requests[0], OWN_STEP, [thoughtPieces("c1")]);
+    },
+  );
 
-  proves(["M1"], "after a pause, through JSON", async () => {
+  proves(["M1"], "receives them in a paused and resumed run, through JSON", async () => {
     const asking = [spyTool("look", undefined, { needsApproval: true })];
     const first = thinker("one", [thinks("c1")], { tools: asking });
     const fixture = newFixture();
@@ -120,7 +130,7 @@ describe("to the model that wrote it", () => {
     expectSent(second.model.requests[0], OWN_STEP, [thoughtPieces("c1")]);
   });
 
-  proves(["M1"], "in a fork", async () => {
+  proves(["M1"], "receives them in a fork", async () => {
     const first = thinker("one", [thinks("c1"), says("Done.")]);
     const fixture = newFixture();
     const { snapshot } = await rested(fixture, fixture.start(first.role));
@@ -129,7 +139,7 @@ describe("to the model that wrote it", () => {
     expectSent(second.model.requests[0], OWN_STEP, [thoughtPieces("c1")]);
   });
 
-  proves(["M1"], "when its session continues", async () => {
+  proves(["M1"], "receives them in a continued session and its fork", async () => {
     const s = newSessionFixture();
     const first = thinker("one", [thinks("c1"), says("Done.")]);
     await s.outcome(s.start(first.role, "Do it.", { session: await s.session() }));
@@ -147,7 +157,7 @@ describe("to the model that wrote it", () => {
     expectSent(third.model.requests[0], [...OWN_STEP, user("Else.")], [thoughtPieces("c1")]);
   });
 
-  proves(["M1"], "of what a compaction keeps, in whole groups", async () => {
+  proves(["M1"], "receives them in complete exchanges that a compaction keeps", async () => {
     const compaction = { maxInputTokens: 1_600, keepMessages: 2 };
     const script = [thinks("c1"), thinks("c2"), says("Done.")];
     const { role, model } = soloist(script, { tools, compaction }, COUNTED);
@@ -161,20 +171,20 @@ describe("to the model that wrote it", () => {
   });
 });
 
-/** Each message is as long as any other. */
+/** All messages have the same length. */
 const COUNTED = {
   id: "one",
   countTokens: ({ messages }: ModelRequest): number => messages.length * 300,
 };
 
-describe("after the loop has changed the reply", () => {
+describe("a reply that the loop has changed", () => {
   const look = { toolName: "look", argumentsText: '{"at":1}' };
   const call = (id: string, seal: string): ReplyPiece => {
     return { type: "call", callId: CallIdSchema().parse(id), ...look, data: sealed(seal) };
   };
   const thinking: ReplyPiece = { type: "reasoning", text: "Hm.", data: sealed("r") };
 
-  /** The pieces of the first reply as the second step's request has them. */
+  /** Returns the pieces of the first reply in the request of the second step. */
   async function sentOf(...pieces: readonly ReplyPiece[]) {
     const { role, model } = thinker("one", [{ pieces }, says("Done.")]);
     expect((await newFixture().run(role)).text).toBe("Done.");
@@ -184,7 +194,7 @@ describe("after the loop has changed the reply", () => {
 
   proves(
     ["M3"],
-    "calls of one id are distinguished, and each keeps what belongs to it",
+    "has different ids for calls with the same id, with the data of each",
     async () => {
       const twins = [thinking, call("c1", "one"), thinking, call("c1", "two")];
       const own = "execution_1.1.1";
@@ -199,7 +209,7 @@ describe("after the loop has changed the reply", () => {
 
   proves(
     ["M3"],
-    "arguments that were repeated as text are gone, reasoning and calls stay",
+    "loses arguments that were repeated as text, and keeps reasoning and calls",
     async () => {
       const leak: ReplyPiece = { type: "text", text: '{"at":1}', data: sealed("t") };
       expect(await sentOf(thinking, leak, call("c1", "one"))).toEqual([
@@ -210,10 +220,10 @@ describe("after the loop has changed the reply", () => {
   );
 });
 
-describe("to the writer alone", () => {
+describe("another model than that of the reply", () => {
   proves(
     ["M2"],
-    "a fork with another model has texts and calls; the writer has all of it again",
+    "receives no provider data in a fork, and a later fork with the first model restores them",
     async () => {
       const first = thinker("one", [thinks("c1"), says("Done.")]);
       const fixture = newFixture();
@@ -238,29 +248,33 @@ describe("to the writer alone", () => {
     },
   );
 
-  proves(["M2"], "a session goes from model to model, and back", async () => {
-    const s = newSessionFixture();
-    const one = thinker("one", [thinks("c1"), says("Done."), says("Done.")]);
-    const two = thinker("two", [says("Done.")]);
-    for (const [role, task] of [
-      [one.role, "Do it."],
-      [two.role, "More."],
-      [one.role, "Again."],
-    ] as const)
-      await s.outcome(s.start(role, task, { session: await s.session() }));
-    expectSent(
-      two.model.requests[0],
-      [...OTHERS_STEP, DONE, user("More.")],
-      [AS_OTHERS, DONE_PIECES],
-    );
-    expectSent(
-      one.model.requests[2],
-      [...OWN_STEP, DONE, user("More."), DONE, user("Again.")],
-      [thoughtPieces("c1"), DONE_PIECES, DONE_PIECES],
-    );
-  });
+  proves(
+    ["M2"],
+    "receives no provider data in a session that switches between models",
+    async () => {
+      const s = newSessionFixture();
+      const one = thinker("one", [thinks("c1"), says("Done."), says("Done.")]);
+      const two = thinker("two", [says("Done.")]);
+      for (const [role, task] of [
+        [one.role, "Do it."],
+        [two.role, "More."],
+        [one.role, "Again."],
+      ] as const)
+        await s.outcome(s.start(role, task, { session: await s.session() }));
+      expectSent(
+        two.model.requests[0],
+        [...OTHERS_STEP, DONE, user("More.")],
+        [AS_OTHERS, DONE_PIECES],
+      );
+      expectSent(
+        one.model.requests[2],
+        [...OWN_STEP, DONE, user("More."), DONE, user("Again.")],
+        [thoughtPieces("c1"), DONE_PIECES, DONE_PIECES],
+      );
+    },
+  );
 
-  proves(["M2"], "a run that was paused continues with another model", async () => {
+  proves(["M2"], "receives no provider data in a paused run that is resumed with it", async () => {
     const asking = [spyTool("look", undefined, { needsApproval: true })];
     const first = thinker("one", [thinks("c1")], { tools: asking });
     const fixture = newFixture();
@@ -276,7 +290,7 @@ describe("to the writer alone", () => {
   ])
     proves(
       ["M1", "M2"],
-      `a child with the key "${child}" inherits what that key may see; its parent continues with its own`,
+      `receives provider data only with an equal key: a child with the key "${child}"`,
       async () => {
         const helper = part("helper", [says("Ok.")], { scripted: { replayKey: child } });
         const script = [thinks("c1"), calls(spawn("helper", "Help.")), says("Done.")];
@@ -315,7 +329,7 @@ describe("to the writer alone", () => {
 
   proves(
     ["M2"],
-    "a summary is made of texts and calls: no reasoning reaches the model that makes it",
+    "receives no provider data in a summary, which is made of texts and calls",
     async () => {
       const compaction = { strategy: "summarize", maxInputTokens: 1_600, keepMessages: 2 } as const;
       const script = [thinks("c1"), thinks("c2"), says("Summed up."), says("Done.")];

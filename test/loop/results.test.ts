@@ -1,4 +1,4 @@
-// Goal: what a run gives back is plain, whole and holds nothing alive.
+// Goal: the results of a run are plain, complete and free of live objects.
 // Method: runtime walks over results and events, and JSON round trips.
 
 import { expect } from "vitest";
@@ -24,7 +24,7 @@ const SCRIPT: readonly ScriptedReply[] = [asks("work", {}), says("the answer")];
 
 proves(
   ["R36"],
-  "the result of two steps has its steps, status, reason, usage and text",
+  "the result of two steps contains its steps, status, reason, usage and text",
   async () => {
     const { status, reason, text, steps, usage } = await newFixture().run(
       soloist(SCRIPT, { tools: [spyTool("work")] }).role,
@@ -53,7 +53,7 @@ proves(
 
 proves(
   ["R43"],
-  "a step tells what was asked, what ran and what it cost, in our own words",
+  "a step contains its context, calls, executions and usage in provider-neutral form",
   async () => {
     const { steps } = await newFixture().run(soloist(SCRIPT, { tools: [spyTool("work")] }).role);
     const call = { callId: "call_1", toolName: "work", argumentsText: "{}" };
@@ -86,7 +86,7 @@ proves(
   },
 );
 
-proves(["R46"], "no result, context or event holds a state, a function or a cycle", async () => {
+proves(["R46"], "no result, context or event contains a state, a function or a cycle", async () => {
   const contexts: ToolContext[] = [];
   const tool = spyTool("work", (context) => void contexts.push(context));
   const fixture = newFixture();
@@ -101,7 +101,7 @@ proves(["R46"], "no result, context or event holds a state, a function or a cycl
   }
 });
 
-proves(["R40"], "every part of a role is frozen, and so is what its definition was made of", () => {
+proves(["R40"], "every part of a role is a frozen copy of its definition", () => {
   const lists = {
     tools: [spyTool("work")],
     subagents: [soloist([], { name: "helper", description: "Helps." }).role],
@@ -122,7 +122,7 @@ proves(["R40"], "every part of a role is frozen, and so is what its definition w
   expect(hooks.every(Object.isFrozen) && subagents.every(Object.isFrozen)).toBe(true);
 });
 
-/** Every object in a value, itself included. */
+/** Returns every object in a value, including the value. */
 function objectsIn(value: unknown, found = new Set<object>()): ReadonlySet<object> {
   if (typeof value !== "object" || value === null || found.has(value)) return found;
   found.add(value);
@@ -130,7 +130,7 @@ function objectsIn(value: unknown, found = new Set<object>()): ReadonlySet<objec
   return found;
 }
 
-proves(["R40"], "two concurrent runs of one role share nothing that could change", async () => {
+proves(["R40"], "two parallel runs of one role share no mutable object", async () => {
   const work = spyTool("work");
   const seen: object[] = [];
   const watch = transform("beforeModel", (input, context) => void seen.push(input, context));
@@ -141,7 +141,7 @@ proves(["R40"], "two concurrent runs of one role share nothing that could change
   const runs = [1, 2].map(() => fixture.start(role, "Do it.", { metadata }));
   const seenStates = runs.map((): AgentState[] => []);
   const phases = runs.map((run) => run.iterate());
-  // One phase of each in turn, so that both live at once.
+  // One phase of each in turn, so that both are active at the same time.
   for (let isOver = false; !isOver;) {
     const next = await Promise.all(phases.map((one) => one.next()));
     for (const [index, { value }] of next.entries())
@@ -179,38 +179,34 @@ proves(
   },
 );
 
-proves(
-  ["R44"],
-  "a reply that its model froze at the top only is frozen to its leaves",
-  async () => {
-    const toolCalls = [
-      { callId: CallIdSchema().parse("call_1"), toolName: "work", argumentsText: "{}" },
-    ];
-    const replies: readonly AssistantMessage[] = [
-      Object.freeze({ role: "assistant", text: "", toolCalls }),
-      Object.freeze({ role: "assistant", text: "done", toolCalls: [] }),
-    ];
-    let count = 0;
-    const generate = (): Promise<ModelReply> => {
-      const message = replies[count] ?? { role: "assistant", text: "more", toolCalls: [] };
-      count += 1;
-      return Promise.resolve({ message, finishReason: "stop" });
-    };
-    const model = { provider: "own", id: "own", generate };
-    const role = defineAgent({
-      name: "solo",
-      instructions: "Work.",
-      model,
-      tools: [spyTool("work")],
-    });
-    const fixture = newFixture();
-    const run = fixture.start(role);
-    for await (const { state } of run.iterate()) expect(unfrozenParts(state)).toEqual([]);
-    expect((await fixture.outcome(run)).status).toBe("completed");
-  },
-);
+proves(["R44"], "a reply that its model froze shallowly is frozen in depth", async () => {
+  const toolCalls = [
+    { callId: CallIdSchema().parse("call_1"), toolName: "work", argumentsText: "{}" },
+  ];
+  const replies: readonly AssistantMessage[] = [
+    Object.freeze({ role: "assistant", text: "", toolCalls }),
+    Object.freeze({ role: "assistant", text: "done", toolCalls: [] }),
+  ];
+  let count = 0;
+  const generate = (): Promise<ModelReply> => {
+    const message = replies[count] ?? { role: "assistant", text: "more", toolCalls: [] };
+    count += 1;
+    return Promise.resolve({ message, finishReason: "stop" });
+  };
+  const model = { provider: "own", id: "own", generate };
+  const role = defineAgent({
+    name: "solo",
+    instructions: "Work.",
+    model,
+    tools: [spyTool("work")],
+  });
+  const fixture = newFixture();
+  const run = fixture.start(role);
+  for await (const { state } of run.iterate()) expect(unfrozenParts(state)).toEqual([]);
+  expect((await fixture.outcome(run)).status).toBe("completed");
+});
 
-/** All of a context but what it is there for: the services, each a function, and the signal. */
+/** Returns a context without its services, each a function, and its signal. */
 function withoutServices(context: ToolContext): object {
   const { signal, queueSubtask, reportProgress, ask, ...rest } = context;
   expect(signal).toBeInstanceOf(AbortSignal);

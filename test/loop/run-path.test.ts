@@ -1,6 +1,6 @@
-// Goal: what one run passes through does not grow unseen, and features that are off cost nothing (H22).
-// Method: `npm run path`, in a process of its own, against fixed bounds. They may fall; to raise one takes
-// a page in docs/decisions.
+// Goal: the code path of a run does not grow unnoticed, and unused features cost nothing.
+// Method: `npm run path`, in a separate process, against fixed bounds. They may fall; raising one
+// takes a page in docs/decisions.
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -33,7 +33,7 @@ const PLAIN = {
   single: { functions: 293 },
   frames: { model: 9, tool: 11, limits: 8 },
 };
-/** The same traced by OpenTelemetry, with a memory store. */
+/** The same run traced by OpenTelemetry, with a memory store. */
 const OBSERVED = {
   cold: { calls: 15_871 },
   warm: { lines: 6_555, namedOverThreeLines: 512 },
@@ -68,15 +68,15 @@ function findExcess(measured: z.infer<typeof Measured>, bounds: typeof PLAIN): r
   );
 }
 
-proves(["H22"], "a plain run passes through no more than its bounds", async () => {
+proves(["H22"], "a plain run stays within its bounds", async () => {
   expect(findExcess(await measure(), PLAIN)).toEqual([]);
 });
 
-proves(["H22"], "a traced run with a store passes through no more than its bounds", async () => {
+proves(["H22"], "a traced run with a store stays within its bounds", async () => {
   expect(findExcess(await measure("--observed"), OBSERVED)).toEqual([]);
 });
 
-/** Files of features that a plain run does not use, by what they belong to. */
+/** Files of features that a plain run does not use, by feature. */
 const UNUSED = {
   store: ["src/agent/persistence.ts", "src/orchestrator/durability/", "src/store/"],
   ids: ["src/run-services/run-ids.ts", "src/kernel/trace-ids.ts", "src/kernel/crypto.ts"],
@@ -100,6 +100,6 @@ proves(["H22"], "a plain run enters no file of a feature that it does not use", 
   for (const path of unused) expect([path, existsSync(path)]).toEqual([path, true]);
   const isUnused = (file: string): boolean => unused.some((path) => file.startsWith(path));
   expect(files.filter(isUnused)).toEqual([]);
-  // Once for a role its prompt and tools are hashed (docs/decisions/2026-11-29-late-data.md).
+  // Prompt and tools are hashed once per role (docs/decisions/2026-11-29-late-data.md).
   expect(coldOnly.filter(isUnused)).toEqual(["src/kernel/crypto.ts", "src/protocol/definition.ts"]);
 });

@@ -1,5 +1,7 @@
-// Goal: the caller may step in between any two phases, to stop or to leave calls out, and what was asked takes effect at once.
-// Method: runs iterated by hand, and hooks that raise a stop in each phase; what ran and what was answered is compared whole.
+// Goal: the caller may intervene between any two phases, to stop or to skip calls, and the request
+// takes effect at once.
+// Method: runs iterated by hand, and hooks that request a stop in each phase; executions and
+// answers are compared in full.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -18,7 +20,7 @@ import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 
 const work = asks("work", {});
 
-/** Does something after the first phase of a name. */
+/** Calls `act` after the first phase with the given name. */
 async function at(run: Run, wanted: Phase, act: () => void): Promise<void> {
   let isDone = false;
   for await (const { phase } of run.iterate()) {
@@ -40,7 +42,7 @@ function answers(result: RunResult): readonly (readonly string[])[] {
 
 proves(
   ["R3"],
-  "calls that the caller leaves out between reply and tools do not run; the model reads why",
+  "calls that the caller skips between reply and tools do not run, and the model reads the reason",
   async () => {
     const tools = [spyTool("work"), spyTool("pay")];
     const { role, model } = soloist([calls(use("work"), use("pay")), says("done")], { tools });
@@ -62,7 +64,7 @@ proves(
   },
 );
 
-test("leaving calls out holds once, for the next ones if there are none open", async () => {
+test("skipping applies once, to the open calls or else to the next ones", async () => {
   for (const phase of ["prepare", "infer", "evaluate"] as const) {
     const tool = spyTool("work");
     const { role } = soloist([work, work, says("done")], { tools: [tool] });
@@ -78,7 +80,7 @@ test("leaving calls out holds once, for the next ones if there are none open", a
   }
 });
 
-test("a later reason replaces an earlier one, and one that is never needed harms nothing", async () => {
+test("a later reason replaces an earlier one, and an unused one has no effect", async () => {
   const { role } = soloist([work, says("done")], { tools: [spyTool("work")] });
   const fixture = newFixture();
   const run = fixture.start(role);
@@ -93,14 +95,14 @@ test("a later reason replaces an earlier one, and one that is never needed harms
   ]);
 });
 
-test("a reason that is no text is refused", async () => {
+test("an empty reason is rejected", async () => {
   const fixture = newFixture();
   const run = fixture.start(soloist([says("done")]).role);
   expect(() => run.skipToolCalls("")).toThrow(/reason/);
   await fixture.outcome(run);
 });
 
-test("a call that would have needed an approval is left out without a question", async () => {
+test("a skipped call that needs an approval causes no question", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const { role } = soloist([asks("pay", {}), says("done")], { tools: [pay] });
   const fixture = newFixture();
@@ -111,7 +113,7 @@ test("a call that would have needed an approval is left out without a question",
   expect(fixture.sink.ofType("question.asked")).toEqual([]);
 });
 
-test("a delegation is left out like any call, and counts for no limit", async () => {
+test("a skipped delegation starts no subagent, and counts for no limit", async () => {
   const child = part("child", [says("never")]);
   const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
   const fixture = newFixture();
@@ -125,7 +127,7 @@ test("a delegation is left out like any call, and counts for no limit", async ()
   ]);
 });
 
-test("a typed result that is left out is not taken; the model can give it again", async () => {
+test("a skipped typed result is not accepted, and the model can return it again", async () => {
   const { role } = soloist([asks("Finish", { count: 1 }), asks("Finish", { count: 2 })], {
     output: z.object({ count: z.int() }),
   });
@@ -136,7 +138,7 @@ test("a typed result that is left out is not taken; the model can give it again"
   expect([result.status, result.output]).toEqual(["completed", { count: 2 }]);
 });
 
-/** What had happened when the caller stopped after a phase: requests, tools run, steps. */
+/** The numbers of requests, tool runs and steps when the caller stops after a phase. */
 const AFTER: readonly (readonly [Phase, requests: number, ran: number, steps: number])[] = [
   ["prepare", 0, 0, 0],
   ["infer", 1, 0, 1],
@@ -147,7 +149,7 @@ const AFTER: readonly (readonly [Phase, requests: number, ran: number, steps: nu
 ];
 
 for (const [phase, requests, ran, steps] of AFTER) {
-  proves(["R3", "R21"], `a stop after ${phase} lets nothing further start`, async () => {
+  proves(["R3", "R21"], `a stop after ${phase} prevents all further work`, async () => {
     const tool = spyTool("work");
     const { role, model } = soloist([work, says("never")], { tools: [tool] });
     const fixture = newFixture();
@@ -169,7 +171,7 @@ for (const [phase, requests, ran, steps] of AFTER) {
 
 proves(
   ["R21"],
-  "a stop raised after one tool keeps the calls that have not begun from starting, and answers them",
+  "a stop after one tool prevents the calls that have not begun, and they get results",
   async () => {
     const tools = [spyTool("one"), spyTool("two"), spyTool("three")];
     const stop = transform("afterTool", (_input, { requestStop }) => requestStop("Seen enough."));
@@ -192,7 +194,7 @@ proves(
   },
 );
 
-/** Hooks that stop at a point, with how many requests and tool runs there are by then. */
+/** Hooks that request a stop at a point, with the numbers of requests and tool runs by then. */
 const STOPPING: Readonly<Record<string, readonly [hook: Hook, requests: number, ran: number]>> = {
   "before the model call": [
     transform("beforeModel", (_input, { requestStop }) => requestStop("Enough.")),
@@ -208,7 +210,7 @@ const STOPPING: Readonly<Record<string, readonly [hook: Hook, requests: number, 
 };
 
 for (const [when, [hook, requests, ran]] of Object.entries(STOPPING)) {
-  proves(["R21"], `a stop raised ${when} takes effect before anything further starts`, async () => {
+  proves(["R21"], `a stop requested ${when} takes effect before further work starts`, async () => {
     const tool = spyTool("work");
     const { role, model } = soloist([work, says("never")], { tools: [tool], hooks: [hook] });
     const result = await newFixture().run(role);
@@ -220,33 +222,29 @@ for (const [when, [hook, requests, ran]] of Object.entries(STOPPING)) {
   });
 }
 
-proves(
-  ["R3"],
-  "a stop of the caller reaches subagents, too: nothing further of them starts",
-  async () => {
-    const tool = spyTool("work");
-    const script: readonly (() => ScriptedReply)[] = [
-      () => {
-        run.requestStop("Enough.");
-        return calls(use("work"));
-      },
-    ];
-    const child = part("child", script, { tools: [tool] });
-    const root = part("root", [calls(spawn("child"))], { subagents: [child.role] });
-    const fixture = newFixture();
-    const run = fixture.start(root.role);
-    const result = await fixture.outcome(run);
-    expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
-      ["stopped", "stop_requested"],
-      ["stopped", "stop_requested"],
-    ]);
-    expect(tool.calls).toHaveLength(0);
-  },
-);
+proves(["R3"], "a stop of the caller prevents further work of subagents as well", async () => {
+  const tool = spyTool("work");
+  const script: readonly (() => ScriptedReply)[] = [
+    () => {
+      run.requestStop("Enough.");
+      return calls(use("work"));
+    },
+  ];
+  const child = part("child", script, { tools: [tool] });
+  const root = part("root", [calls(spawn("child"))], { subagents: [child.role] });
+  const fixture = newFixture();
+  const run = fixture.start(root.role);
+  const result = await fixture.outcome(run);
+  expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
+    ["stopped", "stop_requested"],
+    ["stopped", "stop_requested"],
+  ]);
+  expect(tool.calls).toHaveLength(0);
+});
 
 proves(
   ["R3", "R21"],
-  "a stop between reply and tools starts no subagent, asks no approver and takes no result",
+  "a stop between reply and tools prevents subagents, questions and typed results",
   async () => {
     const child = part("child", [says("never")]);
     const pay = spyTool("pay", () => "paid", { needsApproval: true });
@@ -274,7 +272,7 @@ proves(
   },
 );
 
-test("a question that was open at a pause is left out after it, whatever was answered", async () => {
+test("a question that was open at a pause is skipped after it, despite an approval", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const { role } = soloist([asks("pay", {}), says("done")], { tools: [pay] });
   const fixture = newFixture();

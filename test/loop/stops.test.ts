@@ -1,5 +1,6 @@
-// Goal: an execution ends where its limits say, with the right pair of status and reason, and never a step later.
-// Method: one script per ending; exact boundaries on both sides; time moved by hand.
+// Goal: an execution ends where its limits say, with the right pair of status and reason, and never
+// a step later.
+// Method: one script per ending; exact boundaries on both sides; time advanced by hand.
 
 import { expect } from "vitest";
 
@@ -54,7 +55,7 @@ proves(["R35"], "every way of ending has its own pair of status and reason", asy
   ]);
 });
 
-proves(["R5"], "nothing starts on a limit of zero or over a stop that came before", async () => {
+proves(["R5"], "a limit of zero or an earlier stop request prevents the first call", async () => {
   const none = soloist([says("never")]);
   const zero = await newFixture().run(none.role, { budget: { steps: 0 } });
   expect([ending(zero), zero.steps.length, none.model.requests.length]).toEqual([
@@ -81,7 +82,7 @@ proves(["R5"], "nothing starts on a limit of zero or over a stop that came befor
 
 proves(
   ["R8", "R52", "R51"],
-  "two steps are two inferences; an answer on the last one is an answer",
+  "a limit of two steps allows two inferences, and an answer in the last one completes the run",
   async () => {
     const work = spyTool("work");
     const answered = soloist([asks("work", {}), says("done")], { tools: [work] });
@@ -103,7 +104,7 @@ proves(
   },
 );
 
-proves(["R53"], "a limit that is used up reports that nothing is left", async () => {
+proves(["R53"], "the reason of an exhausted limit says that no budget is left", async () => {
   const { role } = soloist(FOREVER, { tools: [spyTool("work")] });
   const { reason } = await newFixture().run(role, { budget: { totalTokens: 15 } });
   expect(reason.message).toBe(
@@ -118,7 +119,7 @@ for (const [axis, perReply] of [
 ] as const) {
   proves(
     ["R53"],
-    `a run that reaches its ${axis} with work pending stops; one below it continues`,
+    `a run that reaches its ${axis} limit with pending work stops, and one below it continues`,
     async () => {
       const work = spyTool("work");
       const exact = soloist([asks("work", {})], { tools: [work] });
@@ -137,7 +138,7 @@ for (const [axis, perReply] of [
 
 proves(
   ["R19", "R20"],
-  "a reply over the limit is reported in full, its tools do not run, and no request follows",
+  "a reply over the limit is charged in full, its tools do not run, and no request follows",
   async () => {
     const work = spyTool("work");
     const usage = { inputTokens: 10, outputTokens: 500 };
@@ -153,7 +154,7 @@ proves(
   },
 );
 
-proves(["R20"], "a request that would start over a limit is never sent", async () => {
+proves(["R20"], "a request that would exceed a limit is not sent", async () => {
   const { role, model } = soloist([says("never")], {}, { countTokens: () => 101 });
   const result = await newFixture().run(role, { budget: { inputTokens: 100 } });
   expect([
@@ -163,7 +164,7 @@ proves(["R20"], "a request that would start over a limit is never sent", async (
   ]).toEqual([101, 0, 0]);
 });
 
-proves(["R21"], "a stop raised while tools run lets nothing further start", async () => {
+proves(["R21"], "a stop requested while tools run prevents all further work", async () => {
   const fixture = newFixture();
   const { role, model } = soloist(FOREVER, { tools: [spyTool("work", () => run.requestStop())] });
   const run = fixture.start(role);
@@ -175,7 +176,7 @@ proves(["R21"], "a stop raised while tools run lets nothing further start", asyn
   ]);
 });
 
-proves(["R21"], "a stop raised after the reply keeps its tools from running", async () => {
+proves(["R21"], "a stop requested with the reply prevents its tools", async () => {
   const fixture = newFixture();
   const work = spyTool("work");
   const { role } = soloist([() => (run.requestStop(), asks("work", {}))], { tools: [work] });
@@ -193,7 +194,7 @@ const BROKEN: StopCondition = () => {
 
 proves(
   ["R22", "R23"],
-  "of several signals the highest wins in any order, and all are kept in theirs",
+  "the highest of several signals wins in any order, and all are recorded in order of arrival",
   async () => {
     for (const stopWhen of [
       [LATE, BROKEN],
@@ -215,7 +216,7 @@ proves(
   },
 );
 
-proves(["R22"], "a higher signal outranks one that came with an earlier phase", async () => {
+proves(["R22"], "a higher signal outranks one of an earlier phase", async () => {
   const fixture = newFixture();
   const stopWhen: readonly StopCondition[] = [
     ({ steps }) => {
@@ -240,35 +241,27 @@ proves(["R22"], "a higher signal outranks one that came with an earlier phase", 
   expect(raised).toEqual(["token_limit", "found_enough", "stop_requested"]);
 });
 
-proves(
-  ["R48"],
-  "a condition stops with the reason that it declares, whatever it is called",
-  async () => {
-    const result = await newFixture().run(
-      soloist([asks("work", {})], { tools: [spyTool("work")], stopWhen: [LATE] }).role,
-    );
-    expect([result.status, result.reason]).toEqual([
-      "stopped",
-      { code: "found_enough", message: "Found.", data: { found: 3 } },
-    ]);
-  },
-);
+proves(["R48"], "a condition stops the run with the reason that it returns", async () => {
+  const result = await newFixture().run(
+    soloist([asks("work", {})], { tools: [spyTool("work")], stopWhen: [LATE] }).role,
+  );
+  expect([result.status, result.reason]).toEqual([
+    "stopped",
+    { code: "found_enough", message: "Found.", data: { found: 3 } },
+  ]);
+});
 
-proves(
-  ["R54"],
-  "a tool that stops the run is judged on the last step only, after its result is stored",
-  async () => {
-    const tools = [spyTool("work"), spyTool("finish")];
-    const stopWhen = [hasToolCall("finish")];
-    const { role } = soloist([asks("work", {}), asks("finish", {})], { tools, stopWhen });
-    const result = await newFixture().run(role);
-    expect([ending(result), result.steps.length]).toEqual([["stopped", "tool_called"], 2]);
-    expect(result.steps[1]?.tools.executions.map(({ text }) => text)).toEqual(["finish done"]);
-    const steps = result.steps.toReversed();
-    const facts = { steps, usage: result.usage.own, elapsedMs: 0, context: undefined };
-    expect(hasToolCall("finish")(facts)).toBeUndefined();
-  },
-);
+proves(["R54"], "`hasToolCall` checks the last step only, after its result is stored", async () => {
+  const tools = [spyTool("work"), spyTool("finish")];
+  const stopWhen = [hasToolCall("finish")];
+  const { role } = soloist([asks("work", {}), asks("finish", {})], { tools, stopWhen });
+  const result = await newFixture().run(role);
+  expect([ending(result), result.steps.length]).toEqual([["stopped", "tool_called"], 2]);
+  expect(result.steps[1]?.tools.executions.map(({ text }) => text)).toEqual(["finish done"]);
+  const steps = result.steps.toReversed();
+  const facts = { steps, usage: result.usage.own, elapsedMs: 0, context: undefined };
+  expect(hasToolCall("finish")(facts)).toBeUndefined();
+});
 
 proves(
   ["R56"],
@@ -304,25 +297,29 @@ proves(
   },
 );
 
-proves(["R58", "D738"], "an absolute deadline holds beside a longer relative one", async () => {
-  const fixture = newFixture();
-  const { role, model } = soloist(
-    [() => (fixture.clock.advance(50), asks("work", {})), says("never")],
-    { tools: [spyTool("work")] },
-  );
-  const run = fixture.start(role, "Do it.", { budget: { timeMs: 1_000 }, deadlineAtMs: 50 });
-  const result = await fixture.outcome(run);
-  expect([ending(result), model.requests.length]).toEqual([["stopped", "time_limit"], 1]);
-  expect(result.reason).toEqual({
-    code: "time_limit",
-    message: "The time limit of solo allows 50 ms; that time is over.",
-    data: {
-      axis: "timeMs",
-      accountPath: "solo",
-      maximum: 50,
-      current: 50,
-      deadlineAtMs: 50,
-      agentId: "agent_1",
-    },
-  });
-});
+proves(
+  ["R58", "D738"],
+  "an absolute deadline applies in addition to a longer time limit",
+  async () => {
+    const fixture = newFixture();
+    const { role, model } = soloist(
+      [() => (fixture.clock.advance(50), asks("work", {})), says("never")],
+      { tools: [spyTool("work")] },
+    );
+    const run = fixture.start(role, "Do it.", { budget: { timeMs: 1_000 }, deadlineAtMs: 50 });
+    const result = await fixture.outcome(run);
+    expect([ending(result), model.requests.length]).toEqual([["stopped", "time_limit"], 1]);
+    expect(result.reason).toEqual({
+      code: "time_limit",
+      message: "The time limit of solo allows 50 ms; that time is over.",
+      data: {
+        axis: "timeMs",
+        accountPath: "solo",
+        maximum: 50,
+        current: 50,
+        deadlineAtMs: 50,
+        agentId: "agent_1",
+      },
+    });
+  },
+);

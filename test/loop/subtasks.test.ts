@@ -1,5 +1,7 @@
-// Goal: what a tool queues is worked off before the next model call, under every limit, and its results come once and in order.
-// Method: tools that queue by script; children with latches and failures; the requests of the parent compared whole.
+// Goal: queued subtasks run before the next model call, within every limit, and their results
+// arrive once and in order.
+// Method: tools that queue by script; children with latches and failures; the requests of the
+// parent compared in full.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -24,7 +26,7 @@ const finish = (count: number) => ({ toolName: "Finish", arguments: { count } })
 
 proves(
   ["R13"],
-  "a queued subtask runs before the next inference, and its result is in the input of that",
+  "a queued subtask runs before the next inference, whose request contains its result",
   async () => {
     const fixture = newFixture();
     const helper = part("helper", [says("Found.")]);
@@ -52,7 +54,7 @@ proves(
 
 proves(
   ["R13"],
-  "several subtasks, of several calls, run at once; their results come in the order of the queue",
+  "subtasks of several calls run in parallel, and their results arrive in the order of the queue",
   async () => {
     const fixture = newFixture();
     const first = latch();
@@ -85,30 +87,26 @@ proves(
   },
 );
 
-proves(
-  ["R13"],
-  "a subtask that may not start is reported in its place, and the run continues",
-  async () => {
-    const fixture = newFixture();
-    const helper = part("helper", [says("Found.")]);
-    const lead = part("lead", [calls(use("plan")), says("Done.")], {
-      tools: [planner({ role: "nobody", task: "Look." }, help("Look."))],
-      subagents: [helper.role],
-    });
-    const result = await fixture.run(lead.role);
-    const refusal =
-      'Not started: there is no subagent "nobody". You can start: helper. Call again with one of these.';
-    expect([
-      result.status,
-      receivedTexts(lead.model.requests[1]).slice(1),
-      result.refusalsByCode,
-    ]).toEqual([
-      "completed",
-      [`${heading("Look.", "nobody")}${refusal}`, report("Look.", "helper#1", "Found.")],
-      { unknown_role: 1 },
-    ]);
-  },
-);
+proves(["R13"], "a refused subtask is reported in its place, and the run continues", async () => {
+  const fixture = newFixture();
+  const helper = part("helper", [says("Found.")]);
+  const lead = part("lead", [calls(use("plan")), says("Done.")], {
+    tools: [planner({ role: "nobody", task: "Look." }, help("Look."))],
+    subagents: [helper.role],
+  });
+  const result = await fixture.run(lead.role);
+  const refusal =
+    'Not started: there is no subagent "nobody". You can start: helper. Call again with one of these.';
+  expect([
+    result.status,
+    receivedTexts(lead.model.requests[1]).slice(1),
+    result.refusalsByCode,
+  ]).toEqual([
+    "completed",
+    [`${heading("Look.", "nobody")}${refusal}`, report("Look.", "helper#1", "Found.")],
+    { unknown_role: 1 },
+  ]);
+});
 
 test("an agent without subagents reads that it can start none", async () => {
   const lead = part("lead", [calls(use("plan")), says("Done.")], {
@@ -119,7 +117,7 @@ test("an agent without subagents reads that it can start none", async () => {
   expect(receivedTexts(lead.model.requests[1])[1]).not.toContain("You can start: .");
 });
 
-test("a subtask that fails is a result, and the parent can answer", async () => {
+test("a subtask that fails returns a result, and the parent can answer", async () => {
   const helper = part("helper", [{ error: new Error("A bug.") }]);
   const lead = part("lead", [calls(use("plan")), says("Done.")], {
     tools: [planner(help("Look."))],
@@ -134,7 +132,7 @@ for (const [what, limits, code] of [
   ["breadth", { maxBreadthPerParent: 1 }, "breadth_limit"],
   ["number in the tree", { maxTotalSubagents: 1 }, "total_limit"],
 ] as const) {
-  proves(["R13"], `subtasks count for the limit on ${what}, next to delegations`, async () => {
+  proves(["R13"], `subtasks count for the limit on ${what} together with delegations`, async () => {
     const helper = part("helper", [says("Found.")]);
     const lead = part("lead", [calls(use("plan")), calls(spawn("helper")), says("Done.")], {
       tools: [planner(help("One."), help("Two."))],
@@ -150,7 +148,7 @@ for (const [what, limits, code] of [
   });
 }
 
-test("no subtask is started deeper than the tree may be, or over a budget that is spent", async () => {
+test("a subtask is refused over the depth limit and over an exhausted budget", async () => {
   const helper = part("helper", [says("Found.")]);
   const make = () =>
     part("lead", [calls(use("plan")), says("Done.")], {
@@ -170,7 +168,7 @@ test("no subtask is started deeper than the tree may be, or over a budget that i
 
 proves(
   ["R13"],
-  "what is queued in a reply that also has a text is worked off all the same",
+  "a subtask queued in a reply with a text runs before the agent can end",
   async () => {
     const helper = part("helper", [says("Found.")]);
     const lead = part(
@@ -189,7 +187,7 @@ proves(
 
 proves(
   ["R13"],
-  "what is queued beside a typed result is worked off before that result counts",
+  "a subtask queued beside a typed result runs before that result counts",
   async () => {
     const helper = part("helper", [says("Found.")]);
     const lead = part("lead", [calls(use("plan"), finish(1)), calls(finish(2))], {
@@ -206,7 +204,7 @@ proves(
   },
 );
 
-proves(["R13"], "what is queued after its tool has returned goes nowhere", async () => {
+proves(["R13"], "a subtask queued after its tool has returned is ignored", async () => {
   const kept: ToolContext[] = [];
   const helper = part("helper", [says("never")]);
   const tools = [
@@ -227,7 +225,7 @@ proves(["R13"], "what is queued after its tool has returned goes nowhere", async
   ]);
 });
 
-test("what is no request is refused where it is queued, by name", async () => {
+test("an invalid subtask fails the tool call that queues it", async () => {
   for (const request of [undefined, "helper", {}, { role: "helper" }, { role: 1, task: "x" }]) {
     const queue = (context: ToolContext): unknown =>
       Reflect.apply(context.queueSubtask, context, [request]);
@@ -241,7 +239,7 @@ test("what is no request is refused where it is queued, by name", async () => {
   }
 });
 
-test("what a request says is copied: changing it later changes nothing", async () => {
+test("a subtask request is copied, so later changes have no effect", async () => {
   const helper = part("helper", [says("Found.")]);
   const request = { role: "helper", task: "Look." };
   const plan = tool("plan", ({ queueSubtask }) => {
@@ -256,7 +254,7 @@ test("what a request says is copied: changing it later changes nothing", async (
   expect(result.agents.map(({ task }) => task)).toEqual(["Do it.", "Look."]);
 });
 
-test("what a tool queued before it broke is worked off; the model reads of both", async () => {
+test("a subtask queued before its tool failed runs, and the model reads of both", async () => {
   const helper = part("helper", [says("Found.")]);
   const plan = tool("plan", ({ queueSubtask }) => {
     queueSubtask(help("Look."));
@@ -273,7 +271,7 @@ test("what a tool queued before it broke is worked off; the model reads of both"
   ]);
 });
 
-test("a subtask of a subtask comes before the inference of the one that queued it", async () => {
+test("a subtask of a subtask runs before the next inference of its parent", async () => {
   const fixture = newFixture();
   const leaf = part("leaf", [says("Leaf.")]);
   const helper = part("helper", [calls(use("dig")), says("Helped.")], {
@@ -294,7 +292,7 @@ test("a subtask of a subtask comes before the inference of the one that queued i
   ]);
 });
 
-test("a stop before the next step leaves the queue unworked", async () => {
+test("a stop before the next step discards the queue", async () => {
   const fixture = newFixture();
   const helper = part("helper", [says("never")]);
   const lead = part("lead", [calls(use("plan"))], {

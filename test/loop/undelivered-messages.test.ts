@@ -1,5 +1,7 @@
-// Goal: a message is delivered with the model call that shows it: its sender, the events and the history say the same.
-// Method: runs in which the call that would have shown a message is not made; delivery, events and history compared whole.
+// Goal: a message is delivered with the model call that contains it; its sender, the events and the
+// history agree.
+// Method: runs in which the call that would have contained a message is not made; delivery, events
+// and history compared in full.
 
 import { describe, expect, test } from "vitest";
 
@@ -30,7 +32,10 @@ function worker(more: Partial<Omit<AgentDefinition, "model">> = {}) {
   return soloist(script, { tools: [spyTool("work")], ...more }, { inputModalities: ["image"] });
 }
 
-/** Writes to the root after its first step, and does something when the request of the second is prepared. */
+/**
+ * Writes to the root after its first step, and calls `act` when the request of the second step is
+ * prepared.
+ */
 async function writesToSecondStep(
   run: Run,
   {
@@ -49,7 +54,7 @@ async function writesToSecondStep(
   return await deliveries[0];
 }
 
-/** All that is said of a message to the root. */
+/** Returns all records of a message to the root. */
 async function traced(fixture: Fixture, run: Run, delivery?: SteerReceipt) {
   const { status, messages } = await fixture.outcome(run);
   const events = fixture.sink.ofType("message.delivered").length;
@@ -66,7 +71,7 @@ describe("a message whose request is not sent is not delivered", () => {
     ["stopped", (run: Run) => run.requestStop()],
     ["cancelled", (run: Run) => void run.cancel()],
   ] as const) {
-    proves(["D724"], `since the run is ${status} once the request is prepared`, async () => {
+    proves(["D724"], `because the run is ${status} once the request is prepared`, async () => {
       const { role, model } = worker();
       const fixture = newFixture();
       const run = fixture.start(role);
@@ -76,7 +81,7 @@ describe("a message whose request is not sent is not delivered", () => {
     });
   }
 
-  proves(["D724"], "since a filter of tools breaks", async () => {
+  proves(["D724"], "because a tool filter throws", async () => {
     const broken = toolFilter((_name, { steps }) => {
       if (steps.length > 0) throw new Error("broken");
       return true;
@@ -87,7 +92,7 @@ describe("a message whose request is not sent is not delivered", () => {
     expect(await traced(fixture, run, delivery)).toEqual(undelivered("failed"));
   });
 
-  proves(["D724"], "since a hook breaks", async () => {
+  proves(["D724"], "because a hook throws", async () => {
     const broken = transform("beforeModel", ({ steps }) => {
       if (steps.length > 0) throw new Error("broken");
     });
@@ -97,7 +102,7 @@ describe("a message whose request is not sent is not delivered", () => {
     expect(await traced(fixture, run, delivery)).toEqual(undelivered("failed"));
   });
 
-  proves(["D724"], "since the run is cancelled while a hook works", async () => {
+  proves(["D724"], "because the run is cancelled while a hook works", async () => {
     const slow = transform("beforeModel", async ({ steps }, { signal }) => {
       if (steps.length === 0) return;
       void run.cancel();
@@ -111,7 +116,7 @@ describe("a message whose request is not sent is not delivered", () => {
 
   const hooks = { "without hooks": [], "with hooks": [transform("beforeModel", () => undefined)] };
   for (const [how, list] of Object.entries(hooks)) {
-    proves(["D724"], `since it makes the request too large, ${how}`, async () => {
+    proves(["D724"], `because the message makes the request too large, ${how}`, async () => {
       const data = Buffer.alloc(18_000_000).toString("base64");
       const image: Attachment = { type: "image", mediaType: "image/png", data };
       const fixture = newFixture();
@@ -121,7 +126,7 @@ describe("a message whose request is not sent is not delivered", () => {
     });
   }
 
-  proves(["D724"], "since its lease is refused", async () => {
+  proves(["D724"], "because the reservation is refused", async () => {
     const fixture = newFixture();
     const run = fixture.start(worker().role, "Do it.", { budget: { steps: 1 } });
     const delivery = await writesToSecondStep(run);
@@ -129,7 +134,7 @@ describe("a message whose request is not sent is not delivered", () => {
   });
 });
 
-test("a message whose request is sent is delivered, also if the run is stopped then", async () => {
+test("a message whose request is sent is delivered, even if the run is then stopped", async () => {
   const { role, model } = worker();
   const fixture = newFixture();
   const run = fixture.start(role);
@@ -146,8 +151,8 @@ test("a message whose request is sent is delivered, also if the run is stopped t
   });
 });
 
-describe("the report of a subagent in the background whose request is not sent", () => {
-  /** A team whose lead is to read a report in its second step. */
+describe("the report of a background subagent whose request is not sent", () => {
+  /** A team whose lead should read a report in its second step. */
   function team(more: Partial<Omit<AgentDefinition, "model">> = {}) {
     const fixture = newFixture();
     const isOver = (): boolean => fixture.sink.ofType("subagent.ended").length > 0;
@@ -166,27 +171,23 @@ describe("the report of a subagent in the background whose request is not sent",
     return { fixture, lead };
   }
 
-  proves(
-    ["D724"],
-    "is neither an event nor in the history of an agent that is stopped",
-    async () => {
-      const { fixture, lead } = team();
-      const run = fixture.start(lead.role);
-      let prepared = 0;
-      for await (const { phase } of run.iterate()) {
-        if (phase === "prepare") prepared += 1;
-        if (phase === "prepare" && prepared === 2) run.requestStop();
-      }
-      expect(await traced(fixture, run)).toEqual({
-        status: "stopped",
-        delivery: undefined,
-        events: 0,
-        history: ["task"],
-      });
-    },
-  );
+  proves(["D724"], "is neither an event nor in the history of a stopped agent", async () => {
+    const { fixture, lead } = team();
+    const run = fixture.start(lead.role);
+    let prepared = 0;
+    for await (const { phase } of run.iterate()) {
+      if (phase === "prepare") prepared += 1;
+      if (phase === "prepare" && prepared === 2) run.requestStop();
+    }
+    expect(await traced(fixture, run)).toEqual({
+      status: "stopped",
+      delivery: undefined,
+      events: 0,
+      history: ["task"],
+    });
+  });
 
-  proves(["D724"], "is read by the agent once it continues after a filter broke", async () => {
+  proves(["D724"], "is read by the agent when it continues after a filter threw", async () => {
     let isBroken = true;
     const breaks = toolFilter((_name, { steps }) => {
       if (steps.length === 0 || !isBroken) return true;

@@ -1,5 +1,6 @@
-// Goal: on the last step that its budget allows an agent is asked to finish and can do nothing else; its text is the result.
-// Method: budgets of steps at every level of a tree; requests, signals and leases compared whole.
+// Goal: in the last step of its budget an agent is told to finish and has no tools; its text is the
+// result.
+// Method: budgets of steps at every level of a tree; requests, signals and leases compared in full.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -26,7 +27,7 @@ function worker(
   return soloist(script, { tools: [spyTool("work")], wrapUp: true, ...more });
 }
 
-/** What the model could use, and what it read last. */
+/** Returns the available tools and the last text of a request. */
 function shown({ tools, messages }: ModelRequest): readonly unknown[] {
   const last = messages.at(-1);
   return [tools.map(({ name }) => name), last?.text];
@@ -38,7 +39,7 @@ function ending({ status, reason, text }: RunResult): readonly string[] {
 
 proves(
   ["R64"],
-  "the third of three requests has the notice and no tools; its text is the result of a stopped run",
+  "the last of three steps has the notice and no tools, and its text is the result of a stopped run",
   async () => {
     const fixture = newFixture();
     const { role, model } = worker([work, work, says("Half of it."), says("never")]);
@@ -68,23 +69,27 @@ proves(
   },
 );
 
-proves(["R64"], "a tool call there is not executed, and no fourth request follows", async () => {
-  const tool = spyTool("work");
-  const { role, model } = worker([work, work, { ...work, text: "But I must!" }, says("never")], {
-    tools: [tool],
-  });
-  const result = await newFixture().run(role, { budget: { steps: 3 } });
-  expect([ending(result), tool.calls.length, model.requests.length]).toEqual([
-    ["stopped", "step_limit", "But I must!"],
-    2,
-    3,
-  ]);
-  expect(result.steps[2]?.tools.executions.map(({ type, text }) => [type, text])).toEqual([
-    ["not_executed", "Not executed: the agent stopped before this call (step_limit)."],
-  ]);
-});
+proves(
+  ["R64"],
+  "a tool call in the last step is not executed, and no further request follows",
+  async () => {
+    const tool = spyTool("work");
+    const { role, model } = worker([work, work, { ...work, text: "But I must!" }, says("never")], {
+      tools: [tool],
+    });
+    const result = await newFixture().run(role, { budget: { steps: 3 } });
+    expect([ending(result), tool.calls.length, model.requests.length]).toEqual([
+      ["stopped", "step_limit", "But I must!"],
+      2,
+      3,
+    ]);
+    expect(result.steps[2]?.tools.executions.map(({ type, text }) => [type, text])).toEqual([
+      ["not_executed", "Not executed: the agent stopped before this call (step_limit)."],
+    ]);
+  },
+);
 
-test("one cause is one signal, also when the agent asks for a tool in its last step", async () => {
+test("the limit raises one signal, even if the agent calls a tool in its last step", async () => {
   const fixture = newFixture();
   const { role } = worker([work]);
   await fixture.run(role, { budget: { steps: 1 } });
@@ -100,7 +105,7 @@ proves(["R64"], "an agent that answers before its last step gets no notice", asy
   expect(model.requests.map(({ tools }) => tools.length)).toEqual([1, 1]);
 });
 
-test("without wrapUp, or with false, an agent is simply stopped", async () => {
+test("an agent without `wrapUp` is stopped without a notice", async () => {
   for (const more of [{ wrapUp: false }, {}]) {
     const { role, model } = soloist([work, work], { tools: [spyTool("work")], ...more });
     const result = await newFixture().run(role, { budget: { steps: 2 } });
@@ -114,7 +119,7 @@ test("without wrapUp, or with false, an agent is simply stopped", async () => {
   }
 });
 
-proves(["R64"], "the only step that is allowed is the last", async () => {
+proves(["R64"], "the only allowed step is the last step", async () => {
   const { role, model } = worker([says("Nothing yet.")]);
   const result = await newFixture().run(role, { budget: { steps: 1 } });
   expect([ending(result), model.requests.map(shown)]).toEqual([
@@ -123,7 +128,7 @@ proves(["R64"], "the only step that is allowed is the last", async () => {
   ]);
 });
 
-test("with no step at all, and without a limit on steps, the model reads no notice", async () => {
+test("no notice is sent for a budget of zero steps or without a step limit", async () => {
   const none = worker([says("never")]);
   expect(ending(await newFixture().run(none.role, { budget: { steps: 0 } }))).toEqual([
     "stopped",
@@ -139,7 +144,7 @@ test("with no step at all, and without a limit on steps, the model reads no noti
   expect(free.model.requests.map(({ tools }) => tools.length)).toEqual([1, 1]);
 });
 
-proves(["R64"], "the notice is of one's own words, and is not kept in the history", async () => {
+proves(["R64"], "the notice may be a custom text, and is not kept in the history", async () => {
   const { role, model } = worker([work, says("Brief.")], { wrapUp: "Wrap it up!" });
   const fixture = newFixture();
   const run = fixture.start(role, "Do it.", { budget: { steps: 2 } });
@@ -151,26 +156,30 @@ proves(["R64"], "the notice is of one's own words, and is not kept in the histor
   expect(texts).toEqual(["Work.", "Do it.", "", "work done", "Brief."]);
 });
 
-test("an empty text to wrap up with is refused at definition", () => {
+test("an empty `wrapUp` text is rejected at definition", () => {
   expect(() => worker([], { wrapUp: "" })).toThrow(/solo\.wrapUp/);
 });
 
-proves(["R64"], "an agent that owes a typed result keeps the tool to give it with", async () => {
-  const output = z.object({ count: z.int() });
-  const { role, model } = worker([work, asks("Finish", { count: 2 })], { output });
-  const result = await newFixture().run(role, { budget: { steps: 2 } });
-  expect(model.requests.map(shown)).toEqual([
-    [["work", "Finish"], "Do it."],
-    [["Finish"], expect.stringContaining("call Finish now")],
-  ]);
-  expect([result.status, result.reason.code, result.output]).toEqual([
-    "stopped",
-    "step_limit",
-    { count: 2 },
-  ]);
-});
+proves(
+  ["R64"],
+  "an agent with a typed result keeps the `Finish` tool in its last step",
+  async () => {
+    const output = z.object({ count: z.int() });
+    const { role, model } = worker([work, asks("Finish", { count: 2 })], { output });
+    const result = await newFixture().run(role, { budget: { steps: 2 } });
+    expect(model.requests.map(shown)).toEqual([
+      [["work", "Finish"], "Do it."],
+      [["Finish"], expect.stringContaining("call Finish now")],
+    ]);
+    expect([result.status, result.reason.code, result.output]).toEqual([
+      "stopped",
+      "step_limit",
+      { count: 2 },
+    ]);
+  },
+);
 
-test("a typed result that does not fit in the last step is none, and nothing is asked again", async () => {
+test("an invalid typed result in the last step is rejected without a retry", async () => {
   const output = z.object({ count: z.int() });
   const { role, model } = worker([asks("Finish", { count: "two" }), says("never")], { output });
   const result = await newFixture().run(role, { budget: { steps: 1 } });
@@ -182,7 +191,7 @@ test("a typed result that does not fit in the last step is none, and nothing is 
   ]);
 });
 
-test("a typed result beside another call in the last step is not taken: nothing of that reply runs", async () => {
+test("a typed result beside another call in the last step is not accepted, and the other call does not run", async () => {
   const tool = spyTool("work");
   const { role } = worker([calls(use("work"), { toolName: "Finish", arguments: { count: 2 } })], {
     tools: [tool],
@@ -192,33 +201,29 @@ test("a typed result beside another call in the last step is not taken: nothing 
   expect([result.status, result.output, tool.calls.length]).toEqual(["stopped", undefined, 0]);
 });
 
-proves(
-  ["R64"],
-  "a child reads of the last step of an ancestor's budget, with the ancestor's name",
-  async () => {
-    const child = part("child", [calls(use("work")), says("Child's half.")], {
-      tools: [spyTool("work")],
-      wrapUp: true,
-      budget: { steps: 9 },
-    });
-    const root = part("root", [calls(spawn("child")), says("never")], {
-      subagents: [child.role],
-      budget: { steps: 3 },
-    });
-    const result = await newFixture().run(root.role);
-    expect(child.model.requests.map(shown)).toEqual([
-      [["work"], "Work."],
-      [[], NOTICE],
-    ]);
-    expect(result.agents.map(({ status, reason, text }) => [status, reason.code, text])).toEqual([
-      ["stopped", "step_limit", ""],
-      ["stopped", "step_limit", "Child's half."],
-    ]);
-    expect(result.agents[1]?.reason.data["accountPath"]).toBe("root");
-  },
-);
+proves(["R64"], "a child gets the notice in the last step of an ancestor's budget", async () => {
+  const child = part("child", [calls(use("work")), says("Child's half.")], {
+    tools: [spyTool("work")],
+    wrapUp: true,
+    budget: { steps: 9 },
+  });
+  const root = part("root", [calls(spawn("child")), says("never")], {
+    subagents: [child.role],
+    budget: { steps: 3 },
+  });
+  const result = await newFixture().run(root.role);
+  expect(child.model.requests.map(shown)).toEqual([
+    [["work"], "Work."],
+    [[], NOTICE],
+  ]);
+  expect(result.agents.map(({ status, reason, text }) => [status, reason.code, text])).toEqual([
+    ["stopped", "step_limit", ""],
+    ["stopped", "step_limit", "Child's half."],
+  ]);
+  expect(result.agents[1]?.reason.data["accountPath"]).toBe("root");
+});
 
-proves(["R64"], "a child's own last step is the child's alone: its parent continues", async () => {
+proves(["R64"], "the last step of a child's own budget does not affect its parent", async () => {
   const child = part("child", [calls(use("work")), says("Half.")], {
     tools: [spyTool("work")],
     wrapUp: true,
@@ -237,7 +242,7 @@ proves(["R64"], "a child's own last step is the child's alone: its parent contin
   expect(root.model.requests.map(({ tools }) => tools.length)).toEqual([1, 1]);
 });
 
-test("a lead that is asked to finish cannot start a subagent any more", async () => {
+test("a lead in its last step cannot start a subagent", async () => {
   const child = part("child", [says("never")]);
   const root = part("root", [calls(spawn("child"))], { subagents: [child.role], wrapUp: true });
   const result = await newFixture().run(root.role, { budget: { steps: 1 } });
@@ -246,7 +251,7 @@ test("a lead that is asked to finish cannot start a subagent any more", async ()
 
 proves(
   ["R64"],
-  "the budget counts the notice: a request that fits only without it is not sent",
+  "the budget counts the notice, so a request that fits only without it is not sent",
   async () => {
     const counted = { countTokens: ({ messages }: ModelRequest) => messages.length * 10 };
     const make = (wrapUp: boolean): Soloist =>
@@ -267,7 +272,7 @@ proves(
   },
 );
 
-test("what a hook makes of the messages comes before the notice, which stays", async () => {
+test("the notice follows the messages of hooks unchanged", async () => {
   const redact = transform("beforeModel", ({ messages }) => ({
     messages: messages.map((message) =>
       message.role === "user" ? { ...message, text: "redacted" } : message,
@@ -282,7 +287,7 @@ test("what a hook makes of the messages comes before the notice, which stays", a
   ]);
 });
 
-test("an empty reply in the last step is not asked for again; the text of before is kept", async () => {
+test("an empty reply in the last step is not retried, and the earlier text is kept", async () => {
   const { role, model } = worker([{ ...work, text: "So far." }, {}, says("never")]);
   const result = await newFixture().run(role, { budget: { steps: 2 } });
   expect([ending(result), model.requests.length]).toEqual([
@@ -303,6 +308,6 @@ async function chargedInput(wrapUp: boolean): Promise<number | undefined> {
   return (await newFixture().run(role)).steps[0]?.telemetry.usage.inputTokens;
 }
 
-test("the estimate for a reply without a count has nothing of a notice that was not in its request", async () => {
+test("the estimate for a reply without usage excludes a notice that was not in its request", async () => {
   expect(await chargedInput(true)).toBe(await chargedInput(false));
 });
