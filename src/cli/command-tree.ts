@@ -158,7 +158,7 @@ function addViews(add: Add): void {
 /** Declares commands that read runs and change nothing. */
 function addReading(add: Add): void {
   add("runs", async () => (await import("./commands/runs-command.ts")).body)
-    .description("List runs: those that need attention, active ones, ended ones.")
+    .description("List runs: those to do something about, active ones, ended ones.")
     .option(
       "--status <status,…>",
       "list only these: input_required, working, waiting, lost, paused, completed, failed, stopped, cancelled, ended",

@@ -163,7 +163,7 @@ function formatListSection(title: string, lines: readonly string[]): readonly st
 }
 
 const TITLES: Readonly<Record<RunGroup, string>> = {
-  attention: "needs attention",
+  attention: "to do",
   working: "working",
   done: "done",
 };

@@ -2,6 +2,7 @@
 // command can be pasted. Method: the command within the test, in a folder with a store or without one.
 
 import { expect, test } from "vitest";
+import { z } from "zod";
 
 import { formatOwnCommand } from "../../src/cli/shell.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
@@ -117,23 +118,26 @@ test("an unknown run is reported with the store that was searched", async () => 
   );
 });
 
+const RUNS = z.object({ runs: z.array(z.object({ runId: z.string() })) });
+
 test("runs accepts a status as it lists it", async () => {
   await using kept = keptRuns();
   await fourRuns(kept);
   const list = async (status: string): Promise<string> => {
     const args = ["runs", "--status", status, "--json", "--store", "runs.db"];
     const { stdout } = await performed(args, { cwd: kept.folder });
-    return [...stdout.matchAll(/\{"runId":"(run_\d)","title"/gu)].map(([, runId]) => runId).join();
+    const { runs } = RUNS.parse(JSON.parse(stdout));
+    return runs.map(({ runId }) => runId).join();
   };
   const spellings = ["input required", "input_required", "input-required,failed"];
   expect(await Promise.all(spellings.map(list))).toEqual(["run_4", "run_4", "run_4,run_2"]);
 });
 
-test("an answered run that nobody has resumed needs attention", async () => {
+test("an answered run that nobody has resumed is listed as to do", async () => {
   await using kept = keptRuns();
   await fourRuns(kept);
   const at = { cwd: kept.folder };
   await performed(["approve", "@last", "--store", "runs.db"], at);
   const { stdout } = await performed(["runs", "--store", "runs.db"], at);
-  expect(stdout).toMatch(/^needs attention \(1\) .*\nrun_4 +… waiting: answered, resume it /u);
+  expect(stdout).toMatch(/^to do \(1\) .*\nrun_4 +… waiting: answered, resume it /u);
 });

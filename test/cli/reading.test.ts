@@ -21,8 +21,8 @@ proves(["V27"], "runs are listed in groups, those that need somebody first", asy
   expect([code, stderr]).toEqual([0, ""]);
   expect(`\n${timeless(stdout)}`).toMatchInlineSnapshot(`
     "
-    needs attention (1)  state                  agents  tokens     cost       time  last seen  task
-    run_4                ? input required: pay       1      15  unknown … … ago  buyer: Order the pears.
+    to do (1)  state                  agents  tokens     cost       time  last seen  task
+    run_4      ? input required: pay       1      15  unknown … … ago  buyer: Order the pears.
 
     done (3)  state                           agents  tokens     cost  time  last seen  task
     run_3     ■ stopped: step_limit                1      15  unknown   0ms … ago  lead: Try it.

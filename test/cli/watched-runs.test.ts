@@ -49,7 +49,7 @@ proves(
     await fourRuns(kept);
     const shell = atScreen(kept.folder, { columns: 100, rows: 5 });
     const watched = performArguments(["runs", "--watch", "--store", kept.path], shell);
-    await shows(shell, /^needs attention \(1\)[^\n]*\nrun_4[^\n]*\n\n… 4 more lines\n$/);
+    await shows(shell, /^to do \(1\)[^\n]*\nrun_4[^\n]*\n\n… 4 more lines\n$/);
     shell.signal("SIGINT");
     expect(await watched).toBe(130);
   },

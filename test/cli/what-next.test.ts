@@ -144,7 +144,7 @@ proves(["V139"], "a run whose questions are answered needs nobody but who leads 
     const show = await performed(["show", "@last", ...store], at);
     const [first = ""] = show.stdout.split("\n");
     return [
-      runs.stdout.split("\n")[0]?.slice(0, 19).trim(),
+      runs.stdout.split("\n")[0]?.slice(0, 9),
       first,
       /input required \(\d\)/.exec(show.stdout)?.[0],
       show.stderr,
@@ -152,15 +152,10 @@ proves(["V139"], "a run whose questions are answered needs nobody but who leads 
   };
   const [pay = "", ask = ""] = questions.map(({ questionId }) => questionId);
   await performed(["approve", pay, ...store], at);
-  expect(await seen()).toEqual([
-    "needs attention (1)",
-    "run_1 ? input required",
-    "input required (1)",
-    "",
-  ]);
+  expect(await seen()).toEqual(["to do (1)", "run_1 ? input required", "input required (1)", ""]);
   await performed(["answer", ask, "--result", "Pears.", ...store], at);
   expect(await seen()).toEqual([
-    "needs attention (1)",
+    "to do (1)",
     "run_1 … waiting",
     undefined,
     `Run run_1 is waiting: no process owns it. Run it here: espalier --store ${kept.path} resume run_1\n`,

@@ -20,7 +20,7 @@ const EVERY_MS = 2_000;
 const SHOWN = 60;
 
 const TITLES: Readonly<Record<RunGroup, string>> = {
-  attention: "Needs attention",
+  attention: "To do",
   working: "Working",
   done: "Done",
 };
