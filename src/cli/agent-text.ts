@@ -1,6 +1,8 @@
 // Formats an agent with its steps, and one step with its content. Pure.
 
-import type { Message } from "espalier";
+import { isDeepStrictEqual } from "node:util";
+
+import type { EspalierEvent, JsonValue, Message } from "espalier";
 import type {
   AgentDetail,
   AttemptFold,
@@ -26,6 +28,8 @@ import {
   formatShortCount,
   formatFullCount,
 } from "../view/amounts.ts";
+import { formatAnswer } from "../terminal/plain-view.ts";
+import { formatJsonLine, parseJsonOrText } from "./json-text.ts";
 import { truncateWithCount, joinSections, type OutputStyle } from "./run-text.ts";
 
 /** Returns the report of an agent. `fold` is the fold of its run. */
@@ -201,12 +205,14 @@ interface ShownStepParts {
   readonly repliedBy: StepFold["repliedBy"];
   /** `undefined` if the request is not shown. */
   readonly request: Awaited<ReturnType<RunRecord["request"]>> | undefined;
+  /** Answers to questions about its calls, by the ids of the calls. */
+  readonly answers: ReadonlyMap<string, EspalierEvent<"question.answered">>;
   /** Returns the path of an ancestor by its id. */
   readonly findPath: (agentId: string) => string;
 }
 
 export function formatStepReport(parts: ShownStepParts): string {
-  const { agentPath, execution, of, step, request, attempts, repliedBy } = parts;
+  const { agentPath, execution, of, step, request, attempts, repliedBy, answers } = parts;
   const model =
     repliedBy === undefined
       ? `${step.context.model.id} (${step.context.model.provider})`
@@ -217,7 +223,7 @@ export function formatStepReport(parts: ShownStepParts): string {
     request === undefined ? [] : ["Asked:", ...formatRequestLines(request, parts.findPath)],
     describeFailedAttempts(attempts.model),
     describeStepReply(step),
-    describeCalls(step, attempts),
+    describeCalls(step, attempts, answers),
     "error" in step && step.error !== undefined
       ? [`✖ ${step.error.code}: ${step.error.message}`]
       : [],
@@ -282,7 +288,11 @@ function describeStepReply(step: KeptStep): readonly string[] {
   return text === "" ? [] : ["Said:", ...indentLines(text)];
 }
 
-function describeCalls(step: KeptStep, { byCall }: StepAttempts): readonly string[] {
+function describeCalls(
+  step: KeptStep,
+  { byCall }: StepAttempts,
+  answers: ShownStepParts["answers"],
+): readonly string[] {
   const calls = "tools" in step ? step.tools.calls : (step.reply?.message.toolCalls ?? []);
   const executions = "tools" in step ? step.tools.executions : step.executions;
   if (calls.length === 0) return [];
@@ -290,7 +300,13 @@ function describeCalls(step: KeptStep, { byCall }: StepAttempts): readonly strin
   const lines = calls.flatMap(({ callId, toolName, argumentsText }) => {
     const execution = executed.get(callId);
     const tries = describeFailedAttempts(byCall.get(callId)).map((line) => `    ${line}`);
-    const head = [`  ${formatSingleLine(toolName)} ${truncateWithCount(argumentsText)}`, ...tries];
+    const answered = answers.get(callId);
+    const head = [
+      `  ${formatSingleLine(toolName)} ${truncateWithCount(argumentsText)}`,
+      ...(answered === undefined ? [] : [`    ${formatAnswer(answered)}`]),
+      ...describeChangedArguments(argumentsText, execution?.arguments),
+      ...tries,
+    ];
     if (execution === undefined) return [...head, "    … has not ended"];
     const code = execution.errorCode === undefined ? "" : ` (${execution.errorCode})`;
     const took = formatDuration(execution.endedAtMs - execution.startedAtMs);
@@ -301,6 +317,16 @@ function describeCalls(step: KeptStep, { byCall }: StepAttempts): readonly strin
     ];
   });
   return ["Calls:", ...lines];
+}
+
+/** Returns a line with the arguments that the tool received, unless the model wrote the same. */
+function describeChangedArguments(
+  argumentsText: string,
+  received: JsonValue | undefined,
+): readonly string[] {
+  if (received === undefined || isDeepStrictEqual(parseJsonOrText(argumentsText), received))
+    return [];
+  return [`    received ${truncateWithCount(formatJsonLine(received))}`];
 }
 
 function indentLines(text: string, by = "    "): readonly string[] {

@@ -197,17 +197,27 @@ function describePauseEvent(event: EspalierEvent): string | undefined {
       const { toolName, arguments: input, reason } = formatQuestion(event.question);
       return `input required: ${toolName} ${input}: ${reason}`;
     }
-    case "question.answered": {
-      const { toolName, answer, by, waitedMs, reason } = event;
-      const words = `${ANSWERS[answer]} ${DECIDERS[by]}`;
-      return `${formatShortLine(toolName)} ${words} after ${formatDuration(waitedMs)}${formatReason(reason)}`;
-    }
+    case "question.answered":
+      return `${formatShortLine(event.toolName)} ${formatAnswer(event)}`;
     default:
       return undefined;
   }
 }
 
 type Answered = EspalierEvent<"question.answered">;
+
+/** Returns the answer, its source and the arguments that it changed, without the name of the tool. */
+export function formatAnswer({
+  answer,
+  by,
+  waitedMs,
+  reason,
+  arguments: changed,
+}: Answered): string {
+  const change =
+    changed === undefined ? "" : ` with ${formatShortLine(JSON.stringify(changed), LONGEST_TEXT)}`;
+  return `${ANSWERS[answer]} ${DECIDERS[by]}${change} after ${formatDuration(waitedMs)}${formatReason(reason)}`;
+}
 
 const ANSWERS: Readonly<Record<Answered["answer"], string>> = {
   approved: "was approved",

@@ -3,8 +3,16 @@
 
 import { readFileSync } from "node:fs";
 
-import { defineAgent, ModelError, withFallback } from "espalier";
-import { asks, says, ScriptedModel } from "espalier/testing";
+import {
+  approve,
+  defineAgent,
+  defineTool,
+  ModelError,
+  Orchestrator,
+  withFallback,
+  type Approver,
+} from "espalier";
+import { asks, ManualClock, says, ScriptedModel } from "espalier/testing";
 import { RunFold } from "espalier/view";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -166,6 +174,31 @@ proves(
     expect((await reading(kept, "show", "run_2", "reader#1", "1.1")).code).toBe(0);
   },
 );
+
+test("show prints who approved a call, and the arguments with which it ran", async () => {
+  await using kept = keptRuns();
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays.",
+    inputSchema: z.object({ eur: z.number() }),
+    needsApproval: true,
+    execute: ({ eur }) => `Paid ${eur}.`,
+  });
+  const model = new ScriptedModel([asks("pay", { eur: 90 }), says("Done.")]);
+  const lead = defineAgent({ name: "lead", instructions: "Pay.", model, tools: [pay] });
+  const { store } = kept;
+  const approver: Approver = (question) => approve(question, { arguments: { eur: 40 } });
+  const orchestrator = new Orchestrator({ store, approver, clock: new ManualClock() });
+  await orchestrator.start(lead, "Pay.", { runId: "run_1" }).result;
+  const { stdout } = await reading(kept, "show", "run_1", "lead", "1");
+  expect(stdout.slice(stdout.indexOf("Calls:"))).toBe(`Calls:
+  pay {"eur":90}
+    was approved by the approver with {"eur":40} after 0ms
+    received {"eur":40}
+    succeeded, 0ms
+    Paid 40.
+`);
+});
 
 proves(
   ["D420"],

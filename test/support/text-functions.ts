@@ -69,6 +69,7 @@ export const RUN_FUNCTIONS: Readonly<Record<string, (run: TextRun) => unknown>> 
         request: undefined,
         repliedBy: undefined,
         attempts: { model: undefined, byCall: new Map() },
+        answers: new Map(),
         findPath: String,
       }),
     ),

@@ -55,6 +55,10 @@ test.each<{ readonly body: EventBody; readonly line: string | undefined }>([
     line: "lead mail was denied by its deadline after 5.0s: Nobody answered in time.",
   },
   {
+    body: { ...ANSWERED, answer: "approved", by: "approver", arguments: { to: "bob" } },
+    line: 'lead mail was approved by the approver with {"to":"bob"} after 5.0s',
+  },
+  {
     body: { ...ANSWERED, answer: "result", by: "caller" },
     line: "lead mail was given its result by the caller after 5.0s",
   },

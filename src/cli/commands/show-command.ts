@@ -1,6 +1,6 @@
 // `espalier show <run> [agent] [step]`: shows a run, one of its agents, or one step.
 
-import type { RunResult } from "espalier";
+import type { EspalierEvent, RunResult } from "espalier";
 import { stripControlCharacters } from "espalier/terminal";
 import type { AgentFold, StepFold } from "espalier/view";
 
@@ -38,7 +38,10 @@ export const body: CommandBody = async (call) => {
     return 0;
   }
   const run = new RunReading(kept.store, await resolveRunName(kept, name));
-  await run.advance();
+  const answers: Answered[] = [];
+  await run.advance((event) => {
+    if (event.type === "question.answered") answers.push(event);
+  });
   if (run.fold.startedAtMs === undefined) {
     const { stored, refusal } = run;
     const text = `Run ${stored.runId} has not started: nothing is recorded yet.`;
@@ -56,7 +59,7 @@ export const body: CommandBody = async (call) => {
         ? formatJsonLine(detail)
         : formatAgentReport(detail, run.fold, detectOutputStyle(shell)),
     );
-  } else await showStep(call, run, { agent: findNamedAgent(run, path), step });
+  } else await showStep(call, run, { agent: findNamedAgent(run, path), step, answers });
   return 0;
 };
 
@@ -87,10 +90,19 @@ function showRun(
   if (alone !== undefined) printNotice(shell, alone);
 }
 
+type Answered = EspalierEvent<"question.answered">;
+
+interface NamedStep {
+  readonly agent: AgentFold;
+  readonly step: string;
+  /** All answers of the run. */
+  readonly answers: readonly Answered[];
+}
+
 async function showStep(
   { shell, has }: CommandCall,
   { fold, record }: RunReading,
-  { agent, step: stepText }: { readonly agent: AgentFold; readonly step: string },
+  { agent, step: stepText, answers: all }: NamedStep,
 ): Promise<void> {
   const { agentId, agentPath } = agent;
   const executions = await record.steps(agentId);
@@ -110,6 +122,11 @@ async function showStep(
   const parts = { agentPath, execution, of: steps.length, step, request };
   const row = agent.steps.find((other) => other.number === number && other.execution === execution);
   const repliedBy = row?.repliedBy;
+  const answers = new Map(
+    all.flatMap((event) =>
+      event.stepId === step.stepId && event.callId !== null ? [[event.callId, event]] : [],
+    ),
+  );
   const findPath = (id: string): string =>
     fold.agents.find((other) => other.agentId === id)?.agentPath ?? id;
   if (has("json"))
@@ -120,7 +137,13 @@ async function showStep(
   else
     printLine(
       shell,
-      formatStepReport({ ...parts, repliedBy, attempts: collectStepAttempts(row), findPath }),
+      formatStepReport({
+        ...parts,
+        repliedBy,
+        attempts: collectStepAttempts(row),
+        answers,
+        findPath,
+      }),
     );
 }
 
