@@ -1,5 +1,6 @@
-// Goal: every mistake in the definition of a role is one coded error that names field, expected and got.
-// Method: one good definition and many that differ in one field.
+// Goal: every mistake in a role definition throws a coded error with field, expected and received
+// value.
+// Method: one valid definition and many that differ in one field.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -18,7 +19,7 @@ const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 const model = new ScriptedModel([]);
 const GOOD: AgentDefinition = { name: "lead", instructions: "Lead.", model };
 
-/** The good definition with some fields replaced by anything. */
+/** Defines the valid role with some fields replaced. */
 const define = (patch: object): AgentRole => defineAgent({ ...GOOD, ...patch });
 
 const NAME = "letters, digits, _ and -, at most 64, a letter first";
@@ -231,7 +232,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
 ];
 
 for (const [what, patch, code, field, expected, got] of BAD) {
-  test(`${what} is refused, naming field, expected and got`, () => {
+  test(`${what} is rejected with field, expected and received value`, () => {
     const thrown = thrownBy(() => define(patch));
     expect([thrown.code, thrown.data]).toEqual([code, { field, expected, got }]);
     expect(thrown.message.startsWith(`Expected ${field} to be ${expected}, got ${got}. `)).toBe(
@@ -252,14 +253,14 @@ const UNKNOWN: readonly (readonly [string, object, string])[] = [
 ];
 
 for (const [what, patch, field] of UNKNOWN) {
-  test(`${what} is refused, with the names that exist`, () => {
+  test(`${what} is rejected with the list of valid names`, () => {
     const { code, data, message } = thrownBy(() => define(patch));
     expect([code, data["field"]]).toEqual(["invalid_argument", field]);
     expect(message).toMatch(/ to be one of \w+, .+ (Correct the name|Use \w+)\.$/);
   });
 }
 
-test("two tools of one name are refused", () => {
+test("two tools with the same name are rejected", () => {
   expect(thrownBy(() => define({ tools: [tool("search"), tool("read"), tool("search")] }))).toEqual(
     {
       code: "duplicate_tool",
@@ -271,7 +272,7 @@ test("two tools of one name are refused", () => {
 });
 
 for (const name of ["SpawnSubagent", "Finish"]) {
-  test(`a tool of the reserved name ${name} is refused`, () => {
+  test(`a tool with the reserved name ${name} is rejected`, () => {
     const expected = "a tool whose name is not reserved";
     expect(thrownBy(() => define({ tools: [tool(name)] }))).toEqual({
       code: "invalid_argument",
@@ -281,16 +282,16 @@ for (const name of ["SpawnSubagent", "Finish"]) {
   });
 }
 
-test("a tool named Finish is refused also next to a typed result", () => {
+test("a tool named Finish is rejected even beside a typed result", () => {
   const { code } = thrownBy(() => define({ tools: [tool("Finish")], output: z.object({}) }));
   expect(code).toBe("duplicate_tool");
 });
 
-test("a cost limit over a model without a price may be defined: an orchestrator may know the price", () => {
+test("a cost limit over a model without a price is accepted, as an orchestrator may know the price", () => {
   expect(define({ budget: { costUsd: 0.5 } }).budget).toEqual({ costUsd: 0.5 });
 });
 
-test("a price that is none is refused", () => {
+test("an invalid price is rejected", () => {
   const bad = [
     { ...PRICE, inputUsdPerMillion: NaN },
     { ...PRICE, outputUsdPerMillion: -1 },
@@ -306,7 +307,7 @@ test("a price that is none is refused", () => {
   ]);
 });
 
-test("no definition at all is refused", () => {
+test("a value that is no definition is rejected", () => {
   for (const nothing of [null, undefined, 5, "lead", [GOOD]]) {
     const { code, data } = thrownBy(() => Reflect.apply(defineAgent, undefined, [nothing]));
     expect([code, data["field"], data["expected"]]).toEqual([
@@ -317,8 +318,8 @@ test("no definition at all is refused", () => {
   }
 });
 
-// Spread, a number, a flag or null would be {}: the limit that was meant would be off.
-test("a budget that is no object is refused", () => {
+// A spread number, flag or null would become {} and silently disable the intended limit.
+test("a budget that is not an object is rejected", () => {
   for (const budget of [100, true, null, []]) {
     expect(() => define({ budget }), JSON.stringify(budget)).toThrow(
       "Expected lead.budget to be a plain object",
@@ -334,20 +335,20 @@ const NO_LISTS: readonly (readonly [string, unknown])[] = [
 ];
 
 for (const [field, given] of NO_LISTS) {
-  test(`${field} that are not in a list are refused with a code`, () => {
+  test(`${field} outside a list is rejected with a code`, () => {
     const { data } = thrownBy(() => define({ [field]: given }));
     expect(data["field"]).toBe(`lead.${field}`);
   });
 }
 
-test("a subagent that is no role but the definition of one is refused", () => {
+test("a definition of a subagent instead of a role is rejected", () => {
   const { code, data } = thrownBy(() =>
     define({ subagents: [{ ...GOOD, name: "helper", description: "Helps." }] }),
   );
   expect([code, data["field"]]).toEqual(["invalid_argument", "lead.subagents[0]"]);
 });
 
-test("a result schema that is no object schema is refused in the name of the field that the user wrote", () => {
+test("an output that is not an object schema is rejected with the name of the user's field", () => {
   const fields = [z.string(), { answer: "number" }].map(
     (output: object) => thrownBy(() => define({ output })).data["field"],
   );

@@ -1,5 +1,5 @@
-// Goal: a role is what its definition says, frozen, with the documented defaults.
-// Method: one good definition and some that add to it; whole values compared.
+// Goal: a role is its definition, frozen, with the documented defaults.
+// Method: one valid definition and some that add to it; complete values compared.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -20,10 +20,10 @@ const tool = (name: string): ReturnType<typeof defineTool> =>
 const model = new ScriptedModel([]);
 const GOOD: AgentDefinition = { name: "lead", instructions: "Lead.", model };
 
-/** The good definition with some fields replaced by anything. */
+/** Defines the valid role with some fields replaced. */
 const define = (patch: object): AgentRole => defineAgent({ ...GOOD, ...patch });
 
-test("a role has its definition, with the documented defaults", () => {
+test("a role has the documented defaults", () => {
   expect(defineAgent(GOOD)).toEqual({
     name: "lead",
     description: undefined,
@@ -81,7 +81,7 @@ test("a single stop condition becomes a list of one", () => {
   expect(Object.isFrozen(stopWhen)).toBe(true);
 });
 
-test("what is given is taken", () => {
+test("a role has the fields of its definition", () => {
   const [search, helper, enough] = [
     tool("search"),
     define({ name: "helper", description: "Helps." }),
@@ -112,7 +112,7 @@ test("what is given is taken", () => {
   ]);
 });
 
-test("hooks, a word for the last step and a compaction are taken", () => {
+test("a role has the hooks, the wrap-up text and the compaction of its definition", () => {
   const watcher = observe(["agent.ended"], () => undefined);
   const role = define({ hooks: [watcher], wrapUp: "Finish.", compaction: { keepMessages: 1 } });
   expect([role.hooks, role.wrapUp, role.compaction]).toEqual([
@@ -124,7 +124,7 @@ test("hooks, a word for the last step and a compaction are taken", () => {
   expect(define({ wrapUp: false }).wrapUp).toBeUndefined();
 });
 
-test("a typed result gives the role the Finish tool, after its own", () => {
+test("a typed result adds the Finish tool after the role's own tools", () => {
   const role = define({ tools: [tool("search")], output: z.object({ answer: z.number() }) });
   expect([role.hasOutput, role.tools.map(({ name, kind }) => [name, kind])]).toEqual([
     true,
@@ -135,7 +135,7 @@ test("a typed result gives the role the Finish tool, after its own", () => {
   ]);
 });
 
-proves(["R40"], "a role is frozen, and shares no list with what it was defined from", () => {
+proves(["R40"], "a role is frozen, and shares no list with its definition", () => {
   const lists = {
     tools: [tool("search")],
     subagents: ["lead"],

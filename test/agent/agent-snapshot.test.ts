@@ -1,5 +1,7 @@
-// Goal: a state at rest survives as JSON: the same state is restored, frozen, and nothing transient is in between.
-// Method: random states, reached by changes alone, there and back; the keys as one exact list.
+// Goal: an inactive state survives JSON: the same state is restored, frozen, and its snapshot has
+// no transient parts.
+// Method: random states, reached by changes alone, are converted both ways; the keys are compared
+// as one exact list.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -49,7 +51,7 @@ const FIXED = { seed: 20_261_121, numRuns: 300 };
 
 const [FIRST, SECOND] = twoCalls();
 
-/** Returns the state as JSON keeps it: without keys that are undefined, and without transient parts. */
+/** Returns the persistent part of a state: without undefined keys and transient parts. */
 function lasting(state: SettledState): object {
   const { log, telemetry, step } = state;
   const lasts = { ...state, log: omitUndefined(log), telemetry: omitUndefined(telemetry) };
@@ -60,7 +62,7 @@ function thereAndBack(state: SettledState): SettledState {
   return restoreState(AgentSnapshotSchema().parse(JSON.parse(JSON.stringify(toSnapshot(state)))));
 }
 
-/** Numbers and objects that JSON has. */
+/** Options for numbers and objects that JSON can represent. */
 const FINITE = { noNaN: true, noDefaultInfinity: true, min: 0 };
 const PLAIN = { noNullPrototype: true };
 const text = fc.string({ unit: "grapheme", maxLength: 8 });
@@ -83,17 +85,17 @@ const signal: fc.Arbitrary<StopSignal> = fc
     ...(isOvershoot ? { isOvershoot } : {}),
   }));
 
-/** What a model and tools say varies; which calls there are, and when, is up to the order of changes. */
+/** Replies of a model; the order of the changes decides which calls they contain. */
 const replies = fc.record({ said: text, refusal: fc.option(text), hasCalls: fc.boolean() });
 
-/** What can go wrong with a call: each of them counts in its own way. */
+/** Failures of a call; each is counted in a different way. */
 const FAILURES = [
   { type: "failed", errorCode: "tool_error", severity: "recoverable" },
   { type: "retry", errorCode: "invalid_arguments", severity: "retryable" },
   { type: "refused", errorCode: "blocked", severity: "fatal", blockedBy: "no-writing" },
 ] as const;
 
-/** One of each kind; together they have every key. */
+/** One attachment of each kind; together they have every key. */
 const ATTACHMENTS: readonly Attachment[] = [
   { type: "image", mediaType: "image/png", name: "chart.png", data: "aGVsbG8=" },
   { type: "audio", mediaType: "audio/mpeg", uri: "https://example.com/sound.mp3" },
@@ -155,7 +157,7 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
   })),
 );
 
-/** Changes in an order that leads deep into steps, with any others in between. */
+/** Random changes, with sequences in between that reach deep into steps. */
 const anyChanges = fc
   .array(
     fc.oneof(
@@ -193,7 +195,7 @@ function movedIfAllowed(state: AgentState, change: Change): AgentState {
   }
 }
 
-proves(["R47"], "any state at rest comes back from its JSON text, frozen", () => {
+proves(["R47"], "any inactive state is restored from its JSON text, frozen", () => {
   const seen = new Set<string>();
   fc.assert(
     fc.property(anyRestingState, (state) => {
@@ -210,7 +212,7 @@ proves(["R47"], "any state at rest comes back from its JSON text, frozen", () =>
   expect([...seen].toSorted()).toEqual(["paused", "paused in a step", "stopped"]);
 });
 
-test("a snapshot is plain JSON: its text says all of it", () => {
+test("a snapshot is plain JSON", () => {
   fc.assert(
     fc.property(anyRestingState, (state) => {
       const snapshot = toSnapshot(state);
@@ -220,14 +222,14 @@ test("a snapshot is plain JSON: its text says all of it", () => {
   );
 });
 
-test("a snapshot is frozen, and shares nothing with the state that a change could reach", () => {
+test("a snapshot is frozen", () => {
   const { waiting, completed } = states();
   for (const state of [waiting, completed])
     expect(unfrozenParts(toSnapshot(settledState(state)))).toEqual([]);
 });
 
-// What a caller hands in is its own: it may continue changing it.
-test("the state behind a snapshot is a copy of it", () => {
+// The caller owns the snapshot and may change it afterwards.
+test("a restored state is a copy of its snapshot", () => {
   const snapshot: unknown = JSON.parse(JSON.stringify(toSnapshot(settledState(states().waiting))));
   const parsed = AgentSnapshotSchema().parse(snapshot);
   const before = structuredClone(parsed);
@@ -237,7 +239,7 @@ test("the state behind a snapshot is a copy of it", () => {
   expect(state.conversation.prefix).toEqual(before.conversation.prefix);
 });
 
-/** With everything that a delegation may ask for. */
+/** A request with every option of a delegation. */
 const REQUEST: SpawnRequest = {
   role: "helper",
   task: "Look.",
@@ -250,7 +252,7 @@ const REQUEST: SpawnRequest = {
 
 const REQUESTS = [REQUEST, { role: "helper", task: CONTENT }];
 
-/** A paused state in which every key has a value: optional ones, too. */
+/** A paused state in which every key has a value, including optional ones. */
 function fullState(): SettledState {
   const all = changes();
   const { openStep, addUsage, recordOutput, recordSubtasks, pause } = all;
@@ -335,7 +337,7 @@ function fullState(): SettledState {
   );
 }
 
-proves(["R47"], "the keys of a snapshot are those of its version, no more and no fewer", () => {
+proves(["R47"], "the keys of a snapshot are exactly those of its version", () => {
   const schema: unknown = z.toJSONSchema(AgentSnapshotSchema(), { unrepresentable: "any" });
   expect(listed(keysOfSchema(schema))).toEqual(
     listed([...SHARED_KEYS, ...ENDED_KEYS, ...STEP_KEYS]),
@@ -357,30 +359,26 @@ proves(["R47"], "the keys of a snapshot are those of its version, no more and no
   );
 });
 
-proves(
-  ["R47"],
-  "a snapshot that was taken in a step has nothing of the error for which its request was refused",
-  () => {
-    const { addMessages, openStep, recordOverflow, failWith, pause } = changes();
-    const open = after(states().running, openStep);
-    for (const state of [after(open, pause), after(open, recordOverflow, pause)]) {
-      const snapshot = toSnapshot(settledState(state));
-      expect(JSON.stringify(snapshot)).not.toContain(recordOverflow.error.message);
-      expect(Object.keys("step" in snapshot ? (snapshot.step ?? {}) : {}).toSorted()).toEqual(
-        words(
-          "context deferrals executions hasAppliedResults hiddenTools lastStep messageCount number startedAtMs stepId timing usage",
-        ),
-      );
-      const back = restoreState(snapshot).step;
-      expect([back?.error, back?.messageCount]).toEqual([undefined, openStep.messageCount]);
-    }
-    // An error that ends the run is no part of the holder alone: the log has it.
-    const failed = toSnapshot(settledState(after(open, addMessages, failWith, pause)));
-    expect(failed.log.errors).toEqual([failWith.error]);
-  },
-);
+proves(["R47"], "a snapshot taken in a step excludes the error of the refused request", () => {
+  const { addMessages, openStep, recordOverflow, failWith, pause } = changes();
+  const open = after(states().running, openStep);
+  for (const state of [after(open, pause), after(open, recordOverflow, pause)]) {
+    const snapshot = toSnapshot(settledState(state));
+    expect(JSON.stringify(snapshot)).not.toContain(recordOverflow.error.message);
+    expect(Object.keys("step" in snapshot ? (snapshot.step ?? {}) : {}).toSorted()).toEqual(
+      words(
+        "context deferrals executions hasAppliedResults hiddenTools lastStep messageCount number startedAtMs stepId timing usage",
+      ),
+    );
+    const back = restoreState(snapshot).step;
+    expect([back?.error, back?.messageCount]).toEqual([undefined, openStep.messageCount]);
+  }
+  // An error that ends the run is in the log as well, and remains.
+  const failed = toSnapshot(settledState(after(open, addMessages, failWith, pause)));
+  expect(failed.log.errors).toEqual([failWith.error]);
+});
 
-test("a state that waits for an answer and for a subagent waits for the same when it is back", () => {
+test("a restored state waits for the same questions and subagents", () => {
   const { running, replied } = states();
   const { recordSubtasks, recordExecutions, applyToolResults, pause, resume } = changes();
   const deferrals: readonly Deferral[] = [questionAbout(FIRST), subagentOn(SECOND)];
@@ -401,7 +399,7 @@ test("a state that waits for an answer and for a subagent waits for the same whe
   expect(getPausedChildren(thereAndBack(between))).toEqual(["agent_2"]);
 });
 
-proves(["R45"], "once its step is recorded, no later snapshot has anything of what it held", () => {
+proves(["R45"], "later snapshots exclude the transient parts of a recorded step", () => {
   const { applied, open } = states();
   const { recordStep, failWith, openStep, pause } = changes();
   for (const state of [after(applied, recordStep), after(open, failWith, recordStep)]) {
@@ -432,7 +430,7 @@ for (const [what, patch] of [
   ["an unknown key", { mood: "good" }],
   ["no log", { log: undefined }],
 ] as const) {
-  test(`${what} is no snapshot`, () => {
+  test(`${what} is not a valid snapshot`, () => {
     const snapshot = { ...toSnapshot(settledState(states().waiting)), ...patch };
     expect(AgentSnapshotSchema().safeParse(snapshot).success).toBe(false);
   });

@@ -1,5 +1,5 @@
-// Goal: reading a state makes nothing up and changes nothing.
-// Method: every question on a state in each part of the life cycle.
+// Goal: reading a state invents no values and changes nothing.
+// Method: every getter on a state in each part of the life cycle.
 
 import { expect, test } from "vitest";
 
@@ -36,26 +36,22 @@ const QUESTIONS = [
   findAskedQuestions,
 ] as const;
 
-proves(
-  ["R37", "R38"],
-  "asking for the open step where there is none throws, before, between and after steps",
-  () => {
-    const { pending, running, stepped, rested, completed } = states();
-    for (const state of [pending, running, stepped, rested, completed]) {
-      expect(thrownBy(() => getOpenStep(state))).toEqual({
-        code: "invalid_state",
-        message: `Cannot read the open step: the ${state.status} execution has none. Read it after openStep and before recordStep.`,
-        data: { status: state.status },
-      });
-    }
-  },
-);
+proves(["R37", "R38"], "`getOpenStep` throws before, between and after steps", () => {
+  const { pending, running, stepped, rested, completed } = states();
+  for (const state of [pending, running, stepped, rested, completed]) {
+    expect(thrownBy(() => getOpenStep(state))).toEqual({
+      code: "invalid_state",
+      message: `Cannot read the open step: the ${state.status} execution has none. Read it after openStep and before recordStep.`,
+      data: { status: state.status },
+    });
+  }
+});
 
-test("the open step is the one that was opened", () => {
+test("`getOpenStep` returns the step that was opened", () => {
   expect(getOpenStep(states().replied).stepId).toBe(STEP_ID);
 });
 
-proves(["R38"], "questions to a state create nothing in it", () => {
+proves(["R38"], "getters do not change the state", () => {
   for (const state of Object.values(states())) {
     const before = structuredClone(state);
     for (const ask of QUESTIONS) ask(state);
@@ -63,7 +59,7 @@ proves(["R38"], "questions to a state create nothing in it", () => {
   }
 });
 
-test("pending calls are those of the open reply without a result, in call order", () => {
+test("`getPendingCalls` returns the calls of the open reply without a result, in call order", () => {
   const [first, second] = twoCalls();
   const { replied, deferred, waiting, ...others } = states();
   expect(getPendingCalls(replied)).toEqual([first, second]);
@@ -72,14 +68,14 @@ test("pending calls are those of the open reply without a result, in call order"
     expect(getPendingCalls(state), name).toEqual([]);
 });
 
-test("a state is answered if every call has its result and the history has none", () => {
+test("`hasAllResults` is true if every call has its result and the history has none", () => {
   const { answered, ...others } = states();
   expect(hasAllResults(answered)).toBe(true);
   for (const [name, state] of Object.entries(others))
     expect(hasAllResults(state), name).toBe(false);
 });
 
-test("a state has a reply from the reply to the record of its step, a pause included", () => {
+test("`hasReply` is true from the reply to the record of its step, including a pause", () => {
   const having = Object.entries(states()).filter(([, state]) => hasReply(state));
   expect(having.map(([name]) => name)).toEqual([
     "spoken",
@@ -92,14 +88,14 @@ test("a state has a reply from the reply to the record of its step, a pause incl
   ]);
 });
 
-test("a pause between steps has no open step, one within a step has it", () => {
+test("a pause between steps has no open step, and one within a step has", () => {
   const { rested, deferred, waiting } = states();
   expect([rested.step, waiting.step]).toEqual([undefined, deferred.step]);
   expect(getOpenStep(waiting).stepId).toBe(STEP_ID);
   expect(thrownBy(() => getOpenStep(rested)).code).toBe("invalid_state");
 });
 
-test("what an agent waits for are the questions and the subagents of its open calls, and those of its subtasks", () => {
+test("an agent waits for the questions and subagents of its open calls, and the subagents of its subtasks", () => {
   const { waiting, replied } = states();
   const { pause, recordSubtasks } = changes();
   const [first, second] = twoCalls();
@@ -120,7 +116,7 @@ test("what an agent waits for are the questions and the subagents of its open ca
     expect([findAskedQuestions(state), getPausedChildren(state)]).toEqual([[], []]);
 });
 
-test("the last text is the last one that the model wrote, replies without text passed over", () => {
+test("`getLastText` returns the last text of the model, and skips replies without text", () => {
   const { running, replied, waiting, applied } = states();
   const { openStep, recordReply, recordStep } = changes();
   expect(getLastText(running)).toBe("");
@@ -131,7 +127,7 @@ test("the last text is the last one that the model wrote, replies without text p
   );
 });
 
-test("of several texts the last one counts, also while a step is open that has none yet", () => {
+test("`getLastText` returns the last of several texts, even while an open step has none yet", () => {
   const { applied } = states();
   const { openStep, recordReply, recordStep } = changes();
   const second = { ...recordReply, reply: replyOf("Found it.") };
@@ -140,8 +136,8 @@ test("of several texts the last one counts, also while a step is open that has n
   expect([getLastText(twice), getLastText(third)]).toEqual(["Found it.", "Found it."]);
 });
 
-// A child that inherits its parent's messages and fails before it has said a word has said nothing.
-test("what an agent inherited from its parent is not its own last text", () => {
+// A child that inherits its parent's messages and fails before its first text has no last text.
+test("`getLastText` ignores messages inherited from the parent", () => {
   const inherited = replyOf("What the parent said.").message;
   const [system, task] = opening();
   if (system === undefined || task === undefined) throw new Error("two messages");
@@ -157,7 +153,7 @@ test("what an agent inherited from its parent is not its own last text", () => {
   expect(getLastText(failed)).toBe("");
 });
 
-test("what was said in the execution before is not the last text of the next one", () => {
+test("`getLastText` ignores texts of the previous execution", () => {
   const { completed } = states();
   const { nextExecution, markStarted } = changes();
   expect(getLastText(after(completed, nextExecution, markStarted))).toBe("");

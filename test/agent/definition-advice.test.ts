@@ -1,5 +1,5 @@
-// Goal: what a refused definition is advised to do is what helps: followed, it gives a definition that is taken.
-// Method: slips that newcomers make, with the whole message.
+// Goal: following the advice of a rejected definition results in an accepted definition.
+// Method: mistakes of newcomers, with the complete message.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -27,7 +27,7 @@ const roleOf = (patch: object) => () => defineAgent({ ...ROLE, ...patch });
 
 const startOf = (options: object) => new Orchestrator().start(defineAgent(ROLE), "Go.", options);
 
-/** As a user without types may call it. */
+/** Calls a function as an untyped user may call it. */
 function loosely(call: (...given: never[]) => unknown, ...given: readonly unknown[]): unknown {
   return Reflect.apply(call, undefined, given);
 }
@@ -38,7 +38,7 @@ const ZOD_3 =
   'a zod object schema of zod 4, got a schema of zod 3. Install zod 4 (npm install zod@4), and import z from "zod".';
 
 test.each<readonly [string, () => unknown]>([
-  // Left out, these have a default; none of them is without a limit then.
+  // Fields with a default if left out; the default is never "no limit".
   [
     "read.maxRetries to be a whole number from 0 up, got -1. Leave it out for the default, 2.",
     toolOf({ maxRetries: -1 }),
@@ -143,7 +143,7 @@ test.each<readonly [string, () => unknown]>([
     "withTimeout.tool to be a tool, got an object. Apply it to each of its tools.",
     () => loosely(withTimeout, server, { timeoutMs: 1 }),
   ],
-  // Schemas that look alike.
+  // Schemas of other libraries.
   [
     "lead.output to be a zod object schema, got an object. Use z.object({ … }), or jsonSchema({ … }) for a schema from elsewhere.",
     roleOf({ output: { type: "object" } }),
@@ -167,7 +167,7 @@ test.each<readonly [string, () => unknown]>([
         () => loosely(jsonSchema, schema),
       ] as const,
   ),
-  // Names, in words.
+  // Names.
   [
     'tool.name to be letters, digits, _ and -, at most 64, got "web search". Choose another name.',
     toolOf({ name: "web search" }),
@@ -186,7 +186,7 @@ test.each<readonly [string, () => unknown]>([
   expect(code).toBe("invalid_argument");
 });
 
-test("a JSON Schema whose properties are called like parts of a zod schema is one", () => {
+test("a JSON Schema with properties named like parts of a zod schema is accepted", () => {
   const properties = { _def: { type: "string" }, _zod: { type: "string" } };
   expect(jsonSchema({ type: "object", properties }).schema).toEqual({ type: "object", properties });
 });
@@ -211,7 +211,7 @@ const FOREIGN_NAMES: readonly (readonly [string, () => unknown])[] = [
   ["lead.budget.calls to be one of * Use toolCalls.", roleOf({ budget: { calls: 5 } })],
   ["lead.budget.time to be one of * Use timeMs.", roleOf({ budget: { time: 5 } })],
   ["lead.limits.depth to be one of * Use maxDepth.", roleOf({ limits: { depth: 5 } })],
-  // A name that has no meaning there gets no suggestion.
+  // A name without a counterpart gets no suggestion.
   ["tool.maxTurns to be one of * Correct the name.", toolOf({ maxTurns: 5 })],
   ["agent.constructor to be one of * Correct the name.", roleOf({ constructor: 1 })],
 ];
@@ -234,7 +234,7 @@ proves(["D669"], "names the field whose name was misspelt", () => {
   }
 });
 
-proves(["D583"], "names our field for that of another library, and zod 4 for zod 3", () => {
+proves(["D583"], "names the field for its name in another library, and zod 4 for zod 3", () => {
   for (const [expected, define] of FOREIGN_NAMES) {
     const { message } = thrownBy(define);
     const short = message.replace(/one of .*\. (?=Use|Correct)/, "one of * ");
@@ -249,7 +249,7 @@ proves(["D583"], "names our field for that of another library, and zod 4 for zod
   );
 });
 
-test("refuses a tool named __proto__, or with a name that a provider does not accept", () => {
+test("rejects a tool named `__proto__`, or with a name that a provider does not accept", () => {
   for (const name of ["__proto__", "read file", "r".repeat(65), ""])
     expect(thrownBy(toolOf({ name }))).toMatchObject({
       code: "invalid_argument",

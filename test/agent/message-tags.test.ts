@@ -1,5 +1,6 @@
-// Goal: tags stay with their messages, whatever becomes of a history.
-// Method: the pure functions, over lists with equal and with identical messages; random shortenings.
+// Goal: tags remain with their messages, whatever happens to a history.
+// Method: the pure functions, over lists with equal and with identical messages; random
+// shortenings.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -21,11 +22,11 @@ const EMPTY: TaggedHistory = { messages: [], tags: [], dropped: [], added: 0 };
 
 const note = (text: string): Message => ({ role: "user", text, origin: "notice" });
 
-test("nothing added is the same history", () => {
+test("appending no messages returns the same history", () => {
   expect(appendMessages(EMPTY, [], FIRST)).toBe(EMPTY);
 });
 
-test("one and the same object twice in a history is two messages", () => {
+test("the same object twice in a history counts as two messages", () => {
   const twice = note("Go on.");
   const history = appendMessages(EMPTY, [twice, note("Stop."), twice], FIRST);
   const ids = (list: readonly Message[]): readonly number[] =>
@@ -35,7 +36,7 @@ test("one and the same object twice in a history is two messages", () => {
   expect(ids(history.messages)).toEqual([1, 2, 3]);
 });
 
-test("a copy is another message: it stands for what it was made of, which is left out", () => {
+test("a copy of a message counts as another message, and the original as left out", () => {
   const history = appendMessages(EMPTY, [note("Long."), note("Stop.")], FIRST);
   const shorter = replaceMessages(history, [note("Long."), ...history.messages.slice(1)], FIRST);
   expect(shorter.tags).toEqual([
@@ -48,7 +49,7 @@ test("a copy is another message: it stands for what it was made of, which is lef
   ]);
 });
 
-test("whatever is left out, what was added is reported in order and once, and every id is another", () => {
+test("added messages are reported once in order with unique ids, whatever is left out", () => {
   const cuts = fc.array(
     fc.record({
       keep: fc.array(fc.boolean(), { maxLength: 12 }),

@@ -1,5 +1,6 @@
-// Goal: a completed step gives one explicit outcome, which says what comes next and why.
-// Method: every outcome from the facts that call for it; then the table of endings × calls × text × typed result × work.
+// Goal: a completed step has one explicit outcome, which states the next action and its cause.
+// Method: every outcome from the facts that cause it; then the table of finish reasons × calls ×
+// text × typed result × work.
 
 import { expect, test } from "vitest";
 
@@ -40,7 +41,7 @@ interface Said {
   readonly text?: string;
   readonly calls?: readonly ToolCall[];
   readonly refusal?: string;
-  /** How the calls ended. */
+  /** The type of all executions of the calls. */
   readonly type?: "succeeded" | "failed";
 }
 
@@ -61,7 +62,7 @@ function step({
   };
 }
 
-/** What comes of a log whose last step was this one. */
+/** Decides the outcome of a log whose last step is the given one. */
 function judged(
   said: Said,
   log: Partial<ExecutionLog> = {},
@@ -73,7 +74,7 @@ function judged(
   );
 }
 
-/** An outcome as a value that a table can hold. The switch does not compile if a case is missing. */
+/** Returns an outcome as text for a table. The switch does not compile if a case is missing. */
 function summary(outcome: StepOutcome): string {
   switch (outcome.type) {
     case "continue":
@@ -88,14 +89,14 @@ function summary(outcome: StepOutcome): string {
   }
 }
 
-proves(["R15"], "continue: a step whose calls were answered asks for another", () => {
+proves(["R15"], "a step with answered calls continues", () => {
   expect(judged({ calls: [toolCall("call_1")], text: "Let me see." })).toEqual({
     type: "continue",
     work: ["tool_calls"],
   });
 });
 
-proves(["R15"], "continue: everything that asks for another step is named, in one order", () => {
+proves(["R15"], "a step that continues lists all its work in one order", () => {
   const calls = [toolCall("call_1")];
   expect(judged({ calls }, { subtasks: SUBTASKS }, { hasMessages: true })).toEqual({
     type: "continue",
@@ -111,30 +112,26 @@ const COMPLETED: StepOutcome = {
   },
 };
 
-proves(["R15"], "stop: a text with nothing else to do is the answer", () => {
+proves(["R15"], "a text without further work stops with `completed`", () => {
   expect(judged({ text: "This is it." })).toEqual(COMPLETED);
 });
 
-proves(["R15"], "stop: a typed result is the answer, whatever its value", () => {
+proves(["R15"], "a typed result of any value stops with `completed`", () => {
   const calls = [toolCall("call_1", FINISH_TOOL_NAME), toolCall("call_2")];
   for (const output of [{ answer: 42 }, null, false, 0, ""])
     expect(judged({ calls }, { output }, { hasOutput: true })).toEqual(COMPLETED);
 });
 
-proves(
-  ["R15"],
-  "continue: a typed result waits for subtasks and messages, and for no calls",
-  () => {
-    const calls = [toolCall("call_1", FINISH_TOOL_NAME)];
-    const log = { output: { answer: 42 }, subtasks: SUBTASKS };
-    expect(judged({ calls }, log, { hasOutput: true, hasMessages: true })).toEqual({
-      type: "continue",
-      work: ["subtasks", "messages"],
-    });
-  },
-);
+proves(["R15"], "a typed result waits for subtasks and messages, and not for calls", () => {
+  const calls = [toolCall("call_1", FINISH_TOOL_NAME)];
+  const log = { output: { answer: 42 }, subtasks: SUBTASKS };
+  expect(judged({ calls }, log, { hasOutput: true, hasMessages: true })).toEqual({
+    type: "continue",
+    work: ["subtasks", "messages"],
+  });
+});
 
-test("once the result is given, neither misses nor an ending take it back", () => {
+test("a typed result remains accepted despite earlier misses and any finish reason", () => {
   const output = { answer: 42 };
   const facts = { hasOutput: true };
   const log = { output, steps: [1, 2, 3, 4].map(() => step({ text: "42" })) };
@@ -144,7 +141,7 @@ test("once the result is given, neither misses nor an ending take it back", () =
   expect(judged({}, { output, uselessReplies: 2 }, facts)).toEqual(COMPLETED);
 });
 
-proves(["R15"], "stop: a signal that was raised goes before everything", () => {
+proves(["R15"], "a raised signal stops before any other outcome", () => {
   const { signal } = changes().addSignal;
   const said: readonly Said[] = [{ text: "This is it." }, { calls: [toolCall("call_1")] }, {}];
   const logs = [{}, { output: 1 }, { overflows: 1 }, { uselessReplies: 2 }];
@@ -158,7 +155,7 @@ proves(["R15"], "stop: a signal that was raised goes before everything", () => {
   }
 });
 
-proves(["R15"], "retry: a reply of no use is forgiven once, and then fails", () => {
+proves(["R15"], "a useless reply is retried once, and the second one fails", () => {
   expect(judged({}, { uselessReplies: 1 })).toEqual({ type: "retry", work: ["missing_reply"] });
   const outcome = judged({}, { uselessReplies: 2 });
   expect(
@@ -170,28 +167,24 @@ proves(["R15"], "retry: a reply of no use is forgiven once, and then fails", () 
   ]);
 });
 
-proves(["D308"], "a reply of no use is waited with while subagents work", () => {
+proves(["D308"], "a useless reply waits while subagents work", () => {
   const facts = { mustAwait: true };
   const outcomes = [1, 2].map((uselessReplies) => judged({}, { uselessReplies }, facts));
   expect(outcomes.map(summary)).toEqual(["continue subagents", "continue subagents"]);
 });
 
-proves(["R15"], "retry: a text where a typed result is due is asked for the result", () => {
+proves(["R15"], "a text instead of a typed result is retried", () => {
   expect(judged({ text: "42" }, {}, { hasOutput: true })).toEqual({
     type: "retry",
     work: ["missing_output"],
   });
 });
 
-proves(
-  ["R15"],
-  "compact: a history that the model refused as too long is made shorter first",
-  () => {
-    expect(judged({ finishReason: "error" }, { overflows: 1 })).toEqual({ type: "compact" });
-  },
-);
+proves(["R15"], "an overflow compacts the history", () => {
+  expect(judged({ finishReason: "error" }, { overflows: 1 })).toEqual({ type: "compact" });
+});
 
-proves(["R15"], "fail: a typed result that was missed three times is not asked for again", () => {
+proves(["R15"], "a third missing or invalid typed result fails", () => {
   const misfit = step({ calls: [toolCall("call_1", FINISH_TOOL_NAME)], type: "failed" });
   const miss = step({ text: "42" });
   const facts = { ...FACTS, hasOutput: true };
@@ -211,31 +204,35 @@ proves(["R15"], "fail: a typed result that was missed three times is not asked f
   ]);
 });
 
-proves(["D303"], "a text with which the agent waits for its subagents is no miss", () => {
-  const text = step({ text: "I wait." });
-  const misfit = step({ calls: [toolCall("call_1", FINISH_TOOL_NAME)], type: "failed" });
-  const other = step({ calls: [toolCall("call_1")] });
-  const facts = { ...FACTS, hasOutput: true };
-  const after = (waits: number, mustAwait: boolean, ...steps: readonly StepRecord[]): string =>
-    summary(decideStepOutcome({ ...NOTHING_DONE, steps, waits }, { ...facts, mustAwait }));
-  expect([
-    after(2, true, text, text, text),
-    after(3, false, text, text, text, other),
-    after(3, false, text, text, text, text),
-    after(1, true, text, misfit, misfit, text),
-    after(1, true, text, misfit, misfit, misfit),
-    after(3, false, text, text, text, text, text, text),
-  ]).toEqual([
-    "continue subagents",
-    "continue tool_calls",
-    "retry missing_output",
-    "continue subagents",
-    "fail model_invalid_reply",
-    "fail model_invalid_reply",
-  ]);
-});
+proves(
+  ["D303"],
+  "a text with which the agent waits for its subagents is not a missing result",
+  () => {
+    const text = step({ text: "I wait." });
+    const misfit = step({ calls: [toolCall("call_1", FINISH_TOOL_NAME)], type: "failed" });
+    const other = step({ calls: [toolCall("call_1")] });
+    const facts = { ...FACTS, hasOutput: true };
+    const after = (waits: number, mustAwait: boolean, ...steps: readonly StepRecord[]): string =>
+      summary(decideStepOutcome({ ...NOTHING_DONE, steps, waits }, { ...facts, mustAwait }));
+    expect([
+      after(2, true, text, text, text),
+      after(3, false, text, text, text, other),
+      after(3, false, text, text, text, text),
+      after(1, true, text, misfit, misfit, text),
+      after(1, true, text, misfit, misfit, misfit),
+      after(3, false, text, text, text, text, text, text),
+    ]).toEqual([
+      "continue subagents",
+      "continue tool_calls",
+      "retry missing_output",
+      "continue subagents",
+      "fail model_invalid_reply",
+      "fail model_invalid_reply",
+    ]);
+  },
+);
 
-test("neither other tools that failed nor texts beside calls are misses, nor is anything where no result is due", () => {
+test("failed calls of other tools and texts beside calls are not missing results", () => {
   const calls = [toolCall("call_1")];
   const failed = step({ calls, text: "Hm.", type: "failed" });
   const steps = [failed, failed, failed, step({ text: "42" })];
@@ -247,7 +244,7 @@ test("neither other tools that failed nor texts beside calls are misses, nor is 
   expect(summary(decideStepOutcome(texts, FACTS))).toBe("stop completed");
 });
 
-proves(["R15"], "fail: a reply that broke off is no answer", () => {
+proves(["R15"], "a reply that ended with an error fails", () => {
   const outcome = judged({ finishReason: "error", text: "This is" });
   expect(
     outcome.type === "fail" && [outcome.error.code, outcome.error.message, outcome.error.data],
@@ -258,12 +255,12 @@ proves(["R15"], "fail: a reply that broke off is no answer", () => {
   ]);
 });
 
-test("before any step there is nothing to continue with", () => {
+test("a log without steps stops without a signal", () => {
   expect(decideStepOutcome(NOTHING_DONE, FACTS)).toEqual({ type: "stop", signal: undefined });
 });
 
-// The log as a run really leaves it, not as this file makes it up.
-test("steps that transition() recorded are judged alike", () => {
+// The log of a real run, not one that this file builds.
+test("steps that `transition()` recorded have the same outcomes", () => {
   const { stepped, spoken } = states();
   expect(summary(decideStepOutcome({ ...stepped.log, signals: [] }, FACTS))).toBe(
     "continue tool_calls",
@@ -272,7 +269,10 @@ test("steps that transition() recorded are judged alike", () => {
   expect(summary(judged({ text }))).toBe("stop completed");
 });
 
-/** What is due after a reply without calls, by its ending: alone, where a typed result is due, and with messages waiting. */
+/**
+ * The outcome of a reply without calls by its finish reason: alone, with a typed result due, and
+ * with messages waiting.
+ */
 const WITHOUT_CALLS: Readonly<Record<FinishReason, readonly [string, string, string]>> = {
   stop: ["stop completed", "retry missing_output", "continue messages"],
   tool_calls: ["stop completed", "retry missing_output", "continue messages"],
@@ -287,7 +287,7 @@ const WITHOUT_CALLS: Readonly<Record<FinishReason, readonly [string, string, str
 for (const finishReason of FinishReasonSchema().options) {
   const [alone, due, waiting] = WITHOUT_CALLS[finishReason];
 
-  test(`a text that ends with ${finishReason}: ${alone}`, () => {
+  test(`a text that ends with ${finishReason} has the outcome: ${alone}`, () => {
     const said = { finishReason, text: "This is it." };
     expect(summary(judged(said))).toBe(alone);
     expect(summary(judged(said, {}, { hasOutput: true }))).toBe(due);
@@ -298,7 +298,7 @@ for (const finishReason of FinishReasonSchema().options) {
     expect(summary(judged(said, { subtasks: SUBTASKS }, { hasMessages: true }))).toBe(both);
   });
 
-  test(`calls decide, also in a reply that ends with ${finishReason}`, () => {
+  test(`a reply with calls that ends with ${finishReason} continues`, () => {
     const calls = [toolCall("call_1")];
     for (const text of ["", "Let me see."]) {
       for (const hasOutput of [false, true]) {
@@ -310,7 +310,7 @@ for (const finishReason of FinishReasonSchema().options) {
     expect(summary(outcome)).toBe("continue tool_calls+subtasks+messages");
   });
 
-  test(`nothing said, ending with ${finishReason}: cut off if the ending says so, else asked again`, () => {
+  test(`an empty reply that ends with ${finishReason} stops if it was cut off, and is retried otherwise`, () => {
     const isCutOff = finishReason === "length" || finishReason === "content_filter";
     for (const hasOutput of [false, true]) {
       const [first, second] = [1, 2].map((uselessReplies) =>
@@ -341,14 +341,14 @@ function cutOffAt(cause: string, limitedBy: string): object {
   };
 }
 
-proves(["S7.13"], "the signal of a reply that was cut off says what cut it", () => {
+proves(["S7.13"], "the signal of a reply that was cut off names the limit", () => {
   expect([signalUnderCap(8_192), signalUnderCap(8_193)]).toEqual([
     cutOffAt("maxOutputTokens of lead", "maxOutputTokens"),
     cutOffAt("the budget had no more left to reserve (maxOutputTokens of lead is 8193)", "lease"),
   ]);
 });
 
-test("the signal of a reply that was filtered says so", () => {
+test("the signal of a reply that was filtered names the filter", () => {
   expect(judged({ finishReason: "content_filter", text: "This is" })).toEqual({
     type: "stop",
     signal: {
@@ -362,7 +362,7 @@ test("the signal of a reply that was filtered says so", () => {
   });
 });
 
-test("a refusal stops, in the model's own words, whatever its ending and the work", () => {
+test("a refusal stops with the model's own text, whatever the finish reason and the work", () => {
   for (const finishReason of FinishReasonSchema().options) {
     expect(judged({ finishReason, refusal: "Never." }, {}, { hasMessages: true })).toEqual({
       type: "stop",

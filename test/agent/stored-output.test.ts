@@ -1,6 +1,7 @@
-// Goal: a stored typed result is compared with the schema of today, and refused only if that excludes it.
+// Goal: a stored typed result is checked against the current schema, and rejected only if that
+// schema excludes it.
 // Method: a result is parsed by one schema, stored, and checked against another; the problems are
-// compared as their lines.
+// compared as lines.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -29,7 +30,7 @@ function stored(schema: ToolInput, written: JsonValue) {
   return { output, outputParse };
 }
 
-/** The lines of the problems of a result that `former` parsed, under the schema `present`. */
+/** Returns the problem lines of a result that `former` parsed, under the schema `present`. */
 function problems(former: ToolInput, written: JsonValue, present: ToolInput): readonly string[] {
   const { output, outputParse } = stored(former, written);
   const found = findOutputProblems(roleWith(present), output, outputParse);
@@ -40,7 +41,7 @@ const count = z.object({ count: z.number() });
 const read = z.object({ count: z.string().transform(Number) });
 const numbers = z.array(z.number());
 
-proves(["D416"], "accepts a result that the present schema leaves as it is", () => {
+proves(["D416"], "accepts a result that the current schema leaves unchanged", () => {
   expect({
     "the same schema": problems(count, { count: 1 }, count),
     "another description": problems(count, { count: 1 }, count.describe("A count.")),
@@ -104,7 +105,7 @@ proves(["D416"], "stores the written value only if parsing changed it", () => {
   ]).toEqual([undefined, undefined, undefined, { count: "5" }]);
 });
 
-proves(["D416"], "names each field of a refused result", () => {
+proves(["D416"], "names each field of a rejected result", () => {
   const two = z.object({ count: z.number(), note: z.string() });
   const hundredfold = z.object({
     count: z

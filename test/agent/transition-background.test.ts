@@ -1,5 +1,6 @@
-// Goal: an agent knows of which subagents in the background it has no report yet, whatever its calls start and report.
-// Method: the changes that have to do with it, whole values before and after.
+// Goal: an agent tracks the background subagents whose report is missing, whatever its calls start
+// and report.
+// Method: the changes involved, complete values before and after.
 
 import { test, expect } from "vitest";
 
@@ -23,7 +24,7 @@ const FIFTH = AgentIdSchema().parse("agent_5");
 
 proves(
   ["R42"],
-  "awaitSubagents notes that the agent waits, until its next step is opened; nothing else changes",
+  "`awaitSubagents` marks the agent as waiting until its next step, and changes nothing else",
   () => {
     const { stepped } = states();
     const { awaitSubagents, addTime, openStep } = changes();
@@ -38,7 +39,7 @@ proves(
 
 proves(
   ["R42"],
-  "subagents that calls start in the background are awaited, in call order, until their results are in the history",
+  "background subagents of calls are awaited in call order until their results are in the history",
   () => {
     const { replied } = states();
     const [first, second] = twoCalls().map(executionOf);
@@ -68,7 +69,7 @@ proves(
 
 proves(
   ["R42"],
-  "a result that a call gave is not awaited any more, also if another call of the reply started its subagent",
+  "a result returned by a call is no longer awaited, even if another call started its subagent",
   () => {
     const { replied } = states();
     const [first, second] = twoCalls().map(executionOf);
@@ -90,7 +91,7 @@ proves(
 
 proves(
   ["R42"],
-  "dropSubagents forgets what was awaited and whose subagent was paused, and changes nothing else",
+  "`dropSubagents` removes awaited and paused subagents, and changes nothing else",
   () => {
     const { replied } = states();
     const { recordSubtasks, recordStep, applyToolResults, dropSubagents } = changes();
@@ -108,7 +109,7 @@ proves(
   },
 );
 
-test("what a call had started before it was paused is awaited already, and counted once when it has its result", () => {
+test("a subagent started before a pause of its call is awaited at once, and counted once", () => {
   const { replied } = states();
   const { applyToolResults, pause, resume } = changes();
   const [first, second] = twoCalls();

@@ -1,4 +1,4 @@
-// Goal: what went wrong with the calls of a reply is counted when their results go into the history.
+// Goal: failures of a reply's calls are counted when their results enter the history.
 // Method: replies of two calls, one after the other; the counts after each.
 
 import { expect } from "vitest";
@@ -8,7 +8,7 @@ import { after, changes, executionOf, states, twoCalls, type Change } from "../s
 
 proves(
   ["R42"],
-  "applyToolResults counts what failed, in call order and once for each reply; a success ends a row",
+  "`applyToolResults` counts failures in call order once per reply, and a success resets a row",
   () => {
     const { replied } = states();
     const { applyToolResults, recordReply, recordStep, openStep } = changes();

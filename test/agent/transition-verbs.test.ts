@@ -1,5 +1,5 @@
-// Goal: each change alters exactly what it promises, and nothing else.
-// Method: whole values before and after.
+// Goal: each change alters exactly the documented fields.
+// Method: complete values before and after.
 
 import { expect, test } from "vitest";
 
@@ -25,7 +25,7 @@ import {
 import { callUsage } from "../support/ledger-fixture.ts";
 import { TIMING } from "../support/step-context.ts";
 
-proves(["R42"], "markStarted names the execution and its times, and changes nothing else", () => {
+proves(["R42"], "`markStarted` sets the execution and its times, and changes nothing else", () => {
   const { pending } = states();
   expect(transition(pending, changes().markStarted)).toEqual({
     ...pending,
@@ -37,7 +37,7 @@ proves(["R42"], "markStarted names the execution and its times, and changes noth
   });
 });
 
-proves(["R42"], "openStep opens an empty step that knows what the model is shown", () => {
+proves(["R42"], "`openStep` opens an empty step with the context of its request", () => {
   const { running } = states();
   expect(transition(running, changes().openStep)).toEqual({
     ...running,
@@ -62,7 +62,7 @@ proves(["R42"], "openStep opens an empty step that knows what the model is shown
 
 proves(
   ["R42"],
-  "addUsage adds to the open step; the execution's total waits for its record",
+  "`addUsage` adds to the open step, and the total of the execution waits for its record",
   () => {
     const { open } = states();
     const twice = after(open, changes().addUsage, {
@@ -84,7 +84,7 @@ proves(
 
 proves(
   ["R42"],
-  "recordReply puts the reply into history and step, and forgives useless replies and overflows before it",
+  "`recordReply` adds the reply to history and step, and resets useless replies and overflows",
   () => {
     const { running } = states();
     const { openStep, discardReply, recordOverflow, recordStep, recordReply } = changes();
@@ -111,7 +111,7 @@ proves(
 
 proves(
   ["R42"],
-  "discardReply keeps the reply out of the history and counts it; overflows are over",
+  "`discardReply` keeps the reply out of the history, counts it, and resets overflows",
   () => {
     const { running } = states();
     const { openStep, recordOverflow, recordStep, discardReply } = changes();
@@ -127,7 +127,7 @@ proves(
 
 proves(
   ["S7.15", "R42"],
-  "a step whose request was too long is opened once more when the history is shorter: what it used stays",
+  "a step whose request was too long is reopened after a compaction, and keeps its usage",
   () => {
     const { openStep, addUsage, recordOverflow, compact, recordReply } = changes();
     const { running } = states();
@@ -158,7 +158,7 @@ proves(
   },
 );
 
-proves(["R42"], "recordOverflow counts, and marks the open step; it is no error of the run", () => {
+proves(["R42"], "`recordOverflow` counts and marks the open step, and records no error", () => {
   const { open } = states();
   const { recordOverflow } = changes();
   expect(transition(open, recordOverflow)).toEqual({
@@ -168,7 +168,7 @@ proves(["R42"], "recordOverflow counts, and marks the open step; it is no error 
   });
 });
 
-proves(["R42"], "recordEvaluation marks the open step, and changes nothing else", () => {
+proves(["R42"], "`recordEvaluation` marks the open step, and changes nothing else", () => {
   const { replied } = states();
   expect(transition(replied, changes().recordEvaluation)).toEqual({
     ...replied,
@@ -178,7 +178,7 @@ proves(["R42"], "recordEvaluation marks the open step, and changes nothing else"
 
 proves(
   ["R42"],
-  "recordExecutions keeps one result per call in call order, whatever the order in which they come, and says what is waited for",
+  "`recordExecutions` keeps one result per call in call order, and the open questions",
   () => {
     const { replied } = states();
     const [first, second] = twoCalls();
@@ -205,7 +205,7 @@ proves(
 
 proves(
   ["R42"],
-  "applyToolResults puts one result per call into the history, in call order, and queues what they asked for",
+  "`applyToolResults` adds one result per call to the history in call order, and queues their subtasks",
   () => {
     const { replied } = states();
     const { recordSubtasks } = changes();
@@ -235,7 +235,7 @@ proves(
   },
 );
 
-test("with the results in the history nothing is waited for any more", () => {
+test("`applyToolResults` clears the deferred calls", () => {
   const { replied } = states();
   const [first] = twoCalls();
   const { recordExecutions, applyToolResults } = changes();
@@ -245,7 +245,7 @@ test("with the results in the history nothing is waited for any more", () => {
 
 proves(
   ["R42"],
-  "brief puts the task into the history and remembers it, also if it was refused",
+  "`brief` adds the task to the history and marks it as handled, even without a message",
   () => {
     const { running } = states();
     const { brief } = changes();
@@ -262,7 +262,7 @@ proves(
   },
 );
 
-proves(["R42"], "recordVeto adds the message to the model, and counts", () => {
+proves(["R42"], "`recordVeto` adds the message to the model, and counts", () => {
   const { stepped } = states();
   const { recordVeto } = changes();
   const { conversation, log } = stepped;
@@ -273,7 +273,7 @@ proves(["R42"], "recordVeto adds the message to the model, and counts", () => {
   });
 });
 
-proves(["R42"], "recordWait counts, from none", () => {
+proves(["R42"], "`recordWait` counts waits from zero", () => {
   const { stepped } = states();
   const { recordWait } = changes();
   const { log } = stepped;
@@ -281,7 +281,7 @@ proves(["R42"], "recordWait counts, from none", () => {
   expect(after(stepped, recordWait, recordWait).log.waits).toBe(2);
 });
 
-proves(["R42"], "compact takes another history, of which nothing is measured yet", () => {
+proves(["R42"], "`compact` replaces the history and resets its measured prefix", () => {
   const { stepped } = states();
   const { compact } = changes();
   const { conversation } = stepped;
@@ -315,7 +315,7 @@ proves(["R42"], "compact takes another history, of which nothing is measured yet
 
 proves(
   ["R42"],
-  "recordOutput, recordSubtasks, addMessages, addSignal and addTime each change one field",
+  "`recordOutput`, `recordSubtasks`, `addMessages`, `addSignal` and `addTime` each change one field",
   () => {
     const { stepped } = states();
     const { recordOutput, recordSubtasks, addMessages, addSignal, addTime } = changes();
@@ -341,33 +341,33 @@ proves(
   },
 );
 
-proves(["R42"], "recordFired replaces what fired at the same place, and keeps the rest", () => {
-  const { stepped } = states();
-  const { type, fired } = changes().recordFired;
-  const state = after(stepped, { type, fired: { "0.0": [], "0.1": [] } }, { type, fired });
-  expect(state).toEqual({ ...stepped, log: { ...stepped.log, fired: { "0.0": [], ...fired } } });
+proves(
+  ["R42"],
+  "`recordFired` replaces conditions that fired at the same place, and keeps the rest",
+  () => {
+    const { stepped } = states();
+    const { type, fired } = changes().recordFired;
+    const state = after(stepped, { type, fired: { "0.0": [], "0.1": [] } }, { type, fired });
+    expect(state).toEqual({ ...stepped, log: { ...stepped.log, fired: { "0.0": [], ...fired } } });
+  },
+);
+
+proves(["R42"], "`pause` adds a reason and keeps all else, and `resume` restores the state", () => {
+  const { pause, resume } = changes();
+  const { running, open, spoken, replied, deferred, answered, applied, stepped } = states();
+  for (const state of [running, open, spoken, replied, deferred, answered, applied, stepped]) {
+    const paused = transition(state, pause);
+    expect(paused).toEqual({ ...state, status: "paused", reason: pause.reason });
+    expect(transition(paused, resume)).toEqual(state);
+    expect(Object.keys(transition(paused, resume)).toSorted()).toEqual(
+      Object.keys(state).toSorted(),
+    );
+  }
 });
 
 proves(
   ["R42"],
-  "pause adds a reason and keeps all else, and resume gives back what was paused",
-  () => {
-    const { pause, resume } = changes();
-    const { running, open, spoken, replied, deferred, answered, applied, stepped } = states();
-    for (const state of [running, open, spoken, replied, deferred, answered, applied, stepped]) {
-      const paused = transition(state, pause);
-      expect(paused).toEqual({ ...state, status: "paused", reason: pause.reason });
-      expect(transition(paused, resume)).toEqual(state);
-      expect(Object.keys(transition(paused, resume)).toSorted()).toEqual(
-        Object.keys(state).toSorted(),
-      );
-    }
-  },
-);
-
-proves(
-  ["R42"],
-  "failWith records the error once, raises its signal, and marks the open step if there is one",
+  "`failWith` records the error once, raises its signal, and marks an open step",
   () => {
     const { failWith } = changes();
     const { error } = failWith;
@@ -386,54 +386,57 @@ proves(
   },
 );
 
-proves(["R42", "R43"], "recordStep turns the open step into one record and adds its usage", () => {
-  const { applied } = states();
-  const { reply } = changes().recordReply;
-  const usage = callUsage(10, 5, { costUsd: 0.000007 });
-  const record = {
-    stepId: STEP_ID,
-    number: 1,
-    context: changes().openStep.context,
-    io: { messageCount: 2, text: "Let me see.", finishReason: "tool_calls" },
-    tools: { calls: reply.message.toolCalls, executions: reply.message.toolCalls.map(executionOf) },
-    telemetry: { usage, startedAtMs: 2, endedAtMs: 5, elapsedMs: 3, timing: TIMING },
-  };
-  expect(transition(applied, changes().recordStep)).toEqual({
-    ...applied,
-    log: { ...applied.log, steps: [record] },
-    telemetry: { ...applied.telemetry, usage },
-    step: undefined,
-  });
-});
-
 proves(
-  ["R43"],
-  "the record of a step that was cut off holds its error, and no words that were not said",
+  ["R42", "R43"],
+  "`recordStep` turns the open step into one record, and adds its usage",
   () => {
-    const { open } = states();
-    const { openStep, failWith, addUsage, recordStep } = changes();
-    const failed = after(open, addUsage, failWith, recordStep);
-    expect(failed.log.steps).toEqual([
-      {
-        stepId: STEP_ID,
-        number: 1,
-        context: openStep.context,
-        io: { messageCount: 2, text: "", finishReason: "error" },
-        tools: { calls: [], executions: [] },
-        telemetry: {
-          usage: callUsage(10, 5, { costUsd: 0.000007 }),
-          startedAtMs: 2,
-          endedAtMs: 5,
-          elapsedMs: 3,
-          timing: TIMING,
-        },
-        error: failWith.error,
+    const { applied } = states();
+    const { reply } = changes().recordReply;
+    const usage = callUsage(10, 5, { costUsd: 0.000007 });
+    const record = {
+      stepId: STEP_ID,
+      number: 1,
+      context: changes().openStep.context,
+      io: { messageCount: 2, text: "Let me see.", finishReason: "tool_calls" },
+      tools: {
+        calls: reply.message.toolCalls,
+        executions: reply.message.toolCalls.map(executionOf),
       },
-    ]);
+      telemetry: { usage, startedAtMs: 2, endedAtMs: 5, elapsedMs: 3, timing: TIMING },
+    };
+    expect(transition(applied, changes().recordStep)).toEqual({
+      ...applied,
+      log: { ...applied.log, steps: [record] },
+      telemetry: { ...applied.telemetry, usage },
+      step: undefined,
+    });
   },
 );
 
-proves(["R43"], "the record of a refusal holds the model's own words", () => {
+proves(["R43"], "the record of a step that was cut off contains its error, and no text", () => {
+  const { open } = states();
+  const { openStep, failWith, addUsage, recordStep } = changes();
+  const failed = after(open, addUsage, failWith, recordStep);
+  expect(failed.log.steps).toEqual([
+    {
+      stepId: STEP_ID,
+      number: 1,
+      context: openStep.context,
+      io: { messageCount: 2, text: "", finishReason: "error" },
+      tools: { calls: [], executions: [] },
+      telemetry: {
+        usage: callUsage(10, 5, { costUsd: 0.000007 }),
+        startedAtMs: 2,
+        endedAtMs: 5,
+        elapsedMs: 3,
+        timing: TIMING,
+      },
+      error: failWith.error,
+    },
+  ]);
+});
+
+proves(["R43"], "the record of a refusal contains the model's own words", () => {
   const { open } = states();
   const { message } = replyOf("");
   const reply = {
@@ -446,7 +449,7 @@ proves(["R43"], "the record of a refusal holds the model's own words", () => {
   expect(declined.log.steps.map((step) => step.io)).toEqual([io]);
 });
 
-proves(["R42"], "end keeps all parts and adds status, reason and time", () => {
+proves(["R42"], "`end` keeps all parts, and adds status, reason and time", () => {
   const { stepped } = states();
   const { end } = changes();
   const { conversation, log, telemetry } = stepped;

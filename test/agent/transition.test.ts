@@ -1,4 +1,4 @@
-// Goal: a state moves only as the table says, and no value can be changed afterwards.
+// Goal: a state changes only as the table allows, and no value can be changed afterwards.
 // Method: one state in each part of the life cycle × one change of each kind.
 
 import { expect, test } from "vitest";
@@ -58,7 +58,7 @@ const BETWEEN_STEPS = ["openStep", "end", ...ALWAYS_WHILE_RUNNING] as const;
 const IN_A_STEP = ["addUsage", "recordEvaluation", ...ALWAYS_WHILE_RUNNING] as const;
 const UNBRIEFED = "brief";
 
-/** The whole table: what each state allows. Everything else throws. */
+/** The complete table of allowed changes by state. Every other change throws. */
 const ALLOWED: Readonly<Record<StateName, readonly ChangeType[]>> = {
   pending: ["markStarted"],
   running: [UNBRIEFED, ...BETWEEN_STEPS],
@@ -67,7 +67,7 @@ const ALLOWED: Readonly<Record<StateName, readonly ChangeType[]>> = {
   spoken: [UNBRIEFED, "applyToolResults", "recordStep", ...IN_A_STEP],
   discarded: [UNBRIEFED, "applyToolResults", "recordStep", ...IN_A_STEP],
   replied: [UNBRIEFED, "recordExecutions", ...IN_A_STEP],
-  // The change brings results for both calls, and one of them has its result.
+  // The change brings results for both calls, one of which has its result already.
   deferred: [UNBRIEFED, ...IN_A_STEP],
   answered: [UNBRIEFED, "applyToolResults", ...IN_A_STEP],
   applied: [UNBRIEFED, "recordStep", ...IN_A_STEP],
@@ -80,7 +80,7 @@ const ALLOWED: Readonly<Record<StateName, readonly ChangeType[]>> = {
   cancelled: ["nextExecution"],
 };
 
-/** All pairs of statuses between which a change leads. */
+/** All pairs of statuses that a change connects. */
 const MOVES: Readonly<Record<Status, readonly Status[]>> = {
   pending: ["running"],
   running: ["cancelled", "completed", "failed", "paused", "running", "stopped"],
@@ -96,7 +96,7 @@ for (const [name, state] of Object.entries(states())) {
     key === name ? list : [],
   );
 
-  proves(["R39"], `the state ${name} takes ${allowed.join(", ")} and nothing else`, () => {
+  proves(["R39"], `the state ${name} accepts only ${allowed.join(", ")}`, () => {
     for (const change of Object.values(changes())) {
       if (allowed.includes(change.type)) {
         expect(transition(state, change), change.type).not.toBe(state);
@@ -112,7 +112,7 @@ for (const [name, state] of Object.entries(states())) {
   });
 }
 
-proves(["R39"], "from status to status a state moves only as listed", () => {
+proves(["R39"], "the status changes only as listed", () => {
   const { end, ...others } = changes();
   const ends = TerminalStatusSchema().options.map((status) => ({ ...end, status }));
   const found = new Map<Status, Set<Status>>();
@@ -129,7 +129,7 @@ proves(["R39"], "from status to status a state moves only as listed", () => {
   expect([...found.keys()].toSorted()).toEqual(Object.keys(MOVES).toSorted());
 });
 
-/** The status to which a change leads; undefined: it is refused. */
+/** Returns the status after a change, or `undefined` if the change is refused. */
 function landing(state: AgentState, change: Change): Status | undefined {
   try {
     return transition(state, change).status;
@@ -138,7 +138,7 @@ function landing(state: AgentState, change: Change): Status | undefined {
   }
 }
 
-proves(["R39"], "an ended execution does not run again, and a pending one does not end", () => {
+proves(["R39"], "an ended execution cannot run again, and a pending one cannot end", () => {
   const { completed, pending } = states();
   const { markStarted, resume, end } = changes();
   for (const change of [markStarted, resume])
@@ -148,7 +148,7 @@ proves(["R39"], "an ended execution does not run again, and a pending one does n
   );
 });
 
-proves(["R38", "R39"], "a refused change says which state refused which change", () => {
+proves(["R38", "R39"], "a refused change names the state and the change", () => {
   const { pending, open } = states();
   const { recordStep, end } = changes();
   expect(thrownBy(() => transition(pending, recordStep)).message).toBe(
@@ -159,26 +159,27 @@ proves(["R38", "R39"], "a refused change says which state refused which change",
   );
 });
 
-// Were a reply discarded after one was recorded, the step would forget calls that the history has, and nothing would answer them.
-test("a step takes one reply: a second one is refused, also if it is to be discarded", () => {
+// Discarding a second reply would drop calls that the history contains, and they would stay without
+// results.
+test("a step refuses a second reply, even one to discard", () => {
   const { replied } = states();
   expect(() => transition(replied, changes().discardReply)).toThrow("Cannot apply discardReply");
 });
 
-// Its calls would be in the step and not in the history, and their results would answer no call.
-test("a reply with calls is not discarded", () => {
+// The calls would be in the step and not in the history, so their results would answer no call.
+test("a reply with calls cannot be discarded", () => {
   const { open } = states();
   const discard: Change = { type: "discardReply", reply: replyOf("", twoCalls()) };
   expect(() => transition(open, discard)).toThrow("Cannot apply discardReply");
 });
 
-test("a step whose reply has calls is not recorded before their results are in the history (L3)", () => {
+test("a step whose reply has calls cannot be recorded before their results are in the history", () => {
   const { replied, deferred, answered } = states();
   for (const state of [replied, deferred, answered])
     expect(() => transition(state, changes().recordStep)).toThrow("Cannot apply recordStep");
 });
 
-test("results are not applied before there is one for every call, nor before the reply, nor twice (L3)", () => {
+test("results cannot be applied before the reply, before all of them exist, or twice", () => {
   const { open, replied, deferred, applied } = states();
   for (const state of [open, replied, deferred, applied])
     expect(() => transition(state, changes().applyToolResults)).toThrow(
@@ -190,7 +191,7 @@ function results(...calls: readonly ToolCall[]): Change {
   return { type: "recordExecutions", executions: calls.map(executionOf), deferrals: [] };
 }
 
-test("a result is taken once, and only for a call of the reply", () => {
+test("a result is accepted once, and only for a call of the reply", () => {
   const { open, replied, deferred, applied } = states();
   const [first, second] = twoCalls();
   const refused: readonly (readonly [AgentState, Change])[] = [
@@ -204,43 +205,39 @@ test("a result is taken once, and only for a call of the reply", () => {
     expect(() => transition(state, change)).toThrow("Cannot apply recordExecutions");
 });
 
-test("the task is taken in once", () => {
+test("the task is accepted once", () => {
   const { running } = states();
   const { brief } = changes();
   expect(() => after(running, brief, brief)).toThrow("Cannot apply recordTask");
 });
 
-proves(
-  ["R37"],
-  "before the first run the state is pending, with zero usage that is marked as not started",
-  () => {
-    const conversation = { messages: opening(), prefix: { messageCount: 0, tokens: 0 } };
-    expect(createPendingState(conversation)).toEqual({
-      status: "pending",
-      conversation: { ...conversation, tags: [], dropped: [], added: 0 },
-      log: {
-        steps: [],
-        compactions: [],
-        signals: [],
-        errors: [],
-        output: undefined,
-        isTaskHandled: false,
-        uselessReplies: 0,
-        overflows: 0,
-        failures: { toolErrors: 0, consecutiveErrors: 0, retryErrors: 0, retriesByTool: {} },
-        vetoes: 0,
-        subtasks: [],
-        background: [],
-        isAwaiting: false,
-      },
-      telemetry: { usage: NO_USAGE, startedAtMs: undefined, endedAtMs: undefined, budgetWaitMs: 0 },
-    });
-  },
-);
+proves(["R37"], "a new state is pending with zero usage and no start time", () => {
+  const conversation = { messages: opening(), prefix: { messageCount: 0, tokens: 0 } };
+  expect(createPendingState(conversation)).toEqual({
+    status: "pending",
+    conversation: { ...conversation, tags: [], dropped: [], added: 0 },
+    log: {
+      steps: [],
+      compactions: [],
+      signals: [],
+      errors: [],
+      output: undefined,
+      isTaskHandled: false,
+      uselessReplies: 0,
+      overflows: 0,
+      failures: { toolErrors: 0, consecutiveErrors: 0, retryErrors: 0, retriesByTool: {} },
+      vetoes: 0,
+      subtasks: [],
+      background: [],
+      isAwaiting: false,
+    },
+    telemetry: { usage: NO_USAGE, startedAtMs: undefined, endedAtMs: undefined, budgetWaitMs: 0 },
+  });
+});
 
 proves(
   ["R41"],
-  "a state is made of conversation, log and telemetry, and of nothing of the role",
+  "a state consists of conversation, log and telemetry, and contains no part of the role",
   () => {
     const all = states();
     const parts = ["conversation", "log", "telemetry"];
@@ -255,7 +252,7 @@ proves(
 
 proves(
   ["R40"],
-  "the next execution begins with the history, what was still queued and one message, and with nothing else of the last one",
+  "the next execution keeps history and queued subtasks, adds one message, and resets all else",
   () => {
     const { running } = states();
     const { recordSubtasks, failWith, recordOutput, recordVeto, recordWait, addTime } = changes();
@@ -283,7 +280,7 @@ proves(
       ...ended.conversation,
       messages: [...messages, ...nextExecution.messages],
     });
-    // Its message is the task, so that it is not taken in a second time.
+    // Its message is the task, so the task is marked as handled.
     expect(transition(ended, nextExecution)).toEqual({
       ...fresh,
       log: { ...fresh.log, subtasks: recordSubtasks.subtasks, isTaskHandled: true },
@@ -299,29 +296,25 @@ proves(
   },
 );
 
-proves(
-  ["H15"],
-  "the next execution begins with its own instructions, under an id of their own",
-  () => {
-    const { running } = states();
-    const { end, nextExecution } = changes();
-    const ended = after(running, end);
-    const { messages, tags, added: count } = ended.conversation;
-    const next = transition(ended, { ...nextExecution, instructions: "Other.", messages: [] });
-    expect(next.conversation).toEqual({
-      ...ended.conversation,
-      messages: [{ role: "system", text: "Other.", origin: "instructions" }, ...messages.slice(1)],
-      tags: [
-        { executionId: nextExecution.executionId, stepNumber: 0, number: count + 1 },
-        ...tags.slice(1),
-      ],
-      added: count + 1,
-      prefix: NO_PREFIX,
-    });
-  },
-);
+proves(["H15"], "the next execution may have other instructions, under a new id", () => {
+  const { running } = states();
+  const { end, nextExecution } = changes();
+  const ended = after(running, end);
+  const { messages, tags, added: count } = ended.conversation;
+  const next = transition(ended, { ...nextExecution, instructions: "Other.", messages: [] });
+  expect(next.conversation).toEqual({
+    ...ended.conversation,
+    messages: [{ role: "system", text: "Other.", origin: "instructions" }, ...messages.slice(1)],
+    tags: [
+      { executionId: nextExecution.executionId, stepNumber: 0, number: count + 1 },
+      ...tags.slice(1),
+    ],
+    added: count + 1,
+    prefix: NO_PREFIX,
+  });
+});
 
-proves(["R40"], "two executions over one history share nothing that either could change", () => {
+proves(["R40"], "two executions of one history share no mutable value", () => {
   const { pending } = states();
   const { markStarted, addMessages } = changes();
   const one = after(pending, markStarted, addMessages);
@@ -332,7 +325,7 @@ proves(["R40"], "two executions over one history share nothing that either could
 
 proves(
   ["R45"],
-  "the transient holder is gone after a completed step and after a failed one, and the next step starts empty",
+  "a recorded step leaves no transient values, and the next step starts empty",
   () => {
     const all = states();
     const { addUsage, recordOverflow, recordStep, failWith, openStep } = changes();
@@ -373,7 +366,7 @@ proves(
 for (const [name, state] of Object.entries(states())) {
   proves(
     ["R44"],
-    `the state ${name} is frozen to its leaves, and no attempt to change it does anything`,
+    `the state ${name} is frozen in depth, and attempts to change it have no effect`,
     () => {
       const before = structuredClone(state);
       expect(unfrozenParts(state)).toEqual([]);
@@ -383,14 +376,14 @@ for (const [name, state] of Object.entries(states())) {
   );
 }
 
-proves(["R44"], "the value that a change was made from stays as it was", () => {
+proves(["R44"], "a change does not alter the previous state", () => {
   for (const state of Object.values(states())) {
     const before = structuredClone(state);
     for (const change of Object.values(changes())) {
       try {
         transition(state, change);
       } catch {
-        // Refused changes must leave the value alone, too.
+        // Refused changes must not alter the value either.
       }
     }
     expect(state).toEqual(before);
