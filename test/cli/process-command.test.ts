@@ -257,10 +257,10 @@ async function problemsWith(
   });
   const program = `
     import { importFile } from ${JSON.stringify(resolve("src/cli/import-file.ts"))};
-    import { checkedConfig } from ${JSON.stringify(resolve("src/cli/project.ts"))};
+    import { checkConfigExport } from ${JSON.stringify(resolve("src/cli/project.ts"))};
     const said = [];
     for (const file of ${JSON.stringify(files)})
-      await importFile(file).then((found) => checkedConfig(found, file)).then(() => said.push("well"), (error) => said.push(error.name + ": " + error.message));
+      await importFile(file).then((found) => checkConfigExport(found, file)).then(() => said.push("well"), (error) => said.push(error.name + ": " + error.message));
     console.log(JSON.stringify(said));`;
   const flags = ["--conditions=@espalier/source", "--input-type=module", "--eval", program];
   const { stdout } = await promisify(execFile)(process.execPath, flags);

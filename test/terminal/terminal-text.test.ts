@@ -92,9 +92,9 @@ proves(["D720"], "counts each code point of an endless character", () => {
 });
 
 const PRINTS_CLEANED = `
-  const { singleLine } = await import(process.argv[1]);
+  const { formatSingleLine } = await import(process.argv[1]);
   const texts = [" ", "\\u2028", "\\0", "\\t"].map((blank) => "a" + blank.repeat(10_000_000));
-  const lines = texts.map((text) => singleLine(text + "b"));
+  const lines = texts.map((text) => formatSingleLine(text + "b"));
   console.log(JSON.stringify(lines));`;
 
 // Simulates a program that has compiled many patterns, in which patterns are not optimised.

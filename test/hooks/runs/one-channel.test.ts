@@ -33,7 +33,7 @@ proves(["R92"], "reads stop signals only in the loop's own modules", () => {
     "run-agent.ts",
     "stop-requests.ts",
   ]);
-  expect(filesWith(/\bwinningSignal\(/)).toEqual(["life-cycle.ts", "stop-signals.ts"]);
+  expect(filesWith(/\bfindWinningSignal\(/)).toEqual(["life-cycle.ts", "stop-signals.ts"]);
   const loop = ["decide.ts", "life-cycle.ts", "pausing.ts", "run-agent.ts", "stop-requests.ts"];
   const readers = [...loop, "step-outcome.ts"];
   // Signals handled before a crash are not handled again, but they are reported.
