@@ -1,4 +1,4 @@
-// What a reader of a run gives, held against the whole of its journal.
+// Compares the answers of a run's reader with its complete journal.
 
 import { expect } from "vitest";
 
@@ -10,7 +10,7 @@ import { RunRecord } from "../../src/orchestrator/durability/run-record.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 import type { RunStore } from "../../src/store/run-store.ts";
 
-/** Each event with the number of its line, as reading every line gives them. */
+/** Returns each event with its line number, as found by reading every line. */
 export async function eventsWithLines(store: RunStore, runId: RunId): Promise<readonly unknown[]> {
   const reader = new RecordCodec();
   const found: unknown[] = [];
@@ -23,7 +23,10 @@ export async function eventsWithLines(store: RunStore, runId: RunId): Promise<re
   return found;
 }
 
-/** The steps and requests of every agent are those of the folded journal. Gives how many requests there were. */
+/**
+ * Expects the steps and requests of every agent to be those of the folded journal. Returns the
+ * number of requests.
+ */
 export async function checkRecord(
   store: RunStore,
   runId: RunId,

@@ -1,4 +1,5 @@
-// What calls do to subagents, killed at every append; and what an agent has not read when its run pauses.
+// Actions of calls on subagents, killed at every append; and messages that an agent has not read
+// when its run pauses (D2).
 
 import { expect, test } from "vitest";
 
@@ -23,7 +24,7 @@ function isWritten(event: EspalierEvent): boolean {
   return event.type === "tool.ended" && event.toolName === "MessageSubagent";
 }
 
-test("D2: what a call did to a subagent is not done twice, and a cancel is over with the execution", async () => {
+test("repeats no action of a call on a subagent, and applies a cancellation only to its execution", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const written = latch();
@@ -123,14 +124,14 @@ function paused(goesOnBy: "recover" | "resume"): Play {
   };
 }
 
-test("D2: what an agent had not read when the run paused is not read later, however it continues", async () => {
+test("discards unread messages at a pause, whether the run is recovered or resumed", async () => {
   const recovered = await playThrough(() => paused("recover"));
   const resumed = await playThrough(() => paused("resume"));
   expect(recovered.result?.text).toBe("Done. ");
   expect(recovered.ends).toEqual(resumed.ends);
 });
 
-test("D2: an agent whose time is over ends, also if its process dies right then", async () => {
+test("ends an agent at its time limit even if the process dies at that moment", async () => {
   let lives = 0;
   await killedEverywhere((): Play => {
     lives += 1;

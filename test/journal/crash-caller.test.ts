@@ -1,4 +1,5 @@
-// What a caller requested before a process died holds in the next one: messages, cancels, stops and grants.
+// Requests of a caller before a process died apply in the next one: messages, cancels, stops and
+// grants (D2).
 
 import { expect, test } from "vitest";
 
@@ -19,7 +20,7 @@ import {
 } from "./crash-play.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 
-/** A lead with two workers, each of which works until it may end, or must. */
+/** Returns a lead with two workers, each of which works until the gate opens or it is aborted. */
 function team(calls: Map<string, number>, until: Promise<void>) {
   const worker = defineAgent({
     name: "worker",
@@ -50,7 +51,7 @@ function team(calls: Map<string, number>, until: Promise<void>) {
   });
 }
 
-/** The caller does something when both work. */
+/** Returns an action of the caller once both workers work. */
 function whenBothWork(
   act: (run: Run) => unknown,
   isKept: (record: JournalRecord) => boolean,
@@ -64,7 +65,7 @@ function whenBothWork(
   };
 }
 
-test("D2: messages that were written to agents are read once, before and after a crash", async () => {
+test("delivers messages to agents once, before and after a crash", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const written = latch();
@@ -88,7 +89,7 @@ test("D2: messages that were written to agents are read once, before and after a
 
 proves(
   ["D724"],
-  "a message that comes while the model is asked is read in the next step, also after a crash",
+  "delivers a message that arrives during a model call in the next step, also after a crash",
   async () => {
     const textsIn = ({ kept }: Story) => kept.messages.map(({ text }) => text);
     await killedEverywhere(
@@ -122,7 +123,7 @@ proves(
 
 proves(
   ["D724"],
-  "a message whose request was prepared and never sent is not read, also after a crash",
+  "does not deliver a message whose request was prepared and never sent, also after a crash",
   async () => {
     await killedEverywhere(
       (): Play => {
@@ -183,7 +184,7 @@ function isRecord(type: string): (record: JournalRecord) => boolean {
 
 const NEVER = new Promise<void>(() => undefined);
 
-test("D2: a run that was cancelled ends cancelled, and no agent in it lives on", async () => {
+test("ends a cancelled run and all its agents as cancelled", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const callerActions = [whenBothWork((run) => run.cancel("Enough."), isRecord("cancel"))];
@@ -191,7 +192,7 @@ test("D2: a run that was cancelled ends cancelled, and no agent in it lives on",
   });
 });
 
-test("D2: a run that was cancelled while subtasks were worked off", async () => {
+test("ends a run that was cancelled during its subtasks as cancelled", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const lead = team(calls, NEVER);
@@ -215,7 +216,7 @@ test("D2: a run that was cancelled while subtasks were worked off", async () => 
   });
 });
 
-test("D2: an agent that was cancelled ends, and the others continue", async () => {
+test("ends a cancelled agent, and continues the others", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const cancelled = latch();
@@ -234,7 +235,7 @@ test("D2: an agent that was cancelled ends, and the others continue", async () =
   });
 });
 
-test("D2: a run that was asked to stop stops, and what was under way then is not begun again", async () => {
+test("stops a run after a stop request, and does not restart calls that were in flight", async () => {
   await killedEverywhere(
     (): Play => {
       const calls = new Map<string, number>();
@@ -254,14 +255,14 @@ test("D2: a run that was asked to stop stops, and what was under way then is not
       const outcomes = story.events.flatMap((event) =>
         event.type === "tool.ended" && event.toolName === "work" ? [event.outcome] : [],
       );
-      const ends = ["succeeded", "cancelled"]; // What is under way is aborted.
+      const ends = ["succeeded", "cancelled"]; // Calls in flight are aborted.
       expect(outcomes.every((outcome) => ends.includes(outcome))).toBe(true);
     },
     { isSame: false },
   );
 });
 
-test("D2: what was granted stays granted, once", async () => {
+test("applies a grant exactly once", async () => {
   await killedEverywhere(
     (): Play => {
       const calls = new Map<string, number>();

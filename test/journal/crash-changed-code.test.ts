@@ -1,7 +1,7 @@
-// Goal: every subagent ends, whatever the code of a delegation does after a crash: it may start other subagents than
-// before, fewer of them or none, while sibling calls still run (T1, T2).
-// Method: random programs, whose code draws anew in each process what it starts, die two or three times at random appends.
-// `CHANGED=2000` plays so many programs, `FC_SEED=…` others.
+// Goal: every subagent ends, whatever the code of a delegation does after a crash: it may start
+// other subagents than before, fewer or none, while sibling calls still run (T1, T2).
+// Method: random programs, whose code draws its subagents anew in each process, die two or three
+// times at random appends. `CHANGED=2000` runs that many programs, `FC_SEED=…` other ones.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -40,7 +40,7 @@ function chosen<T>(random: Random, from: readonly T[]): T {
   return one;
 }
 
-/** Draws what to do to a subagent: mostly to start one. */
+/** Draws an action on a subagent: mostly a spawn. */
 function drawn(
   random: Random,
   { spawn, subagents }: DelegationContext,
@@ -55,7 +55,7 @@ function drawn(
   return () => subagents.cancel(childName);
 }
 
-/** Starts subagents as it draws them, one after the other or at once, and answers in one of several ways. */
+/** Starts subagents as drawn, in sequence or concurrently, and answers in one of several ways. */
 async function improvise(context: DelegationContext, random: Random): Promise<DelegationOutcome> {
   const draws = Array.from({ length: below(random, 4) }, () => drawn(random, context));
   const outcomes: DelegationOutcome[] = [];
@@ -67,7 +67,7 @@ async function improvise(context: DelegationContext, random: Random): Promise<De
   return how < 0.7 && first !== undefined ? first : { type: "answered", text: "improvised" };
 }
 
-/** Draws what the caller does at some event: mostly nothing. */
+/** Draws an action of the caller at some event: mostly none. */
 function callerOf(random: Random): readonly CallerAction[] {
   const at = 10 + below(random, 60);
   const acts: readonly (readonly [act: CallerAction["act"], record: string])[] = [
@@ -80,7 +80,7 @@ function callerOf(random: Random): readonly CallerAction[] {
   return [{ when: ({ seq }) => seq === at, act, isKept: ({ type }) => type === record }];
 }
 
-/** One process of a program. `life`: how many there were before. */
+/** Returns one process of a program. `life`: the number of earlier processes. */
 function processOf(program: number, life: number): Play {
   const fixed = randomFrom(SEED + program * 31);
   const own = randomFrom(SEED + program * 31 + life + 1);
@@ -154,7 +154,7 @@ function processOf(program: number, life: number): Play {
   };
 }
 
-/** What must hold in the end, besides what `playThrough` checks of every story. */
+/** Checks the end of a story, beyond the checks of `playThrough`. */
 function checkStory({ kept, events }: Story): void {
   checkRun(kept, events);
   const spawned = events.filter(({ type }) => type === "subagent.spawned");
@@ -169,7 +169,7 @@ function checkStory({ kept, events }: Story): void {
 
 proves(
   ["D442"],
-  "ends every subagent once when the code of delegations starts other ones after each of several crashes",
+  "ends every subagent once if delegations start others after each of several crashes",
   async () => {
     let died = 0;
     for (let program = 0; program < PROGRAMS; program += 1) {

@@ -1,5 +1,7 @@
-// Goal: elapsed and paused time of an agent that continues are those of its execution, in every life of a run.
-// Method: a story with a subagent that was idle for a minute and a pause, killed at every append and replayed; see crash-play.ts.
+// Goal: elapsed and paused time of a continued agent are those of its execution, in every life of a
+// run.
+// Method: a story with a subagent that was idle for a minute and a pause, killed at every append
+// and replayed; see crash-play.ts.
 
 import { expect } from "vitest";
 
@@ -10,7 +12,10 @@ import { proves } from "../harness/proves.ts";
 import { killedEverywhere, type Play, type Story } from "./crash-play.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 
-/** A worker that works, is idle for a minute, and continues: it works, has to ask, and answers. */
+/**
+ * Returns a worker that works, is idle for a minute, and continues: it works, has to ask, and
+ * answers.
+ */
 function continuedStory(clock: () => ManualClock): Play {
   const counts = new Map<string, number>();
   const spending = (name: string, ms: number, more: object = {}) =>
@@ -49,7 +54,7 @@ function continuedStory(clock: () => ManualClock): Play {
 for (const goesOnBy of ["recover", "resume"] as const)
   proves(
     ["D728"],
-    `an execution that follows another one counts only its own time, live, after ${goesOnBy}, a crash anywhere, and from its store`,
+    `counts only an execution's own time, after ${goesOnBy}, after a crash at any append, and from the store`,
     async () => {
       let clock = new ManualClock();
       const worked = ({ kept }: Story): unknown =>

@@ -1,4 +1,5 @@
-// Killed at every append, in both ways, a run whose model is a fallback ends as if it had not been killed, and replays to the same.
+// A run with a fallback model, killed at every append before and after it, ends as if undisturbed,
+// and its replay has the same result (D2).
 
 import { z } from "zod";
 
@@ -11,7 +12,7 @@ import { proves } from "../harness/proves.ts";
 import { killedEverywhere, type Play } from "./crash-play.ts";
 import { thinker } from "./thinkers.ts";
 
-/** A model that is down; at the first request it had begun to answer. */
+/** Returns a model that is unavailable; at the first request it had started to reply. */
 function down(name: string): Model {
   const price = { inputUsdPerMillion: 3, outputUsdPerMillion: 3 };
   const message = "It is down.";
@@ -34,19 +35,23 @@ const look = defineTool({
   execute: () => "Seen.",
 });
 
-proves(["M68"], "D2: a model that is down, and the one that takes its place", async () => {
-  await killedEverywhere((): Play => {
-    const spare = thinker("spare", ({ results }) =>
-      results.length === 0
-        ? { calls: [["look", {}]], reasoning: "Where is it?" }
-        : { text: "I am done." },
-    );
-    const role = defineAgent({
-      name: "lead",
-      instructions: "You lead.",
-      model: withFallback([down("main"), spare]),
-      tools: [look],
+proves(
+  ["M68"],
+  "recovers a run whose model is unavailable with the reply of its fallback",
+  async () => {
+    await killedEverywhere((): Play => {
+      const spare = thinker("spare", ({ results }) =>
+        results.length === 0
+          ? { calls: [["look", {}]], reasoning: "Where is it?" }
+          : { text: "I am done." },
+      );
+      const role = defineAgent({
+        name: "lead",
+        instructions: "You lead.",
+        model: withFallback([down("main"), spare]),
+        tools: [look],
+      });
+      return { role };
     });
-    return { role };
-  });
-});
+  },
+);

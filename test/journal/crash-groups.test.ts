@@ -1,4 +1,5 @@
-// Killed at every append: groups of subagents, of which the end of one is the end of others, and subagents that are left to the run.
+// Groups of subagents in which one end ends others, and detached subagents, killed at every append
+// (D2).
 
 import { test } from "vitest";
 
@@ -9,7 +10,7 @@ import { aborted, killedEverywhere, opens, type Play } from "./crash-play.ts";
 import { worker } from "./measuring-worker.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 
-test("D2: agents in the background that their parent leaves to the run", async () => {
+test("recovers background subagents that their parent detached", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const lead = defineAgent({
@@ -45,7 +46,7 @@ function hasEnded({ type, agentPath }: EspalierEvent): boolean {
   return type === "agent.ended" && agentPath === "lead";
 }
 
-test("D2: agents that live on after the root has ended", async () => {
+test("recovers detached subagents that outlive the root", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const over = latch();
@@ -90,7 +91,7 @@ const endless = () =>
     ],
   });
 
-test("D2: a group whose first failure ends the others", async () => {
+test("recovers a fail_fast group whose first failure ends the others", async () => {
   await killedEverywhere((): Play => {
     const role = defineAgent({
       name: "lead",
@@ -113,7 +114,7 @@ test("D2: a group whose first failure ends the others", async () => {
   });
 });
 
-test("D2: a group of which a number is enough", async () => {
+test("recovers a group that reached its quorum", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const role = defineAgent({
@@ -138,7 +139,7 @@ test("D2: a group of which a number is enough", async () => {
   });
 });
 
-test("D2: a group of which a number cannot be reached any more", async () => {
+test("recovers a group that cannot reach its quorum", async () => {
   await killedEverywhere((): Play => {
     const role = defineAgent({
       name: "lead",

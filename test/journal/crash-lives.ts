@@ -1,4 +1,4 @@
-// Lives of crash-process.ts, each in a process of its own, and what they leave behind.
+// Lives of crash-process.ts, each in its own process, and the files that they leave.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,16 +16,16 @@ import { afterwards } from "../harness/afterwards.ts";
 const PROGRAM = fileURLToPath(new URL("crash-process.ts", import.meta.url));
 
 export interface LifePlan {
-  /** What the program is given; see there. */
+  /** The arguments of the program; see there. */
   readonly program: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** From when it is up. Undefined: it may kill itself, or lives to its end. */
+  /** The delay after it is up. `undefined` if it may kill itself, or lives to its end. */
   readonly killedAfterMs?: number | undefined;
 }
 
 export interface Life {
   readonly end: "ended" | "run_ended" | "killed";
-  /** From when it was up until its process was gone. */
+  /** The time from when it was up until its process was gone. */
   readonly lastedMs: number;
 }
 
@@ -56,13 +56,13 @@ export async function live({ program, env = {}, killedAfterMs }: LifePlan): Prom
   throw new Error(`Expected the process to end, or to be killed: ${await complaint}`);
 }
 
-/** What processes wrote to a file of their folder. */
+/** Returns the lines that processes wrote to a file of their folder. */
 export function linesOf(folder: string, name: string): readonly string[] {
   const file = join(folder, name);
   return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
 }
 
-/** The result, as a process said it that lived to the end of the run. */
+/** Returns the result, as written by the process that lived to the end of the run. */
 export function resultIn(folder: string): RunResult {
   const result: unknown = JSON.parse(readFileSync(join(folder, "result.json"), "utf8"));
   if (!isResult(result)) throw new Error("no result");
@@ -73,7 +73,7 @@ function isResult(value: unknown): value is RunResult {
   return isRecord(value) && Array.isArray(value["agents"]) && isRecord(value["usage"]);
 }
 
-/** Model calls whose outcome is unknown. */
+/** Returns the number of model calls whose outcome is unknown. */
 export function lostCallsIn(events: readonly EspalierEvent[]): number {
   return events.reduce(
     (sum, event) => sum + (event.type === "run.resumed" ? (event.recovery?.lostCallCount ?? 0) : 0),
@@ -81,7 +81,10 @@ export function lostCallsIn(events: readonly EspalierEvent[]): number {
   );
 }
 
-/** What runs must agree on, however often their processes died. Lost model calls are charged besides. */
+/**
+ * Returns the facts that runs must share, however often their processes died. Lost model calls are
+ * charged besides.
+ */
 export function gist({ status, text, agents, usage }: RunResult, lostCalls: number): object {
   const { toolCalls, modelCalls, outputTokens } = usage.total;
   return {

@@ -1,4 +1,5 @@
-// Runs that began from another one's rest die and are recovered like any other: those that were granted more, and forks.
+// Runs that continue a stopped run with a grant, and forks, die and are recovered like any other
+// (D2).
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect, test } from "vitest";
@@ -46,7 +47,7 @@ function stopped(): Play {
   return { ...team(), start: { budget: { steps: 3 } } };
 }
 
-test("D2: a run that a limit had stopped, and that continues with more", async () => {
+test("recovers a run that continues with a grant after a limit stopped it", async () => {
   const from = (await playThrough(stopped)).appends + 1;
   await killedEverywhere(
     (): Play => ({
@@ -61,27 +62,23 @@ test("D2: a run that a limit had stopped, and that continues with more", async (
   );
 });
 
-proves(
-  ["D287"],
-  "a run that a limit had stopped goes on by its id, with more, in its own journal",
-  async () => {
-    const first = await playThrough(stopped);
-    const byId = (): Play => ({
-      ...stopped(),
-      onward: (orchestrator, { runId }) =>
-        orchestrator.resume(runId, {
-          takeOver: true,
-          grants: [{ budget: { steps: 20 }, by: "the boss" }],
-        }),
-    });
-    await killedEverywhere(byId, undefined, { from: first.appends + 1 });
-    const { kept, recording } = await playThrough(byId);
-    expect([kept.status, kept.text, kept.usage.total.steps]).toEqual(["completed", "Led: 3 1", 9]);
-    expect(recording.match(/^\{"type":"run"/gmu)).toHaveLength(1);
-  },
-);
+proves(["D287"], "continues a stopped run by its id with a grant, in its own journal", async () => {
+  const first = await playThrough(stopped);
+  const byId = (): Play => ({
+    ...stopped(),
+    onward: (orchestrator, { runId }) =>
+      orchestrator.resume(runId, {
+        takeOver: true,
+        grants: [{ budget: { steps: 20 }, by: "the boss" }],
+      }),
+  });
+  await killedEverywhere(byId, undefined, { from: first.appends + 1 });
+  const { kept, recording } = await playThrough(byId);
+  expect([kept.status, kept.text, kept.usage.total.steps]).toEqual(["completed", "Led: 3 1", 9]);
+  expect(recording.match(/^\{"type":"run"/gmu)).toHaveLength(1);
+});
 
-test("D2: a fork", async () => {
+test("recovers a fork", async () => {
   const from = (await playThrough(team)).appends + 1;
   await killedEverywhere(
     (): Play => ({

@@ -1,5 +1,6 @@
-// Plays a run through deaths: a process starts it, dies at an append, the next one recovers it, and so on until it has ended. What a
-// story resulted in is read from its journal, as a later reader would; it must be that of the run that was not killed.
+// Plays a run through deaths: a process starts it, dies at an append, the next one recovers it, and
+// so on until it has ended. The outcome of a story is read from its journal, as a later reader
+// would; it must equal that of the undisturbed run.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect } from "vitest";
@@ -29,38 +30,41 @@ import { replaysToTheSame } from "./replay-story.ts";
 import { checkKept, endsOf, eventsIn, settledCalls, type Ends } from "./stored-story.ts";
 import { checkRecordedOnce, recordedLines } from "./recorded-once.ts";
 
-/** What one process brings along. Made anew for each: nothing in memory outlives a process. */
+/** The parts of one process. Recreated for each: nothing in memory outlives a process. */
 export interface Play {
   readonly role: AgentRole;
   /** Default: "Go." */
   readonly task?: string;
   readonly options?: OrchestratorOptions;
   readonly start?: StartOptions;
-  /** What the caller does. */
+  /** Actions of the caller. */
   readonly callerActions?: readonly CallerAction[];
-  /** Executions of tools in this process, by their idempotency keys. */
+  /** Executions of tools in this process, by idempotency key. */
   readonly calls?: ReadonlyMap<string, number>;
   readonly answer?: (question: Question) => Answer;
   /** How a paused run continues. Default `recover`. */
   readonly goesOnBy?: "recover" | "resume";
-  /** Asked once with the first result that is no pause: another run that continues from there is the story then. */
+  /**
+   * Called once with the first result that is not a pause. If it returns another run, that is the
+   * story from then on.
+   */
   readonly onward?: (orchestrator: Orchestrator, run: Run, result: RunResult) => Run | Promise<Run>;
 }
 
-/** Something that the caller does once, when something has happened. */
+/** An action that the caller takes once, after an event. */
 export interface CallerAction {
   readonly when: (event: EspalierEvent) => boolean;
   readonly act: (run: Run, event: EspalierEvent) => void;
-  /** True for the record that says that it was done. */
+  /** True for the record of this action. */
   readonly isKept: (record: JournalRecord) => boolean;
 }
 
-/** What came of a run in the end. */
+/** The outcome of a run. */
 export interface Story {
   readonly runId: RunId;
-  /** Undefined: the process died right after the end. */
+  /** `undefined` if the process died right after the end. */
   readonly result: RunResult | undefined;
-  /** As it is kept. */
+  /** The persisted result. */
   readonly kept: RunResult;
   readonly recording: Recording;
   readonly ends: Ends;
@@ -69,11 +73,11 @@ export interface Story {
   /** All appends, also those of processes that died. */
   readonly appends: number;
   readonly plays: readonly Play[];
-  /** Results in the order in which processes came to rest. */
+  /** Results in the order in which processes paused or ended. */
   readonly results: readonly RunResult[];
 }
 
-/** The clock of a process, and what its wall clock shows at first. */
+/** Creates the clock of a process, with the initial time of its wall clock. */
 export type NewClock = (startMs: number) => ManualClock;
 
 /** A death: at this append since the last one, over all processes. */
@@ -93,7 +97,10 @@ export async function playThrough(
 
 class Teller {
   readonly #build: () => Play;
-  /** Each process has a clock of its own: timers die with it, and each begins a second later than the one before. */
+  /**
+   * Each process has its own clock: timers die with it, and each begins a second later than the one
+   * before.
+   */
   #clock: ManualClock;
   readonly #newClock: NewClock;
   readonly #ids = sequentialIds();
@@ -105,7 +112,7 @@ class Teller {
   readonly #settled = new Map<Play, ReadonlySet<string>>();
   #died = 0;
   #appends = 0;
-  /** What another run continues from. */
+  /** The run and result that another run continues from. */
   #origin: readonly [Run, RunResult] | undefined;
 
   constructor(build: () => Play, deaths: readonly PlannedDeath[], newClock: NewClock) {
@@ -150,7 +157,7 @@ class Teller {
     throw new Error("The story does not end.");
   }
 
-  /** What the process said is what is read later, without its roles. */
+  /** Expects the persisted result, read without roles, to equal the one of the process. */
   async #keep(runId: RunId, result: RunResult): Promise<void> {
     this.#results.push(result);
     expect(await new Orchestrator({ store: this.#store }).getResult(runId)).toEqual(result);
@@ -175,7 +182,7 @@ class Teller {
     });
   }
 
-  /** The process is over: so many appends nearer to the next death. */
+  /** Ends a process, and subtracts its appends from those before the next death. */
   #end({ dying }: Process): void {
     this.#appends += dying.appends;
     const [next] = this.#deaths;
@@ -185,7 +192,10 @@ class Teller {
     } else if (next !== undefined) this.#deaths[0] = { ...next, at: next.at - dying.appends };
   }
 
-  /** In a new process. Undefined: the run had ended, and only its process did not live to say so. */
+  /**
+   * Continues in a new process. `undefined` if the run had ended, and only its process died before
+   * returning.
+   */
   async #goOn(
     { orchestrator, play }: Process,
     runId: RunId,
@@ -207,7 +217,7 @@ class Teller {
         const isAgain = this.#origin !== undefined && !isOnward(events);
         if (isAgain && this.#origin !== undefined)
           return await play.onward?.(orchestrator, ...this.#origin);
-        // It died before anything outside knew of it.
+        // The process died before anything outside knew of the run.
         return isUnknown ? orchestrator.start(play.role, taskOf(play), play.start) : undefined;
       }
       if (cause.code !== "invalid_answer" || result !== undefined) throw cause;
@@ -242,7 +252,7 @@ class Teller {
     };
   }
 
-  /** D2: what had an end in the journal when a process began was not executed by it. */
+  /** D2: a process executed no call that had an end in the journal when it began. */
   #checkCalls(): void {
     const repeated = this.#plays.flatMap((play) =>
       [...(play.calls?.entries() ?? [])].filter(
@@ -272,7 +282,7 @@ class Process {
     };
     this.orchestrator = new Orchestrator({
       roles: [role],
-      tracing: localTracing(), // One of its own, as each process has: a pause is continued from once by each.
+      tracing: localTracing(), // One tracing per process, since a pause can be resumed once by each.
       ...own,
       ...options,
       store: dying.store,
@@ -280,7 +290,7 @@ class Process {
     });
   }
 
-  /** Does what the caller does, unless it is done already. */
+  /** Takes the actions of the caller that were not taken before. */
   watch(run: Run, before: readonly JournalRecord[]): void {
     const events = eventsIn(before);
     for (const callerAction of this.play.callerActions ?? []) {
@@ -301,23 +311,28 @@ class Process {
   }
 }
 
-/** A death after an append leaves in the store what one before the next append does: not all of them are tried. */
+/**
+ * A death after an append leaves the same store as one before the next append: only some are tried.
+ */
 const AFTER_EVERY = 3;
-/** Stories of so many deaths are checked at all of them, and one of them is replayed. */
+/** Every fourth story is replayed. */
 const REPLAYED_EVERY = 4;
 
 export interface HowKilled {
-  /** False: stories may differ from the one without a kill. Default true. */
+  /** False if stories may differ from the undisturbed one. Default true. */
   readonly isSame?: boolean;
   /** The first append at which it dies. Default 1. */
   readonly from?: number;
   readonly afterEvery?: number;
-  /** False: what the user's code does depends on its process, so that a replay does something else. Default true. */
+  /** False if user code depends on its process, so that a replay diverges. Default true. */
   readonly isReplayed?: boolean;
   readonly newClock?: NewClock;
 }
 
-/** Plays a story once without a death, then with a death at each append; each story must end as the first. */
+/**
+ * Plays a story once without a death, then with a death at each append; each story must end like
+ * the first.
+ */
 export async function killedEverywhere(
   build: () => Play,
   check: (story: Story, plain: Story) => void = () => undefined,
@@ -346,7 +361,7 @@ export async function killedEverywhere(
   return plain;
 }
 
-/** Says at which death something went wrong. */
+/** Prefixes errors with the death at which they occurred. */
 export async function named<T>(death: unknown, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
@@ -356,7 +371,7 @@ export async function named<T>(death: unknown, work: () => T | Promise<T>): Prom
   }
 }
 
-/** True if they say that the run continued from where another one, or it itself, had ended. */
+/** True if the run continued from the end of another run, or its own. */
 function isOnward(events: readonly EspalierEvent[]): boolean {
   return events.some(
     (event) =>
@@ -365,13 +380,13 @@ function isOnward(events: readonly EspalierEvent[]): boolean {
   );
 }
 
-/** So many turns of the event loop. */
+/** Waits this many turns of the event loop. */
 export async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1)
     await new Promise<void>((resolve) => setImmediate(resolve));
 }
 
-/** Opens a gate as soon as something has happened, also in an earlier process. */
+/** Opens a gate once an event has occurred, also in an earlier process. */
 export function opens(gate: Latch, when: CallerAction["when"]): CallerAction {
   return { when, act: () => gate.open(), isKept: () => false };
 }

@@ -1,4 +1,5 @@
-// What an agent's own rules do is done once over deaths: compaction, summaries, hooks, vetoes, typed results, tight budgets.
+// An agent's own policies are applied once across deaths: compaction, summaries, hooks, vetoes,
+// typed outputs, tight budgets (D2).
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -14,7 +15,7 @@ import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 const LONG = "a long result, word for word, ".repeat(20);
 
 for (const strategy of ["truncate", "summarize"] as const)
-  test(`D2: a history that is made shorter (${strategy})`, async () => {
+  test(`recovers an agent whose history is compacted (${strategy})`, async () => {
     const plain = await killedEverywhere((): Play => {
       const calls = new Map<string, number>();
       const role = defineAgent({
@@ -48,7 +49,7 @@ for (const strategy of ["truncate", "summarize"] as const)
 for (const strategy of ["truncate", "summarize"] as const)
   proves(
     ["S7.15"],
-    `D2: requests that the model refuses as too long, and that are made shorter (${strategy})`,
+    `recovers an agent whose requests overflow the context and are compacted (${strategy})`,
     async () => {
       const plain = await killedEverywhere((): Play => {
         const calls = new Map<string, number>();
@@ -82,7 +83,7 @@ for (const strategy of ["truncate", "summarize"] as const)
     },
   );
 
-test("D2: results that are too long, summarised by calls of their own", async () => {
+test("recovers an agent whose long results are summarised by extra calls", async () => {
   const plain = await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const role = defineAgent({
@@ -117,7 +118,7 @@ async function slowly<T>(patch: T): Promise<T> {
   return patch;
 }
 
-test("D2: hooks that change a task, requests, calls, results and delegations", async () => {
+test("recovers a run whose hooks change task, requests, calls, results and delegations", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const worker = defineAgent({
@@ -168,7 +169,7 @@ test("D2: hooks that change a task, requests, calls, results and delegations", a
   });
 });
 
-test("D2: an answer that hooks veto twice, and a condition that is asked", async () => {
+test("recovers an agent whose answer is vetoed twice by hooks and that has a stop condition", async () => {
   await killedEverywhere((): Play => {
     const role = defineAgent({
       name: "solo",
@@ -186,7 +187,7 @@ test("D2: an answer that hooks veto twice, and a condition that is asked", async
   });
 });
 
-test("D2: typed results of a tree", async () => {
+test("recovers the typed outputs of a tree", async () => {
   await killedEverywhere(
     (): Play => {
       const worker = defineAgent({
@@ -217,7 +218,7 @@ test("D2: typed results of a tree", async () => {
   );
 });
 
-test("D2: a budget for which agents wait in line", async () => {
+test("recovers agents that wait for budget", async () => {
   const plain = await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const worker = defineAgent({
@@ -248,7 +249,7 @@ test("D2: a budget for which agents wait in line", async () => {
   expect(mostLeases(plain.events), "one of them waits").toBe(2);
 });
 
-/** How many leases were open at once. */
+/** Returns the highest number of open leases. */
 function mostLeases(events: Story["events"]): number {
   const open = new Set<string>();
   return events.reduce((most, event) => {
@@ -258,7 +259,7 @@ function mostLeases(events: Story["events"]): number {
   }, 0);
 }
 
-test("D2: a budget that refuses calls: what is refused once stays so", async () => {
+test("recovers a run whose budget refused calls with the same refusals", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const role = defineAgent({
@@ -280,7 +281,7 @@ test("D2: a budget that refuses calls: what is refused once stays so", async () 
   });
 });
 
-test("D2: a role that the model wrote", async () => {
+test("recovers a subagent with a role that the model wrote", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const look = countedTool(calls, "look");
@@ -307,7 +308,7 @@ test("D2: a role that the model wrote", async () => {
   });
 });
 
-test("D2: the time between a death and the recovery counts for no agent", async () => {
+test("excludes the time between a death and the recovery from the time limit", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const role = defineAgent({
@@ -326,7 +327,7 @@ test("D2: the time between a death and the recovery counts for no agent", async 
 
 proves(
   ["S7.19", "R60"],
-  "parts of allOf that fired before a death stay fired, and are not asked about earlier steps",
+  "persists the fired parts of allOf, and does not evaluate them for earlier steps again",
   async () => {
     const plain = await killedEverywhere((): Play => {
       const calls = new Map<string, number>();

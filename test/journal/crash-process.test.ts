@@ -1,5 +1,7 @@
-// Goal: a tree of thirty agents whose process is killed at any append continues in a new process and has the same result.
-// Method: real processes, a real SQLite file, SIGKILL before an append or right after it. `CRASHES=all` kills at every append.
+// Goal: a tree of thirty agents whose process is killed at any append continues in a new process
+// and has the same result.
+// Method: real processes, a real SQLite file, SIGKILL before an append or right after it.
+// `CRASHES=all` kills at every append.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -87,19 +89,16 @@ const DELEGATIONS = 28;
 const baseline = new Orchestrator({ limits: LIMITS }).start(world().role, "Go.").result;
 const report: object[] = [];
 
-describe.each(POINTS)(
-  "a tree of thirty agents, killed $when append $at, continues in a new process",
-  (point) => {
-    test("same result, same usage, and nothing that had come to an end is done again", async ({
-      skip,
-    }) => {
-      if ((await crash(point)) === "survived") skip("The run has fewer appends.");
-    });
-  },
-);
+describe.each(POINTS)("a tree of thirty agents, killed $when append $at", (point) => {
+  test("has the same result and usage in a new process, and repeats no settled call", async ({
+    skip,
+  }) => {
+    if ((await crash(point)) === "survived") skip("The run has fewer appends.");
+  });
+});
 
-// What a reader of the suite may want to know: calls whose results were kept at the kill, calls that were under way and made again, and
-// model calls whose outcome is unknown.
+// For readers of the output: calls whose results were persisted at the kill, calls in flight that
+// were repeated, and model calls with unknown outcome.
 afterAll(() => {
   for (const line of report) process.stdout.write(`${JSON.stringify(line)}\n`);
 });

@@ -1,10 +1,11 @@
-// A process that runs the tree of crash-world.ts over a store, and may kill itself at one of its appends. Writes the calls that it made, and
-// the result, to files of its folder. Says `up` when its modules are loaded, and at its end `ended`, or the code of a run that is over.
+// A process that runs the tree of crash-world.ts over a store, and may kill itself at one of its
+// appends. Writes its calls and the result to files of its folder. Prints `up` when its modules are
+// loaded, and at its end `ended`, or the code of a run that is over.
 //   --folder <path>                     of its files, and of the SQLite file
-//   --run <id>                          to recover; without it one is started
-//   --schema <name>                     of PostgreSQL at ESPALIER_TEST_POSTGRES_URL, instead of the SQLite file
+//   --run <id>                          to recover; without it a run is started
+//   --schema <name>                     of PostgreSQL at ESPALIER_TEST_POSTGRES_URL, not SQLite
 //   --at <append> --when before|after   kills itself there
-//   --slowly                            calls take some milliseconds, workers pay, and there is a budget
+//   --slowly                            calls take some milliseconds, workers pay, with a budget
 
 import { appendFileSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -31,7 +32,7 @@ const { values } = parseArgs({
 });
 const file = (name: string): string => join(values.folder, name);
 
-/** Dies as a process dies: without a sign, and nothing is tidied up. */
+/** Ends the process as `kill -9` would, without any cleanup. */
 function die(): void {
   process.kill(process.pid, "SIGKILL");
 }
@@ -59,7 +60,7 @@ function open(): Store {
   });
 }
 
-/** What calls wait for, so that a kill comes before, in the midst of and after what they do. Some do not wait. */
+/** Delays calls, so that kills occur before, during and after their effects. Some do not wait. */
 async function aWhile(): Promise<void> {
   const lengthMs = Math.random() * 25 - 5;
   if (values.slowly && lengthMs > 0) await milliseconds(lengthMs);

@@ -1,5 +1,5 @@
-// Questions over deaths: who was asked and has answered is not asked again, what is open stays so, and what must not be repeated is
-// reported.
+// Questions across deaths: an approver that has answered is not asked again, open questions stay
+// open, and interrupted calls that must not be repeated are reported (D2).
 
 import { expect, test } from "vitest";
 
@@ -27,7 +27,7 @@ function answer(question: Question): Answer {
     : { type: "result", questionId, argumentsHash, result: "done elsewhere" };
 }
 
-/** An agent that asks before one of its calls. */
+/** Returns an agent that asks before one of its calls. */
 function asker(name: string, calls: Map<string, number>) {
   return defineAgent({
     name,
@@ -50,12 +50,12 @@ function asker(name: string, calls: Map<string, number>) {
   });
 }
 
-/** Asking an approver again that has answered would be a second answer in the journal. */
+/** Expects one answer per question: asking an approver again would record another one. */
 function hasTwoAnswers({ events }: Story): void {
   expect(events.filter(({ type }) => type === "question.answered")).toHaveLength(2);
 }
 
-test("D2: an approver that has answered is not asked again", async () => {
+test("does not ask an approver again that has answered", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const role = defineAgent({
@@ -73,7 +73,7 @@ test("D2: an approver that has answered is not asked again", async () => {
 });
 
 for (const goesOnBy of ["recover", "resume"] as const)
-  test(`D2: questions for which the run pauses while others work, answered by ${goesOnBy}`, async () => {
+  test(`recovers questions that pause the run while others work, and that are answered by ${goesOnBy}`, async () => {
     await killedEverywhere(
       (): Play => {
         const calls = new Map<string, number>();
@@ -135,7 +135,7 @@ for (const goesOnBy of ["recover", "resume"] as const)
     );
   });
 
-test("D2: a call that must not be repeated is reported", async () => {
+test("reports a call that must not be repeated as interrupted", async () => {
   const reports = new Set<string>();
   await killedEverywhere(
     (): Play => {
@@ -191,7 +191,7 @@ test("D2: a call that must not be repeated is reported", async () => {
   ]);
 });
 
-test("D2: a call that must not be repeated is reported, also if the agent was asked to end meanwhile", async () => {
+test("reports a call that must not be repeated as interrupted if the run was cancelled meanwhile", async () => {
   const reports = new Set<string>();
   await killedEverywhere(
     (): Play => {

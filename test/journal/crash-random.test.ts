@@ -1,7 +1,9 @@
-// Goal: whenever the process of a run is killed, and that of its recovery, the run comes to its end as if nothing had happened.
-// Method: real processes over a SQLite file and a real PostgreSQL server, each killed by SIGKILL at a random time of the run, again and
-// again. `KILLS=100 npm run test:deep -- test/journal/crash-random.test.ts` kills so often over each store (four minutes; `npm run test:long`
-// has it, too), `FC_SEED=…` at other times.
+// Goal: whenever the process of a run, or of its recovery, is killed, the run ends as if
+// undisturbed (D1, D2).
+// Method: real processes over a SQLite file and a real PostgreSQL server, each killed by SIGKILL at
+// a random time of the run, again and again. `KILLS=100 npm run test:deep --
+// test/journal/crash-random.test.ts` kills that often over each store (four minutes; also part of
+// `npm run test:long`), `FC_SEED=…` at other times.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -43,7 +45,7 @@ const schemas: string[] = [];
 const tallies: Tally[] = [];
 
 afterAll(async () => {
-  // What a reader of the suite may want to know.
+  // For readers of the output.
   for (const tally of tallies) process.stdout.write(`${JSON.stringify(tally)}\n`);
   rmSync(folder, { recursive: true });
   if (server === undefined) return;
@@ -53,7 +55,7 @@ afterAll(async () => {
   await server.close();
 });
 
-/** Where the processes of one run keep it. */
+/** The store and files of the processes of one run. */
 interface Place {
   readonly folder: string;
   readonly program: readonly string[];
@@ -61,7 +63,7 @@ interface Place {
   open(): Store;
 }
 
-/** Most of the life of a process would be the compiling of its modules. */
+/** Without it, a process would spend most of its life compiling modules. */
 const COMPILED = { NODE_COMPILE_CACHE: join(folder, "modules") };
 
 let places = 0;
@@ -81,7 +83,7 @@ function placeOfFile(): Place {
   };
 }
 
-/** A schema of its own: a kill may come while it is made. */
+/** Returns a place with its own schema, since a kill may occur while it is created. */
 function placeOfSchema(): Place {
   const folder = newFolder();
   const schema = `espalier_crash_${process.pid}_${places}`;
@@ -95,14 +97,14 @@ function placeOfSchema(): Place {
   };
 }
 
-/** What is left when a process is gone. */
+/** The state of the store when a process is gone. */
 interface Remains {
-  /** Undefined: its process died before its first word. */
+  /** `undefined` if its process died before its first record. */
   readonly runId: RunId | undefined;
   readonly records: readonly JournalRecord[];
 }
 
-/** Looks with a store of its own: the next process opens one that no other has open. */
+/** Reads with its own store, so that the next process opens one that no other has open. */
 async function remainsIn(place: Place): Promise<Remains> {
   const store = place.open();
   try {
@@ -114,13 +116,13 @@ async function remainsIn(place: Place): Promise<Remains> {
   }
 }
 
-/** A run that has come to its end, as it is kept. */
+/** A run that has ended, as persisted. */
 interface Outcome {
   readonly result: RunResult;
   readonly events: readonly EspalierEvent[];
 }
 
-/** What all that is kept of a run must be, however often its processes died. */
+/** Checks everything that is persisted of a run, however often its processes died. */
 async function outcomeIn(place: Place): Promise<Outcome> {
   const { runId = expect.fail("there is no run") } = await remainsIn(place);
   const store = place.open();
@@ -142,14 +144,14 @@ async function outcomeIn(place: Place): Promise<Outcome> {
   }
 }
 
-/** B1. It has all that its budget allows and was not stopped by it: nothing was charged twice, and nothing was charged too little. */
+/** B1. It used all of its budget and was not stopped by it: each call was charged exactly once. */
 function checkBudget({ accounts: [root] }: RunResult): void {
   expect(root?.limits).toEqual(EXACT_BUDGET);
   expect(root?.total).toMatchObject(EXACT_BUDGET);
   expect(root?.excess).toMatchObject({ steps: 0, toolCalls: 0 });
 }
 
-/** D2: a payment whose result is kept was made once; one of which it is not known at most once. */
+/** D2: a payment with a persisted result was made once; one with an unknown result at most once. */
 function checkCalls({ folder }: Place, events: readonly EspalierEvent[]): void {
   const paid = linesOf(folder, "pay.txt");
   expect(new Set(paid).size, "D2: no payment is repeated").toBe(paid.length);
@@ -164,7 +166,7 @@ function checkCalls({ folder }: Place, events: readonly EspalierEvent[]): void {
 
 type ToolEnd = EspalierEvent<"tool.ended" | "tool.rejected">;
 
-/** How calls of a tool ended, one way or the other. */
+/** Returns the ends of a tool's calls. */
 function endsOf(events: readonly EspalierEvent[], tool: string): readonly ToolEnd[] {
   return events.flatMap((event) =>
     (event.type === "tool.ended" || event.type === "tool.rejected") && event.toolName === tool
@@ -183,7 +185,7 @@ function unknownPaymentsIn(events: readonly EspalierEvent[]): readonly ToolEnd[]
 
 const PAYMENTS = 24;
 
-/** The events of the run, but for how its payments ended. */
+/** Returns the events of the run except the ends of its payments. */
 function linesBesidesPayments(events: readonly EspalierEvent[]): readonly string[] {
   return recordedLines(
     events.filter((event) => event.type !== "tool.ended" || event.toolName !== "pay"),
@@ -192,12 +194,15 @@ function linesBesidesPayments(events: readonly EspalierEvent[]): readonly string
 
 interface Tally {
   readonly store: string;
-  /** How long the last run took whose process was not killed: the machine has other work, too. */
+  /** The duration of the last undisturbed run: the machine has other work, too. */
   undisturbedMs: number;
   runs: number;
-  /** Processes that were killed before they kept anything, in the midst of the run, and when its end was kept. */
+  /**
+   * Processes that were killed before they persisted anything, during the run, and after its end
+   * was persisted.
+   */
   readonly killed: { before: number; amid: number; after: number };
-  /** Processes that were at their end before they were to be killed. */
+  /** Processes that ended before they could be killed. */
   survived: number;
   recoveries: number;
   lostCalls: number;
@@ -205,7 +210,10 @@ interface Tally {
   unknownPayments: number;
 }
 
-/** Plays runs over one store to their ends, killing their processes, until so many were killed. */
+/**
+ * Plays runs over one store to their ends, killing their processes, until the given number was
+ * killed.
+ */
 class Killer {
   readonly #random: () => number;
   readonly #newPlace: () => Place;
@@ -231,7 +239,7 @@ class Killer {
     return before + amid + after;
   }
 
-  /** A little may be later than the end: what survives that says how long a run takes now. */
+  /** Some delays exceed the run: a process that survives shows how long a run takes now. */
   #delayMs(): number {
     return this.#random() * 1.25 * this.#tally.undisturbedMs;
   }
@@ -299,7 +307,7 @@ describe.each([
   { store: "PostgreSQL", newPlace: placeOfSchema, isThere: server !== undefined },
 ])("a tree of thirty agents over $store", ({ store, newPlace, isThere }) => {
   test.skipIf(!isThere)(
-    "D1, D2: killed at any time, and again while it is recovered, it ends as if nothing had happened",
+    "ends like an undisturbed run although it is killed at any time, also during its recovery",
     async () => {
       const place = newPlace();
       const life = await live(place);

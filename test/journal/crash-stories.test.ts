@@ -1,4 +1,5 @@
-// Killed at every append, in both ways, a run that is recovered ends as if it had not been killed (D1, D2, E3).
+// A run that is killed at every append, before and after it, and recovered ends as if undisturbed
+// (D1, D2, E3).
 
 import { test } from "vitest";
 
@@ -12,7 +13,7 @@ import { aborted, killedEverywhere, opens, turns, type Play } from "./crash-play
 import { worker } from "./measuring-worker.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 
-test("D2: a tool, and two subagents at once", async () => {
+test("recovers a tool call and two concurrent subagents", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const role = defineAgent({
@@ -39,7 +40,7 @@ function isAwaited(event: EspalierEvent): boolean {
   return event.type === "tool.started" && event.toolName === "WaitForSubagents";
 }
 
-test("D2: subagents in the background, that are waited for, written to and cancelled", async () => {
+test("recovers background subagents that are awaited, messaged and cancelled", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const written = latch();
@@ -91,7 +92,7 @@ function hasAnswered(event: EspalierEvent): boolean {
   return event.type === "step.completed" && event.agentPath === "lead" && event.number === 4;
 }
 
-test("D2: a subagent that continues, before its parent's eyes and in the background", async () => {
+test("recovers a subagent that is continued in the foreground and in the background", async () => {
   await killedEverywhere((): Play => {
     const answered = latch();
     const calls = new Map<string, number>();
@@ -117,7 +118,7 @@ test("D2: a subagent that continues, before its parent's eyes and in the backgro
 
 const TASK = z.object({ task: z.string() });
 
-test("D2: delegations of one's own that start two, one after the other and at once", async () => {
+test("recovers custom delegations that start two subagents, in sequence and concurrently", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const inTurn = defineDelegation({
@@ -164,7 +165,7 @@ test("D2: delegations of one's own that start two, one after the other and at on
   });
 });
 
-test("D2: subtasks that a tool queued, one of which cannot be started", async () => {
+test("recovers subtasks that a tool queued, one of which cannot be started", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const plan = countedTool(calls, "plan", (_input, { queueSubtask }) => {
@@ -191,7 +192,7 @@ async function work({ thing }: { readonly thing: string }): Promise<string> {
   return `did ${thing}`;
 }
 
-test("D2: tools that run alone, between others", async () => {
+test("recovers sequential tools between concurrent ones", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const role = defineAgent({
@@ -218,7 +219,7 @@ test("D2: tools that run alone, between others", async () => {
   });
 });
 
-test("T2: a subagent that a delegation does not start again after a crash is ended", async () => {
+test("ends a subagent that a delegation does not start again after a crash", async () => {
   let process = 0;
   await killedEverywhere(
     (): Play => {

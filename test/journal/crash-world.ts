@@ -1,5 +1,6 @@
-// A tree of thirty agents whose every reply follows from what its agent has read: a model that is asked again says the same. Tools
-// count how often each call was made, by its idempotency key. A payment must not be repeated.
+// A tree of thirty agents whose every reply follows from the messages of its agent: a repeated
+// model call gets the same reply. Tools count how often each call was made, by its idempotency key.
+// A payment must not be repeated.
 
 import { z } from "zod";
 
@@ -9,16 +10,16 @@ import type { Model, ModelRequest } from "../../src/model/model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { replyOf, type Thought } from "./thinkers.ts";
 
-/** What was done in a world, and how often. */
+/** The calls of a world, and how often they were made. */
 export interface World {
   readonly role: AgentRole;
   /** Calls of tools by their idempotency keys. */
   readonly calls: ReadonlyMap<string, number>;
-  /** Model calls by the task of the agent and what it has read. */
+  /** Model calls by the task of the agent and the number of its messages. */
   readonly modelCalls: ReadonlyMap<string, number>;
 }
 
-/** How large a world is, and what is called with what it does. Calls end after what is called. */
+/** The size of a world, and callbacks of its calls. Calls end after their callbacks. */
 export interface WorldOptions {
   readonly leads?: number;
   readonly workers?: number;
@@ -28,13 +29,16 @@ export interface WorldOptions {
   readonly onModel?: () => Promise<void> | void;
 }
 
-/** What a tree of thirty agents needs. */
+/** The limits that a tree of thirty agents needs. */
 export const LIMITS = { maxDepth: 3, maxBreadthPerParent: 10, maxTotalSubagents: 100 };
 
-/** As many steps and tool calls as a paying world of this size takes: one that is charged twice is one too many. */
+/**
+ * The exact number of steps and tool calls of a paying world of this size: a double charge exceeds
+ * it.
+ */
 export const EXACT_BUDGET = { steps: 86, toolCalls: 124 };
 
-/** Leads, and workers below each. Four leads with six workers are 29 subagents. */
+/** Creates leads, and workers below each. Four leads with six workers are 29 subagents. */
 export function world(options: WorldOptions = {}): World {
   const { leads = 4, workers = 6, isPaying = false, onTool, onModel } = options;
   const calls = new Map<string, number>();

@@ -1,5 +1,7 @@
-// Goal: whatever is wrong with a journal or a recording is reported as such, with what to do; nothing of zod, and no broken invariant.
-// Method: the journal of a run that was paused and recovered, with each line left out, doubled or cut off; and journals of other releases.
+// Goal: every damage to a journal or a recording is reported with a code and a remedy, never as a
+// zod error or a broken invariant (D1).
+// Method: the journal of a run that was paused and recovered, with each line removed, duplicated or
+// truncated; and journals of other releases.
 
 import { beforeAll, expect, test } from "vitest";
 
@@ -46,9 +48,9 @@ function lead(): AgentRole {
 }
 
 let runId: RunId;
-/** Whole records. */
+/** Complete records. */
 let lines: readonly string[];
-/** As the store has them. */
+/** Lines as the store has them. */
 const stored: string[] = [];
 
 beforeAll(async () => {
@@ -75,7 +77,7 @@ async function storeWith(id: RunId, records: readonly string[]): Promise<Store> 
   return store;
 }
 
-/** `fine`, or the code of what it rejects with. */
+/** Returns `fine`, or the code of the rejection. */
 async function codeOf(work: Promise<unknown>): Promise<string> {
   try {
     await work;
@@ -98,7 +100,7 @@ function doubled(index: number): readonly string[] {
   return lines.toSpliced(index, 0, lines[index] ?? "");
 }
 
-test("the events of a run end with invalid_journal at a line that is not a record", async () => {
+test("rejects the events of a run with invalid_journal at a line that is not a record", async () => {
   const store = await storeWith(runId, [...stored.slice(0, 1), '{"type":"signal"}']);
   const clock = new ManualClock();
   const run = new RunClient({ store, engine: storeEngine({ clock }), clock }).attach(runId);
@@ -108,7 +110,7 @@ test("the events of a run end with invalid_journal at a line that is not a recor
   expect(await codeOf(readAll())).toBe("invalid_journal");
 });
 
-test("D1: a journal with a line too few, or twice, or that breaks off is read or refused", async () => {
+test("reads or refuses a journal with a missing or duplicated line, or that is truncated", async () => {
   const codes: string[] = [];
   for (const index of lines.keys())
     for (const records of [withoutLine(index), doubled(index), lines.slice(0, index)])
@@ -121,7 +123,7 @@ test("D1: a journal with a line too few, or twice, or that breaks off is read or
   ]);
 });
 
-test("D1: of a journal as a store has it no line can be missing, doubled, or of another place", async () => {
+test("refuses a stored journal with a missing, duplicated or truncated line", async () => {
   const codes: string[] = [];
   for (const [index, line] of stored.entries()) {
     if (index > 0 && index < stored.length - 1)
@@ -133,7 +135,7 @@ test("D1: of a journal as a store has it no line can be missing, doubled, or of 
   expect(new Set(codes)).toEqual(new Set(["invalid_journal"]));
 });
 
-/** The lines, with the state of an agent changed in one of them. */
+/** Returns the lines, with the state of an agent changed in one of them. */
 function withStrangeState(index: number): readonly string[] {
   const strange = { keys: { log: { keys: { vetoes: { set: "many" } } } } };
   const first = { set: { status: "pending", conversation: { messages: 1 } } };
@@ -148,7 +150,7 @@ function withStrangeState(index: number): readonly string[] {
 
 proves(
   ["V147"],
-  "who reads one agent is told of a state that cannot be read by the code of a broken journal",
+  "rejects reads of an agent with an unreadable state with invalid_journal",
   async () => {
     const states = [...lines.keys()].filter(
       (at) => lines[at]?.startsWith(`{"type":"state"`) === true,
@@ -161,7 +163,9 @@ proves(
   },
 );
 
-/** `fine`, or the codes of what reading the steps and the first request of each agent rejects with. */
+/**
+ * Returns the codes of reading the steps and the first request of each agent; `fine` for success.
+ */
 async function agentCodes(records: readonly string[]): Promise<readonly string[]> {
   const record = new RunRecord(await storeWith(runId, records), runId);
   const codes = [await codeOf(record.advance())];
@@ -174,7 +178,7 @@ async function agentCodes(records: readonly string[]): Promise<readonly string[]
   return codes;
 }
 
-/** The value with the call ids of its open questions exchanged. */
+/** Returns the value with the call ids of its open questions exchanged. */
 function exchanged(value: unknown, ids: ReadonlyMap<unknown, string>): unknown {
   if (Array.isArray(value)) return value.map((one) => exchanged(one, ids));
   if (!isRecord(value)) return value;
@@ -185,7 +189,7 @@ function exchanged(value: unknown, ids: ReadonlyMap<unknown, string>): unknown {
 
 proves(
   ["X17"],
-  "a question that an edited journal puts before another call answers none: no call runs",
+  "executes no call by an answer if an edited journal exchanged the calls of two questions",
   async () => {
     const executed: string[] = [];
     const role = defineAgent({
@@ -233,14 +237,14 @@ proves(
   },
 );
 
-test("D1: a journal of which a state is missing is not recovered", async () => {
+test("does not recover a journal without a state", async () => {
   const first = lines.findIndex((line) => line.startsWith(`{"type":"state"`));
   const store = await storeWith(runId, lines.slice(0, first));
   const orchestrator = new Orchestrator({ store, roles: [lead()] });
   expect(await codeOf(orchestrator.resume(runId))).toBe("invalid_journal");
 });
 
-test("R175: a recording with an operation of the ledger too few, or twice, is replayed or refused", async () => {
+test("replays or refuses a recording with a missing or duplicated ledger operation", async () => {
   const codes: string[] = [];
   for (const [index, line] of lines.entries())
     if (line.startsWith(`{"type":"ledger"`))
@@ -250,7 +254,7 @@ test("R175: a recording with an operation of the ledger too few, or twice, is re
   expect(new Set(codes).size).toBeGreaterThan(1);
 });
 
-test("R173: of a journal with a line too few, or twice, a request is made again or refused with a code", async () => {
+test("rebuilds or refuses a request of a journal with a missing or duplicated line", async () => {
   const codes = new Set<string>();
   for (const index of lines.keys())
     for (const records of [withoutLine(index), doubled(index)])
@@ -279,7 +283,7 @@ proves(
   },
 );
 
-test("R175: blank lines, line breaks of Windows and a byte order mark do no harm", async () => {
+test("replays a recording with blank lines, Windows line breaks or a byte order mark", async () => {
   for (const text of [
     `\uFEFF${lines.join("\n")}`,
     `\n\n${lines.join("\n")}`,
@@ -291,7 +295,7 @@ test("R175: blank lines, line breaks of Windows and a byte order mark do no harm
 
 proves(
   ["D646"],
-  "refuses to give a result whose record is missing, and names the last line",
+  "refuses to return a result whose record is missing, and names the last line",
   async () => {
     const records = lines.filter((line) => !line.startsWith('{"type":"result"'));
     const store = await storeWith(runId, records);

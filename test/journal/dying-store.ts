@@ -1,11 +1,14 @@
-// A store whose process dies at one append: before the batch is taken, or after, so that its acknowledgement is lost. From then on
-// nothing reaches the store any more, as after `kill -9`; what was taken is there for the next process.
+// A store whose process dies at one append: before the batch is stored, or after, so that its
+// acknowledgement is lost. From then on nothing reaches the store, as after `kill -9`; stored
+// batches remain for the next process.
 
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { Store } from "../../src/store/store.ts";
 import { forwarding } from "./forwarding-store.ts";
 
-/** `before`: the batch at which it dies is not kept. `after`: it is kept, and not acknowledged. */
+/**
+ * `before`: the batch at which it dies is not stored. `after`: it is stored, and not acknowledged.
+ */
 export type Death = "before" | "after";
 
 export const DEATHS: readonly Death[] = ["before", "after"];
@@ -18,12 +21,12 @@ export interface Kill {
 
 export interface DyingStore {
   readonly store: Store;
-  /** Appends that were asked for. */
+  /** Appends that were requested. */
   readonly appends: number;
   readonly isDead: boolean;
 }
 
-/** The same store, with a life that ends. `kill`: left out, it never does. */
+/** Returns the same store for a process that dies at `kill`. Without `kill` it never dies. */
 export function dyingStore(store: Store, kill?: Kill): DyingStore {
   let appends = 0;
   let isDead = false;

@@ -1,5 +1,5 @@
-// Goal: the recordings are read and replayed.
-// Method: each file of test/journals/recorded.
+// Goal: the recordings of test/journals/recorded are read and replayed.
+// Method: each file of the folder.
 
 import { globSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
@@ -18,7 +18,7 @@ import { stories } from "../journals/roles.ts";
 
 const names = globSync("test/journals/recorded/*.jsonl").map((file) => basename(file, ".jsonl"));
 
-test("every story has its recording, and every recording its story", () => {
+test("has one recording per story, and one story per recording", () => {
   expect(names.toSorted()).toEqual(Object.keys(stories).toSorted());
 });
 
@@ -27,7 +27,7 @@ for (const name of names) {
   if (kept === undefined) continue;
   const { build } = kept;
 
-  proves(["R175", "X25"], `the recording ${name} is replayed to its recorded end`, async () => {
+  proves(["R175", "X25"], `replays the recording ${name} to its recorded end`, async () => {
     const recording = keptRecording(name);
     const { result, events } = await replayed(build, recording);
     expect(events.length, "it is played").toBeGreaterThan(5);
@@ -37,7 +37,7 @@ for (const name of names) {
 }
 
 for (const file of globSync("test/journals/recorded/*.jsonl"))
-  test(`${file} is read, whole as its last event has it, and broken off as a run that is under way`, async () => {
+  test(`reads ${file} completely with its last event, and truncated as an open run`, async () => {
     const lines = readFileSync(file, "utf8").trimEnd().split("\n");
     const { status, run } = await folded(lines);
     expect(status).toBe(file.endsWith("/paused.jsonl") ? "paused" : "ended");

@@ -1,6 +1,6 @@
 import type { Store } from "../../src/store/store.ts";
 
-/** A store that hands everything on: spread it, and put something else in the place of one method. */
+/** Returns a store that forwards every call: spread it, and replace one method. */
 export function forwarding(store: Store): Store {
   return {
     create: (...asked) => store.create(...asked),

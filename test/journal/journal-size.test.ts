@@ -1,5 +1,7 @@
-// Goal: keeping a run is cheap: a step adds little to its journal, however many there were before, and waits for the store seldom.
-// Method: one agent that calls one tool in each of many steps, in a store that counts; ids, times and traces are as they come.
+// Goal: persisting a run is cheap: a step adds little to its journal, however many came before, and
+// rarely waits for the store.
+// Method: one agent that calls one tool in each of many steps, in a store that counts; ids, times
+// and traces are real.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -56,14 +58,14 @@ async function keptOf(steps: number, subagents: readonly AgentRole[] = []): Prom
   return { bytes, appends };
 }
 
-test("C28: a step of a tool call adds at most 4 KB to a journal, after ten steps as after three hundred", async () => {
+test("adds at most 4 KB to the journal per step of a tool call, after ten steps as after three hundred", async () => {
   const [ten, sixty, threeHundred] = [await keptOf(10), await keptOf(60), await keptOf(300)];
   const perStep = (sixty.bytes - ten.bytes) / 50;
   expect(perStep).toBeLessThan(4_000);
   expect((threeHundred.bytes - sixty.bytes) / 240).toBeLessThan(perStep * 1.05);
 });
 
-test("D1: a step of a tool call is written in two batches by an agent that is alone, else in three", async () => {
+test("writes a step of a tool call in two batches for an agent without subagents, else in three", async () => {
   const worker = defineAgent({
     name: "worker",
     description: "Works",

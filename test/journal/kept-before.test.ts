@@ -1,5 +1,7 @@
-// Goal: what a call came to is kept before it is acted upon, also where its end is written together with what follows (D1).
-// Method: a store that knows which ends of calls it has; code of the user's, and models, say what the store had when they were asked.
+// Goal: the outcome of a call is persisted before it is used, also if its end is written together
+// with later records (D1).
+// Method: a store that knows which ends of calls it has; user code and models record what the store
+// had when they were called.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -17,7 +19,7 @@ import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 
 interface Watched {
   readonly store: Store;
-  /** The names of the ends that are kept. */
+  /** The names of the persisted ends. */
   readonly ends: readonly string[];
 }
 
@@ -37,7 +39,7 @@ function watched(): Watched {
   return { store, ends };
 }
 
-/** A reply without a further request: with it the agent has ended. */
+/** A reply without a further request: the agent ends with it. */
 const LAST = { calls: [["pay", { thing: "b" }]] } as const;
 
 const LOOK_AND_TURN = {
@@ -47,7 +49,7 @@ const LOOK_AND_TURN = {
   ],
 } as const;
 
-/** A tool, one that runs alone, and a condition; the last two say when they are asked. */
+/** Returns a tool, a sequential tool, and a condition; the last two record their calls. */
 function noting(note: (who: string) => void): Pick<AgentDefinition, "tools" | "stopWhen"> {
   const turn = (): string => {
     note("turn");
@@ -66,7 +68,7 @@ function noting(note: (who: string) => void): Pick<AgentDefinition, "tools" | "s
   };
 }
 
-test("D1: conditions, processors, further calls, requests and subagents come after what they follow from is kept", async () => {
+test("persists outcomes before conditions, further calls, requests and subagents that follow from them", async () => {
   const { store, ends } = watched();
   const had: (readonly [who: string, ends: number])[] = [];
   const note = (who: string): void => void had.push([who, ends.length]);
@@ -105,7 +107,7 @@ test("D1: conditions, processors, further calls, requests and subagents come aft
   ]);
 });
 
-test("D1: the same holds for an agent that is alone, whose calls are written with what follows", async () => {
+test("persists outcomes before they are used for an agent without subagents, whose calls are batched", async () => {
   const { store, ends } = watched();
   const had: (readonly [who: string, ends: number])[] = [];
   const note = (who: string): void => void had.push([who, ends.length]);
@@ -134,7 +136,7 @@ test("D1: the same holds for an agent that is alone, whose calls are written wit
   ]);
 });
 
-test("D1: the result of an agent that is alone is given once its last call is kept", async () => {
+test("resolves the result of an agent without subagents once its last call is persisted", async () => {
   const { store, ends } = watched();
   const role = defineAgent({
     name: "lead",
@@ -147,7 +149,7 @@ test("D1: the result of an agent that is alone is given once its last call is ke
   expect(ends).toEqual(["tool.1.0:pay"]);
 });
 
-test("D1: what reads a subagent's result has it once the last call of the subagent is kept", async () => {
+test("returns a subagent's result to a delegation once the subagent's last call is persisted", async () => {
   const { store, ends } = watched();
   const had: (readonly string[])[] = [];
   const worker = defineAgent({
@@ -182,7 +184,7 @@ test("D1: what reads a subagent's result has it once the last call of the subage
   expect(had).toEqual([["tool.1.0:pay"]]);
 });
 
-test("D1: the result of a run that leaves subagents behind is given once its last call is kept", async () => {
+test("resolves the result of a run with detached subagents once the root's last call is persisted", async () => {
   const { store, ends } = watched();
   const gate = Promise.withResolvers<string>();
   const worker = defineAgent({
@@ -219,7 +221,7 @@ test("D1: the result of a run that leaves subagents behind is given once its las
   await run.settled;
 });
 
-test("D1: a subtask begins once the call that queued it is kept", async () => {
+test("starts a subtask once the call that queued it is persisted", async () => {
   const { store, ends } = watched();
   const had: (readonly string[])[] = [];
   const worker = defineAgent({

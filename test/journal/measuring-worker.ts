@@ -5,7 +5,9 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { turns } from "./crash-play.ts";
 import { countedTool, thinker } from "./thinkers.ts";
 
-/** Measures once for each task. `ready`: until when its measuring takes. */
+/**
+ * Returns an agent that measures once for each task. A measurement takes until `ready` resolves.
+ */
 export function worker(
   calls: Map<string, number>,
   ready: (task: string) => Promise<void> = () => turns(3),

@@ -1,4 +1,5 @@
-// Plays a random world of the tree property through deaths of its processes, until its run has ended. Only its journal is checked.
+// Plays a random world of the tree property through deaths of its processes, until its run has
+// ended. Only its journal is checked.
 
 import { checkRecord } from "./checked-record.ts";
 import { expect } from "vitest";
@@ -29,12 +30,12 @@ const GRACE_MS = 50;
 /** Longer than any time limit or back-off. */
 const LONG_MS = 20_000;
 const MOST_LIVES = 60;
-/** A run that lasts for ever is cut off there. */
+/** The number of events after which an endless run is cancelled. */
 const MOST_EVENTS = 3_000;
-/** Turns of the event loop without an event after which nothing more comes by itself. */
+/** Turns of the event loop without an event after which no more events are expected. */
 const QUIET_TURNS = 16;
 
-/** Plays a world; gives how often it died. Throws if a law is broken. */
+/** Plays a world; returns how often it died. Throws if a law is broken. */
 export async function playMortally(
   world: World,
   deaths: readonly PlannedDeath[],
@@ -96,7 +97,7 @@ class MortalFixture {
     throw new Error("Broken: it never ends.");
   }
 
-  /** Starts the run, or continues it, in a fresh process. Undefined: it has ended already. */
+  /** Starts the run, or continues it, in a new process. `undefined` if it has already ended. */
   async #life(
     store: ReturnType<typeof memoryStore>,
     runId: RunId | undefined,
@@ -182,7 +183,7 @@ class MortalFixture {
     return this.#started[which % Math.max(1, this.#started.length)];
   }
 
-  /** Undefined: the process died. */
+  /** Returns `undefined` if the process died. */
   async #comesToRest(run: Run): Promise<RunResult | undefined> {
     this.#run = run;
     let isOver = false;

@@ -1,5 +1,7 @@
-// Goal: whatever a tree does, and whenever its processes die, its journal has one story that keeps the laws (D1, D2, E3).
-// Method: the random worlds of the tree property, with deaths at random appends; see mortal-fixture.ts. `FC_RUNS=…` plays more of them.
+// Goal: whatever a tree does, and whenever its processes die, its journal is one consistent story
+// (D1, D2, E3).
+// Method: the random worlds of the tree property, with deaths at random appends; see
+// mortal-fixture.ts. `FC_RUNS=…` plays more of them.
 
 import { array, assert, asyncProperty, constantFrom, integer, record } from "fast-check";
 import { expect, test, vi } from "vitest";
@@ -18,7 +20,7 @@ const deaths = array(record({ at: integer({ min: 1, max: 25 }), how: constantFro
   maxLength: 4,
 });
 
-test("D2: random trees whose processes die are recovered to their end", async () => {
+test("recovers random trees whose processes die to their end", async () => {
   let recoveries = 0;
   await assert(
     asyncProperty(worlds(), deaths, async (world, planned) => {

@@ -1,7 +1,7 @@
-// Goal: a run in a store whose typed result does not fit its role stays as it was, whoever wants to
-// continue it, and continues once the role fits again.
-// Method: a run is paused or its process dies at each append; a fresh process continues it with another
-// `output`. What the store has is compared whole.
+// Goal: a stored run whose typed output does not fit its role stays unchanged, whichever process
+// resumes it, and continues once the role fits again.
+// Method: a run is paused or its process dies at each append; a new process continues it with
+// another `output`. The complete content of the store is compared.
 
 import { describe, expect } from "vitest";
 import { z } from "zod";
@@ -34,7 +34,10 @@ const GIVEN = new Map<ToolInput, JsonValue>([
 ]);
 const STALE_MS = 30_000;
 
-/** A lead that starts a counter and then pays. Both give typed results; the counter beside another call. */
+/**
+ * Returns a lead that starts a counter and then pays. Both give typed outputs; the counter beside
+ * another call.
+ */
 function cast(output: ToolInput, needsApproval: boolean) {
   const requests: string[] = [];
   const result = { toolName: "Finish", arguments: { count: GIVEN.get(output) ?? null } };
@@ -73,7 +76,10 @@ interface World {
     roles: readonly AgentRole[],
     kill?: Kill,
   ): { orchestrator: Orchestrator; died(): boolean };
-  /** All that the store has of a run, but the number of its claims: a lost run is claimed before it is read. */
+  /**
+   * Everything that the store has of a run except the number of its claims: a lost run is claimed
+   * before it is read.
+   */
   kept(runId: RunId): Promise<unknown>;
 }
 
@@ -98,10 +104,10 @@ function world(): World {
   };
 }
 
-describe("a run whose stored result does not fit its role", () => {
+describe("a run whose stored output does not fit its role", () => {
   proves(
     ["D417"],
-    "that is paused stays as it was, and is recovered with the former role",
+    "is left unchanged if it is paused, and is recovered with the former role",
     async () => {
       const { process, kept } = world();
       const former = cast(COUNT, true);
@@ -125,7 +131,7 @@ describe("a run whose stored result does not fit its role", () => {
 
   proves(
     ["D417", "D418"],
-    "that was lost at any append stays open and claimed by nobody, and no crash is added",
+    "stays open, unclaimed and without an added crash if it was lost at any append",
     async () => {
       const refusals = new Set<unknown>();
       let recoveries = 0;
@@ -146,7 +152,7 @@ interface LostRun extends World {
   readonly runId: RunId;
 }
 
-/** A run whose process died at an append. `undefined` if it has fewer. */
+/** Returns a run whose process died at an append. `undefined` if it has fewer. */
 async function lostRun(kill: Kill): Promise<LostRun | undefined> {
   const place = world();
   const { lead } = cast(COUNT, false);
@@ -158,7 +164,9 @@ async function lostRun(kill: Kill): Promise<LostRun | undefined> {
   return { ...place, runId: run.runId };
 }
 
-/** Continues the run with another output, in each way. Returns the agent whose result forbids that. */
+/**
+ * Continues the run with another output, in each way. Returns the agent whose output prevents it.
+ */
 async function refusedBy({ store, runId, process, kept }: LostRun): Promise<unknown> {
   const { status, recordCount } = (await store.find(runId)) ?? {};
   if (status !== "open" || recordCount === 0) return undefined;
@@ -174,7 +182,7 @@ async function refusedBy({ store, runId, process, kept }: LostRun): Promise<unkn
     expect(records, "a call of Finish that succeeded").not.toContain('"arguments":{"count":1}');
     return undefined;
   }
-  // Its end was kept, and only the store did not know that.
+  // Its end was persisted, but not yet its status.
   if (first.code === "run_ended") return undefined;
   expect(first.code).toBe("output_mismatch");
   const before = await kept(runId);

@@ -1,5 +1,7 @@
-// Goal: the result of a run at rest can be read from the store alone, and it is the one that the process gave.
-// Method: whatever a test of this folder records is compared, see play.ts and crash-play.ts; here is what they do not have.
+// Goal: the result of a run that has paused or ended is read from the store alone, and equals that
+// of the process (D1).
+// Method: cases beyond the comparisons of play.ts and crash-play.ts, which cover every recording of
+// this folder.
 
 import { expect, test } from "vitest";
 
@@ -63,7 +65,7 @@ function reader(store: Store): Orchestrator {
   return new Orchestrator({ store });
 }
 
-test("D1: the result of a run that has ended is read from its store, without its roles", async () => {
+test("reads the result of an ended run from its store, without its roles", async () => {
   const store = memoryStore();
   const fixture = newFixture({ store });
   const run = fixture.start(role(), "Go.", { metadata: { place: "here" } });
@@ -75,7 +77,7 @@ test("D1: the result of a run that has ended is read from its store, without its
   expect(await codeOf(reader(store).resume(run.runId, { role: role() }))).toBe("run_ended");
 });
 
-test("D1: the result of a run that is paused says what it waits for, and can be resumed", async () => {
+test("reads the result of a paused run with its open questions and a resumable state", async () => {
   const store = memoryStore();
   const fixture = newFixture({ store });
   const run = fixture.start(role(true));
@@ -86,7 +88,7 @@ test("D1: the result of a run that is paused says what it waits for, and can be 
   expect(JSON.stringify(kept.pausedRun).length).toBe(JSON.stringify(result.pausedRun).length);
 });
 
-test("D1: the result of a run whose process died after its last word", async () => {
+test("reads the result of a run whose process died after its last append", async () => {
   const plain = await playThrough(smallWorld);
   const story = await playThrough(smallWorld, [{ at: plain.appends, how: "after" }]);
   expect(story.result).toBeUndefined();
@@ -97,7 +99,7 @@ test("D1: the result of a run whose process died after its last word", async () 
   ]);
 });
 
-test("D1: there is none of a run that continues, that the store does not know, or without a store", async () => {
+test("rejects for an active run, an unknown run, an invalid id, and without a store", async () => {
   const store = memoryStore();
   const held = latch();
   const waiting = defineAgent({
@@ -125,7 +127,7 @@ test("D1: there is none of a run that continues, that the store does not know, o
   expect(await codeOf(new Orchestrator().getResult(run.runId))).toBe("invalid_argument");
 });
 
-test("D1: what became of the session of a run is kept: saved, left open, and in conflict", async () => {
+test("reads the status of the session of a run: saved, open or conflict", async () => {
   const store = memoryStore();
   const orchestrator = new Orchestrator({ store });
   const [mine, other] = [
@@ -146,7 +148,7 @@ test("D1: what became of the session of a run is kept: saved, left open, and in 
   expect(statuses).toEqual(["saved", "conflict", "open"]);
 });
 
-test("D1: what a store throws of itself, while a run is looked for or read, is reported as its failure", async () => {
+test("reports errors that a store throws while a run is found or read as store_failed", async () => {
   const store = memoryStore();
   const run = new Orchestrator({ store }).start(role(), "Go.");
   expect(Object.isFrozen(await run.result)).toBe(true);
@@ -176,7 +178,7 @@ function answered(...questionIds: readonly string[]): string {
   return JSON.stringify({ type: "answers", answers });
 }
 
-test("D1: answers are reported in the order in which they came, and others continue while a long journal is read", async () => {
+test("lists answers in the order of their arrival, and yields to other work while it reads a long journal", async () => {
   const store = memoryStore();
   const run = new Orchestrator({ store }).start(role(), "Go.");
   await run.result;

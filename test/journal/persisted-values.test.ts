@@ -1,5 +1,6 @@
-// Goal: what a tool returned is in the kept result and in the replay as it was in the live one, whatever its keys and texts are.
-// Method: tools that return odd values, once for each; the journal is read and replayed.
+// Goal: values that a tool returned are equal in the persisted, the replayed and the live result,
+// whatever their keys and texts (D1).
+// Method: tools that return odd values, one each; the journal is read and replayed.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -46,7 +47,7 @@ const ODD: readonly (readonly [string, unknown])[] = [
 ];
 
 for (const [what, structured] of ODD)
-  test(`D1: ${what} in what a tool returned is kept, or the call fails`, async () => {
+  test(`persists ${what} in the result of a tool, or fails the call`, async () => {
     const clock = new ManualClock();
     const store = memoryStore({ clock });
     const role = looking(structured);

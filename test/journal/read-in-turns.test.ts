@@ -1,5 +1,7 @@
-// Goal: who reads what is kept of a large run holds nothing else up: reading, restoring and rebuilding take turns with other work.
-// Method: a run of some sixty agents; the turns of the event loop that other work gets meanwhile are counted.
+// Goal: reading the journal of a large run blocks no other work: reading, restoring and rebuilding
+// yield to the event loop.
+// Method: a run of some sixty agents; the turns of the event loop that other work gets meanwhile
+// are counted.
 
 import { expect } from "vitest";
 
@@ -14,7 +16,7 @@ import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 const WORKERS = 60;
 
-/** Turns that other work got while this was done. */
+/** Returns how many turns other work got meanwhile. */
 async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
   let turns = 0;
   let isOver = false;
@@ -29,33 +31,37 @@ async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
   return turns;
 }
 
-proves(["V11"], "reading, a result and a rebuilt request leave turns to other work", async () => {
-  const store = memoryStore();
-  const worker = part("worker", () => says("Worked."));
-  const tasks = Array.from({ length: WORKERS }, (_, at) => spawn("worker", `Part ${at}.`));
-  const lead = part("lead", [calls(...tasks), says("Done.")], { subagents: [worker.role] });
-  const limits = { maxBreadthPerParent: WORKERS, maxTotalSubagents: WORKERS };
-  const run = new Orchestrator({ store, limits }).start(lead.role, "Go.");
-  await run.result;
-  const reader = new Orchestrator({ store });
-  const record = new RunRecord(store, run.runId);
-  let events = 0;
-  expect(
-    await turnsDuring(() =>
-      record.advance(() => {
-        events += 1;
-      }),
-    ),
-  ).toBeGreaterThan(5);
-  expect(events).toBeGreaterThan(WORKERS * 10);
-  // Of the records in turns of 200; in turns of 5, agents are restored, then stand in the result.
-  const resultTurns = await turnsDuring(() => reader.getResult(run.runId));
-  expect(resultTurns).toBeGreaterThan(5 + (2 * WORKERS) / 5);
-  const journal = await loadRecording(store, run.runId);
-  const rebuilding = (): Promise<unknown> => rebuildRecordedRequest(journal, { stepNumber: 2 });
-  expect(await turnsDuring(rebuilding)).toBeGreaterThan(5);
-  // The lines of one agent, each read from the closest place.
-  const [, below] = record.agentIds;
-  if (below === undefined) throw new Error("a worker");
-  expect(await turnsDuring(() => record.steps(below))).toBeGreaterThan(0);
-});
+proves(
+  ["V11"],
+  "yields to other work while it reads a run, its result and a rebuilt request",
+  async () => {
+    const store = memoryStore();
+    const worker = part("worker", () => says("Worked."));
+    const tasks = Array.from({ length: WORKERS }, (_, at) => spawn("worker", `Part ${at}.`));
+    const lead = part("lead", [calls(...tasks), says("Done.")], { subagents: [worker.role] });
+    const limits = { maxBreadthPerParent: WORKERS, maxTotalSubagents: WORKERS };
+    const run = new Orchestrator({ store, limits }).start(lead.role, "Go.");
+    await run.result;
+    const reader = new Orchestrator({ store });
+    const record = new RunRecord(store, run.runId);
+    let events = 0;
+    expect(
+      await turnsDuring(() =>
+        record.advance(() => {
+          events += 1;
+        }),
+      ),
+    ).toBeGreaterThan(5);
+    expect(events).toBeGreaterThan(WORKERS * 10);
+    // 200 records per turn; then 5 agents per turn, restored first and added to the result second.
+    const resultTurns = await turnsDuring(() => reader.getResult(run.runId));
+    expect(resultTurns).toBeGreaterThan(5 + (2 * WORKERS) / 5);
+    const journal = await loadRecording(store, run.runId);
+    const rebuilding = (): Promise<unknown> => rebuildRecordedRequest(journal, { stepNumber: 2 });
+    expect(await turnsDuring(rebuilding)).toBeGreaterThan(5);
+    // The lines of one agent, each read from the closest checkpoint.
+    const [, below] = record.agentIds;
+    if (below === undefined) throw new Error("a worker");
+    expect(await turnsDuring(() => record.steps(below))).toBeGreaterThan(0);
+  },
+);

@@ -1,5 +1,5 @@
-// Goal: a record that cannot be written leaves nothing behind: what is written after it is read as it was.
-// Method: records that refer to themselves among others of the same kind and with the same texts.
+// Goal: a record that cannot be written has no effect: later records are read back unchanged.
+// Method: circular records among others of the same kind and with the same texts.
 
 import { expect, test } from "vitest";
 
@@ -33,7 +33,7 @@ const readable: readonly JournalRecord[] = [
 ];
 
 for (const at of readable.keys())
-  test(`a record that cannot be written in place ${at} changes none of the others`, () => {
+  test(`leaves other records unchanged if a record in place ${at} cannot be written`, () => {
     const codec = new RecordCodec();
     for (const [index, record] of readable.entries()) {
       if (index === at)

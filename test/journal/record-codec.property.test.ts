@@ -1,5 +1,7 @@
-// Goal: whatever a run has, its journal gives it back, to the order of keys, also to a process that continues where another one ended.
-// Method: random records of the kinds of a journal, some texts long, some written like marks; written in lines of random length, read back.
+// Goal: a journal returns every record unchanged, to the order of keys, also to a process that
+// continues after another one.
+// Method: random records of the kinds of a journal, some texts long, some written like marks;
+// written in lines of random length, read back.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -60,7 +62,7 @@ const record: fc.Arbitrary<JournalRecord> = fc.oneof(
   text.map((message) => ({ type: "skip", message }) as const),
 );
 
-/** What JSON makes of it, and the order of its keys. */
+/** Returns the JSON of records, including the order of keys. */
 function written(records: readonly unknown[]): readonly string[] {
   return records.map((one) => JSON.stringify(one));
 }
@@ -69,7 +71,7 @@ function readBack(codec: RecordCodec, lines: readonly string[]): readonly unknow
   return lines.flatMap((line) => codec.read(line));
 }
 
-test("every record comes back, and a codec that has read a journal continues it", () => {
+test("reads every record back, and continues a journal with the codec that read it", () => {
   fc.assert(
     fc.property(
       fc.array(record, { maxLength: 12 }),
@@ -94,7 +96,7 @@ test("every record comes back, and a codec that has read a journal continues it"
   );
 });
 
-test("a record comes back from a whole line, as recordings have it", () => {
+test("reads a record back from a complete line, as in recordings", () => {
   fc.assert(
     fc.property(fc.array(record, { maxLength: 6 }), (records) => {
       const lines = written(records);
@@ -104,7 +106,7 @@ test("a record comes back from a whole line, as recordings have it", () => {
   );
 });
 
-test("a record is written as it is when it is put in, whatever becomes of it", () => {
+test("writes a record as it was when it was added, despite later changes", () => {
   const codec = new RecordCodec();
   const outcome = { list: [1], text: "a" };
   const effect = { type: "effect", agentId, name: "model.1", outcome } as const;

@@ -1,4 +1,5 @@
-// What the events of a run that died and was recovered must be: one story, numbered without gaps, in which nothing happens twice (E3).
+// Checks the events of a run that died and was recovered: one story, numbered without gaps, in
+// which nothing happens twice (E3).
 
 import { expect } from "vitest";
 
@@ -43,7 +44,7 @@ function checkLeases(events: readonly EspalierEvent[]): void {
   expect(closed.toSorted(), "B2: each lease is settled or released once").toEqual(given.toSorted());
 }
 
-/** A fact that there can be once. */
+/** Returns the facts of an event that may occur only once. */
 function factOf(event: EspalierEvent): readonly string[] {
   const { type, executionId, stepId, callId } = event;
   switch (event.type) {
@@ -81,7 +82,10 @@ function twice(facts: readonly string[]): readonly string[] {
   });
 }
 
-/** What a run emitted, without what depends on when its processes died: in any order, the same for each story of a run. */
+/**
+ * Returns the events of a run without details that depend on when its processes died: in any order,
+ * the same for each story of a run.
+ */
 export function recordedLines(events: readonly EspalierEvent[]): readonly string[] {
   return events
     .flatMap((event) => {

@@ -1,5 +1,6 @@
-// Goal: from a journal alone, the exact request of any step is made again (R173).
-// Method: recordings with hooks, sections, summaries and subagents; what the models were really asked is kept beside.
+// Goal: the exact request of any step is rebuilt from a journal alone.
+// Method: recordings with hooks, sections, summaries and subagents; the real requests of the models
+// are compared.
 
 import { expect, test } from "vitest";
 
@@ -43,31 +44,27 @@ function watched(asked: ModelRequest[]): Build {
   };
 }
 
-proves(
-  ["R173"],
-  "the request of every step of a recorded run is made again from its journal alone",
-  async () => {
-    const asked: ModelRequest[] = [];
-    const { recording } = await recorded(watched(asked));
-    expect(asked).toHaveLength(3);
-    for (const [index, request] of asked.entries()) {
-      const rebuilt = await rebuildRecordedRequest(recording, { stepNumber: index + 1 });
-      expect(rebuilt.request).toEqual(request);
-    }
-    const below = await rebuildRecordedRequest(recording, {
-      stepNumber: 2,
-      agentId: AgentIdSchema().parse("agent_2"),
-    });
-    expect(below.request.messages.map(({ role }) => role)).toEqual([
-      "system",
-      "user",
-      "assistant",
-      "tool",
-    ]);
-  },
-);
+proves(["R173"], "rebuilds the request of every step from the journal alone", async () => {
+  const asked: ModelRequest[] = [];
+  const { recording } = await recorded(watched(asked));
+  expect(asked).toHaveLength(3);
+  for (const [index, request] of asked.entries()) {
+    const rebuilt = await rebuildRecordedRequest(recording, { stepNumber: index + 1 });
+    expect(rebuilt.request).toEqual(request);
+  }
+  const below = await rebuildRecordedRequest(recording, {
+    stepNumber: 2,
+    agentId: AgentIdSchema().parse("agent_2"),
+  });
+  expect(below.request.messages.map(({ role }) => role)).toEqual([
+    "system",
+    "user",
+    "assistant",
+    "tool",
+  ]);
+});
 
-test("R173: of a run whose process died, and of what is no journal", async () => {
+test("rebuilds requests of a run whose process died, and refuses missing steps and invalid journals", async () => {
   const asked: ModelRequest[] = [];
   const { recording } = await recorded(watched(asked));
   const lines = recording.split("\n");

@@ -1,5 +1,7 @@
-// Goal: a process that starts continues every run that another one lost, and with no other; what is wrong with one stops none.
-// Method: runs whose store dies under them at one point, a clock that is moved past the last sign of life, a fresh orchestrator.
+// Goal: a starting process resumes every run that another one lost, and no other; an error in one
+// does not affect the rest.
+// Method: runs whose store dies under them at one point, a clock that is moved past the last
+// heartbeat, a new orchestrator.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -43,7 +45,7 @@ interface World {
   readonly clock: ManualClock;
   readonly store: Store;
   orchestrator(roles: readonly AgentRole[], store?: Store): Orchestrator;
-  /** A run whose process died at its second write. */
+  /** Returns a run whose process died at its second write. */
   lost(of: AgentRole): Promise<string>;
 }
 
@@ -66,7 +68,7 @@ function world(): World {
   };
 }
 
-proves(["S7.37"], "all lost runs continue, oldest first, and no other", async () => {
+proves(["S7.37"], "resumes all lost runs, oldest first, and no others", async () => {
   const { clock, store, orchestrator, lost } = world();
   const [reader, writer] = [role("reader"), role("writer")];
   const left = [await lost(reader), await lost(writer)];
@@ -97,33 +99,29 @@ proves(["S7.37"], "all lost runs continue, oldest first, and no other", async ()
   expect(await own.resumeLostRuns()).toEqual({ runs: [], delayed: [], failed: [] });
 });
 
-proves(
-  ["S7.37"],
-  "what is wrong with one is reported, and keeps no other from continuing",
-  async () => {
-    const { clock, orchestrator, lost, store } = world();
-    const stranger = await lost(role("stranger"));
-    const broken = await lost(role("reader"));
-    const fine = await lost(role("reader"));
-    clock.advance(STALE_MS);
-    const unreadable: Store = {
-      ...forwarding(store),
-      read: (runId, from) => {
-        if (runId === broken) throw new Error("a bad sector");
-        return store.read(runId, from);
-      },
-    };
-    const { runs, failed } = await orchestrator([role("reader")], unreadable).resumeLostRuns();
-    expect(runs.map(({ runId }) => runId)).toEqual([fine]);
-    expect(failed.map(({ runId, error }) => [runId, error.code])).toEqual([
-      [stranger, "invalid_paused_run"],
-      [broken, "store_failed"],
-    ]);
-    expect((await runs[0]?.result)?.status).toBe("completed");
-  },
-);
+proves(["S7.37"], "reports a run that cannot be resumed, and resumes the others", async () => {
+  const { clock, orchestrator, lost, store } = world();
+  const stranger = await lost(role("stranger"));
+  const broken = await lost(role("reader"));
+  const fine = await lost(role("reader"));
+  clock.advance(STALE_MS);
+  const unreadable: Store = {
+    ...forwarding(store),
+    read: (runId, from) => {
+      if (runId === broken) throw new Error("a bad sector");
+      return store.read(runId, from);
+    },
+  };
+  const { runs, failed } = await orchestrator([role("reader")], unreadable).resumeLostRuns();
+  expect(runs.map(({ runId }) => runId)).toEqual([fine]);
+  expect(failed.map(({ runId, error }) => [runId, error.code])).toEqual([
+    [stranger, "invalid_paused_run"],
+    [broken, "store_failed"],
+  ]);
+  expect((await runs[0]?.result)?.status).toBe("completed");
+});
 
-test("a run that another process takes first is none of ours, and no failure", async () => {
+test("omits a run that another process claims first, without reporting a failure", async () => {
   const { clock, orchestrator, lost, store } = world();
   const runId = await lost(role("reader"));
   clock.advance(STALE_MS);
@@ -141,7 +139,7 @@ test("a run that another process takes first is none of ours, and no failure", a
   });
 });
 
-test("a store that cannot say what it has rejects, and so does an orchestrator without one", async () => {
+test("rejects if the store cannot list its runs, or without a store", async () => {
   const failure = createStoreError("connection", "Expected a connection, got none. Look at it.");
   const deaf: Store = { ...forwarding(memoryStore()), list: () => Promise.reject(failure) };
   await expect(new Orchestrator({ store: deaf }).resumeLostRuns()).rejects.toBe(failure);
@@ -159,7 +157,7 @@ test("a store that cannot say what it has rejects, and so does an orchestrator w
 
 proves(
   ["S7.37"],
-  "closing waits for a recovery under way, and for the run that it leads to",
+  "waits for a recovery in progress and its run when the orchestrator is closed",
   async () => {
     const { clock, orchestrator, lost, store } = world();
     await lost(role("reader"));

@@ -1,4 +1,5 @@
-// Who may recover a run, and what happens if two want to: one owns it, and the owner before it does nothing further (D4).
+// Which process may recover a run, and how two concurrent attempts end: one owns it, and the former
+// owner does nothing further (D3, D4).
 
 import { expect, test } from "vitest";
 
@@ -27,7 +28,7 @@ interface Worker {
   readonly ready: ReturnType<typeof latch>;
 }
 
-/** An agent whose second call takes until the latch opens. */
+/** Returns an agent whose second call takes until the latch opens. */
 function worker(): Worker {
   const calls = new Map<string, number>();
   const ready = latch();
@@ -70,27 +71,34 @@ async function linesOf(store: Store, runId: RunId): Promise<readonly string[]> {
   return lines;
 }
 
-proves(["D444"], "leaves a live owner alone if the takeover is refused", async () => {
-  const { store, orchestrator } = world();
-  const first = worker();
-  const run = orchestrator(first.role).start(first.role, "Go.");
-  await turns(20);
-  const before = await store.find(run.runId);
-  const other = { ...worker().role, name: "other" };
-  const question = { questionId: QuestionIdSchema().parse("none"), argumentsHash: "none" };
-  const answers = [approve(question)];
-  const codes = [
-    (await rejectionOf(orchestrator(other).resume(run.runId, { takeOver: true }))).code,
-    (await rejectionOf(orchestrator(worker().role).resume(run.runId, { takeOver: true, answers })))
-      .code,
-  ];
-  expect(codes).toEqual(["invalid_paused_run", "invalid_answer"]);
-  expect(await store.find(run.runId)).toEqual(before);
-  first.ready.open();
-  expect((await run.result).status).toBe("completed");
-});
+proves(
+  ["D444"],
+  "leaves the run of a live owner unchanged if the takeover is refused",
+  async () => {
+    const { store, orchestrator } = world();
+    const first = worker();
+    const run = orchestrator(first.role).start(first.role, "Go.");
+    await turns(20);
+    const before = await store.find(run.runId);
+    const other = { ...worker().role, name: "other" };
+    const question = { questionId: QuestionIdSchema().parse("none"), argumentsHash: "none" };
+    const answers = [approve(question)];
+    const codes = [
+      (await rejectionOf(orchestrator(other).resume(run.runId, { takeOver: true }))).code,
+      (
+        await rejectionOf(
+          orchestrator(worker().role).resume(run.runId, { takeOver: true, answers }),
+        )
+      ).code,
+    ];
+    expect(codes).toEqual(["invalid_paused_run", "invalid_answer"]);
+    expect(await store.find(run.runId)).toEqual(before);
+    first.ready.open();
+    expect((await run.result).status).toBe("completed");
+  },
+);
 
-test("D4: a run whose process lives is not taken over, and nothing changes", async () => {
+test("refuses to take over the run of a live process, and changes nothing", async () => {
   const { store, orchestrator } = world();
   const first = worker();
   const run = orchestrator(first.role).start(first.role, "Go.");
@@ -105,7 +113,7 @@ test("D4: a run whose process lives is not taken over, and nothing changes", asy
 
 proves(
   ["S7.7"],
-  "D4: a run that waits for long shows signs of life, so that it stays its process's; a run that does not is free",
+  "keeps a waiting run owned by heartbeats, and releases it at its end",
   async () => {
     const clock = new ManualClock();
     const store = memoryStore({ clock });
@@ -133,7 +141,7 @@ proves(
   },
 );
 
-test("D4: a run that is taken over rejects with run_fenced, and does nothing further", async () => {
+test("rejects with run_fenced in the former process after a takeover, which does nothing further", async () => {
   const { orchestrator } = world();
   const [first, second] = [worker(), worker()];
   const run = orchestrator(first.role).start(first.role, "Go.");
@@ -150,7 +158,7 @@ test("D4: a run that is taken over rejects with run_fenced, and does nothing fur
   expect([...second.calls.values()]).toEqual([1]);
 });
 
-test("D4: of two recoveries at once one proceeds", async () => {
+test("lets one of two concurrent recoveries proceed", async () => {
   const { store, orchestrator } = world();
   const first = worker();
   const dying = dyingStore(store, { at: 4, how: "before" });
@@ -179,7 +187,7 @@ function codeOf(cause: unknown): string {
   return EspalierError.is(cause) ? cause.code : String(cause);
 }
 
-test("runs that have ended, and those that the store does not know, cannot be recovered", async () => {
+test("refuses to recover runs that have ended and unknown runs", async () => {
   const { store, orchestrator } = world();
   const { role, ready } = worker();
   ready.open();
@@ -198,7 +206,9 @@ test("runs that have ended, and those that the store does not know, cannot be re
   expect(unknown).toMatchObject({ code: "unknown_run" });
 });
 
-/** A run whose process died in the middle, with records that were changed. */
+/**
+ * Returns the refusal of a run whose process died in the middle, and whose records were changed.
+ */
 async function changed(change: (lines: readonly string[]) => readonly string[]) {
   const { store, orchestrator } = world();
   const { role } = worker();
@@ -215,7 +225,7 @@ async function changed(change: (lines: readonly string[]) => readonly string[]) 
   return { error: await rejectionOf(recover()), found, after: await store.find(run.runId) };
 }
 
-test("D3: refuses to recover a journal of another version, and the error names both versions", async () => {
+test("refuses to recover a journal of another version, and names both versions", async () => {
   const { error } = await changed((lines) =>
     lines.map((line, index) => (index === 0 ? line.replace('"version":1', '"version":4') : line)),
   );
@@ -228,13 +238,10 @@ test.each<readonly [string, (lines: readonly string[]) => readonly string[], num
   ["a record of an unknown kind", (lines) => withLine(lines, 4, () => '{"type":"x"}'), 5],
   ["a record that is gone", (lines) => lines.filter((_line, index) => index !== 1), 2],
   ["no records at all", () => [], 0],
-])(
-  "a journal with %s is invalid, and the error names the record",
-  async (_what, change, record) => {
-    const { error } = await changed(change);
-    expect(error).toMatchObject({ code: "invalid_journal", data: { record } });
-  },
-);
+])("refuses a journal with %s, and names the record", async (_what, change, record) => {
+  const { error } = await changed(change);
+  expect(error).toMatchObject({ code: "invalid_journal", data: { record } });
+});
 
 function withLine(
   lines: readonly string[],
@@ -244,7 +251,7 @@ function withLine(
   return lines.map((line, index) => (index === at ? change(line) : line));
 }
 
-test("a recovery that cannot begin leaves the run as it was", async () => {
+test("leaves the run unchanged if a recovery cannot start", async () => {
   const { store, orchestrator } = world();
   const { role } = worker();
   const dying = dyingStore(store, { at: 4, how: "before" });
@@ -296,7 +303,7 @@ function tree(): Play {
   return { role, calls };
 }
 
-test("D2: a run that is killed twice, and during its recovery", async () => {
+test("recovers a run that is killed twice, and during its recovery", async () => {
   const plain = await playThrough(tree);
   const endings = ({ ends }: typeof plain): readonly unknown[] =>
     ends.map(({ path, ended }) => [path, ended[0], ended[3], ended[4]]);
@@ -313,7 +320,7 @@ test("D2: a run that is killed twice, and during its recovery", async () => {
 
 proves(
   ["S7.31"],
-  "a recovered run takes up stamps with microseconds, and its durations stay whole milliseconds",
+  "continues timestamps with microseconds, and reports durations in whole milliseconds",
   async () => {
     const alive = (): Play => {
       const { role, ready } = worker();

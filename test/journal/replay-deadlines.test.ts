@@ -1,5 +1,7 @@
-// Goal: a time limit ends an agent in a replay where it did in the recording, whatever the clock of the recording said at that moment.
-// Method: a clock like that of a machine, whose timers fire a little before or after the time that it shows.
+// Goal: a time limit ends an agent in a replay where it did in the recording, whatever the clock of
+// the recording showed at that moment.
+// Method: a clock like that of a machine, whose timers fire a little before or after the shown
+// time.
 
 import { expect, test } from "vitest";
 
@@ -20,7 +22,7 @@ import { gist, replayed } from "../journals/play.ts";
 import { inTurn, lead, worker } from "../journals/roles.ts";
 import { spawnCall } from "./thinkers.ts";
 
-/** Its timers fire a little before or after the time that it shows: a clock whose timers go by another time altogether is none (`Clock`). */
+/** A clock whose timers fire a little before or after the shown time. */
 class LooseClock implements Clock {
   readonly timers = new ManualClock();
   shownMs = 0;
@@ -41,7 +43,7 @@ class LooseClock implements Clock {
 interface Fixture {
   readonly role: (fakes: Fakes) => AgentRole;
   readonly start?: StartOptions;
-  /** What happens to the clock, each once, when something has happened. */
+  /** Moves of the clock, each made once after an event. */
   readonly moves: readonly {
     readonly when: (event: EspalierEvent) => boolean;
     readonly move: (clock: LooseClock) => void;
@@ -78,7 +80,7 @@ async function comesToTheSame(played: Fixture): Promise<RunResult> {
   return result;
 }
 
-/** One that does not end, for a while, and others that do. */
+/** Returns a lead with a subagent that does not end for a while, and others that do. */
 function crew(fakes: Fakes): AgentRole {
   const calls = [spawnCall("endless", "a"), spawnCall("worker", "b"), spawnCall("worker", "c")];
   const limited = defineAgent({
@@ -103,7 +105,7 @@ function ended(agentPath: string): (event: EspalierEvent) => boolean {
   return (event) => event.type === "agent.ended" && event.agentPath === agentPath;
 }
 
-/** The clock that is shown, and the timers. */
+/** Moves the shown time and the timers. */
 function moved(shownMs: number, timersMs: number): (clock: LooseClock) => void {
   return (clock) => {
     clock.shownMs += shownMs;
@@ -121,7 +123,7 @@ const FIRED = {
 } as const;
 
 for (const [name, [first, second]] of Object.entries(FIRED))
-  proves(["R175", "X25"], `a time limit that fires ${name} ends who it ended`, async () => {
+  proves(["R175", "X25"], `ends the same agent by a time limit that fires ${name}`, async () => {
     const moves = [
       { when: ended("lead/worker#1"), move: moved(first[0], first[1]) },
       ...(second === undefined
@@ -137,7 +139,7 @@ for (const [name, [first, second]] of Object.entries(FIRED))
     ]);
   });
 
-test("X25: a time limit of the whole run, early and late, in the midst of what happens and at rest", async () => {
+test("replays a time limit of the run, early and late, during events and between them", async () => {
   for (const [first] of Object.values(FIRED))
     for (const isAtOnce of [true, false]) {
       const late = { when: tool("measure", "tool.ended"), move: moved(0, 1_000), isAtOnce };
@@ -153,7 +155,7 @@ test("X25: a time limit of the whole run, early and late, in the midst of what h
     }
 });
 
-test("X25: a deadline that stands by the clock", async () => {
+test("replays a deadline by the wall clock", async () => {
   const { reason } = await comesToTheSame({
     role: crew,
     start: { deadlineAtMs: 700 },
@@ -162,7 +164,7 @@ test("X25: a deadline that stands by the clock", async () => {
   expect(reason.code).toBe("time_limit");
 });
 
-test("X25: a time limit that is reached, and that changes nothing any more", async () => {
+test("replays a time limit that is reached after the run has completed", async () => {
   const { status } = await comesToTheSame({
     role: (fakes) =>
       lead(fakes, inTurn([["look", { thing: "map" }]]), { tools: [fakes.tool("look")] }),

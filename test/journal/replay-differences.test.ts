@@ -1,5 +1,6 @@
-// Goal: what changed since a recording is named: the agent, its step and the field, what was recorded and what came instead.
-// Method: recordings replayed with roles that differ in one thing; recordings that are damaged.
+// Goal: a change since a recording is named: the agent, its step and the field, the recorded value
+// and the new one.
+// Method: recordings replayed with roles that differ in one thing; damaged recordings.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -70,7 +71,7 @@ function textOf(value: unknown): string {
 
 proves(
   ["R175", "X25", "D680"],
-  "what changed in a role is named by agent, step and field",
+  "names the agent, the step and the field of a change in a role",
   async () => {
     const { recording } = await recorded(changed());
     const found: Record<string, unknown> = {};
@@ -189,7 +190,7 @@ proves(
   },
 );
 
-proves(["R175"], "what is no recording is refused, and the line is named", async () => {
+proves(["R175"], "refuses invalid recordings, and names the line", async () => {
   const { recording } = await recorded(changed());
   const lines = recording.trimEnd().split("\n");
   const broken: Record<string, unknown> = {
@@ -206,7 +207,7 @@ proves(["R175"], "what is no recording is refused, and the line is named", async
   const found: Record<string, unknown> = {};
   for (const [name, text] of Object.entries(broken)) {
     const { role } = changed()(new Fakes({ isAlive: false }));
-    // @ts-expect-error What is no text is refused when it runs, too.
+    // @ts-expect-error Values that are not text are refused at run time as well.
     found[name] = await replay(text, { role }).then(
       () => "replayed",
       (cause: unknown) =>
@@ -226,51 +227,44 @@ proves(["R175"], "what is no recording is refused, and the line is named", async
   });
 });
 
-proves(
-  ["R175"],
-  "a recording with a line too few, or with another one, is recognized or is replayed",
-  async () => {
-    const { recording } = await recorded(changed());
-    const lines = recording.trimEnd().split("\n");
-    const codes = new Set<string>();
-    const fields: string[] = [];
-    for (const [index, line] of lines.entries()) {
-      const isEffect = line.startsWith(`{"type":"effect"`);
-      if (!isEffect && index % 4 !== 0) continue;
-      const one = await difference(changed(), lines.toSpliced(index, 1).join("\n"));
-      codes.add(one[0] ?? "replayed");
-      if (isEffect) fields.push(one.slice(1, 3).join(" "));
-    }
-    expect([...codes].toSorted()).toEqual(["invalid_journal", "replay_diverged", "replayed"]);
-    expect(fields).toEqual([
-      "lead 1 effect",
-      "lead 1 effect",
-      "lead 2 effect",
-      "lead/worker#1 1 effect",
-      "lead/worker#2 1 effect",
-      "lead/worker#1 1 effect",
-      "lead/worker#2 1 effect",
-      "lead/worker#1 2 effect",
-      "lead 2 effect",
-      "lead/worker#2 2 effect",
-      "lead 2 effect",
-      "lead 3 effect",
-    ]);
-    const other = recording.replace(
-      String.raw`{\"thing\":\"map\"}`,
-      String.raw`{\"thing\":\"sea\"}`,
-    );
-    expect(await difference(changed(), other)).toEqual([
-      "replay_diverged",
-      "lead 1",
-      "state.conversation.messages[2].toolCalls[0].argumentsText",
-      '"{\\"thing\\":\\"map\\"}"',
-      '"{\\"thing\\":\\"sea\\"}"',
-    ]);
-  },
-);
+proves(["R175"], "detects or replays a recording with a missing or a changed line", async () => {
+  const { recording } = await recorded(changed());
+  const lines = recording.trimEnd().split("\n");
+  const codes = new Set<string>();
+  const fields: string[] = [];
+  for (const [index, line] of lines.entries()) {
+    const isEffect = line.startsWith(`{"type":"effect"`);
+    if (!isEffect && index % 4 !== 0) continue;
+    const one = await difference(changed(), lines.toSpliced(index, 1).join("\n"));
+    codes.add(one[0] ?? "replayed");
+    if (isEffect) fields.push(one.slice(1, 3).join(" "));
+  }
+  expect([...codes].toSorted()).toEqual(["invalid_journal", "replay_diverged", "replayed"]);
+  expect(fields).toEqual([
+    "lead 1 effect",
+    "lead 1 effect",
+    "lead 2 effect",
+    "lead/worker#1 1 effect",
+    "lead/worker#2 1 effect",
+    "lead/worker#1 1 effect",
+    "lead/worker#2 1 effect",
+    "lead/worker#1 2 effect",
+    "lead 2 effect",
+    "lead/worker#2 2 effect",
+    "lead 2 effect",
+    "lead 3 effect",
+  ]);
+  const other = recording.replace(String.raw`{\"thing\":\"map\"}`, String.raw`{\"thing\":\"sea\"}`);
+  expect(await difference(changed(), other)).toEqual([
+    "replay_diverged",
+    "lead 1",
+    "state.conversation.messages[2].toolCalls[0].argumentsText",
+    '"{\\"thing\\":\\"map\\"}"',
+    '"{\\"thing\\":\\"sea\\"}"',
+  ]);
+});
 
-/** A limit in `axis` that was reached with `current`. */
+/** Returns the event of a limit in `axis` that was reached with `current`. */
 function limitReached(axis: string, current: number): JournalRecord {
   const reason = { code: "limit", message: "Enough.", data: { axis, maximum: 1_000, current } };
   const signal = { source: "budget", reason };
@@ -278,7 +272,7 @@ function limitReached(axis: string, current: number): JournalRecord {
   return { type: "event", event };
 }
 
-test("how much of a time was over when a limit was reached is not compared, other amounts are", () => {
+test("ignores the elapsed time at a reached limit, and compares other amounts", () => {
   const found = ["timeMs", "totalTokens"].map((axis) => {
     const expected = new ActionReader(new Map()).read(limitReached(axis, 1_000));
     const compared = new Comparison(new Map(), expected === undefined ? [] : [expected]);
@@ -288,14 +282,14 @@ test("how much of a time was over when a limit was reached is not compared, othe
   expect(found).toEqual([undefined, "signal.raised.signal.reason.data.current"]);
 });
 
-test("whether a trace was shown makes no difference", async () => {
+test("ignores whether a trace was sampled", async () => {
   const { recording } = await recorded(changed());
   const shown = recording.replaceAll(`{"type":"event","event":{`, `$&"isSampled":true,`);
   expect(shown.length).toBeGreaterThan(recording.length);
   expect(await difference(changed(), shown)).toEqual([]);
 });
 
-test("a replay whose user's code never answers is given up after a while", async () => {
+test("gives up a replay whose user code never resolves", async () => {
   const { recording } = await recorded(changed());
   const found = await difference(
     changed(() => ({ hooks: [transform("beforeModel", () => new Promise(() => undefined))] })),

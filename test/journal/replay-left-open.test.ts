@@ -1,5 +1,7 @@
-// Goal: a replay has the same result where a process dies while a question is open, and where something is requested right after a recovery.
-// Method: the first process is cut off from its store in the midst of a tool call; another one takes over; all segments are replayed.
+// Goal: a replay has the same result if a process dies while a question is open, or a request
+// arrives right after a recovery.
+// Method: the first process is cut off from its store during a tool call; another one takes over;
+// all segments are replayed.
 
 import { expect, test } from "vitest";
 
@@ -18,13 +20,13 @@ import { replaysToTheSame } from "./replay-story.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 
 interface Life {
-  /** What is begun in the first life does not end. */
+  /** Calls that begin in the first life never end. */
   isFirst: boolean;
 }
 
 const NEVER = new Promise<never>(() => undefined);
 
-/** One that works, with one in the background that asks, or that works as long. */
+/** Returns an agent that works, with a background subagent that asks, or works as long. */
 function lead(life: Life, { isAsking }: { readonly isAsking: boolean }): AgentRole {
   const slow = async (): Promise<string> => (life.isFirst ? await NEVER : "worked");
   const asker = defineAgent({
@@ -59,7 +61,9 @@ interface Second {
   readonly clock: ManualClock;
 }
 
-/** Another process takes over while the calls of the first are under way. */
+/**
+ * Returns the run of another process that takes over while the calls of the first are in flight.
+ */
 async function secondLife(isAsking: boolean): Promise<Second> {
   const clock = new ManualClock();
   const life: Life = { isFirst: true };
@@ -77,7 +81,7 @@ async function secondLife(isAsking: boolean): Promise<Second> {
   return { run: await next.resume(first.runId, { takeOver: true }), store, role, clock };
 }
 
-test("X25: a question that was open when the process died is left open by the next one, too", async () => {
+test("replays a question that stays open after the death of its process", async () => {
   const { run, store, role, clock } = await secondLife(true);
   const result = await run.result;
   expect([result.status, result.questions.length]).toEqual(["paused", 1]);
@@ -96,7 +100,7 @@ test("X25: a question that was open when the process died is left open by the ne
 });
 
 for (const turns of [0, 1, 2, 3, 4, 5, 6, 8, 12, 20])
-  test(`X25: a pause is wanted ${turns} turns after a recovery`, async () => {
+  test(`replays a pause that is requested ${turns} turns after a recovery`, async () => {
     const { run, store, role } = await secondLife(false);
     for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
     run.requestPause();

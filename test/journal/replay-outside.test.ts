@@ -1,5 +1,6 @@
-// Goal: what comes from outside comes again at its place: requests to cancel, stop, pause and skip, messages, grants, answers, deadlines.
-// Method: callers that act upon an event, at once or when everything has come to a stand; recorded and replayed.
+// Goal: external input occurs again at its place: requests to cancel, stop, pause and skip,
+// messages, grants, answers, deadlines.
+// Method: callers that act on an event, at once or when everything is idle; recorded and replayed.
 
 import { expect, test } from "vitest";
 
@@ -53,7 +54,7 @@ function plain(fakes: Fakes) {
   return { role: team(fakes) };
 }
 
-/** The nth event of a type of one agent. */
+/** Matches the nth event of a type of one agent. */
 function nth(type: EspalierEvent["type"], agentPath: string, count = 1): Act["when"] {
   let seen = 0;
   return (event) => {
@@ -83,10 +84,14 @@ const REQUESTS: Readonly<Record<string, (run: Run, event: EspalierEvent) => void
 };
 
 for (const [request, give] of Object.entries(REQUESTS))
-  proves(["X25"], `${request}, at any moment, in the midst of it or at rest`, async () => {
-    for (const moment of MOMENTS)
-      for (const isAtOnce of [true, false]) await requested(give, moment, isAtOnce);
-  });
+  proves(
+    ["X25"],
+    `replays a ${request} at any moment, at once or when the run is idle`,
+    async () => {
+      for (const moment of MOMENTS)
+        for (const isAtOnce of [true, false]) await requested(give, moment, isAtOnce);
+    },
+  );
 
 async function requested(
   give: (run: Run, event: EspalierEvent) => void,
@@ -116,7 +121,7 @@ async function requested(
   }
 }
 
-test("X25: a caller that steps through, skips calls and stops", async () => {
+test("replays a caller that steps through phases, skips calls and stops", async () => {
   await comesToTheSame((fakes) => ({
     role: team(fakes),
     drive: async (run) => {
@@ -130,7 +135,7 @@ test("X25: a caller that steps through, skips calls and stops", async () => {
   }));
 });
 
-test("X25: what is wanted before the run begins", async () => {
+test("replays requests from before the run begins", async () => {
   await comesToTheSame((fakes) => ({
     role: team(fakes),
     start: { budget: { totalTokens: 100_000, steps: 20 } },
@@ -147,7 +152,7 @@ const late: Act = {
   act: (_run: Run, clock: ManualClock) => clock.advance(10_000),
 };
 
-test("X25: a deadline that ends the run, and one that ends an agent", async () => {
+test("replays a deadline that ends the run, and one that ends an agent", async () => {
   const ended = await comesToTheSame((fakes) => ({
     role: team(fakes),
     start: { budget: { timeMs: 10_000 } },
@@ -183,20 +188,16 @@ test("X25: a deadline that ends the run, and one that ends an agent", async () =
   ]);
 });
 
-proves(
-  ["R175"],
-  "a run that is paused for an answer is replayed up to there, and says so",
-  async () => {
-    const { result } = await comesToTheSame((fakes) => ({
-      role: team(fakes, {
-        tools: [fakes.tool("measure", undefined, { needsApproval: true })],
-      }),
-    }));
-    expect(result.status).toBe("paused");
-  },
-);
+proves(["R175"], "replays a run that is paused for an answer up to the pause", async () => {
+  const { result } = await comesToTheSame((fakes) => ({
+    role: team(fakes, {
+      tools: [fakes.tool("measure", undefined, { needsApproval: true })],
+    }),
+  }));
+  expect(result.status).toBe("paused");
+});
 
-proves(["R175"], "a recording that breaks off anywhere is replayed up to there", async () => {
+proves(["R175"], "replays a recording that is truncated anywhere up to there", async () => {
   const { recording } = await recorded(plain);
   const lines = recording.trimEnd().split("\n");
   const statuses = new Set<string>();

@@ -1,6 +1,6 @@
-// Goal: a replay continues over pauses and over deaths, as the run did, and says how far it went.
-// Method: runs that pause for answers, that die at appends, that continue more of the budget, or that are forked; what is kept of each is
-// replayed. The crash stories of the other files are replayed, too: see crash-play.ts.
+// Goal: a replay continues over pauses and deaths, as the run did, and reports its segments.
+// Method: runs that pause for answers, die at appends, continue with a grant, or are forked; their
+// records are replayed. The crash stories of the other files are replayed, too: see crash-play.ts.
 
 import { expect, test } from "vitest";
 
@@ -22,7 +22,7 @@ import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 
 type More = Partial<AgentDefinition>;
 
-/** One that asks, and two that work meanwhile. */
+/** Returns a lead with one subagent that asks, and two that work meanwhile. */
 function askingRole(more: More = {}): AgentRole {
   const calls = new Map<string, number>();
   const asker = defineAgent({
@@ -62,7 +62,7 @@ function segmentsOf({ segments: played }: ReplayResult): readonly string[] {
 }
 
 for (const goesOnBy of ["recover", "resume"] as const)
-  proves(["R175", "X25"], `a replay continues over pauses that end by ${goesOnBy}`, async () => {
+  proves(["R175", "X25"], `continues a replay over pauses that end by ${goesOnBy}`, async () => {
     const play = asking(goesOnBy);
     const again = await replaysToTheSame(play(), await playThrough(play));
     const second = goesOnBy === "resume" ? "resumed" : "recovered";
@@ -72,7 +72,7 @@ for (const goesOnBy of ["recover", "resume"] as const)
 
 proves(
   ["R175", "X25"],
-  "a replay continues over deaths, with the calls that were lost in them",
+  "continues a replay over deaths, with the calls that were lost in them",
   async () => {
     const deaths: readonly PlannedDeath[] = [
       { at: 5, how: "before" },
@@ -89,7 +89,7 @@ proves(
   },
 );
 
-test("X25: deaths before, in the midst of and after a pause", async () => {
+test("replays deaths before, during and after a pause", async () => {
   const play = asking("recover");
   const plain = await playThrough(play);
   const seen = new Set<string>();
@@ -104,7 +104,7 @@ test("X25: deaths before, in the midst of and after a pause", async () => {
   expect(seen.size, "deaths at different places").toBeGreaterThan(3);
 });
 
-test("R175: the events of a replay are reported once, and those of agents that continue say nothing of an end", async () => {
+test("emits the events of a replay once, without end events of agents that continue", async () => {
   const play = asking("resume");
   const { recording } = await playThrough(play, [{ at: 5, how: "before" }]);
   const sink = new RecordingSink();
@@ -134,7 +134,7 @@ async function divergence(recording: Recording, role: AgentRole): Promise<unknow
   }
 }
 
-proves(["R175"], "a divergence after a pause names the segment", async () => {
+proves(["R175"], "names the segment of a divergence after a pause", async () => {
   const play = asking("recover");
   const { recording } = await playThrough(play);
   const impatient = askingRole({
@@ -156,7 +156,7 @@ proves(["R175"], "a divergence after a pause names the segment", async () => {
 
 proves(
   ["R175"],
-  "refuses a recording without the records of its recoveries as one that goes another way",
+  "refuses a recording without the records of its recoveries as diverged",
   async () => {
     const { recording } = await playThrough(asking("recover"));
     const unmarked = recording.replaceAll('{"type":"recovered"}\n', "");
@@ -168,7 +168,7 @@ proves(
   },
 );
 
-test("R175: a recording that breaks off anywhere, also in a later segment, is replayed up to there", async () => {
+test("replays a recording that is truncated anywhere, also in a later segment, up to there", async () => {
   const play = asking("resume");
   const { recording } = await playThrough(play, [{ at: 6, how: "before" }]);
   const lines = recording.trimEnd().split("\n");
@@ -216,14 +216,14 @@ function forking(): Play {
   };
 }
 
-test("R175: what continued with more of the budget, and what was forked", async () => {
+test("replays a run that continued with a grant, and a fork", async () => {
   const raised = await replaysToTheSame(limited(), await playThrough(limited));
   expect(segmentsOf(raised)).toEqual(["started, ended", "resumed, ended"]);
   const forked = await replaysToTheSame(forking(), await playThrough(forking));
   expect([segmentsOf(forked), forked.text]).toEqual([["forked, ended"], "seen seen Stop here."]);
 });
 
-test("R175: a run on a session that is paused and resumed", async () => {
+test("replays a run on a session that is paused and resumed", async () => {
   const store = memoryStore();
   const role = askingRole();
   const orchestrator = new Orchestrator({ store, roles: [role] });

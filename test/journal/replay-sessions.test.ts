@@ -1,5 +1,6 @@
-// Goal: what became of the session of a run is the same in its replay: saved, left open, in conflict, or failed.
-// Method: several runs on one session in a memory store, or in one that fails; each is recorded and replayed.
+// Goal: the status of a run's session is the same in its replay: saved, open, conflict or failed.
+// Method: several runs on one session in an in-memory store, or in a failing one; each is recorded
+// and replayed.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect, test } from "vitest";
@@ -30,7 +31,7 @@ function payer(isAsking: boolean): AgentRole {
   });
 }
 
-/** Replays what is kept of a run by now. Gives what became of its session. */
+/** Replays the records of a run so far. Returns the status of its session. */
 async function replayedSession(store: Store, role: AgentRole, run: Run): Promise<unknown> {
   const result = await run.result;
   const again = await replaysToTheSame(
@@ -45,7 +46,7 @@ function setUp(store: Store, role: AgentRole): Orchestrator {
   return new Orchestrator({ store, roles: [role], clock: new ManualClock() });
 }
 
-test("R175: later runs on a session, and one that comes too late", async () => {
+test("replays later runs on a session, and one with a conflict", async () => {
   const store = memoryStore({ clock: new ManualClock() });
   const role = payer(false);
   const orchestrator = setUp(store, role);
@@ -65,7 +66,7 @@ test("R175: later runs on a session, and one that comes too late", async () => {
 });
 
 for (const goesOnBy of ["resume", "recover"] as const)
-  test(`R175: a session over a pause that ends by ${goesOnBy}, and that another process has written meanwhile`, async () => {
+  test(`replays a session over a pause that ends by ${goesOnBy}, and a conflict with another process`, async () => {
     const store = memoryStore({ clock: new ManualClock() });
     const role = payer(true);
     const orchestrator = setUp(store, role);
@@ -93,7 +94,7 @@ for (const goesOnBy of ["resume", "recover"] as const)
     ]);
   });
 
-test("R175: a session whose store failed", async () => {
+test("replays a session whose store failed", async () => {
   const kept = memoryStore({ clock: new ManualClock() });
   const store: Store = {
     ...forwarding(kept),

@@ -1,5 +1,6 @@
-// Goal: whatever one agent and its calls do comes again in a replay: hooks, guards, answers, typed results, compaction, failures.
-// Method: the stories of the kept recordings, played anew, and some more.
+// Goal: everything that one agent and its calls do occurs again in a replay: hooks, guards,
+// answers, typed outputs, compaction, failures.
+// Method: the stories of the stored recordings, played again, and some more.
 
 import { expect, test } from "vitest";
 
@@ -13,11 +14,11 @@ import { inTurn, lead, stories } from "../journals/roles.ts";
 import { spawnCall } from "./thinkers.ts";
 
 for (const [name, { build }] of Object.entries(stories))
-  proves(["X25"], `the fixture ${name} replays to the same`, async () => {
+  proves(["X25"], `replays the fixture ${name} to the same result`, async () => {
     await comesToTheSame(build);
   });
 
-test("the stories result in what they are for", async () => {
+test("ends each story with its intended status", async () => {
   const ends: Record<string, unknown> = {};
   for (const [name, { build }] of Object.entries(stories)) {
     const { result } = await recorded(build);
@@ -38,7 +39,7 @@ test("the stories result in what they are for", async () => {
   });
 });
 
-test("X25: models that fail, are tried again, and fail for good; tools that fail and end their agent", async () => {
+test("replays models and agents that fail", async () => {
   await comesToTheSame((fakes) => {
     let asked = 0;
     const flaky = fakes.model("flaky", () => {
@@ -56,7 +57,7 @@ test("X25: models that fail, are tried again, and fail for good; tools that fail
   });
 });
 
-test("X25: tools that run alone, between others, and parallel calls that end in another order", async () => {
+test("replays sequential tools between concurrent ones that end in another order", async () => {
   await comesToTheSame((fakes) => ({
     role: lead(
       fakes,
@@ -78,7 +79,7 @@ test("X25: tools that run alone, between others, and parallel calls that end in 
   }));
 });
 
-test("X25: stop conditions, wrap-up, error budgets", async () => {
+test("replays stop conditions, wrap-up and failing tools", async () => {
   const { result } = await comesToTheSame((fakes) => ({
     role: lead(fakes, ({ results }) => ({ calls: [["broken", { thing: `${results.length}` }]] }), {
       wrapUp: true,
@@ -96,7 +97,7 @@ test("X25: stop conditions, wrap-up, error budgets", async () => {
   expect(result.reason.code).toBe("enough");
 });
 
-test("X25: a session, in which history the root begins", async () => {
+test("replays runs of a session, whose root begins with its history", async () => {
   const orchestrator = new Orchestrator({ store: memoryStore() });
   const session = await orchestrator.openSession("talk");
   const build: Build = (fakes) => ({

@@ -9,16 +9,16 @@ import type { Recording } from "../../src/testing/replay/recording.ts";
 import { replay, type ReplayResult } from "../../src/testing/replay/replay.ts";
 import { gist } from "../journals/play.ts";
 
-/** What a process brings along. */
+/** The role and options of a process. */
 export interface Means {
   readonly role: AgentRole;
   readonly options?: OrchestratorOptions;
 }
 
-/** What is kept of a run. */
+/** The persisted records and result of a run. */
 export interface Kept {
   readonly recording: Recording;
-  /** Undefined: the process died right after the end. */
+  /** `undefined` if the process died right after the end. */
   readonly result: RunResult | undefined;
 }
 

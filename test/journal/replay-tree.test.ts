@@ -1,5 +1,7 @@
-// Goal: whatever a tree does comes again in its replay, agent by agent, though no model and no tool is there.
-// Method: stories of subagents in all their ways, recorded and replayed with fakes that fail when they are called.
+// Goal: everything that a tree does occurs again in its replay, agent by agent, without models and
+// tools.
+// Method: stories of subagents in all their forms, recorded and replayed with fakes that fail when
+// they are called.
 
 import { test } from "vitest";
 import { z } from "zod";
@@ -13,19 +15,23 @@ import { endless, failing, inTurn, lead, worker } from "../journals/roles.ts";
 
 const TASK = z.object({ task: z.string() });
 
-proves(["X25"], "subagents at once that end in another order than they began", async () => {
-  await comesToTheSame((fakes) => ({
-    role: lead(
-      fakes,
-      inTurn([spawnCall("slow", "a"), spawnCall("worker", "b"), spawnCall("quick", "c")]),
-      { subagents: [worker(fakes, 9, "slow"), worker(fakes, 4), worker(fakes, 0, "quick")] },
-    ),
-  }));
-});
+proves(
+  ["X25"],
+  "replays concurrent subagents that end in another order than they began",
+  async () => {
+    await comesToTheSame((fakes) => ({
+      role: lead(
+        fakes,
+        inTurn([spawnCall("slow", "a"), spawnCall("worker", "b"), spawnCall("quick", "c")]),
+        { subagents: [worker(fakes, 9, "slow"), worker(fakes, 4), worker(fakes, 0, "quick")] },
+      ),
+    }));
+  },
+);
 
 proves(
   ["X25"],
-  "subagents in the background that are waited for, written to, listed and cancelled",
+  "replays background subagents that are awaited, messaged, listed and cancelled",
   async () => {
     await comesToTheSame((fakes) => ({
       role: lead(
@@ -50,7 +56,7 @@ proves(
   },
 );
 
-test("X25: a wait that is over before the subagent is", async () => {
+test("replays a wait that times out before the subagent ends", async () => {
   await comesToTheSame((fakes) => ({
     role: lead(
       fakes,
@@ -71,7 +77,7 @@ test("X25: a wait that is over before the subagent is", async () => {
   }));
 });
 
-test("X25: a subagent that continues, before its parent's eyes and in the background", async () => {
+test("replays a subagent that is continued in the foreground and in the background", async () => {
   await comesToTheSame((fakes) => ({
     role: lead(
       fakes,
@@ -85,7 +91,7 @@ test("X25: a subagent that continues, before its parent's eyes and in the backgr
   }));
 });
 
-test("X25: agents that their parent leaves to the run", async () => {
+test("replays detached subagents", async () => {
   await comesToTheSame((fakes) => {
     const leaving = lead(
       fakes,
@@ -105,7 +111,7 @@ test("X25: agents that their parent leaves to the run", async () => {
   });
 });
 
-test("X25: groups: the first failure ends the others; two are enough; two cannot be reached", async () => {
+test("replays groups: the first failure ends the others, a quorum is reached, a quorum is unreachable", async () => {
   const groups = [
     ["fail_fast", "failing"],
     ["fail_fast", "worker"],
@@ -132,7 +138,7 @@ test("X25: groups: the first failure ends the others; two are enough; two cannot
     }));
 });
 
-test("X25: delegations of one's own: one after the other, at once, and one that starts no subagent", async () => {
+test("replays custom delegations: in sequence, concurrent, and one that starts no subagent", async () => {
   await comesToTheSame((fakes) => {
     const inOrder = defineDelegation({
       name: "in_order",
@@ -174,7 +180,7 @@ test("X25: delegations of one's own: one after the other, at once, and one that 
   });
 });
 
-test("X25: subtasks that a tool queued, one of which cannot be started", async () => {
+test("replays subtasks that a tool queued, one of which cannot be started", async () => {
   await comesToTheSame((fakes) => {
     const plan = fakes.tool("plan", (_input, { queueSubtask }) => {
       queueSubtask({ role: "nobody", task: "x" });
@@ -186,7 +192,7 @@ test("X25: subtasks that a tool queued, one of which cannot be started", async (
   });
 });
 
-test("X25: refusals by limits of the tree and of a role", async () => {
+test("replays refusals by limits of the tree and of a role", async () => {
   await comesToTheSame((fakes) => {
     const deep = lead(fakes, inTurn([spawnCall("worker", "x"), spawnCall("worker", "y")]), {
       name: "deep",
@@ -201,7 +207,7 @@ test("X25: refusals by limits of the tree and of a role", async () => {
   });
 });
 
-test("X25: a budget so tight that agents wait in line, and that is over in the end", async () => {
+test("replays agents that wait for a budget, which is exhausted in the end", async () => {
   const { result } = await comesToTheSame((fakes) => {
     const six = Array.from({ length: 6 }, (_one, index) => spawnCall("worker", `part ${index}`));
     return {
@@ -215,7 +221,7 @@ test("X25: a budget so tight that agents wait in line, and that is over in the e
   if (result.status === "completed") throw new Error("The budget was not tight.");
 });
 
-test("X25: a context policy, tools that are taken away, metadata", async () => {
+test("replays a context policy, removed tools and metadata", async () => {
   await comesToTheSame((fakes) => ({
     role: lead(fakes, inTurn([["look", { thing: "map" }]], [spawnCall("worker", "a")]), {
       tools: [fakes.tool("look")],

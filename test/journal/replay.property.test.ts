@@ -1,6 +1,8 @@
-// Goal: any small tree replays to the same. Calm trees have the same result however long their tools take.
-// Method: random trees whose tasks say what each agent does: calls that take some turns, subagents before its eyes or beside it, failures;
-// with tight limits and budgets, a clock that never stands still, and with a request from outside now and then.
+// Goal: the replay of any small tree has the same result. Calm trees have the same result however
+// long their tools take.
+// Method: random trees whose tasks define each agent: calls that take some turns, foreground or
+// background subagents, failures; with tight limits and budgets, a ticking clock, and an occasional
+// external request.
 
 import * as fc from "fast-check";
 import { expect, vi } from "vitest";
@@ -17,7 +19,7 @@ import { DEATHS } from "./dying-store.ts";
 import { replaysToTheSame } from "./replay-story.ts";
 import { spawnCall, type Thought } from "./thinkers.ts";
 
-/** What one agent does. Its task is the JSON text of it. */
+/** The plan of one agent. Its task is the JSON text of the plan. */
 interface Plan {
   readonly turns: readonly number[];
   readonly isFailing: boolean;
@@ -78,7 +80,7 @@ interface World {
   readonly maxTotalSubagents: number;
   readonly totalTokens: number | undefined;
   readonly request: "none" | "cancel" | "stop" | "pause" | "message";
-  /** When it comes, by the number of the event. */
+  /** The number of the event after which the request arrives. */
   readonly at: number;
   readonly isAtOnce: boolean;
 }
@@ -141,7 +143,7 @@ function withOtherTurns(plan: Plan, shift: number): Plan {
 
 proves(
   ["X25", "S7.31", "D723"],
-  "calm trees replay to the same, and have the same result when effects end in another order",
+  "replays calm trees to the same result, which does not depend on the order of their effects",
   async () => {
     await fc.assert(
       fc.asyncProperty(calm, fc.integer({ min: 0, max: 5 }), async (world, shift) => {
@@ -162,7 +164,7 @@ proves(
   },
 );
 
-proves(["X25", "S7.31"], "rough trees replay to the same result", async () => {
+proves(["X25", "S7.31"], "replays rough trees to the same result", async () => {
   await fc.assert(
     fc.asyncProperty(rough, async (world) => {
       const build = storyOf(world);
@@ -181,7 +183,7 @@ const deaths = fc.array(
 
 proves(
   ["R175", "X25", "S7.31"],
-  "trees whose processes die have the same result, segment by segment",
+  "replays trees whose processes die to the same result, segment by segment",
   async () => {
     let segments = 0;
     await fc.assert(

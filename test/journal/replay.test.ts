@@ -1,5 +1,6 @@
-// Goal: a recorded tree runs again without a model and has the same result, interleavings included; what does otherwise is named.
-// Method: trees over a memory store; the recording is replayed with the same roles, and with others.
+// Goal: a recorded tree is replayed without a model and has the same result, interleavings
+// included.
+// Method: a tree over an in-memory store; the recording is replayed with the same role.
 
 import { expect } from "vitest";
 
@@ -26,7 +27,7 @@ function gist({ status, reason, text, agents, usage, accounts }: RunResult): obj
 
 proves(
   ["R175", "X25"],
-  "a recorded tree of thirty agents replays to the same result, without a model or a tool",
+  "replays a tree of thirty agents to the same result, without a model or a tool",
   async () => {
     const { role } = world();
     const store = memoryStore();

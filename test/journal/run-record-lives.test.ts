@@ -1,6 +1,7 @@
-// Goal: a reader follows a run over everything that can happen to it: further executions, forks, pauses that came from elsewhere, other
-// processes; it shows what is under way, and whose messages an agent has read.
-// Method: real runs in all three stores, held at gates, looked at while they are held and after.
+// Goal: a reader follows a run through everything that can happen to it: further executions, forks,
+// imported pauses, other processes; it shows steps in progress, and whose messages an agent has
+// read.
+// Method: real runs in all three stores, held at gates, read while they are held and after.
 
 import { spawn as spawnProcess } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -64,77 +65,73 @@ const places: Readonly<Record<string, () => Shared>> = {
 };
 
 for (const [name, open] of Object.entries(places))
-  proves(
-    ["V5", "V6", "V8"],
-    `a step under way is shown as far as it is known (${name})`,
-    async () => {
-      const { writer, reader } = open();
-      const [asked, replied, ended, rest] = gates(4);
-      const begun = gates(2);
-      const look = defineTool({
-        name: "look",
-        description: "Looks.",
-        inputSchema: z.object({ at: z.number() }),
-        execute: async ({ at }) => {
-          begun[at]?.resolve();
-          await (at === 0 ? ended : rest)?.promise;
-          return `seen ${at}`;
+  proves(["V5", "V6", "V8"], `shows the known parts of a step in progress (${name})`, async () => {
+    const { writer, reader } = open();
+    const [asked, replied, ended, rest] = gates(4);
+    const begun = gates(2);
+    const look = defineTool({
+      name: "look",
+      description: "Looks.",
+      inputSchema: z.object({ at: z.number() }),
+      execute: async ({ at }) => {
+        begun[at]?.resolve();
+        await (at === 0 ? ended : rest)?.promise;
+        return `seen ${at}`;
+      },
+    });
+    const lead = part(
+      "lead",
+      [
+        () => {
+          asked?.resolve();
+          const both = [1, 0].map((at) => ({ toolName: "look", arguments: { at } }));
+          return { text: "I look.", calls: both, after: replied?.promise ?? Promise.resolve() };
         },
-      });
-      const lead = part(
-        "lead",
-        [
-          () => {
-            asked?.resolve();
-            const both = [1, 0].map((at) => ({ toolName: "look", arguments: { at } }));
-            return { text: "I look.", calls: both, after: replied?.promise ?? Promise.resolve() };
-          },
-          says("Done."),
-        ],
-        { tools: [look] },
-      );
-      const run = new Orchestrator({ store: writer }).start(lead.role, "Go.");
-      const record = new RunRecord(reader, run.runId);
-      await asked?.promise;
-      await readUntil(record, "model.requested");
-      const [root] = record.agentIds;
-      if (root === undefined) throw new Error("a root");
-      const [asking] = await record.steps(root);
-      expect(asking).toMatchObject({
-        execution: 1,
-        steps: [],
-        open: { number: 1, executions: [] },
-      });
-      expect(asking?.open?.reply).toBeUndefined();
-      const { request } = await record.request({ agentId: root, stepNumber: 1 });
-      expect(request).toEqual(lead.model.requests[0]);
-      replied?.resolve();
-      for (const { promise } of begun) await promise;
-      ended?.resolve();
-      await readUntil(record, "tool.ended");
-      const [working] = await record.steps(root);
-      expect(working?.open?.reply).toMatchObject({
-        message: { text: "I look." },
-        finishReason: "tool_calls",
-      });
-      expect(working?.open?.executions.map(({ call }) => call.argumentsText)).toEqual(['{"at":0}']);
-      rest?.resolve();
-      await run.result;
-      await readUntil(record, "run.ended");
-      const result = await new Orchestrator({ store: writer }).getResult(run.runId);
-      const [over] = await record.steps(root);
-      expect(over?.open).toBeUndefined();
-      expect(over?.steps).toEqual(result.agents[0]?.steps);
-      expect(await checkRecord(reader, run.runId, record)).toBe(2);
-      for (const store of new Set([reader, writer])) await store.close();
-    },
-  );
+        says("Done."),
+      ],
+      { tools: [look] },
+    );
+    const run = new Orchestrator({ store: writer }).start(lead.role, "Go.");
+    const record = new RunRecord(reader, run.runId);
+    await asked?.promise;
+    await readUntil(record, "model.requested");
+    const [root] = record.agentIds;
+    if (root === undefined) throw new Error("a root");
+    const [asking] = await record.steps(root);
+    expect(asking).toMatchObject({
+      execution: 1,
+      steps: [],
+      open: { number: 1, executions: [] },
+    });
+    expect(asking?.open?.reply).toBeUndefined();
+    const { request } = await record.request({ agentId: root, stepNumber: 1 });
+    expect(request).toEqual(lead.model.requests[0]);
+    replied?.resolve();
+    for (const { promise } of begun) await promise;
+    ended?.resolve();
+    await readUntil(record, "tool.ended");
+    const [working] = await record.steps(root);
+    expect(working?.open?.reply).toMatchObject({
+      message: { text: "I look." },
+      finishReason: "tool_calls",
+    });
+    expect(working?.open?.executions.map(({ call }) => call.argumentsText)).toEqual(['{"at":0}']);
+    rest?.resolve();
+    await run.result;
+    await readUntil(record, "run.ended");
+    const result = await new Orchestrator({ store: writer }).getResult(run.runId);
+    const [over] = await record.steps(root);
+    expect(over?.open).toBeUndefined();
+    expect(over?.steps).toEqual(result.agents[0]?.steps);
+    expect(await checkRecord(reader, run.runId, record)).toBe(2);
+    for (const store of new Set([reader, writer])) await store.close();
+  });
 
 function gates(count: number): readonly PromiseWithResolvers<void>[] {
   return Array.from({ length: count }, () => Promise.withResolvers<void>());
 }
 
-/** Reads on until an event of this type has come. */
+/** Reads on until an event of this type occurs. */
 async function readUntil(record: RunRecord, type: string): Promise<void> {
   let isThere = false;
   const hasCome = (): boolean => isThere;
@@ -144,7 +141,7 @@ async function readUntil(record: RunRecord, type: string): Promise<void> {
     });
 }
 
-proves(["V9"], "messages are known by the ancestor that had them first", async () => {
+proves(["V9"], "attributes inherited messages to the ancestor that had them first", async () => {
   const store = memoryStore();
   const context = { inheritMessages: true };
   const leaf = part("leaf", [says("Leaf.")]);
@@ -192,7 +189,7 @@ const pay = defineTool({
   execute: () => "paid",
 });
 
-/** A subagent with two executions, in the second of which the run is paused and resumed. Gives its id, and where it was kept. */
+/** Creates a subagent with two executions, in the second of which the run is paused and resumed. */
 async function pausedInSecond(later?: Store) {
   const store = memoryStore();
   const worker = part("worker", [says("One."), calls(use("pay")), says("Two.")], { tools: [pay] });
@@ -212,7 +209,7 @@ async function pausedInSecond(later?: Store) {
   return { store: later ?? store, runId: started.runId, record, result, worker };
 }
 
-proves(["V6", "V10"], "executions before the last stay, also over a pause", async () => {
+proves(["V6", "V10"], "returns earlier executions of an agent, also across a pause", async () => {
   const { store, runId, record, result, worker } = await pausedInSecond();
   await checkRecord(store, runId, record);
   const [, below] = record.agentIds;
@@ -231,7 +228,7 @@ proves(["V6", "V10"], "executions before the last stay, also over a pause", asyn
     await record.request({ agentId: below, stepNumber: 2, execution: 2 }),
   ];
   expect(requests.map(({ request }) => request)).toEqual(worker.model.requests);
-  // Read at once, it is the same.
+  // Reading everything at once returns the same.
   const whole = new RunRecord(store, runId);
   await whole.advance();
   expect(await whole.steps(below)).toEqual(executions);
@@ -239,7 +236,7 @@ proves(["V6", "V10"], "executions before the last stay, also over a pause", asyn
 
 proves(
   ["V6", "V10"],
-  "of a run that was resumed in another store, there is what that has",
+  "returns the executions of a run that was resumed in another store from that store alone",
   async () => {
     const { store, runId, record } = await pausedInSecond(memoryStore());
     expect(await checkRecord(store, runId, record)).toBe(5);
@@ -249,7 +246,7 @@ proves(
   },
 );
 
-proves(["V6", "V10"], "a fork has its own steps, and those that it was given", async () => {
+proves(["V6", "V10"], "returns the own and the inherited steps of a fork", async () => {
   const store = memoryStore();
   const { lead } = threeSteps([says("Forked.")]);
   const s = newFixture({ store });
@@ -271,7 +268,7 @@ proves(["V6", "V10"], "a fork has its own steps, and those that it was given", a
   expect(given.request).toEqual(lead.model.requests[1]);
 });
 
-proves(["V5", "V6"], "another process writes while it is read", async () => {
+proves(["V5", "V6"], "reads a run while another process writes it", async () => {
   const path = join(folder, "large.db");
   const program = join(import.meta.dirname, "../../bench/large-run.ts");
   const options = ["--no-warnings", "--conditions=@espalier/source", program, path, "40"];

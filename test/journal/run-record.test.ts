@@ -1,6 +1,6 @@
-// Goal: a reader finds in a journal, of whatever release and however it came about, what folding all of it gives; from one line to the next,
-// and of one agent at a time.
-// Method: the recordings that are kept, whole and line by line; random trees are in mortal-fixture.ts.
+// Goal: an incremental reader returns the same as folding the whole journal, from line to line and
+// for one agent at a time.
+// Method: the stored recordings, whole and line by line; random trees are in mortal-fixture.ts.
 
 import { globSync, readFileSync } from "node:fs";
 
@@ -28,7 +28,7 @@ async function stored(lines: readonly string[]): Promise<Store> {
   return store;
 }
 
-/** What was cut within a batch may be no run that ever was. */
+/** Skips journals that were cut within a batch and cannot be folded. */
 async function checkBeginning(store: Store, record: RunRecord): Promise<void> {
   const isWhole = await foldJournal(runId, store.read(runId)).then(
     () => true,
@@ -44,7 +44,7 @@ function linesOf(file: string): readonly string[] {
 for (const file of files)
   proves(
     ["V5", "V6"],
-    `${file}: events, steps and requests, at once and line by line`,
+    `reads events, steps and requests of ${file}, at once and line by line`,
     async () => {
       const lines = linesOf(file);
       const whole = await stored(lines);
@@ -66,7 +66,7 @@ for (const file of files)
     },
   );
 
-proves(["V7"], "of a run, only lines that are needed are read, and none is written", async () => {
+proves(["V7"], "reads only the lines that it needs, and writes none", async () => {
   const lines = linesOf("test/journals/recorded/delegations.jsonl");
   const asked: unknown[] = [];
   const real = await stored(lines);
@@ -93,7 +93,7 @@ proves(["V7"], "of a run, only lines that are needed are read, and none is writt
   ]);
 });
 
-test("what is not there, or cannot be read, is said to be", async () => {
+test("rejects unknown runs, agents and steps, and unreadable journals, with their codes", async () => {
   const lines = linesOf("test/journals/recorded/parallel.jsonl");
   const none = new RunRecord(memoryStore(), runId);
   await expect(none.advance()).rejects.toMatchObject({ code: "unknown_run" });
@@ -124,7 +124,7 @@ test("what is not there, or cannot be read, is said to be", async () => {
   });
 });
 
-test("a store that fails once is asked again for what it did not give", async () => {
+test("reads lines again that a failing store did not return", async () => {
   const lines = linesOf("test/journals/recorded/parallel.jsonl");
   const real = await stored(lines);
   let failures = 0;

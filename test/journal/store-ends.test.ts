@@ -1,5 +1,7 @@
-// Goal: whatever a store does not do at the beginning or at the end of a run, no caller waits for ever and no result is lost.
-// Method: a store in front of another one, of which one method fails; a manual clock between its attempts.
+// Goal: if a store fails at the beginning or at the end of a run, no caller waits forever and no
+// result is lost.
+// Method: a store in front of another one, of which one method fails; a manual clock between its
+// attempts.
 
 import { expect, test } from "vitest";
 
@@ -37,7 +39,7 @@ const broken = new TypeError("the disk is on fire");
 const fenced = new EspalierError({ code: "run_fenced", message: "Taken over." });
 
 test.each([broken, createStoreError("full", "Expected room, got none."), fenced])(
-  "a run whose whole end is kept has its result, though the store does not take it back: %s",
+  "returns the result of a run whose end is persisted although its release fails: %s",
   async (cause) => {
     const store = memoryStore();
     const stubborn: Store = { ...forwarding(store), release: () => Promise.reject(cause) };
@@ -55,7 +57,7 @@ test.each([
   ["completed", "ended"],
   ["paused", "paused"],
 ])(
-  "a run that is kept as %s, though the store was not told, rests once its order is executed again",
+  "releases a run that was persisted as %s without a release when its request is executed again",
   async (status, rest) => {
     const store = memoryStore();
     const stubborn: Store = { ...forwarding(store), release: () => Promise.reject(broken) };
@@ -72,7 +74,7 @@ test.each([
 );
 
 test.each(["create", "append"] as const)(
-  "%s of a store that throws something of its own is store_failed, with a reason",
+  "reports an error that %s of a store throws as store_failed, with a reason",
   async (method) => {
     const store: Store = { ...forwarding(memoryStore()), [method]: () => Promise.reject(broken) };
     const run = new Orchestrator({ store }).start(role, "Go.");
@@ -86,7 +88,7 @@ test.each(["create", "append"] as const)(
 test.each([
   ["was not reached", false],
   ["lost the acknowledgement", true],
-])("a run begins, though the store %s at first", async (_what, isTaken) => {
+])("starts a run although the store %s at first", async (_what, isTaken) => {
   const [store, clock] = [memoryStore(), new ManualClock()];
   let attempts = 0;
   const distant: Store = {
@@ -114,7 +116,7 @@ async function pausedRun(store: Store): Promise<PausedRun> {
 }
 
 test.each(["find", "claim"] as const)(
-  "a pause that could not be gone on from, since the store failed at %s, can be, once it works",
+  "resumes a pause after a failure of the store at %s",
   async (method) => {
     const store = memoryStore();
     const paused = await pausedRun(store);
@@ -138,7 +140,7 @@ test.each(["find", "claim"] as const)(
   },
 );
 
-test("a pause that a process had begun to take into another store, without a word, is taken in by the next", async () => {
+test("resumes a pause into another store whose first process died before it wrote a record", async () => {
   const paused = await pausedRun(memoryStore());
   const store = memoryStore();
   const owner = { token: "gone", hostname: "here", processId: 1 };
@@ -149,7 +151,7 @@ test("a pause that a process had begun to take into another store, without a wor
   expect(await store.find(paused.runId)).toMatchObject({ status: "ended", epoch: 2 });
 });
 
-test("a caller that writes to a run that cannot be kept any more, or has written, learns that it is not read", async () => {
+test("resolves messages to a run that cannot be persisted as undelivered", async () => {
   const store = memoryStore();
   let appends = 0;
   let before: Promise<unknown> | undefined;

@@ -1,5 +1,7 @@
-// Goal: a store that is busy for a while, or loses acknowledgements, harms no run; each of the real stores keeps a run that can be recovered.
-// Method: a store in front of another one that fails where the test says; real SQLite files and a real PostgreSQL server.
+// Goal: a store that is temporarily busy, or loses acknowledgements, affects no run; runs in each
+// of the real stores can be recovered (D1).
+// Method: a store in front of another one that fails where the test says; real SQLite files and a
+// real PostgreSQL server.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -41,7 +43,9 @@ function failing(isTransient: boolean): EspalierError {
   });
 }
 
-/** Fails at every third append: it takes nothing, or takes it and says that it did not. */
+/**
+ * Fails at every third append: it stores nothing, or stores the batch without an acknowledgement.
+ */
 function moody(store: Store, isTaken: boolean): Store {
   let appends = 0;
   return {
@@ -58,7 +62,7 @@ function moody(store: Store, isTaken: boolean): Store {
 test.each([
   ["is busy now and then", false],
   ["loses acknowledgements", true],
-])("a store that %s is asked again: the run notices nothing", async (_what, isTaken) => {
+])("retries appends to a store that %s, without an effect on the run", async (_what, isTaken) => {
   const store = memoryStore();
   const orchestrator = new Orchestrator({ limits, store: moody(store, isTaken) });
   const run = orchestrator.start(world(SMALL).role, "Go.");
@@ -68,7 +72,7 @@ test.each([
   expect(await store.find(run.runId)).toMatchObject({ status: "ended", owner: null });
 });
 
-test("a store that is full stops the run where it is; what was kept is there, and continues once there is room", async () => {
+test("rejects a run whose store is full, and resumes it from its persisted records once there is room", async () => {
   const store = memoryStore();
   const kept: JournalBatch[] = [];
   let isFull = false;
@@ -97,7 +101,7 @@ test("a store that is full stops the run where it is; what was kept is there, an
   expect([...before.keys()].every((key) => (calls.get(key) ?? 0) <= 2)).toBe(true);
 });
 
-test("D1: no request goes out before its lease is kept, and nothing comes of a reply before that is", async () => {
+test("sends no request before its lease is persisted, and uses no reply before it is persisted", async () => {
   const store = memoryStore();
   const waiting: (() => void)[] = [];
   const slow: Store = {
@@ -116,7 +120,7 @@ test("D1: no request goes out before its lease is kept, and nothing comes of a r
     done.push([modelCalls.size, calls.size]);
     waiting.shift()?.();
   }
-  // Lease and reply of the root, of the lead, of the worker: each append lets one thing happen.
+  // Lease and reply of the root, of the lead, of the worker: each append allows one further call.
   expect(done).toEqual([
     [0, 0],
     [1, 0],
@@ -130,7 +134,7 @@ test("D1: no request goes out before its lease is kept, and nothing comes of a r
   finish();
 });
 
-/** Does something in every turn of the event loop, until the result is called. */
+/** Calls the work in every turn of the event loop, until the returned function is called. */
 function inEveryTurn(work: () => void): () => void {
   let isOver = false;
   const turn = (): void => {
@@ -160,7 +164,7 @@ const stores: Readonly<Record<string, () => Store>> = {
 };
 
 describe.each(Object.entries(stores))("a run over %s", (_name, open) => {
-  test("has the same result as without a store, and what is killed in its midst continues in another store object", async () => {
+  test("has the same result as without a store, and a killed one continues in another store object", async () => {
     const store = open();
     const run = new Orchestrator({ limits, store }).start(world(SMALL).role, "Go.");
     expect(gist(await run.result)).toEqual(gist(await plain));

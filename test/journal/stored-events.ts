@@ -1,4 +1,4 @@
-// What a store has of a run, read back.
+// Reads the records of a run back from a store.
 
 import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
 import {
@@ -9,7 +9,7 @@ import { assertEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 import type { RunStore } from "../../src/store/run-store.ts";
 
-/** The records of a journal, with their texts. */
+/** Returns the records of a journal, with their texts. */
 export async function storedRecords(
   store: Pick<RunStore, "read">,
   runId: RunId,
@@ -20,7 +20,7 @@ export async function storedRecords(
   return records;
 }
 
-/** The events of a journal, checked. */
+/** Returns the events of a journal, validated. */
 export async function storedEvents(
   store: Pick<RunStore, "read">,
   runId: RunId,

@@ -1,4 +1,4 @@
-// What a journal has of a run: its events, and how its agents ended.
+// The outcome of a run by its journal: its events, and how its agents ended.
 
 import { expect } from "vitest";
 
@@ -19,7 +19,7 @@ export type Ends = readonly {
   readonly own: Usage;
 }[];
 
-/** The events among records. */
+/** Returns the events among records. */
 export function eventsIn(records: readonly JournalRecord[]): readonly EspalierEvent[] {
   return records.flatMap((record) =>
     record.type === "event" && isEvent(record.event) ? [record.event] : [],
@@ -30,18 +30,18 @@ function isEvent(value: unknown): value is EspalierEvent {
   return typeof value === "object" && value !== null && "seq" in value;
 }
 
-/** Calls that have an end in the journal, by their idempotency keys. */
+/** Returns the calls that have an end in the journal, by their idempotency keys. */
 export function settledCalls(records: readonly JournalRecord[]): ReadonlySet<string> {
   const ended = eventsIn(records).filter(({ type }) => type === "tool.ended");
   return new Set(ended.map(idempotencyKeyOf));
 }
 
-/** The key of the tool call that an event is about. */
+/** Returns the key of the tool call that an event is about. */
 export function idempotencyKeyOf({ runId, stepId, callId }: EspalierEvent): string {
   return `${runId}/${stepId}/${callId}`;
 }
 
-/** What the journal has is what the process said. */
+/** Expects the journal to have what the process returned. */
 export function checkKept(result: RunResult, run: RestoredRun): void {
   expect(run.accounts.map(toPublicAccount)).toEqual(result.accounts);
   expect(run.refusalsByCode).toEqual(result.refusalsByCode);
@@ -53,7 +53,7 @@ export function checkKept(result: RunResult, run: RestoredRun): void {
   );
 }
 
-/** How agents ended, by the journal. */
+/** Returns how agents ended, by the journal. */
 export function endsOf({ agents, accounts }: RestoredRun, events: readonly EspalierEvent[]): Ends {
   const lost = new Map<string, Usage>();
   for (const event of events)
@@ -83,7 +83,7 @@ export function endsOf({ agents, accounts }: RestoredRun, events: readonly Espal
     .toSorted((left, right) => (left.path < right.path ? -1 : 1));
 }
 
-/** What a lost call is estimated to have used is reported to parents, too. */
+/** Removes totals, since the estimated usage of a lost call is reported to parents, too. */
 function withoutTotals(text: string): string {
   return text.replaceAll(/"totalTokens":\d+/gu, "");
 }

@@ -1,5 +1,5 @@
-// Models without a memory: what they say follows from what they are shown, so that one that is asked again says the same. And tools that
-// count how often each call was made.
+// Models without a memory: their replies follow from the request, so that a repeated call gets the
+// same reply. And tools that count how often each call was made.
 
 import { z } from "zod";
 
@@ -15,7 +15,7 @@ export interface Sight {
   readonly task: string;
   /** Texts of results of tool calls, in order. */
   readonly results: readonly string[];
-  /** Texts of all messages for the model but its task. */
+  /** Texts of all messages for the model except its task. */
   readonly heard: readonly string[];
   readonly request: ModelRequest;
 }
@@ -24,11 +24,14 @@ export type Thought = (
   | { readonly text: string }
   | { readonly calls: readonly (readonly [toolName: string, input: object])[] }
 ) & {
-  /** What it thinks before, which is sealed besides. */
+  /** Its reasoning before the reply, which also has encrypted data. */
   readonly reasoning?: string;
 };
 
-/** A model that says what follows from what it sees. `isCounting`: false, it does not say what it used. */
+/**
+ * Returns a model that replies as `think` decides. `isCounting`: false if it does not report its
+ * usage.
+ */
 export function thinker(
   name: string,
   think: (sight: Sight) => Thought,
@@ -57,7 +60,7 @@ function sightOf(request: ModelRequest): Sight {
   };
 }
 
-/** A thought as a model says it. */
+/** Converts a thought to a reply. */
 export function replyOf(thought: Thought, { messages }: ModelRequest): ModelReply {
   const usage = {
     inputTokens: messages.length * 10,
@@ -80,12 +83,12 @@ export function replyOf(thought: Thought, { messages }: ModelRequest): ModelRepl
   return { message: buildReplyMessage([...thinking, ...calls]), finishReason: "tool_calls", usage };
 }
 
-/** The call that starts a subagent. */
+/** Returns the call that starts a subagent. */
 export function spawnCall(role: string, task: string, more: object = {}) {
   return ["SpawnSubagent", { role, task, ...more }] as const;
 }
 
-/** A tool that counts its executions in `calls`, by their idempotency keys. */
+/** Returns a tool that counts its executions in `calls`, by their idempotency keys. */
 export function countedTool(
   calls: Map<string, number>,
   name: string,

@@ -1,6 +1,7 @@
-// Goal: a recovery charges the model calls that may have been sent, and no others; a charge is never too low.
-// Method: a run dies at each of its appends. A model counts the requests that it received; those whose outcome is not in
-// the journal must be charged, and all other open leases released.
+// Goal: a recovery charges the model calls that may have been sent, and no others; a charge is
+// never too low.
+// Method: a run dies at each of its appends. A model counts the requests that it received; those
+// whose outcome is not in the journal must be charged, and all other open leases released.
 
 import { expect } from "vitest";
 
@@ -20,7 +21,7 @@ import { storedRecords } from "./stored-events.ts";
 import { eventsIn } from "./stored-story.ts";
 import { spawnCall, thinker } from "./thinkers.ts";
 
-/** One process of a lead with `size` workers, of which one model call is under way at a time. */
+/** Returns one process of a lead with `size` workers, with at most one model call in flight. */
 function processOf(size: number) {
   const count = { received: 0 };
   const counted = (model: Model): Model => ({
@@ -50,7 +51,10 @@ function processOf(size: number) {
   return { count, lead };
 }
 
-/** Kills a run once and recovers it. Returns its appends, and how many calls were received, charged as lost and released. */
+/**
+ * Kills a run once and recovers it. Returns its appends, and how many calls were received, charged
+ * as lost and released.
+ */
 async function killed(size: number, kill?: Kill) {
   const store = memoryStore({ clock: new ManualClock() });
   const ids = sequentialIds();
@@ -92,7 +96,7 @@ proves(
     const { appends } = await killed(6);
     expect(appends).toBeGreaterThan(8);
     for (const how of DEATHS)
-      // The run has ended once its last append is kept.
+      // The run has ended once its last append is persisted.
       for (let at = 1; at < appends; at += 1) {
         const { unknown, lost } = await named({ at, how }, () => killed(6, { at, how }));
         expect([at, how, lost >= unknown, lost <= 1]).toEqual([at, how, true, true]);
@@ -102,7 +106,7 @@ proves(
 
 proves(
   ["D443"],
-  "releases the leases of forty-one calls that waited for the slot of a sent one when the process died",
+  "releases the leases of 41 calls that waited for the slot of a sent one when the process died",
   async () => {
     const { appends } = await killed(42);
     const most = { lost: 0, released: 0 };
@@ -115,7 +119,10 @@ proves(
   },
 );
 
-/** An agent whose hook makes two calls at once. No model says what it used, so that each call costs its estimate. */
+/**
+ * Returns an agent whose hook makes two calls at once. Its model reports no usage, so that each
+ * call costs its estimate.
+ */
 function hedger(latencyTurns: number) {
   const count = { received: 0 };
   const quiet = thinker("solo", () => ({ text: "done" }), { isCounting: false });
@@ -132,7 +139,10 @@ function hedger(latencyTurns: number) {
   return { count, role };
 }
 
-/** Kills the run of a hedger and recovers it. Returns its appends, the calls received and those charged. */
+/**
+ * Kills the run of a hedger and recovers it. Returns its appends, the calls received and those
+ * charged.
+ */
 async function killedHedger(kill?: Kill) {
   const store = memoryStore({ clock: new ManualClock() });
   const clock = new ManualClock();
@@ -153,11 +163,11 @@ async function killedHedger(kill?: Kill) {
   return { appends, received, charged: usage.total.inputTokens / estimate };
 }
 
-proves(["D445"], "charges each of the calls that hooks had under way at once", async () => {
+proves(["D445"], "charges each of the calls that hooks had in flight at once", async () => {
   const { appends } = await killedHedger();
   expect(appends).toBeGreaterThan(3);
   for (const how of DEATHS)
-    // Before the second append nothing is kept, and with the last one the run has ended.
+    // Before the second append nothing is persisted, and with the last one the run has ended.
     for (let at = 2; at < appends; at += 1) {
       const { received, charged } = await named({ at, how }, () => killedHedger({ at, how }));
       expect([at, how, charged >= received, charged <= received + 1]).toEqual([
