@@ -1,5 +1,6 @@
-// Goal: each step says what it began with, and every text that it speaks of is kept once for the whole run (R172, C28).
-// Method: tools and prompts that change from step to step; hashes made anew from what the scripted model was asked.
+// Goal: each step records its context, and each text of a context is stored once for the whole run.
+// Method: tools and prompts that change from step to step; hashes recomputed from the scripted
+// model's requests.
 
 import { createHash } from "node:crypto";
 
@@ -16,7 +17,7 @@ import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
-/** The same hash, made in another way. */
+/** The same hash, computed independently. */
 const sha = (text: string): string => createHash("sha256").update(text, "utf8").digest("hex");
 const toolsSha = ({ tools }: ModelRequest): string => sha(JSON.stringify(tools));
 
@@ -24,7 +25,7 @@ const contextsIn = ({ steps }: Pick<RunResult, "steps">) => steps.map(({ context
 
 proves(
   ["R172"],
-  "model, tools, prompt, budget and number are right in both steps, though filter and prompt changed between them",
+  "a step records model, tools, prompt, budget and number, even if filter and prompt change",
   async () => {
     const { role, model } = soloist([asks("look", {}), says("done")], {
       tools: [spyTool("look"), spyTool("crawl")],
@@ -87,7 +88,7 @@ proves(
   },
 );
 
-proves(["R172"], "the budget is what was left before the step had its lease", async () => {
+proves(["R172"], "a step records the budget that was left before its reservation", async () => {
   const { role } = soloist([asks("work", {}), says("done")], {
     tools: [spyTool("work")],
     budget: { totalTokens: 1_000 },
@@ -103,7 +104,7 @@ proves(["R172"], "the budget is what was left before the step had its lease", as
   expect(cap).toBe(900);
 });
 
-test("a further system message is part of the prompt, and no other message is", async () => {
+test("the prompt hash covers further system messages, and no other message", async () => {
   const { role, model } = soloist([says("done")], {
     sections: [
       {
@@ -127,7 +128,7 @@ test("a further system message is part of the prompt, and no other message is", 
   expect(context?.promptHash).toBe(sha("Work.\n\nBe kind."));
 });
 
-test("agents of one run keep a text that they share once, in one table", async () => {
+test("agents of one run share one table, in which each text is stored once", async () => {
   const helper = part("helper", [says("one"), says("two")]);
   const lead = part("lead", [calls(spawn("helper"), spawn("helper")), says("done")], {
     subagents: [helper.role],
@@ -141,7 +142,7 @@ test("agents of one run keep a text that they share once, in one table", async (
   for (const [hash, text] of Object.entries(result.definitions)) expect(sha(text)).toBe(hash);
 });
 
-test("a paused run has the table, and the steps after the pause add to it", async () => {
+test("a paused run contains the table, and the steps after the pause add to it", async () => {
   const { role } = soloist([asks("pay", {}), says("done")], {
     tools: [spyTool("pay", () => "paid", { needsApproval: true })],
     hooks: [
@@ -165,7 +166,7 @@ test("a paused run has the table, and the steps after the pause add to it", asyn
   ]);
 });
 
-test("a step that broke says what it began with", async () => {
+test("a failed step records its context", async () => {
   const { role } = soloist([{ error: new Error("gone") }], { budget: { steps: 3 } });
   const result = await newFixture().run(role);
   expect(result.status).toBe("failed");

@@ -1,5 +1,7 @@
-// Goal: after any number of compactions, what a history was before each of them can still be said, and nothing is kept twice (R173).
-// Method: random histories that grow and shrink; what was remembered by the test, compared with what the state gives back from JSON.
+// Goal: the history before each of any number of compactions can be rebuilt, and nothing is stored
+// twice.
+// Method: random histories that grow and shrink; the histories recorded by the test are compared
+// with those that the state restores from JSON.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -17,7 +19,10 @@ import { changes, opening, replyOf, settledState, transition } from "../support/
 import { contextOf } from "../support/step-context.ts";
 import { rebuildHistoryAtStep, findHistoryChange } from "../../src/agent/message-tags.ts";
 
-/** What happens after a step: messages come in, and the history may be cut to some of its messages, with a notice among them. */
+/**
+ * Events after a step: messages are added, and the history may be cut to some of its messages with
+ * a notice among them.
+ */
 const turns = fc.array(
   fc.record({
     added: fc.nat({ max: 3 }),
@@ -44,42 +49,38 @@ function throughJson(state: AgentState): AgentSnapshot {
   return AgentSnapshotSchema().parse(JSON.parse(JSON.stringify(toSnapshot(paused))));
 }
 
-proves(
-  ["R173"],
-  "the history of every step comes back, however often it was made shorter since",
-  () => {
-    fc.assert(
-      fc.property(turns, (list) => {
-        let state = transition(
-          createPendingState({ messages: opening(), prefix: { messageCount: 0, tokens: 0 } }),
-          changes().markStarted,
-        );
-        const known: (readonly Message[])[] = [];
-        for (const [index, { added, cuts }] of list.entries()) {
-          known.push(state.conversation.messages);
-          state = stepTaken(state, index + 1);
-          const messages = Array.from({ length: added }, (_, place) => note(`${index}.${place}`));
-          state = transition(state, { type: "addMessages", messages });
-          for (const kept of cuts) {
-            const { messages: before } = state.conversation;
-            const shorter = before.filter((_message, place) => kept[place] ?? true);
-            const middle = Math.floor(shorter.length / 2);
-            const withNote = [...shorter.slice(0, middle), note("Cut."), ...shorter.slice(middle)];
-            state = transition(state, { type: "compact", messages: withNote });
-          }
+proves(["R173"], "the history of every step can be rebuilt after any number of compactions", () => {
+  fc.assert(
+    fc.property(turns, (list) => {
+      let state = transition(
+        createPendingState({ messages: opening(), prefix: { messageCount: 0, tokens: 0 } }),
+        changes().markStarted,
+      );
+      const known: (readonly Message[])[] = [];
+      for (const [index, { added, cuts }] of list.entries()) {
+        known.push(state.conversation.messages);
+        state = stepTaken(state, index + 1);
+        const messages = Array.from({ length: added }, (_, place) => note(`${index}.${place}`));
+        state = transition(state, { type: "addMessages", messages });
+        for (const kept of cuts) {
+          const { messages: before } = state.conversation;
+          const shorter = before.filter((_message, place) => kept[place] ?? true);
+          const middle = Math.floor(shorter.length / 2);
+          const withNote = [...shorter.slice(0, middle), note("Cut."), ...shorter.slice(middle)];
+          state = transition(state, { type: "compact", messages: withNote });
         }
-        const { conversation, log } = restoreState(throughJson(state));
-        for (const [index, history] of known.entries()) {
-          const back = rebuildHistoryAtStep(conversation, log.compactions, index + 1);
-          expect(back.slice(0, history.length)).toEqual(history);
-        }
-      }),
-      { numRuns: 300 },
-    );
-  },
-);
+      }
+      const { conversation, log } = restoreState(throughJson(state));
+      for (const [index, history] of known.entries()) {
+        const back = rebuildHistoryAtStep(conversation, log.compactions, index + 1);
+        expect(back.slice(0, history.length)).toEqual(history);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
 
-test("a history that only grew has not changed", () => {
+test("a history that only grew has no change to record", () => {
   const messages = opening();
   const grown = { messages: [...messages, note("And now?")], dropped: [] };
   expect(findHistoryChange({ messages, dropped: [] }, grown, 3)).toBeUndefined();
@@ -88,7 +89,7 @@ test("a history that only grew has not changed", () => {
   ).toBeUndefined();
 });
 
-test("what a compaction leaves out of the agent's own is not kept a second time", () => {
+test("messages that a compaction removes are not stored a second time", () => {
   const { markStarted, addMessages } = changes();
   const pending = createPendingState({
     messages: opening(),

@@ -1,6 +1,7 @@
-// Goal: the exact request of any step can be made again from what is stored, and nothing else (R173).
-// Method: runs in which hooks, notices, filters and compactions make of the history what they like; their snapshots go through JSON, and
-// each rebuilt request is compared with the one that the scripted model was asked.
+// Goal: the exact request of any step can be rebuilt from the stored run alone.
+// Method: runs in which hooks, notices, filters and compactions change the messages. Their
+// snapshots go through JSON, and each rebuilt request is compared with the one that the scripted
+// model received.
 
 import { expect, test } from "vitest";
 
@@ -23,18 +24,18 @@ import { calls, part, spawn } from "../tree/scripted-agents.ts";
 const work = asks("work", {});
 const LONG = [work, work, work, work, says("done")];
 
-/** Hides what tools said, in every request anew. */
+/** Replaces the texts of tool results in every request. */
 const redact = transform("beforeModel", ({ messages }) => ({
   messages: messages.map((message) =>
     message.role === "tool" ? { ...message, text: `[${message.text.length} characters]` } : message,
   ),
 }));
-/** The last three messages, whatever that tears apart. */
+/** Shows the last three messages, even if that separates calls from results. */
 const window = transform("beforeModel", ({ messages }) => ({ messages: messages.slice(-3) }));
 const shuffled = transform("beforeModel", ({ messages }) => ({
   messages: [...messages.slice(0, 1), note("By the way."), ...messages.slice(1), note("Go on.")],
 }));
-/** Every message is another one in every step. */
+/** Changes every message in every step. */
 const restless = transform("beforeModel", ({ messages }, { stepNumber }) => ({
   instructions: `You are in step ${stepNumber}.`,
   messages: messages.map((message) => ({ ...message, text: `${stepNumber}: ${message.text}` })),
@@ -84,7 +85,7 @@ const STORIES: Readonly<Record<string, Partial<Omit<AgentDefinition, "model">>>>
   },
 };
 
-/** A snapshot as it is stored. */
+/** Returns a snapshot in its stored form. */
 const stored = (snapshot: PausedRun | undefined): string => JSON.stringify(snapshot);
 
 function expectAll(snapshot: PausedRun | undefined, { requests }: ScriptedModel): void {
@@ -103,7 +104,7 @@ function expectAll(snapshot: PausedRun | undefined, { requests }: ScriptedModel)
 for (const [name, more] of Object.entries(STORIES)) {
   proves(
     ["R173"],
-    `the exact request of each step is made again from the stored run: ${name}`,
+    `the exact request of each step is rebuilt from the stored run: ${name}`,
     async () => {
       const { role, model } = soloist(
         LONG,
@@ -121,7 +122,7 @@ for (const [name, more] of Object.entries(STORIES)) {
 
 proves(
   ["R173"],
-  "of a run that is paused in its second step, the request of that step is made again, and the one after it continues from there",
+  "the requests of a run paused in its second step are rebuilt before and after the resume",
   async () => {
     const pay = spyTool("pay", () => "paid", { needsApproval: true });
     const hooks = [redact, shuffled];
@@ -143,7 +144,7 @@ proves(
   },
 );
 
-proves(["R173"], "the request of a subagent is made again by its id", async () => {
+proves(["R173"], "the request of a subagent is rebuilt by its id", async () => {
   const helper = part("helper", [says("found")], { hooks: [shuffled] });
   const lead = part("lead", [calls(spawn("helper")), says("done")], { subagents: [helper.role] });
   const fixture = newFixture();
@@ -156,7 +157,7 @@ proves(["R173"], "the request of a subagent is made again by its id", async () =
   expect([request, model.id]).toEqual([helper.model.requests[0], "helper-model"]);
 });
 
-/** What the records of the steps of a run with `steps` steps say of what was shown, in characters. */
+/** Returns the size of the records of shown messages in a run of `steps` steps, in characters. */
 async function sizeOfShown(hook: typeof redact, steps: number): Promise<number> {
   const script = [...Array.from({ length: steps - 1 }, () => work), says("done")];
   const { role } = soloist(script, { tools: [spyTool("work")], hooks: [hook] });
@@ -165,13 +166,13 @@ async function sizeOfShown(hook: typeof redact, steps: number): Promise<number> 
 }
 
 for (const [name, hook] of Object.entries({ redact, window, shuffled, doubled })) {
-  test(`what steps keep for a hook grows with the steps, not with their histories: ${name}`, async () => {
+  test(`records of shown messages grow with the steps, not with their histories: ${name}`, async () => {
     const [short, long] = [await sizeOfShown(hook, 20), await sizeOfShown(hook, 80)];
     expect(long).toBeLessThan(short * 4 * 1.25);
   });
 }
 
-test("a run in which nothing is changed keeps nothing for it", async () => {
+test("a run without changed messages records no shown messages", async () => {
   const { role } = soloist(LONG, { tools: [spyTool("work")] });
   const { steps, definitions } = await newFixture().run(role);
   expect(steps.map(({ context }) => context.shown)).toEqual(LONG.map(() => undefined));
@@ -186,7 +187,7 @@ async function finished(): Promise<PausedRun> {
   return run.snapshot();
 }
 
-test("a step that is not there is refused by name", async () => {
+test("an unknown step or agent is refused with an error that lists the steps", async () => {
   const run = await finished();
   for (const stepNumber of [0, 3, -1, 1.5, Number.NaN, -0]) {
     const error = thrownBy(() => rebuildRequest(run, { stepNumber }));
@@ -201,7 +202,7 @@ test("a step that is not there is refused by name", async () => {
   );
 });
 
-test("a run from which a text was taken, or in which one was changed, is refused", async () => {
+test("a run with a missing or altered text is refused", async () => {
   const run = await finished();
   for (const hash of Object.keys(run.definitions)) {
     const { [hash]: _gone, ...definitions } = run.definitions;
@@ -224,7 +225,7 @@ test("a run from which a text was taken, or in which one was changed, is refused
   }
 });
 
-test("what is rebuilt is frozen", async () => {
+test("a rebuilt request is frozen", async () => {
   const { request } = rebuildRequest(await finished(), { stepNumber: 1 });
   expect(
     [request, request.messages, request.messages[0], request.tools].map(Object.isFrozen),

@@ -1,5 +1,5 @@
-// Goal: a text is kept once, under a hash that no other text has, and hashing costs nothing where nothing is new (C28).
-// Method: the table alone; odd texts; lists that count how often they are read.
+// Goal: a text is stored once under a collision-free hash, and known texts are not hashed again.
+// Method: the table alone; unusual texts; lists that count how often they are read.
 
 import { createHash } from "node:crypto";
 
@@ -20,7 +20,7 @@ test("the hash of a text is the SHA-256 of its UTF-8", () => {
   );
 });
 
-test("texts that UTF-8 cannot tell apart have hashes of their own", () => {
+test("texts with equal UTF-8 have different hashes", () => {
   const texts = ["\ud800", "\udfff", "\ufffd", "a\ud800", "", "\ud800\ud800"];
   expect(new Set(texts.map(hashText)).size).toBe(texts.length);
   const table = new RunDefinitions();
@@ -30,7 +30,7 @@ test("texts that UTF-8 cannot tell apart have hashes of their own", () => {
   expect(texts.map((text) => back.findText(hashText(text)))).toEqual(texts);
 });
 
-test("a text is there once, whichever agent defines it, and no other name finds anything", () => {
+test("a text is stored once, whichever agent defines it, and other names find nothing", () => {
   const table = new RunDefinitions();
   const hash = table.define("Work.");
   expect([table.define("Work."), table.define(["Wo", "rk."].join("")), table.size]).toEqual([
@@ -45,7 +45,7 @@ test("a text is there once, whichever agent defines it, and no other name finds 
   expect(Object.isFrozen(table.toJSON())).toBe(true);
 });
 
-test("the table of a run up to a pause is where the next one begins", () => {
+test("a table continues from the table of the run before a pause", () => {
   const before = new RunDefinitions();
   before.define("one");
   const after = new RunDefinitions(before.toJSON());
@@ -55,7 +55,7 @@ test("the table of a run up to a pause is where the next one begins", () => {
   expect(before.size).toBe(1);
 });
 
-test("a list of tools is read once, however often it is shown", () => {
+test("a list of tools is read once, however often it is defined", () => {
   let reads = 0;
   const spec: ToolSpec = {
     get name() {

@@ -1,5 +1,6 @@
-// Goal: the time of a step is divided by what it went into, and no instant counts twice (R174).
-// Method: whole runs by the manual clock, one millisecond after the other; models, tools, hooks and results that each take a known time.
+// Goal: the time of a step is divided by its causes, and no instant counts twice.
+// Method: real runs with the manual clock, one millisecond after the other; models, tools, hooks
+// and results that each take a known time.
 
 import { expect, test } from "vitest";
 
@@ -19,7 +20,7 @@ import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 
-/** Resolves when so much time has passed. */
+/** Resolves after the given time. */
 type Lasts = (ms: number) => Promise<void>;
 
 function lastsBy(clock: ManualClock): Lasts {
@@ -31,7 +32,10 @@ interface Played {
   readonly result: RunResult;
 }
 
-/** Lets time pass until the run rests, and checks what must hold of the time of every step. */
+/**
+ * Advances the clock until the run has ended or paused, and checks the invariant of every step's
+ * time.
+ */
 async function playedOut(fixture: Fixture, run: Run): Promise<RunResult> {
   const progress = { isOver: false };
   void run.settled.finally(() => (progress.isOver = true));
@@ -64,7 +68,7 @@ async function played(
   return { fixture, result: await playedOut(fixture, fixture.start(role)) };
 }
 
-/** Tools that take so long. */
+/** Creates tools that take the given times. */
 const slow = (lasts: Lasts, times: Readonly<Record<string, number>>) =>
   Object.entries(times).map(([name, ms]) =>
     spyTool(name, async () => {
@@ -104,7 +108,8 @@ proves(
           transform("beforeTool", async ({ toolName }) => {
             if (toolName === "long") await lasts(5);
           }),
-          // After the short tool, while the long one works: that time is the tool's.
+          // This hook runs after the short tool while the long one works, so its time counts as
+          // tool time.
           transform("afterTool", () => lasts(7)),
         ],
       }),
@@ -120,7 +125,7 @@ proves(
   },
 );
 
-proves(["R174"], "waiting for a slot is neither inference nor work of a tool", async () => {
+proves(["R174"], "waiting for a slot counts neither as inference nor as tool time", async () => {
   const { result } = await played(
     (lasts) => [
       () => ({ ...calls(use("one"), use("two"), use("three")), after: lasts(10) }),
@@ -139,7 +144,7 @@ proves(["R174"], "waiting for a slot is neither inference nor work of a tool", a
 
 proves(
   ["R174"],
-  "of two agents with one slot for model calls, each has the time of its own call",
+  "two agents that share one slot for model calls each have the time of their own call",
   async () => {
     const fixture = newFixture({ concurrency: { modelCalls: 1 } });
     const lasts = lastsBy(fixture.clock);
@@ -156,12 +161,13 @@ proves(
       [{ ...NO_TIMING, inferenceMs: 30 }],
       [{ ...NO_TIMING, inferenceMs: 50 }],
     ]);
-    // A delegation works until its subagent rests, whatever that one waits for.
+    // A delegation counts as tool time until its subagent ends or pauses, whatever that one waits
+    // for.
     expect(timings(result)[0]).toEqual({ ...NO_TIMING, toolsMs: 80, toolsSumMs: 110 });
   },
 );
 
-proves(["R174"], "waiting for an answer is none of the four", async () => {
+proves(["R174"], "waiting for an answer counts for none of the four kinds", async () => {
   const fixture = newFixture({
     approver: async (question) => {
       await lastsBy(fixture.clock)(60);
@@ -180,7 +186,7 @@ proves(["R174"], "waiting for an answer is none of the four", async () => {
   ]);
 });
 
-proves(["R174"], "over a pause the time is kept, and the pause is none of it", async () => {
+proves(["R174"], "the time before a pause is kept, and the pause does not count", async () => {
   const fixture = newFixture();
   const lasts = lastsBy(fixture.clock);
   const pay = spyTool("pay", () => lasts(8).then(() => "paid"), { needsApproval: true });
@@ -208,57 +214,57 @@ proves(["R174"], "over a pause the time is kept, and the pause is none of it", a
   });
 });
 
+proves(["R174"], "hooks around a call have their own time, separate from the call's", async () => {
+  const { result } = await played(
+    (lasts) => [
+      () => ({ ...calls(use("work"), use("work")), after: lasts(30) }),
+      () => says("done", { after: lasts(1) }),
+    ],
+    (lasts) => ({
+      tools: slow(lasts, { work: 50 }),
+      hooks: [
+        wrapModelCall(async (_call, next) => {
+          await lasts(4);
+          const reply = await next();
+          await lasts(6);
+          return reply;
+        }),
+        wrapToolCall(async (_call, next) => {
+          await lasts(2);
+          await next();
+          const again = await next();
+          await lasts(5);
+          return again;
+        }),
+      ],
+    }),
+    { concurrency: { toolCalls: 1 } },
+  );
+  expect(timings(result)).toEqual([
+    { inferenceMs: 30, toolsMs: 200, toolsSumMs: 200, hooksMs: 10 + 14, formattingMs: 0 },
+    { ...NO_TIMING, inferenceMs: 1, hooksMs: 10 },
+  ]);
+});
+
 proves(
   ["R174"],
-  "hooks around a call have their own time, and what they go around has its own",
+  "attempts of a model call and the delays between them count as inference",
   async () => {
-    const { result } = await played(
-      (lasts) => [
-        () => ({ ...calls(use("work"), use("work")), after: lasts(30) }),
-        () => says("done", { after: lasts(1) }),
-      ],
-      (lasts) => ({
-        tools: slow(lasts, { work: 50 }),
-        hooks: [
-          wrapModelCall(async (_call, next) => {
-            await lasts(4);
-            const reply = await next();
-            await lasts(6);
-            return reply;
-          }),
-          wrapToolCall(async (_call, next) => {
-            await lasts(2);
-            await next();
-            const again = await next();
-            await lasts(5);
-            return again;
-          }),
-        ],
-      }),
-      { concurrency: { toolCalls: 1 } },
-    );
-    expect(timings(result)).toEqual([
-      { inferenceMs: 30, toolsMs: 200, toolsSumMs: 200, hooksMs: 10 + 14, formattingMs: 0 },
-      { ...NO_TIMING, inferenceMs: 1, hooksMs: 10 },
+    const busy = new ModelError({
+      code: "model_overloaded",
+      message: "Later.",
+      retryAfterMs: 25,
+    });
+    const { fixture, result } = await played((lasts) => [
+      () => ({ error: busy, after: lasts(10) }),
+      () => says("done", { after: lasts(10) }),
     ]);
+    expect(fixture.sink.ofType("model.retried").map(({ delayMs }) => delayMs)).toEqual([28]);
+    expect(timings(result)).toEqual([{ ...NO_TIMING, inferenceMs: 48 }]);
   },
 );
 
-proves(["R174"], "attempts of a model call and the waits between them are inference", async () => {
-  const busy = new ModelError({
-    code: "model_overloaded",
-    message: "Later.",
-    retryAfterMs: 25,
-  });
-  const { fixture, result } = await played((lasts) => [
-    () => ({ error: busy, after: lasts(10) }),
-    () => says("done", { after: lasts(10) }),
-  ]);
-  expect(fixture.sink.ofType("model.retried").map(({ delayMs }) => delayMs)).toEqual([28]);
-  expect(timings(result)).toEqual([{ ...NO_TIMING, inferenceMs: 48 }]);
-});
-
-proves(["R174"], "the summary of a long result is inference of the step that made it", async () => {
+proves(["R174"], "the summary of a long result counts as inference of its step", async () => {
   const { result } = await played(
     (lasts) => [
       () => ({ ...calls(use("read")), after: lasts(10) }),
@@ -282,7 +288,7 @@ proves(["R174"], "the summary of a long result is inference of the step that mad
   });
 });
 
-test("what was cancelled had its time, too", async () => {
+test("a cancelled tool call counts its time until its end", async () => {
   const fixture = newFixture();
   const lasts = lastsBy(fixture.clock);
   const { role } = soloist([() => ({ ...calls(use("work")), after: lasts(10) })], {
@@ -303,7 +309,7 @@ test("what was cancelled had its time, too", async () => {
   ]);
 });
 
-test("a model that is cancelled had the time until then", async () => {
+test("a cancelled model call counts its time until the cancel", async () => {
   const fixture = newFixture();
   const { role } = soloist([{ after: new Promise(() => undefined) }]);
   const run = fixture.start(role);
@@ -315,7 +321,7 @@ test("a model that is cancelled had the time until then", async () => {
   ]);
 });
 
-test("a call that is refused, unknown or not executed takes no time", async () => {
+test("a refused, unknown or skipped call takes no time", async () => {
   const { result } = await played(() => [
     calls(use("nobody"), { toolName: "nothing", arguments: "{" }),
     says("done"),
