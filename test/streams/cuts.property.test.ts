@@ -1,5 +1,6 @@
-// Goal: what a page has of a reply since the last `reset` is the reply, wherever a stream breaks.
-// Method: each recorded stream, cut after every byte and then served whole, through the real adapters, over a network of ours.
+// Goal: the parts of a reply since the last `reset` make up the reply, wherever a stream breaks.
+// Method: each recorded stream is cut after every byte and then served in full, through the real
+// adapters, over a fake network.
 
 import { readFileSync, globSync } from "node:fs";
 import { basename } from "node:path";
@@ -23,12 +24,12 @@ import { NOTHING, SaidSteps } from "../support/said.ts";
 
 const FOLDER = "test/fixtures/streams";
 
-/** Answers that break before there is a whole one. */
+/** The number of broken responses before a complete one. */
 const MOST_BROKEN = 20;
 
 type Fetch = typeof globalThis.fetch;
 
-/** A model over this network, for a recorded stream. */
+/** Returns a model on the given network for a recorded stream. */
 function modelFor(file: string, fetch: Fetch, id?: string): Model {
   const provider = SDK_STREAMS.find((stream) => stream.file === file)?.provider;
   if (provider !== undefined)
@@ -38,7 +39,9 @@ function modelFor(file: string, fetch: Fetch, id?: string): Model {
   return openai(id ?? "model", { api, fetch, baseUrl, apiKey: "key-0123456789" });
 }
 
-/** Answers that break, one after so many bytes after the other, and every so often a whole one. */
+/**
+ * Serves responses that break after an increasing number of bytes, and a complete one at intervals.
+ */
 class BreakingNetwork {
   readonly #bytes: Uint8Array<ArrayBuffer>;
   #after = 0;
@@ -48,7 +51,7 @@ class BreakingNetwork {
     this.#bytes = bytes;
   }
 
-  /** Answers have broken everywhere. */
+  /** True once responses have broken at every byte. */
   get isDone(): boolean {
     return this.#after > this.#bytes.length;
   }
@@ -65,10 +68,10 @@ class BreakingNetwork {
 
 async function* cutOff(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   if (bytes.length > 0) yield bytes;
-  throw new TypeError("terminated"); // as fetch says it
+  throw new TypeError("terminated"); // fetch reports a broken connection so
 }
 
-/** No wait takes time. */
+/** A clock whose short timers fire at once. */
 class HastyClock extends ManualClock {
   override setTimer(delayMs: number, wake: () => void): () => void {
     if (delayMs > 10_000) return super.setTimer(delayMs, wake);
@@ -93,7 +96,7 @@ function checkSaid(result: RunResult, { steps }: SaidSteps): void {
   const reasoning = parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
   const calls = (step?.tools.calls ?? []).map(({ callId, toolName }) => ({ callId, toolName }));
   const { resets: _resets, calls: saidCalls, ...others } = said;
-  const ends = text + refusal === "" && calls.length === 0 ? 0 : 1; // Nothing was said, or it failed.
+  const ends = text + refusal === "" && calls.length === 0 ? 0 : 1; // The reply was empty, or the call failed.
   expect({
     ...others,
     calls: saidCalls.map(({ callId, toolName }) => ({ callId, toolName })),
@@ -104,11 +107,11 @@ const FILES = globSync(`${FOLDER}/*.sse`)
   .map((file) => basename(file))
   .filter((file) => !file.startsWith("sdk-hangs") && !file.startsWith("sdk-error"));
 
-/** Why anything was taken back. */
+/** The reasons of all resets. */
 const resets = new Set<string>();
 
 for (const file of FILES)
-  proves(["F1"], `${file}, cut anywhere, is read as it came in the end`, async () => {
+  proves(["F1"], `${file} is read as the final reply, wherever the stream is cut`, async () => {
     const bytes = new Uint8Array(readFileSync(`${FOLDER}/${file}`));
     const network = new BreakingNetwork(bytes);
     const model = modelFor(file, network.fetch);
@@ -128,7 +131,7 @@ for (const file of FILES)
     }
   });
 
-proves(["F3"], "what broke was taken back, by another attempt and by another model", () => {
+proves(["F3"], "a broken stream is reset by a retry and by a fallback", () => {
   expect(resets).toContain("retry");
   expect(resets).toContain("fallback");
 });

@@ -1,6 +1,7 @@
-// Goal: a reader that comes late, or reconnects, has in the end what one has that was there from the beginning.
-// Method: a tree with tools, a subagent, an attempt that breaks and a reply that is thrown away; readers that join, and one that reconnects,
-// at each of its pieces. Whole replies are compared.
+// Goal: a reader that joins late or reconnects ends up with the same parts as one that read from
+// the beginning.
+// Method: a tree with tools, a subagent, a broken attempt and a discarded reply; readers that join,
+// and one that reconnects, at each of its parts. Complete replies are compared.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -30,7 +31,7 @@ const BROKEN: ScriptedReply = {
   error: new ModelError({ code: "model_unavailable", message: "Cut.", retryAfterMs: 0 }),
 };
 
-/** Says something before it fails. */
+/** A model that streams a text before it fails. */
 function stuttering(script: readonly ScriptedReply[]): Model {
   const model = new ScriptedModel(script);
   let asked = 0;
@@ -77,7 +78,7 @@ function lead() {
   });
 }
 
-/** What is to be seen of a run at its end. */
+/** Returns the visible steps of a run at its end. */
 function truth(result: RunResult) {
   const all = result.agents.flatMap(({ steps }) => steps);
   return all
@@ -89,7 +90,7 @@ function truth(result: RunResult) {
     }));
 }
 
-/** What a page makes of pieces: the steps in the order of those of a result. */
+/** Returns the steps that a page builds from the parts, in the order of the result. */
 function seen({ steps, results }: SaidSteps, order: readonly { readonly stepId: string }[]) {
   const place = (stepId: string): number => order.findIndex((one) => one.stepId === stepId);
   return [...steps]
@@ -102,7 +103,10 @@ function seen({ steps, results }: SaidSteps, order: readonly { readonly stepId: 
     .toSorted((one, other) => place(one.stepId) - place(other.stepId));
 }
 
-/** Calls `at` with each piece of a run: in the very moment, and a few moments later. */
+/**
+ * Calls `at` at each part of a run: immediately, in a microtask, and a turn of the event loop
+ * later.
+ */
 async function eachMoment(at: (run: Run, moment: number) => void) {
   const fixture = newFixture();
   let moment = 0;
@@ -120,7 +124,7 @@ async function eachMoment(at: (run: Run, moment: number) => void) {
   return truth(result);
 }
 
-proves(["D255"], "who joins at any piece reads all of it, each reply once", async () => {
+proves(["D255"], "a reader that joins at any part reads all replies, each once", async () => {
   const readers: Promise<readonly StreamPart[]>[] = [];
   const whole = await eachMoment((run) => void readers.push(allOf(run.stream())));
   for (const pieces of await Promise.all(readers)) {
@@ -137,7 +141,7 @@ proves(["D255"], "who joins at any piece reads all of it, each reply once", asyn
 
 proves(
   ["D255"],
-  "who is gone after any piece, and comes back, has all of it in the end",
+  "a reader that disconnects after any part and reconnects has all replies at the end",
   async () => {
     const texts = await eachMoment(() => undefined);
     for (let patience = 1; patience < 80; patience += 1) {
@@ -150,7 +154,7 @@ proves(
           said.take(piece);
           left -= 1;
           if (left > 0) continue;
-          patience += 1; // It stays longer each time, or it never came to the end.
+          patience += 1; // Stay longer each time, or the reader would never reach the end.
           break;
         }
         if (left === 0) await follow();
@@ -163,7 +167,7 @@ proves(
 
 proves(
   ["D255"],
-  "replies are told in the order in which they began, before what comes",
+  "a late reader receives past replies in the order of their start, before the live ones",
   async () => {
     const clock = new ManualClock();
     const held = latch();
@@ -182,7 +186,7 @@ proves(
       tools: [tick],
     });
     const fixture = newFixture({ clock });
-    const run = fixture.start(role); // Nothing listens.
+    const run = fixture.start(role); // No reader is attached.
     await flushEventLoop();
     const late = run.stream();
     held.open();
@@ -217,22 +221,26 @@ proves(
   },
 );
 
-proves(["D255"], "a call that has ended is told while another works; once", async () => {
-  const held = latch();
-  const slow = spyTool("fail", async () => (await held.opened, "slow done"));
-  const model = new ScriptedModel([both("I work."), says("Done.")]);
-  const tools = [spyTool("work"), slow];
-  const fixture = newFixture();
-  const run = fixture.start(defineAgent({ name: "solo", instructions: "Work.", model, tools }));
-  await flushEventLoop();
-  const late = run.stream();
-  held.open();
-  await fixture.outcome(run);
-  const results = (await allOf(late)).flatMap((one) => (one.type === "result" ? one.text : []));
-  expect(results).toEqual(["work done", "slow done"]);
-});
+proves(
+  ["D255"],
+  "a late reader receives the result of an ended call once while another call runs",
+  async () => {
+    const held = latch();
+    const slow = spyTool("fail", async () => (await held.opened, "slow done"));
+    const model = new ScriptedModel([both("I work."), says("Done.")]);
+    const tools = [spyTool("work"), slow];
+    const fixture = newFixture();
+    const run = fixture.start(defineAgent({ name: "solo", instructions: "Work.", model, tools }));
+    await flushEventLoop();
+    const late = run.stream();
+    held.open();
+    await fixture.outcome(run);
+    const results = (await allOf(late)).flatMap((one) => (one.type === "result" ? one.text : []));
+    expect(results).toEqual(["work done", "slow done"]);
+  },
+);
 
-proves(["D255"], "what was said in vain is dropped by who comes back after it", async () => {
+proves(["D255"], "a reader that returns after a failed reply drops its text", async () => {
   const said = new SaidSteps();
   const fixture = newFixture({ retryPolicy: { maxAttempts: 1 } });
   const model = stuttering([both("I work."), BROKEN]);
@@ -249,35 +257,39 @@ proves(["D255"], "what was said in vain is dropped by who comes back after it", 
   expect(said.of(steps[1]?.stepId ?? "")).toEqual({ ...NOTHING(), resets: ["joined"] });
 });
 
-proves(["D255"], "what was said before the run was given up is told where it goes on", async () => {
-  const store = memoryStore({ clock: new ManualClock() });
-  const held = latch();
-  let isHeld = true;
-  const slow = spyTool("fail", async () => (isHeld && (await held.opened), "slow done"));
-  const script = [{ ...asks("work", {}), text: "One." }, both("Two."), says("Three.")];
-  const model = new ScriptedModel(script);
-  const tools = [spyTool("work"), slow];
-  const role = defineAgent({ name: "solo", instructions: "Work.", model, tools });
-  const first = newFixture({ store, roles: [role] });
-  const run = first.start(role);
-  for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
-  const leaving = run.release({ graceMs: 0 });
-  held.open();
-  isHeld = false;
-  expect(await leaving).toBe(true);
-  expect((await rejectionOf(run.result)).code).toBe("run_released");
-  const second = newFixture({ store, roles: [role] });
-  const again = await second.orchestrator.resume(run.runId);
-  const said = new SaidSteps();
-  for await (const piece of again.stream()) said.take(piece);
-  const whole = truth(await again.result);
-  expect(whole.map(({ text }) => text)).toEqual(["One.", "Two.", "Three."]);
-  expect(seen(said, whole)).toEqual(whole);
-});
+proves(
+  ["D255"],
+  "a reader of a resumed run receives the replies from before the release",
+  async () => {
+    const store = memoryStore({ clock: new ManualClock() });
+    const held = latch();
+    let isHeld = true;
+    const slow = spyTool("fail", async () => (isHeld && (await held.opened), "slow done"));
+    const script = [{ ...asks("work", {}), text: "One." }, both("Two."), says("Three.")];
+    const model = new ScriptedModel(script);
+    const tools = [spyTool("work"), slow];
+    const role = defineAgent({ name: "solo", instructions: "Work.", model, tools });
+    const first = newFixture({ store, roles: [role] });
+    const run = first.start(role);
+    for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
+    const leaving = run.release({ graceMs: 0 });
+    held.open();
+    isHeld = false;
+    expect(await leaving).toBe(true);
+    expect((await rejectionOf(run.result)).code).toBe("run_released");
+    const second = newFixture({ store, roles: [role] });
+    const again = await second.orchestrator.resume(run.runId);
+    const said = new SaidSteps();
+    for await (const piece of again.stream()) said.take(piece);
+    const whole = truth(await again.result);
+    expect(whole.map(({ text }) => text)).toEqual(["One.", "Two.", "Three."]);
+    expect(seen(said, whole)).toEqual(whole);
+  },
+);
 
 proves(
   ["D255"],
-  "one agent alone is told of; what is told takes nothing of what may wait",
+  "a reader may follow one agent, and past parts do not count as backlog",
   async () => {
     const fixture = newFixture();
     const run = fixture.start(lead());
@@ -294,11 +306,11 @@ proves(
 
 proves(
   ["D256"],
-  "a stream of server-sent events makes a page whole, and follows when it is made",
+  "a stream of server-sent events contains complete replies, and starts at its creation",
   async () => {
     const fixture = newFixture({ store: memoryStore({ clock: new ManualClock() }) });
     const run = fixture.start(lead());
-    const early = toSse(run); // It is first read when all is over.
+    const early = toSse(run); // It is first read after the run.
     const whole = truth(await fixture.outcome(run));
     for (const messages of [early, toSse(run), toSse(run, { from: 1, lastEventId: "9" })]) {
       const said = new SaidSteps();

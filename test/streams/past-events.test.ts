@@ -1,5 +1,7 @@
-// Goal: a late reader reads the run from any event on, as it was recorded, and then live: nothing is missing, nothing comes twice.
-// Method: runs kept in memory, read from each of their events, in the midst of the run, after its end, after a pause and after deaths.
+// Goal: a late reader reads the recorded events from any number on, and then the live ones, without
+// gaps and duplicates.
+// Method: runs in a memory store, read from each of their events, during the run, after its end,
+// after a pause and after crashes.
 
 import { expect } from "vitest";
 
@@ -39,7 +41,7 @@ const kept = (): { readonly store: ReturnType<typeof memoryStore> } => ({
   store: memoryStore({ clock: new ManualClock() }),
 });
 
-proves(["F5"], "from any event on, in the midst of a run and after it", async () => {
+proves(["F5"], "`events({ from })` reads from any event on, during and after the run", async () => {
   const held = latch();
   const fixture = newFixture(kept());
   const run = fixture.start(family(held.opened).role);
@@ -68,7 +70,7 @@ proves(["F5"], "from any event on, in the midst of a run and after it", async ()
 
 proves(
   ["F5"],
-  "a run that is kept nowhere says so at once; its first tick has no past",
+  "`events({ from })` throws for past events without a store, except in the first tick",
   async () => {
     const fixture = newFixture();
     const run = fixture.start(family().role);
@@ -91,7 +93,7 @@ const pays = () => soloist([says("Paid.")], PAYS);
 
 proves(
   ["F5"],
-  "over a pause, whoever leads the run then; of a run that was led elsewhere before it says from when it is kept",
+  "`events({ from })` reads across a pause, and its error names the first persisted event",
   async () => {
     const options = kept();
     const fixture = newFixture(options);
@@ -134,7 +136,10 @@ const TWO_STEPS = defineAgent({
   tools: [spyTool("work")],
 });
 
-/** Plays a run that dies at each of its appends, and its continuations. Gives their number. */
+/**
+ * Plays a run that crashes at each of its appends, and resumes it. Returns the number of resumed
+ * runs.
+ */
 async function dyingEverywhere(
   onStreamPart: () => OrchestratorOptions["onStreamPart"],
   check: (run: Run, store: Store) => Promise<void>,
@@ -159,14 +164,14 @@ async function dyingEverywhere(
   }
 }
 
-/** It died when all was kept but the end of its ownership. */
+/** Ignores a crash after which only the release of the ownership was missing. */
 function passIfEnded(error: unknown): undefined {
   if (!EspalierError.is(error) || error.code !== "run_ended") throw error;
 }
 
 proves(
   ["F5"],
-  "a run that died at any append and was recovered is read whole, from any event",
+  "a run that crashed at any append and was recovered is readable from any event",
   async () => {
     const recovered = await dyingEverywhere(
       () => undefined,
@@ -185,62 +190,54 @@ proves(
   },
 );
 
-proves(
-  ["F3"],
-  "what a process said that died is taken back where it is said anew, and only there",
-  async () => {
-    let said = new SaidSteps();
-    const resets = new Set<string>();
-    const listen = () => (said = new SaidSteps()).take;
-    await dyingEverywhere(listen, async (run) => {
-      const { steps } = await run.result;
-      for (const { stepId, io, tools } of steps) {
-        const { text, calls: saidCalls, resets: own } = said.of(stepId);
-        const ids = (list: readonly { readonly callId: string }[]) =>
-          list.map(({ callId }) => callId);
-        expect([text, ids(saidCalls)]).toEqual([io.text, ids(tools.calls)]);
-        for (const reset of own) resets.add(reset);
-      }
-      expect(said.results.size).toBe(1);
-    });
-    expect([...resets]).toEqual(["recovered", "joined"]); // The second: its reply was kept, and is emitted once more.
-  },
-);
+proves(["F3"], "output of a crashed process is reset only where it is repeated", async () => {
+  let said = new SaidSteps();
+  const resets = new Set<string>();
+  const listen = () => (said = new SaidSteps()).take;
+  await dyingEverywhere(listen, async (run) => {
+    const { steps } = await run.result;
+    for (const { stepId, io, tools } of steps) {
+      const { text, calls: saidCalls, resets: own } = said.of(stepId);
+      const ids = (list: readonly { readonly callId: string }[]) =>
+        list.map(({ callId }) => callId);
+      expect([text, ids(saidCalls)]).toEqual([io.text, ids(tools.calls)]);
+      for (const reset of own) resets.add(reset);
+    }
+    expect(said.results.size).toBe(1);
+  });
+  expect([...resets]).toEqual(["recovered", "joined"]); // The second: its reply was persisted, and is emitted once more.
+});
 
-proves(
-  ["F5"],
-  "a store that cannot be read fails this reader alone; one that leaves lets the journal go",
-  async () => {
-    const { store } = kept();
-    const reading = forwarding(store);
-    let isLeft = false;
-    const fixture = newFixture({
-      store: {
-        ...reading,
-        read: async function* (...asked) {
-          try {
-            yield* store.read(...asked);
-            throw new EspalierError({ code: "store_failed", message: "The disk is gone." });
-          } finally {
-            isLeft = true;
-          }
-        },
+proves(["F5"], "a reader that returns early closes its read of the store", async () => {
+  const { store } = kept();
+  const reading = forwarding(store);
+  let isLeft = false;
+  const fixture = newFixture({
+    store: {
+      ...reading,
+      read: async function* (...asked) {
+        try {
+          yield* store.read(...asked);
+          throw new EspalierError({ code: "store_failed", message: "The disk is gone." });
+        } finally {
+          isLeft = true;
+        }
       },
-    });
-    const run = fixture.start(family().role);
-    await fixture.outcome(run);
-    const events = run.events({ from: 1 });
-    await events.next();
-    expect(isLeft).toBe(false);
-    expect(await events.return?.()).toEqual({ done: true, value: undefined });
-    await flushEventLoop();
-    expect([isLeft, await events.next()]).toEqual([true, { done: true, value: undefined }]);
-  },
-);
+    },
+  });
+  const run = fixture.start(family().role);
+  await fixture.outcome(run);
+  const events = run.events({ from: 1 });
+  await events.next();
+  expect(isLeft).toBe(false);
+  expect(await events.return?.()).toEqual({ done: true, value: undefined });
+  await flushEventLoop();
+  expect([isLeft, await events.next()]).toEqual([true, { done: true, value: undefined }]);
+});
 
 proves(
   ["F5"],
-  "reads that wait together are answered in order where the past meets the live",
+  "parallel reads are answered in order where past events meet live ones",
   async () => {
     const held = latch();
     const { role } = soloist([says("Done.", { after: held.opened })]);

@@ -1,5 +1,6 @@
-// Goal: a listener gets the live output of the tree, and what to drop of it, and harms no other by being slow, late or broken.
-// Method: scripted agents; whole lists of pieces are compared.
+// Goal: a listener receives the live output of the tree with its resets, and does not affect others
+// by being slow, late or broken.
+// Method: scripted agents; complete lists of parts are compared.
 
 import { expect, test } from "vitest";
 
@@ -19,7 +20,7 @@ import { calls, part, spawn } from "../tree/scripted-agents.ts";
 import { allOf } from "../support/all-of.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
-/** A piece without whose it is. */
+/** Returns a stream part without its ids. */
 function bodyOf({ runId: _run, agentId: _agent, stepId: _step, ...rest }: StreamPart): object {
   return rest;
 }
@@ -50,7 +51,7 @@ async function heard(script: readonly ScriptedReply[], more: object = {}): Promi
 
 proves(
   ["F2"],
-  "a tree is heard whole: reasoning, texts, calls, arguments, results, ends, of each agent, numbered",
+  "a tree streams reasoning, texts, calls, arguments, results and ends of each agent, numbered",
   async () => {
     const helper = part("helper", [says("Part done.")]);
     const thinks: ScriptedReply = {
@@ -122,7 +123,7 @@ const broken = (text: string): ScriptedReply => ({
   error: new ModelError({ code: "model_unavailable", message: "Cut.", retryAfterMs: 0 }),
 });
 
-/** Says something before it fails, or replies. */
+/** A model that streams a text before it fails, or replies. */
 function sayingFirst(...replies: readonly ScriptedReply[]): Model {
   const { model } = soloist(replies);
   let attempt = 0;
@@ -138,7 +139,7 @@ function sayingFirst(...replies: readonly ScriptedReply[]): Model {
   };
 }
 
-proves(["F3"], "an attempt that is made again is taken back first", async () => {
+proves(["F3"], "a retried attempt emits `reset` with the reason `retry` first", async () => {
   const pieces: StreamPart[] = [];
   const fixture = newFixture({ onStreamPart: (piece) => void pieces.push(piece) });
   const model = sayingFirst(broken("It was"), says("It is."));
@@ -150,7 +151,7 @@ proves(["F3"], "an attempt that is made again is taken back first", async () => 
   ]);
 });
 
-proves(["F3"], "what a call that failed has said is taken back", async () => {
+proves(["F3"], "a failed call emits `reset` with the reason `discarded`", async () => {
   const pieces: StreamPart[] = [];
   const fixture = newFixture({
     onStreamPart: (piece) => void pieces.push(piece),
@@ -161,7 +162,7 @@ proves(["F3"], "what a call that failed has said is taken back", async () => {
   expect(brief(pieces)).toEqual(["It was", "reset discarded 6"]);
 });
 
-proves(["F3"], "a reply that came to be another one is said anew", async () => {
+proves(["F3"], "a reply that the loop changed is reset and streamed again", async () => {
   const leak = { ...asks("work", { path: "a", lines: 20 }), text: '{"path":"a","lines":20}' };
   const twins: ScriptedReply = {
     calls: [
@@ -204,142 +205,150 @@ proves(["F3"], "a reply that came to be another one is said anew", async () => {
   ]);
 });
 
+proves(["F3"], "an empty reply and one of a cancelled agent are reset", async () => {
+  expect(await heard([says(" "), says("Done.")])).toEqual([
+    " ",
+    "reset discarded 1",
+    "Done.",
+    "end stop",
+  ]);
+  const held = latch();
+  const pieces: StreamPart[] = [];
+  const fixture = newFixture();
+  const model: Model = {
+    provider: "own",
+    id: "own",
+    generate: async (_request, { onDelta, signal }) => {
+      onDelta?.({ type: "text", text: "Well" });
+      await Promise.race([
+        held.opened,
+        new Promise((_resolve, reject) => signal.addEventListener("abort", reject)),
+      ]);
+      throw new Error("unreachable");
+    },
+  };
+  const role = defineAgent({ name: "solo", instructions: "Work.", model });
+  const run = fixture.start(role, "Do it.", { onStreamPart: (piece) => void pieces.push(piece) });
+  await flushEventLoop();
+  void run.cancel();
+  await fixture.outcome(run);
+  expect(brief(pieces)).toEqual(["Well", "reset cancelled 4"]);
+});
+
 proves(
-  ["F3"],
-  "a reply without a word is thrown away; one of an agent that must end, too",
+  ["F4"],
+  "a reader that joins in the middle of a reply reads it from its beginning",
   async () => {
-    expect(await heard([says(" "), says("Done.")])).toEqual([
-      " ",
-      "reset discarded 1",
-      "Done.",
-      "end stop",
-    ]);
     const held = latch();
-    const pieces: StreamPart[] = [];
     const fixture = newFixture();
     const model: Model = {
       provider: "own",
       id: "own",
-      generate: async (_request, { onDelta, signal }) => {
-        onDelta?.({ type: "text", text: "Well" });
-        await Promise.race([
-          held.opened,
-          new Promise((_resolve, reject) => signal.addEventListener("abort", reject)),
-        ]);
-        throw new Error("unreachable");
+      generate: async (request, { onDelta }) => {
+        for (const text of ["One ", "two "]) onDelta?.({ type: "text", text });
+        await held.opened;
+        onDelta?.({ type: "text", text: "three." });
+        return await soloist([says("One two three.")]).model.generate(request, {
+          signal: new AbortController().signal,
+        });
       },
     };
+    const early: StreamPart[] = [];
     const role = defineAgent({ name: "solo", instructions: "Work.", model });
-    const run = fixture.start(role, "Do it.", { onStreamPart: (piece) => void pieces.push(piece) });
+    const run = fixture.start(role, "Do it.", { onStreamPart: (piece) => void early.push(piece) });
     await flushEventLoop();
-    void run.cancel();
+    const late = run.stream();
+    held.open();
     await fixture.outcome(run);
-    expect(brief(pieces)).toEqual(["Well", "reset cancelled 4"]);
+    const read = await allOf(late);
+    expect(brief(early)).toEqual(["One ", "two ", "three.", "end stop"]);
+    expect(read.map((piece) => [piece.seq, ...brief([piece])])).toEqual([
+      [2, "reset joined 0"],
+      [2, "One two "],
+      [3, "three."],
+      [4, "end stop"],
+    ]);
+    expect(brief(await allOf(run.stream()))).toEqual([
+      "reset joined 0",
+      "One two three.",
+      "end stop",
+    ]);
   },
 );
 
-proves(["F4"], "who comes in the middle of a reply reads it from its beginning", async () => {
-  const held = latch();
-  const fixture = newFixture();
-  const model: Model = {
-    provider: "own",
-    id: "own",
-    generate: async (request, { onDelta }) => {
-      for (const text of ["One ", "two "]) onDelta?.({ type: "text", text });
-      await held.opened;
-      onDelta?.({ type: "text", text: "three." });
-      return await soloist([says("One two three.")]).model.generate(request, {
-        signal: new AbortController().signal,
-      });
-    },
-  };
-  const early: StreamPart[] = [];
-  const role = defineAgent({ name: "solo", instructions: "Work.", model });
-  const run = fixture.start(role, "Do it.", { onStreamPart: (piece) => void early.push(piece) });
-  await flushEventLoop();
-  const late = run.stream();
-  held.open();
-  await fixture.outcome(run);
-  const read = await allOf(late);
-  expect(brief(early)).toEqual(["One ", "two ", "three.", "end stop"]);
-  expect(read.map((piece) => [piece.seq, ...brief([piece])])).toEqual([
-    [2, "reset joined 0"],
-    [2, "One two "],
-    [3, "three."],
-    [4, "end stop"],
-  ]);
-  expect(brief(await allOf(run.stream()))).toEqual([
-    "reset joined 0",
-    "One two three.",
-    "end stop",
-  ]);
-});
+proves(
+  ["F4"],
+  "a reader that joins receives calls in the order in which they were streamed",
+  async () => {
+    const held = latch();
+    const fixture = newFixture();
+    const message = {
+      role: "assistant",
+      text: "",
+      toolCalls: ["one", "two"].map((id) => ({
+        callId: parseId<"CallId">(id),
+        toolName: "work",
+        argumentsText: "{}",
+      })),
+    } as const;
+    let replies = 0;
+    const model: Model = {
+      provider: "own",
+      id: "own",
+      generate: async (request, options) => {
+        replies += 1;
+        if (replies > 1) return await soloist([says("Done.")]).model.generate(request, options);
+        for (const index of [1, 0]) {
+          const { callId = parseId<"CallId">(""), toolName = "" } = message.toolCalls[index] ?? {};
+          options.onDelta?.({ type: "call", index, callId, toolName });
+          options.onDelta?.({ type: "arguments", index, text: "{}" });
+          await held.opened;
+        }
+        return { message, finishReason: "tool_calls" };
+      },
+    };
+    const tools = [spyTool("work")];
+    const role = defineAgent({ name: "solo", instructions: "Work.", model, tools });
+    const run = fixture.start(role, "Do it.", { onStreamPart: () => undefined });
+    await flushEventLoop();
+    const late = run.stream();
+    held.open();
+    await fixture.outcome(run);
+    expect(brief(await allOf(late)).slice(0, 6)).toEqual([
+      "reset joined 0",
+      "two work",
+      "{}",
+      "one work",
+      "{}",
+      "end tool_calls",
+    ]);
+  },
+);
 
-proves(["F4"], "of a reply whose second call is said first, too", async () => {
-  const held = latch();
-  const fixture = newFixture();
-  const message = {
-    role: "assistant",
-    text: "",
-    toolCalls: ["one", "two"].map((id) => ({
-      callId: parseId<"CallId">(id),
-      toolName: "work",
-      argumentsText: "{}",
-    })),
-  } as const;
-  let replies = 0;
-  const model: Model = {
-    provider: "own",
-    id: "own",
-    generate: async (request, options) => {
-      replies += 1;
-      if (replies > 1) return await soloist([says("Done.")]).model.generate(request, options);
-      for (const index of [1, 0]) {
-        const { callId = parseId<"CallId">(""), toolName = "" } = message.toolCalls[index] ?? {};
-        options.onDelta?.({ type: "call", index, callId, toolName });
-        options.onDelta?.({ type: "arguments", index, text: "{}" });
-        await held.opened;
-      }
-      return { message, finishReason: "tool_calls" };
-    },
-  };
-  const tools = [spyTool("work")];
-  const role = defineAgent({ name: "solo", instructions: "Work.", model, tools });
-  const run = fixture.start(role, "Do it.", { onStreamPart: () => undefined });
-  await flushEventLoop();
-  const late = run.stream();
-  held.open();
-  await fixture.outcome(run);
-  expect(brief(await allOf(late)).slice(0, 6)).toEqual([
-    "reset joined 0",
-    "two work",
-    "{}",
-    "one work",
-    "{}",
-    "end tool_calls",
-  ]);
-});
+proves(
+  ["F4"],
+  "a slow reader fails alone, and a listener that throws causes one warning",
+  async () => {
+    const fixture = newFixture();
+    const bad = (): void => {
+      throw new Error("full");
+    };
+    const run = fixture.start(soloist([says("One two three four.")]).role, "Do it.", {
+      onStreamPart: bad,
+    });
+    const slow = run.stream({ maxBacklog: 2 });
+    const result = await fixture.outcome(run);
+    const reads = [await slow.next(), await slow.next()];
+    const texts = reads.map(({ value }) => brief(value === undefined ? [] : [value]));
+    expect([result.text, texts]).toEqual(["One two three four.", [["One "], ["two "]]]);
+    expect((await rejectionOf(slow.next())).code).toBe("backlog_overflow");
+    expect(takeWarnings().map(String)).toEqual([
+      expect.stringContaining("A listener of stream parts threw (full); the run continues."),
+    ]);
+  },
+);
 
-proves(["F4"], "a slow reader fails alone, a listener that throws is warned of once", async () => {
-  const fixture = newFixture();
-  const bad = (): void => {
-    throw new Error("full");
-  };
-  const run = fixture.start(soloist([says("One two three four.")]).role, "Do it.", {
-    onStreamPart: bad,
-  });
-  const slow = run.stream({ maxBacklog: 2 });
-  const result = await fixture.outcome(run);
-  const reads = [await slow.next(), await slow.next()];
-  const texts = reads.map(({ value }) => brief(value === undefined ? [] : [value]));
-  expect([result.text, texts]).toEqual(["One two three four.", [["One "], ["two "]]]);
-  expect((await rejectionOf(slow.next())).code).toBe("backlog_overflow");
-  expect(takeWarnings().map(String)).toEqual([
-    expect.stringContaining("A listener of stream parts threw (full); the run continues."),
-  ]);
-});
-
-proves(["D300"], "a listener that rejects is warned of once", async () => {
+proves(["D300"], "a listener that rejects causes one warning", async () => {
   const fixture = newFixture();
   const bad = (): unknown => Promise.reject(new Error("full"));
   const { role } = soloist([says("One two three four.")]);
@@ -350,7 +359,7 @@ proves(["D300"], "a listener that rejects is warned of once", async () => {
   ]);
 });
 
-test("pieces of one agent alone; nobody who listens: nobody is asked to stream", async () => {
+test("a reader may follow one agent, and models stream only while someone listens", async () => {
   const helper = part("helper", [says("Part done.")]);
   const lead = part("lead", [calls(spawn("helper", "Help.")), says("All done.")], {
     subagents: [helper.role],

@@ -1,5 +1,7 @@
-// Goal: a listener gets of each call what the model will read of it, once, however the call came to its result.
-// Method: scripted agents; what live and late readers got is compared with the records of the steps.
+// Goal: a listener receives for each call the result that the model will read, once, however the
+// call got its result.
+// Method: scripted agents; the results of live and late readers are compared with the records of
+// the steps.
 
 import { expect } from "vitest";
 
@@ -27,7 +29,10 @@ function resultsIn(pieces: readonly StreamPart[]): readonly unknown[] {
   );
 }
 
-/** The result of a run, and the results of calls that were heard: as they came, and by who came at its end. */
+/**
+ * Returns the result of a run, and the streamed results of its calls: live, and of a reader after
+ * the end.
+ */
 async function heardOf(
   { role }: Soloist,
   within: (run: Run) => void = () => undefined,
@@ -46,7 +51,7 @@ function recorded(result: RunResult): readonly unknown[] {
   );
 }
 
-proves(["D302"], "a result that is summarised is said as the summary", async () => {
+proves(["D302"], "a summarised result is streamed as its summary", async () => {
   const agent = soloist(
     [calls(use("read"), use("list"), use("work")), says("Short."), says(" "), says("Done.")],
     { tools: [longTool("read"), longTool("list"), spyTool("work")] },
@@ -55,25 +60,29 @@ proves(["D302"], "a result that is summarised is said as the summary", async () 
   const summary = "[Summary of a result of 25 characters]\nShort.";
   const expected = [
     ["read", summary, false],
-    ["list", CUT, false], // Nothing came of its summary.
+    ["list", CUT, false], // Its summary failed.
     ["work", "work done", false],
   ];
   expect([recorded(result), late]).toEqual([expected, expected]);
   expect(live).toEqual([expected[2], expected[0], expected[1]]);
 });
 
-proves(["D302"], "a call that never began since its agent had to end has its result", async () => {
-  let cancel = (): unknown => undefined;
-  const agent = soloist([calls(use("end"), use("work"))], {
-    tools: [spyTool("end", () => void cancel(), { sequential: true }), spyTool("work")],
-  });
-  const { result, live, late } = await heardOf(agent, (run) => (cancel = () => run.cancel()));
-  expect(result.status).toBe("cancelled");
-  expect(live).toEqual(recorded(result));
-  expect(late).toEqual(live);
-  expect(live[1]).toEqual([
-    "work",
-    "Not executed: the agent stopped before this call (cancelled).",
-    true,
-  ]);
-});
+proves(
+  ["D302"],
+  "a call that never began because its agent was cancelled has a result",
+  async () => {
+    let cancel = (): unknown => undefined;
+    const agent = soloist([calls(use("end"), use("work"))], {
+      tools: [spyTool("end", () => void cancel(), { sequential: true }), spyTool("work")],
+    });
+    const { result, live, late } = await heardOf(agent, (run) => (cancel = () => run.cancel()));
+    expect(result.status).toBe("cancelled");
+    expect(live).toEqual(recorded(result));
+    expect(late).toEqual(live);
+    expect(live[1]).toEqual([
+      "work",
+      "Not executed: the agent stopped before this call (cancelled).",
+      true,
+    ]);
+  },
+);

@@ -1,5 +1,6 @@
-// Goal: a client that follows a run by server-sent events, leaves and reconnects, has every event once, and the result at the end.
-// Method: the text of the stream is read as an EventSource reads it; time is moved by hand.
+// Goal: a client that follows a run by server-sent events, disconnects and reconnects, receives
+// every event once, and the result at the end.
+// Method: the text of the stream is parsed as an EventSource does; time is advanced by hand.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -28,7 +29,10 @@ const MessageSchema = z.object({
 });
 type Message = z.infer<typeof MessageSchema>;
 
-/** One message of ours, by the rules of the format: a line for each field, an empty line at the end. */
+/**
+ * Parses one message by the rules of the format: a line for each field, and an empty line at the
+ * end.
+ */
 function read(text: string): Message {
   const lines = text.split("\n");
   expect(lines.splice(-2)).toEqual(["", ""]);
@@ -39,26 +43,30 @@ function read(text: string): Message {
 const worker = () =>
   soloist([asks("work", {}), says("Line one.\nLine two.")], { tools: [spyTool("work")] }).role;
 
-proves(["F6"], "events with their numbers, pieces without, the result last", async () => {
-  const fixture = newFixture();
-  const run = fixture.start(worker());
-  const messages = toSse(run);
-  const result = await fixture.outcome(run);
-  const all = (await allOf(messages)).map(read);
-  const events = all.filter(({ event }) => event === "event");
-  expect(events.map(({ id }) => Number(id))).toEqual(fixture.sink.events.map(({ seq }) => seq));
-  expect(events.map(({ data }) => data)).toEqual(JSON.parse(JSON.stringify(fixture.sink.events)));
-  const pieces = all.filter(({ event }) => event === "part");
-  expect(pieces.every(({ id }) => id === undefined)).toBe(true);
-  const texts = pieces.map(({ data }) => (data["type"] === "text" ? data["text"] : "")).join("");
-  expect(texts).toBe("Line one.\nLine two.");
-  const { runId, status, reason, text, questions, errors } = result;
-  expect(all.slice(-1)).toEqual([
-    { event: "result", data: { runId, status, reason, text, questions, errors } },
-  ]);
-});
+proves(
+  ["F6"],
+  "events have their numbers, stream parts have none, and the result is last",
+  async () => {
+    const fixture = newFixture();
+    const run = fixture.start(worker());
+    const messages = toSse(run);
+    const result = await fixture.outcome(run);
+    const all = (await allOf(messages)).map(read);
+    const events = all.filter(({ event }) => event === "event");
+    expect(events.map(({ id }) => Number(id))).toEqual(fixture.sink.events.map(({ seq }) => seq));
+    expect(events.map(({ data }) => data)).toEqual(JSON.parse(JSON.stringify(fixture.sink.events)));
+    const pieces = all.filter(({ event }) => event === "part");
+    expect(pieces.every(({ id }) => id === undefined)).toBe(true);
+    const texts = pieces.map(({ data }) => (data["type"] === "text" ? data["text"] : "")).join("");
+    expect(texts).toBe("Line one.\nLine two.");
+    const { runId, status, reason, text, questions, errors } = result;
+    expect(all.slice(-1)).toEqual([
+      { event: "result", data: { runId, status, reason, text, questions, errors } },
+    ]);
+  },
+);
 
-proves(["F6"], "a client that comes back goes on after the last event that it had", async () => {
+proves(["F6"], "a client that reconnects continues after its last event", async () => {
   const held = latch();
   const fixture = newFixture({ store: memoryStore({ clock: new ManualClock() }) });
   const { role } = soloist([asks("work", {}), says("Done.", { after: held.opened })], {
@@ -91,7 +99,7 @@ proves(["F6"], "a client that comes back goes on after the last event that it ha
 
 proves(
   ["F6"],
-  "a silent run is heard of; who leaves in the silence leaves nothing behind",
+  "a silent run sends heartbeats, and a client that disconnects leaves no timer behind",
   async () => {
     const held = latch();
     const clock = new ManualClock();
@@ -118,11 +126,11 @@ proves(
     held.open();
     await reading;
     expect(heard.at(-1)).toBe("event: result");
-    await fixture.outcome(run); // no timer is left
+    await fixture.outcome(run); // No timer is left.
   },
 );
 
-proves(["F6"], "a reader that is too slow is broken off, and may come back", async () => {
+proves(["F6"], "a reader that is too slow is disconnected, and may reconnect", async () => {
   const fixture = newFixture({ store: memoryStore({ clock: new ManualClock() }) });
   const run = fixture.start(worker());
   const slow = toSse(run, { maxBacklog: 3 });
@@ -131,46 +139,42 @@ proves(["F6"], "a reader that is too slow is broken off, and may come back", asy
   expect((await allOf(toSse(run, { from: 1 }))).at(-1)).toContain("event: result");
 });
 
-proves(
-  ["F6"],
-  "a run that fails while its client is slow is a rejection of the client's",
-  async () => {
-    const [begin, finish] = [latch(), latch()];
-    const inner = memoryStore({ clock: new ManualClock() });
-    let isBroken = false;
-    const store = {
-      ...forwarding(inner),
-      append: async (...given: Parameters<typeof inner.append>) => {
-        if (isBroken) throw new Error("full");
-        return await inner.append(...given);
-      },
-    };
-    const model: Model = {
-      provider: "own",
-      id: "own",
-      generate: async (_request, { onDelta }) => {
-        await begin.opened;
-        onDelta?.({ type: "text", text: "Done." });
-        await finish.opened;
-        const message = { role: "assistant", text: "Done.", toolCalls: [] } as const;
-        return { message, finishReason: "stop" };
-      },
-    };
-    const run = newFixture({ store }).start(roleOf(model));
-    const messages = toSse(run);
-    const first = (async () => {
-      let text: string | undefined;
-      do text = (await messages.next()).value;
-      while (text?.startsWith("event: part") === false);
-      return text;
-    })();
-    for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
-    begin.open();
-    expect(read((await first) ?? "").data).toMatchObject({ type: "text", text: "Done." });
-    isBroken = true;
-    finish.open();
-    expect((await rejectionOf(run.result)).code).toBe("store_failed");
-    for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
-    expect((await rejectionOf(allOf(messages))).code).toBe("store_failed");
-  },
-);
+proves(["F6"], "a run that fails while its client is slow rejects the client's read", async () => {
+  const [begin, finish] = [latch(), latch()];
+  const inner = memoryStore({ clock: new ManualClock() });
+  let isBroken = false;
+  const store = {
+    ...forwarding(inner),
+    append: async (...given: Parameters<typeof inner.append>) => {
+      if (isBroken) throw new Error("full");
+      return await inner.append(...given);
+    },
+  };
+  const model: Model = {
+    provider: "own",
+    id: "own",
+    generate: async (_request, { onDelta }) => {
+      await begin.opened;
+      onDelta?.({ type: "text", text: "Done." });
+      await finish.opened;
+      const message = { role: "assistant", text: "Done.", toolCalls: [] } as const;
+      return { message, finishReason: "stop" };
+    },
+  };
+  const run = newFixture({ store }).start(roleOf(model));
+  const messages = toSse(run);
+  const first = (async () => {
+    let text: string | undefined;
+    do text = (await messages.next()).value;
+    while (text?.startsWith("event: part") === false);
+    return text;
+  })();
+  for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
+  begin.open();
+  expect(read((await first) ?? "").data).toMatchObject({ type: "text", text: "Done." });
+  isBroken = true;
+  finish.open();
+  expect((await rejectionOf(run.result)).code).toBe("store_failed");
+  for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
+  expect((await rejectionOf(allOf(messages))).code).toBe("store_failed");
+});
