@@ -1,4 +1,5 @@
-// Goal: a text is a leak only if it repeats the arguments of a call exactly; anything else is left alone.
+// Goal: a text is a leak only if it repeats the arguments of a call exactly; any other text is
+// kept.
 // Method: tables of texts and calls.
 
 import { describe, expect, test } from "vitest";
@@ -74,24 +75,24 @@ const KEPT: readonly (readonly [string, string, string])[] = [
   ["a name alone", '{"name":"look"}', "{}"],
 ];
 
-describe("the text of a reply is a leak:", () => {
-  test.each(LEAKS)("%s", (_what, text, argumentsText) => {
+describe("a text that repeats the arguments of a call", () => {
+  test.each(LEAKS)("is a leak: %s", (_what, text, argumentsText) => {
     const leaked = call(argumentsText);
     expect(findLeakedCall({ text, toolCalls: [leaked] })).toBe(leaked);
   });
 });
 
-describe("the text of a reply is kept:", () => {
-  test.each(KEPT)("%s", (_what, text, argumentsText) => {
+describe("a text that differs from the arguments of a call", () => {
+  test.each(KEPT)("is kept: %s", (_what, text, argumentsText) => {
     expect(findLeakedCall({ text, toolCalls: [call(argumentsText)] })).toBe(undefined);
   });
 });
 
-test("a reply without calls leaks nothing", () => {
+test("finds no leak in a reply without calls", () => {
   expect(findLeakedCall({ text: "{}", toolCalls: [] })).toBe(undefined);
 });
 
-test("of several calls it is the first that the text repeats", () => {
+test("finds the first of several calls that the text repeats", () => {
   const toolCalls = [
     call("{broken", "look", "call_1"),
     call('{"x":1}', "look", "call_2"),
@@ -110,7 +111,7 @@ function long(length: number): string {
   return `{"x":"${"x".repeat(length - 8)}"}`;
 }
 
-test("texts that are deep or long cost nothing and are kept", () => {
+test("keeps texts that are nested too deeply or are too long", () => {
   const leaks = (text: string): boolean =>
     findLeakedCall({ text, toolCalls: [call(text)] }) !== undefined;
   expect([within(199), within(200), within(1_000_000)].map(leaks)).toEqual([true, false, false]);

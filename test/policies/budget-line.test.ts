@@ -1,4 +1,5 @@
-// Goal: what is left of a budget is one plain line, with limited axes only, and never says that more is left than there is.
+// Goal: the remaining budget is one plain line of the limited axes only, and never states more than
+// remains.
 // Method: tables of amounts and texts; the line of every amount in a range is read back.
 
 import { expect, test } from "vitest";
@@ -7,31 +8,27 @@ import { formatBudgetLine } from "../../src/policies/budget-line.ts";
 import { findReachedThresholds } from "../../src/policies/budget.ts";
 import { proves } from "../harness/proves.ts";
 
-proves(
-  ["X6"],
-  "the line names each limited axis, in one order, whatever order they come in",
-  () => {
-    expect(formatBudgetLine({ timeMs: 40_000, costUsd: 0.2, totalTokens: 12_000, steps: 3 })).toBe(
-      "Budget left: 3 steps, 12,000 tokens, $0.20, 40 s.",
-    );
-    expect(
-      formatBudgetLine({
-        steps: 1,
-        toolCalls: 1,
-        totalTokens: 1,
-        inputTokens: 1,
-        cachedInputTokens: 1,
-        outputTokens: 1,
-        costUsd: 1,
-        timeMs: 1_000,
-      }),
-    ).toBe(
-      "Budget left: 1 step, 1 tool call, 1 token, 1 input token, 1 cached input token, 1 output token, $1.00, 1 s.",
-    );
-  },
-);
+proves(["X6"], "names each limited axis in a fixed order", () => {
+  expect(formatBudgetLine({ timeMs: 40_000, costUsd: 0.2, totalTokens: 12_000, steps: 3 })).toBe(
+    "Budget left: 3 steps, 12,000 tokens, $0.20, 40 s.",
+  );
+  expect(
+    formatBudgetLine({
+      steps: 1,
+      toolCalls: 1,
+      totalTokens: 1,
+      inputTokens: 1,
+      cachedInputTokens: 1,
+      outputTokens: 1,
+      costUsd: 1,
+      timeMs: 1_000,
+    }),
+  ).toBe(
+    "Budget left: 1 step, 1 tool call, 1 token, 1 input token, 1 cached input token, 1 output token, $1.00, 1 s.",
+  );
+});
 
-proves(["X6"], "nothing is said where nothing is limited", () => {
+proves(["X6"], "returns undefined without a limited axis", () => {
   expect(formatBudgetLine({})).toBeUndefined();
   expect(formatBudgetLine({ something: 3 })).toBeUndefined();
 });
@@ -56,11 +53,11 @@ const AMOUNTS: readonly (readonly [object: Readonly<Record<string, number>>, tex
 ];
 
 for (const [left, text] of AMOUNTS)
-  test(`${JSON.stringify(left)} is ${text}`, () => {
+  test(`formats ${JSON.stringify(left)} as ${text}`, () => {
     expect(formatBudgetLine(left)).toBe(`Budget left: ${text}.`);
   });
 
-test("money is rounded down at every cent, and reads back as no more than it is", () => {
+test("rounds money down at every cent, and never up", () => {
   for (let microUsd = 0; microUsd < 3_000_000; microUsd += 137) {
     const text =
       /\$([\d.,]+)\./.exec(formatBudgetLine({ costUsd: microUsd / 1_000_000 }) ?? "")?.[1] ?? "";
@@ -70,7 +67,7 @@ test("money is rounded down at every cent, and reads back as no more than it is"
   }
 });
 
-proves(["X6"], "a threshold is reached by the amount that makes it true, and by no other", () => {
+proves(["X6"], "reports a threshold for the amount that reaches it, and for no other", () => {
   const reached: (readonly [number, number])[] = [];
   for (let spent = 1; spent <= 120; spent += 1)
     for (const threshold of findReachedThresholds(100, spent - 1, spent))
@@ -81,7 +78,7 @@ proves(["X6"], "a threshold is reached by the amount that makes it true, and by 
   ]);
 });
 
-test("thresholds of every limit are reached once each, exactly", () => {
+test("reports the thresholds of every limit once each, exactly", () => {
   for (let maximum = 1; maximum <= 400; maximum += 1) {
     const at = new Map<number, number[]>();
     for (let spent = 1; spent <= maximum + 3; spent += 1)
@@ -94,7 +91,7 @@ test("thresholds of every limit are reached once each, exactly", () => {
   }
 });
 
-test("what passes both thresholds at once reaches both; a limit of zero has none", () => {
+test("reports both thresholds if both are passed at once, and none for a limit of zero", () => {
   expect(findReachedThresholds(10, 0, 10)).toEqual([0.8, 0.95]);
   expect(findReachedThresholds(10, 8, 10)).toEqual([0.95]);
   expect(findReachedThresholds(10, 10, 30)).toEqual([]);

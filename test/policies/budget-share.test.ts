@@ -1,4 +1,5 @@
-// Goal: each of the four shares gives a subagent exactly what it says, in whole amounts, and a group never more than what is left.
+// Goal: each of the four shares gives a subagent exactly its amounts, in whole numbers, and a group
+// never more than remains.
 // Method: tables, and random groups with a fixed seed.
 
 import * as fc from "fast-check";
@@ -33,8 +34,8 @@ function limitsOf(
   return computeChildLimits({ share, ...facts, ...more });
 }
 
-describe("what a share allows", () => {
-  proves(["X4"], "pool: all of the common rest, or at most a part of it", () => {
+describe("the limits of a share", () => {
+  proves(["X4"], "pool: allow everything that remains, or at most a part of it", () => {
     const nothing = { spendLimits: {}, timeMs: undefined, tightened: [] };
     expect(limitsOf({ type: "pool" })).toEqual(nothing);
     expect(limitsOf({ type: "pool", maxShare: 1 })).toEqual(nothing);
@@ -48,14 +49,14 @@ describe("what a share allows", () => {
     });
   });
 
-  proves(["X4"], "fixed: these amounts, or the rest if that is less; its time too", () => {
+  proves(["X4"], "fixed: allow the given amounts and time, or what remains if that is less", () => {
     const budget = { totalTokens: 30, toolCalls: 2, steps: 9, costUsd: 0.29, timeMs: 800 };
     const given = limitsOf({ type: "fixed", budget });
     const limits = { totalTokens: 30, toolCalls: 2, steps: 7, costMicroUsd: 290_000 };
     expect(given).toEqual({ spendLimits: limits, timeMs: 800, tightened: [] });
   });
 
-  proves(["X4"], "even: what is left over the number of delegations in the reply", () => {
+  proves(["X4"], "even: divide what remains by the number of delegations in the reply", () => {
     expect(limitsOf({ type: "even" }).spendLimits).toEqual({ totalTokens: 33, steps: 2 });
     expect(limitsOf({ type: "even" }, { delegatedRoles: ["a"] }).spendLimits).toEqual({
       totalTokens: 100,
@@ -65,7 +66,7 @@ describe("what a share allows", () => {
 
   proves(
     ["X4"],
-    "weighted: by the weight of the role over the sum of the weights in the reply",
+    "weighted: divide what remains by the weight of the role over the sum of weights in the reply",
     () => {
       const share = { type: "weighted", weights: { a: 2 }, defaultWeight: 1 } as const;
       expect(limitsOf(share).spendLimits).toEqual({ totalTokens: 40, steps: 2 });
@@ -80,7 +81,7 @@ describe("what a share allows", () => {
     },
   );
 
-  test("roles that are called like what every object has weigh what the others weigh", () => {
+  test("apply the default weight to roles named like object properties", () => {
     const share = copyBudgetShare("share", {
       type: "weighted",
       weights: Object.fromEntries([["__proto__", 3]]),
@@ -92,7 +93,7 @@ describe("what a share allows", () => {
     expect(parts).toEqual([6, 2, 2]);
   });
 
-  test("an axis without a limit is not shared, and time is never divided", () => {
+  test("exclude unlimited axes, and never divide time", () => {
     for (const share of [{ type: "even" }, { type: "pool", maxShare: 0.5 }] as const)
       expect(limitsOf(share, { left: { timeMs: 900 } })).toEqual({
         spendLimits: {},
@@ -113,7 +114,7 @@ describe("a share and the role's own budget", () => {
 
   proves(
     ["R142", "X4"],
-    "on each axis the tighter holds; what was asked for and is not given is on record",
+    "apply the tighter limit per axis, and record requests that are not granted in full",
     () => {
       const left = { totalTokens: 100, costUsd: 0.5 };
       const given = limitsOf({ type: "even" }, { definition, left, source: "root/lead#1" });
@@ -130,7 +131,7 @@ describe("a share and the role's own budget", () => {
 
   proves(
     ["R142"],
-    "a pool adds no limit, and yet says if less is left than the role asks for",
+    "add no limit for a pool, and record if less remains than the role requests",
     () => {
       const { spendLimits: limits, tightened } = limitsOf(
         { type: "pool" },
@@ -143,7 +144,7 @@ describe("a share and the role's own budget", () => {
     },
   );
 
-  test("the tighter of two times is on record, too", () => {
+  test("apply the tighter of two times, and record it", () => {
     const share = { type: "fixed", budget: { timeMs: 100 } } as const;
     expect(limitsOf(share, { definition: { timeMs: 200 } })).toEqual({
       spendLimits: {},
@@ -170,7 +171,7 @@ const amount = fc.oneof(
   fc.constantFrom(0, Number.MAX_SAFE_INTEGER, -4, 1e9, 1e9 + 1),
 );
 
-/** Money is counted up to a smaller amount than the others. */
+/** Money has a smaller maximum than the other axes. */
 const anyLimits: fc.Arbitrary<SpendLimits> = fc
   .dictionary(fc.constantFrom(...LEDGER_AXES), amount)
   .map(({ costMicroUsd, ...others }) =>
@@ -181,7 +182,7 @@ const anyLimits: fc.Arbitrary<SpendLimits> = fc
 
 proves(
   ["X4"],
-  "10,000 random groups: whole amounts from 0 up, in sum never more than what is left",
+  "divides random budgets into whole, non-negative amounts whose sum never exceeds the rest",
   () => {
     fc.assert(
       fc.property(
@@ -218,7 +219,7 @@ proves(
 
 proves(
   ["X4"],
-  "10,000 random children: neither a pool's part nor a fixed share is more than what is left",
+  "gives random children of a capped pool or a fixed share at most what remains",
   () => {
     const capped = fc.record({
       type: fc.constant("pool" as const),
@@ -241,7 +242,7 @@ proves(
   },
 );
 
-describe("what is no share", () => {
+describe("an invalid share", () => {
   const BAD: readonly (readonly [given: unknown, field: string])[] = [
     [null, "share"],
     ["even", "share"],
@@ -268,12 +269,12 @@ describe("what is no share", () => {
   const check: (field: string, given: never) => unknown = copyBudgetShare;
 
   for (const [given, field] of BAD)
-    test(`${JSON.stringify(given)} is refused at ${field}`, () => {
+    test(`is refused at ${field}: ${JSON.stringify(given)}`, () => {
       const thrown = thrownBy(() => Reflect.apply(check, undefined, ["share", given]));
       expect([thrown.code, thrown.data]).toMatchObject(["invalid_argument", { field }]);
     });
 
-  test("what is given is copied and frozen; the common pool stays it", () => {
+  test("is distinguished from a valid one, which is copied and frozen", () => {
     expect(copyBudgetShare("share", COMMON_POOL)).toEqual({ type: "pool" });
     const weights = { a: 2 };
     const share = copyBudgetShare("share", { type: "weighted", weights });

@@ -1,5 +1,6 @@
-// Goal: a budget is taken exactly as it is meant, or refused by name; money loses nothing on its way to whole micro-dollars.
-// Method: tables of good and bad values, and every price in cents up to a thousand dollars.
+// Goal: a budget is either accepted exactly as written, or refused by name; money loses nothing in
+// its conversion to whole micro-dollars.
+// Method: tables of valid and invalid values, and every price in cents up to a thousand dollars.
 
 import { expect, test } from "vitest";
 
@@ -32,11 +33,11 @@ for (const axis of AXES) {
   const isAmount = axis === "costUsd" || axis === "timeMs";
   const expected = isAmount ? "a finite number from 0 up" : "a whole number from 0 up";
 
-  test(`${axis} may be zero, one, or left out`, () => {
+  test(`accepts zero, one or undefined for ${axis}`, () => {
     for (const limit of [0, 1, undefined]) expect(() => check({ [axis]: limit })).not.toThrow();
   });
 
-  test(`${axis} is refused if it is negative, no number, or without end`, () => {
+  test(`refuses negative, non-numeric and infinite ${axis}`, () => {
     const bad: readonly (readonly [unknown, string])[] = [
       [-1, "-1"],
       [-0.001, "-0.001"],
@@ -56,13 +57,13 @@ for (const axis of AXES) {
     }
   });
 
-  test(`${axis} ${isAmount ? "may have a fraction" : "is refused if it has a fraction"}`, () => {
+  test(`${isAmount ? "accepts" : "refuses"} a fraction for ${axis}`, () => {
     if (isAmount) expect(() => check({ [axis]: 0.5 })).not.toThrow();
     else expect(thrownBy(() => check({ [axis]: 0.5 })).data["got"]).toBe("0.5");
   });
 }
 
-test("an axis that does not exist is refused: a typing mistake must not switch a limit off", () => {
+test("refuses an unknown axis, and suggests the similar one", () => {
   const { code, message, data } = thrownBy(() => check({ totalToken: 5 }));
   expect(code).toBe("invalid_argument");
   expect(message).toBe(
@@ -71,11 +72,11 @@ test("an axis that does not exist is refused: a typing mistake must not switch a
   expect(data["field"]).toBe("lead.budget.totalToken");
 });
 
-test("the budget of the ledger's own unit of money is refused: users think in dollars", () => {
+test("refuses costMicroUsd, the ledger's own unit", () => {
   expect(thrownBy(() => check({ costMicroUsd: 5 })).data["field"]).toBe("lead.budget.costMicroUsd");
 });
 
-test("a budget in the ledger's units has every axis but time, and money in micro-dollars", () => {
+test("converts every axis but time to the ledger's units, and money to micro-dollars", () => {
   const given = Object.fromEntries(AXES.map((axis, index) => [axis, index + 1]));
   expect(toLedgerLimits(given)).toEqual({
     inputTokens: 1,
@@ -88,7 +89,7 @@ test("a budget in the ledger's units has every axis but time, and money in micro
   });
 });
 
-test("what is left out stays left out, and zero stays zero", () => {
+test("omits undefined axes, and keeps zero", () => {
   expect(toLedgerLimits({})).toEqual({});
   const holes = toLedgerLimits(Object.fromEntries([["steps", undefined]]));
   expect(Object.keys(holes)).toEqual([]);
@@ -108,12 +109,12 @@ const DOLLARS: readonly (readonly [number, number])[] = [
 ];
 
 for (const [costUsd, costMicroUsd] of DOLLARS) {
-  test(`${costUsd} dollars are ${costMicroUsd} micro-dollars`, () => {
+  test(`converts ${costUsd} dollars to ${costMicroUsd} micro-dollars`, () => {
     expect(toLedgerLimits({ costUsd })).toEqual({ costMicroUsd });
   });
 }
 
-test("no amount in cents up to a thousand dollars loses a micro-dollar", () => {
+test("loses no micro-dollar of any amount in cents up to a thousand dollars", () => {
   const lost: number[] = [];
   for (let cents = 0; cents <= 100_000; cents += 1) {
     if (toLedgerLimits({ costUsd: cents / 100 }).costMicroUsd !== cents * 10_000) lost.push(cents);
@@ -121,7 +122,7 @@ test("no amount in cents up to a thousand dollars loses a micro-dollar", () => {
   expect(lost).toEqual([]);
 });
 
-test("no amount in micro-dollars up to ten cents loses one", () => {
+test("loses no micro-dollar of any amount in micro-dollars up to ten cents", () => {
   const lost: number[] = [];
   for (let micros = 0; micros <= 100_000; micros += 1) {
     if (toLedgerLimits({ costUsd: micros / 1_000_000 }).costMicroUsd !== micros) lost.push(micros);
@@ -129,7 +130,7 @@ test("no amount in micro-dollars up to ten cents loses one", () => {
   expect(lost).toEqual([]);
 });
 
-proves(["R35"], "each axis has the reason with which it stops an agent", () => {
+proves(["R35"], "stops an agent with the documented reason for each axis", () => {
   expect(BUDGET_AXES.map((axis) => [axis, getStopCode(axis)])).toEqual([
     ["inputTokens", "token_limit"],
     ["cachedInputTokens", "token_limit"],
@@ -142,7 +143,7 @@ proves(["R35"], "each axis has the reason with which it stops an agent", () => {
   ]);
 });
 
-test("of two sets of limits each axis keeps the tighter, and one limit is tighter than none", () => {
+test("keeps the tighter of two limits on each axis, and one limit rather than none", () => {
   const left = { steps: 3, totalTokens: 0, toolCalls: 7 };
   const right = { steps: 4, totalTokens: 10, outputTokens: 1 };
   const both = { steps: 3, totalTokens: 0, toolCalls: 7, outputTokens: 1 };

@@ -1,4 +1,5 @@
-// Goal: a subagent has exactly the tools that every list above it lets through, and each removal has its reason on record.
+// Goal: a subagent has exactly the tools that every list above it allows, and each removal is
+// recorded with its reason.
 // Method: hand-made lists, and random ones against a plain statement of the rule.
 
 import * as fc from "fast-check";
@@ -16,7 +17,7 @@ import { proves } from "../harness/proves.ts";
 
 const NAMES = ["a", "b", "c", "Finish"];
 
-/** The tools of a subagent, and those that were taken away. */
+/** Returns the tools of a subagent, and the removed ones. */
 function applied(facts: ChildToolFacts) {
   const removed = collectRemovedTools(facts);
   const kept = facts.names.filter((name) => removed.every(({ toolName }) => toolName !== name));
@@ -36,7 +37,7 @@ function removed(toolName: string, rule: RemovedTool["rule"], source = "lead"): 
 
 proves(
   ["R131"],
-  "without lists it has all tools of its role; of an empty list none but Finish",
+  "keeps all tools of the role without lists, and only Finish for an empty list of allowed tools",
   () => {
     expect(under()).toEqual({ kept: NAMES, removed: [] });
     expect(under({})).toEqual({ kept: NAMES, removed: [] });
@@ -48,25 +49,21 @@ proves(
   },
 );
 
-proves(
-  ["R131", "R133"],
-  "of a and b allowed and b denied it has a alone, and b is a conflict",
-  () => {
-    expect(under({ allowedTools: ["a", "b"], deniedTools: ["b"] })).toEqual({
-      kept: ["a", "Finish"],
-      removed: [removed("b", "conflict"), removed("c", "not_allowed")],
-    });
-  },
-);
+proves(["R131", "R133"], "removes a tool that one list allows and denies as a conflict", () => {
+  expect(under({ allowedTools: ["a", "b"], deniedTools: ["b"] })).toEqual({
+    kept: ["a", "Finish"],
+    removed: [removed("b", "conflict"), removed("c", "not_allowed")],
+  });
+});
 
-proves(["R131"], "lists of all above it intersect, whatever one below allows", () => {
+proves(["R131"], "intersects the lists of all agents above, whatever a lower list allows", () => {
   expect(under({ deniedTools: ["a"] }, { allowedTools: ["a", "b"] })).toEqual({
     kept: ["b", "Finish"],
     removed: [removed("a", "denied"), removed("c", "not_allowed", "lead/x#1")],
   });
 });
 
-proves(["R132"], "of a tool that several take away each is named, from the root down", () => {
+proves(["R132"], "names each source that removes a tool, from the root down", () => {
   const lists = [{ allowedTools: ["b"] }, { deniedTools: ["a"] }, { allowedTools: ["c"] }];
   expect(under(...lists)).toEqual({
     kept: ["Finish"],
@@ -80,19 +77,19 @@ proves(["R132"], "of a tool that several take away each is named, from the root 
   });
 });
 
-test("what a policy and a request of one agent both say is said once", () => {
+test("records a removal once that a policy and a request of one agent share", () => {
   const denies = createToolRules("lead", { deniedTools: ["a"] });
   expect(applied({ names: ["a"], rules: [...denies, ...denies] }).removed).toEqual([
     removed("a", "denied"),
   ]);
 });
 
-test("a list for tools that the role has not says nothing about it", () => {
+test("ignores names of tools that the role does not have", () => {
   const list = { allowedTools: ["a", "b", "c", "x"], deniedTools: ["x", "y"] };
   expect(under(list)).toEqual({ kept: NAMES, removed: [] });
 });
 
-test("where no agent may start below, the tools that start subagents go, next to what lists take away", () => {
+test("removes the tools that start subagents where no depth is left, beside the lists", () => {
   const rules = createToolRules("lead", { deniedTools: ["SpawnSubagent"] });
   const noDepthLeft = { toolNames: ["SpawnSubagent", "ListSubagents"], source: "lead" };
   const names = ["a", "SpawnSubagent"];
@@ -106,7 +103,7 @@ test("where no agent may start below, the tools that start subagents go, next to
   });
 });
 
-test("names that objects treat in their own way are names like all others", () => {
+test("treats names of object properties like any other", () => {
   const names = ["constructor", "toString", "hasOwnProperty"];
   const rules = createToolRules("lead", { allowedTools: ["toString"] });
   expect(applied({ names, rules }).kept).toEqual(["toString"]);
@@ -116,7 +113,7 @@ test("names that objects treat in their own way are names like all others", () =
   });
 });
 
-test("lists that forbid nothing make no rule; a rule is a copy of its lists", () => {
+test("creates no rule from lists without restriction, and copies lists into rules", () => {
   expect([createToolRules("lead", {}), createToolRules("lead", { deniedTools: [] })]).toEqual([
     [],
     [],
@@ -127,7 +124,7 @@ test("lists that forbid nothing make no rule; a rule is a copy of its lists", ()
   expect(rules).toEqual([{ source: "lead", allowed: ["a"], denied: [] }]);
 });
 
-test("the first name that no tool has is found, with its place; Finish is no slip", () => {
+test("finds the first unknown tool name with its place, and accepts Finish", () => {
   const known = new Set(["a", "b"]);
   expect(
     findUnknownToolName({ allowedTools: ["a", "Finish"], deniedTools: ["b"] }, known),
@@ -163,7 +160,7 @@ function reasonIn({ allowed, denied }: ToolRule, name: string): RemovedTool["rul
 
 proves(
   ["R131", "R132"],
-  "a tool stays if every rule lets it through, and is on record with a reason if not",
+  "keeps a tool if every rule allows it, and records a reason otherwise",
   () => {
     fc.assert(
       fc.property(someNames, rules, (names, given) => {
@@ -190,7 +187,7 @@ proves(
   },
 );
 
-test("one more rule never gives a tool back", () => {
+test("never restores a tool by a further rule", () => {
   fc.assert(
     fc.property(someNames, rules, rules, (names, above, below) => {
       const before = new Set(applied({ names, rules: above }).kept);

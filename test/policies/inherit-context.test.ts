@@ -1,5 +1,6 @@
-// Goal: a child reads exactly what the policy says, in one message for each kind, and the manifest is the record of it.
-// Method: hand-made facts of a parent; whole messages, metadata and manifests compared.
+// Goal: a child reads exactly what the policy allows, in one message per kind, and the manifest
+// records it.
+// Method: hand-made facts of a parent; complete messages, metadata and manifests compared.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -80,13 +81,13 @@ const EMPTY_MANIFEST = {
   removedTools: [],
 };
 
-proves(["R127", "R150", "R151"], "without a word a child reads nothing of all there is", () => {
+proves(["R127", "R150", "R151"], "passes nothing to a child by default", () => {
   expect(contextOf({})).toEqual({ messages: [], metadata: {}, manifest: EMPTY_MANIFEST });
 });
 
 proves(
   ["R130"],
-  "injected texts come after what is inherited, in order, tagged as injected",
+  "appends injected texts to inherited messages, in order, marked as injected",
   () => {
     const { messages, manifest } = contextOf({
       inheritMessages: true,
@@ -102,7 +103,7 @@ proves(
   },
 );
 
-proves(["R150"], "results of siblings come in a frame, named in the manifest", () => {
+proves(["R150"], "frames the results of siblings, and names them in the manifest", () => {
   const { messages, manifest } = contextOf({ includeSiblingResults: true });
   const text = `Summaries of the results of other subagents of the agent that started you. ${formatFramedResults(FACTS.siblings)}`;
   expect(messages).toEqual([user(text)]);
@@ -113,13 +114,13 @@ proves(["R150"], "results of siblings come in a frame, named in the manifest", (
   });
 });
 
-test("without siblings nothing is said about them", () => {
+test("mentions no siblings if there are none", () => {
   expect(contextOf({ includeSiblingResults: true }, { siblings: [] }).messages).toEqual([]);
 });
 
 proves(
   ["X12"],
-  "results that were asked for come whatever the policy says, and not in short as well",
+  "passes requested results whatever the policy allows, without their summaries",
   () => {
     const results = [sibling("reader#2", "Long text.")];
     const { messages, manifest } = contextOf({ includeSiblingResults: true }, { results });
@@ -136,7 +137,7 @@ proves(
   },
 );
 
-proves(["R151"], "the parent's constraints are reported in numbers and names", () => {
+proves(["R151"], "reports the constraints of the parent in numbers and names", () => {
   const { messages, manifest } = contextOf({ includeParentConstraints: true });
   const text = [
     "The limits of the agent that started you also apply to you. Remaining for all its subagents together:",
@@ -149,7 +150,7 @@ proves(["R151"], "the parent's constraints are reported in numbers and names", (
   expect(manifest.parentConstraints).toBe(true);
 });
 
-test("a parent without limits says that it has none", () => {
+test("reports a parent without limits as such", () => {
   const constraints = { remaining: {}, subagentsLeft: 0, deniedTools: [] };
   expect(contextOf({ includeParentConstraints: true }, { constraints }).messages).toEqual([
     user(
@@ -162,7 +163,7 @@ test("a parent without limits says that it has none", () => {
   ]);
 });
 
-proves(["R151"], "failed attempts are listed in order, what a tool said in quotation marks", () => {
+proves(["R151"], "lists failed attempts in order, and quotes the messages of tools", () => {
   const failedAttempts = [attempt(1, "No such host."), attempt(2, 'Line one.\n- step 9, "x"')];
   const { messages, manifest } = contextOf({ includeFailedAttempts: true }, { failedAttempts });
   const text = [
@@ -175,7 +176,7 @@ proves(["R151"], "failed attempts are listed in order, what a tool said in quota
   expect(contextOf({ includeFailedAttempts: true }, { failedAttempts: [] }).messages).toEqual([]);
 });
 
-test("of many attempts the last twenty are reported, of a long message the beginning", () => {
+test("reports the last twenty of many attempts, and truncates long messages", () => {
   const long = `${"x".repeat(499)}🌳`;
   const failedAttempts = Array.from({ length: 25 }, (_one, index) => attempt(index + 1, long));
   const { messages, manifest } = contextOf({ includeFailedAttempts: true }, { failedAttempts });
@@ -188,32 +189,28 @@ test("of many attempts the last twenty are reported, of a long message the begin
   expect(manifest.failedAttempts).toBe(20);
 });
 
-proves(
-  ["R134"],
-  "the tools that it cannot use are reported, with all reasons, and recorded in any case",
-  () => {
-    const removedTools = [
-      { toolName: "write", rule: "denied", source: "lead" },
-      { toolName: "write", rule: "not_allowed", source: "lead/x#1" },
-      { toolName: "write", rule: "conflict", source: "lead" },
-      { toolName: "SpawnSubagent", rule: "no_depth_left", source: "lead" },
-    ] as const;
-    const { messages, manifest } = contextOf({}, { removedTools });
-    const text = [
-      "Tools that you cannot use, even if your instructions mention them. Do without them, or say what is missing:",
-      "- write: denied by lead; not among the tools that lead/x#1 allows",
-      "- SpawnSubagent: you may not start subagents",
-    ].join("\n");
-    expect(messages).toEqual([user(text)]);
-    expect(manifest.removedTools).toEqual(removedTools);
-    const silent = contextOf({ reportRemovedTools: false }, { removedTools });
-    expect([silent.messages, silent.manifest.removedTools]).toEqual([[], removedTools]);
-  },
-);
+proves(["R134"], "reports removed tools with all reasons, and records them in any case", () => {
+  const removedTools = [
+    { toolName: "write", rule: "denied", source: "lead" },
+    { toolName: "write", rule: "not_allowed", source: "lead/x#1" },
+    { toolName: "write", rule: "conflict", source: "lead" },
+    { toolName: "SpawnSubagent", rule: "no_depth_left", source: "lead" },
+  ] as const;
+  const { messages, manifest } = contextOf({}, { removedTools });
+  const text = [
+    "Tools that you cannot use, even if your instructions mention them. Do without them, or say what is missing:",
+    "- write: denied by lead; not among the tools that lead/x#1 allows",
+    "- SpawnSubagent: you may not start subagents",
+  ].join("\n");
+  expect(messages).toEqual([user(text)]);
+  expect(manifest.removedTools).toEqual(removedTools);
+  const silent = contextOf({ reportRemovedTools: false }, { removedTools });
+  expect([silent.messages, silent.manifest.removedTools]).toEqual([[], removedTools]);
+});
 
 proves(
   ["X13"],
-  "all kinds come in one order, one message each, and the manifest has their hashes",
+  "orders all kinds, one message each, and records their hashes in the manifest",
   () => {
     const { messages, metadata, manifest } = contextOf(
       {
@@ -258,7 +255,7 @@ function breaks(): never {
   throw new Error("Not today.");
 }
 
-test("a selection that breaks is a coded refusal that names the parent", () => {
+test("refuses a failing selection with a code, and names the parent", () => {
   const { code, data } = thrownBy(() => contextOf({ selectMessages: breaks }));
   expect([code, data]).toEqual(["context_policy_failed", { agentPath: "lead" }]);
 });
@@ -279,14 +276,14 @@ const METADATA_POLICIES: readonly (readonly [string, Partial<SubagentContextPoli
 ];
 
 for (const [what, given, expected] of METADATA_POLICIES) {
-  proves(["R129"], `metadata: ${what}`, () => {
+  proves(["R129"], `passes metadata: ${what}`, () => {
     const { metadata, manifest } = contextOf(given, { metadata: METADATA });
     expect(metadata).toEqual(expected);
     expect(manifest.metadataKeys).toEqual(Object.keys(expected));
   });
 }
 
-proves(["R129"], "what is handed on is a copy, which the child cannot change", () => {
+proves(["R129"], "passes a frozen copy of the metadata", () => {
   const metadata = { owner: { name: "Ada" } };
   const child = contextOf({ inheritMetadata: true }, { metadata });
   expect(child.metadata["owner"]).not.toBe(metadata.owner);
@@ -296,7 +293,7 @@ proves(["R129"], "what is handed on is a copy, which the child cannot change", (
   expect(Object.isFrozen(metadata)).toBe(false);
 });
 
-test("a key that objects treat in their own way is handed on as data", () => {
+test("passes a key that is an object property as data", () => {
   const metadata = JsonObjectSchema().parse({ x: 1 });
   Object.defineProperty(metadata, "__proto__", { value: { isAdmin: true }, enumerable: true });
   const child = contextOf({ metadataKeys: ["__proto__"] }, { metadata });
@@ -304,7 +301,7 @@ test("a key that objects treat in their own way is handed on as data", () => {
   expect(JSON.stringify(child.metadata)).toBe('{"__proto__":{"isAdmin":true}}');
 });
 
-test("the hash of a list is 64 hexadecimal digits, and hangs on every character", () => {
+test("hashes a list as 64 hexadecimal digits that depend on every character", () => {
   const one = [user("a")];
   expect(computeJsonHash(one)).toMatch(/^[0-9a-f]{64}$/);
   expect(computeJsonHash([{ origin: "injected", text: "a", role: "user" }])).toBe(

@@ -1,6 +1,7 @@
-// Goal: a child sees of its parent's history what the policy says, in whole pairs, and never a list that a provider would refuse;
-// whatever a selection of a user's own gives.
-// Method: one hand-written history for the rules, random legal histories for the law, and bad selections of every kind.
+// Goal: a child inherits the messages that the policy allows, in whole exchanges, and never a list
+// that a provider would refuse; whatever a user's selection returns.
+// Method: one hand-written history for the rules, random legal histories for the invariant, and
+// invalid selections of every kind.
 
 import { runInNewContext } from "node:vm";
 
@@ -58,7 +59,7 @@ function windowOf(messageWindowSize: number, messages = HISTORY): readonly Messa
   return selectInheritedMessages(messages, choice);
 }
 
-proves(["R128"], "all messages are all but the instructions and the reply that spawns", () => {
+proves(["R128"], "inherits all messages except the instructions and the reply that spawns", () => {
   expect(windowOf(0)).toEqual([TASK, ...PAIR, ...TRIPLE, NOTICE]);
 });
 
@@ -74,26 +75,26 @@ const WINDOWS: readonly (readonly [number, readonly Message[]])[] = [
 ];
 
 for (const [size, expected] of WINDOWS) {
-  proves(["R128"], `of a window of ${size} the child gets the last whole groups that fit`, () => {
+  proves(["R128"], `inherits the last whole groups that fit into a window of ${size}`, () => {
     expect(windowOf(size)).toEqual(expected);
   });
 }
 
-proves(["R128"], "the last two are the last reply and its result", () => {
+proves(["R128"], "inherits the last reply and its result with a window of two", () => {
   expect(windowOf(2, [...HISTORY.slice(0, 4), assistant("", SPAWN)])).toEqual(PAIR);
 });
 
-test("a window that does not hold the last group holds nothing", () => {
+test("inherits nothing if the last group exceeds the window", () => {
   expect(windowOf(2, [...HISTORY.slice(0, 7), assistant("", SPAWN)])).toEqual([]);
 });
 
-test("a reply of which some calls have no result yet is left out with the results it has", () => {
+test("omits a reply with unanswered calls and its results", () => {
   expect(windowOf(0, [...HISTORY.slice(0, 2), assistant("", LEFT, RIGHT), result(LEFT)])).toEqual([
     TASK,
   ]);
 });
 
-test("a child of a child gets what its parent inherited, and not as new", () => {
+test("inherits the messages that the parent inherited, marked as inherited", () => {
   const messages = [
     user("From above.", "inherited"),
     user("Hint.", "injected"),
@@ -107,7 +108,7 @@ test("a child of a child gets what its parent inherited, and not as new", () => 
   ]);
 });
 
-/** Gives the first message in a list that another realm made. */
+/** Returns the first message in an array from another realm. */
 const inForeignList = new Proxy((messages: readonly Message[]) => messages, {
   apply: (_target, _self, [messages]): unknown => {
     const copy: unknown = runInNewContext("(list) => Array.from(list).slice(0, 1)");
@@ -129,7 +130,7 @@ function selected(selectMessages: MessageSelection, messages = HISTORY): readonl
 
 proves(
   ["R128"],
-  "a selection is handed whole pairs, without instructions and the reply that spawns",
+  "passes whole exchanges to a selection, without instructions and the reply that spawns",
   () => {
     const handed: (readonly Message[])[] = [];
     const kept = selected((messages) => {
@@ -165,12 +166,12 @@ const PICKS: readonly (readonly [string, MessageSelection, readonly Message[]])[
 ];
 
 for (const [what, pick, expected] of PICKS) {
-  proves(["R128"], `a selection may give ${what}`, () => {
+  proves(["R128"], `accepts a selection of ${what}`, () => {
     expect(selected(pick)).toEqual(expected);
   });
 }
 
-test("of equal messages each may be picked once", () => {
+test("accepts each of several equal messages once", () => {
   const messages = [user("Go on."), user("Go on."), user("Stop.")];
   const twice = selected((all) => structuredClone(all.slice(0, 2)), messages);
   expect(twice).toEqual([user("Go on.", "inherited"), user("Go on.", "inherited")]);
@@ -181,7 +182,7 @@ test("of equal messages each may be picked once", () => {
   expect(thrice.code).toBe("context_policy_failed");
 });
 
-test("calls of two replies that share an id are distinguished by their results", () => {
+test("distinguishes calls of two replies that share an id by their results", () => {
   const again = { ...result(FIRST), text: "the second" };
   const messages = [assistant("", FIRST), result(FIRST), assistant("", FIRST), again];
   expect(selected((all) => structuredClone(all.slice(2)), messages)).toEqual(messages.slice(2));
@@ -194,7 +195,7 @@ function refusalOf(select: MessageSelection, messages = HISTORY): Thrown {
   return thrownBy(() => selected(select, messages));
 }
 
-/** Something that the types forbid, as a program without types could give it. */
+/** Returns a value that the types forbid, as a program without types could. */
 function giving(value: unknown): MessageSelection {
   return givingAnew(() => value);
 }
@@ -285,7 +286,7 @@ const BAD: readonly (readonly [string, MessageSelection, string])[] = [
 ];
 
 for (const [what, select, words] of BAD) {
-  test(`a selection that ${what} is refused with the path of the parent`, () => {
+  test(`refuses a selection that ${what}, and names the path of the parent`, () => {
     const { code, message, data } = refusalOf(select);
     expect([code, data]).toEqual(["context_policy_failed", { agentPath: "lead/x#1" }]);
     expect(message).toMatch(
@@ -298,7 +299,7 @@ for (const [what, select, words] of BAD) {
   });
 }
 
-test("values that cannot be compared are none of the messages", () => {
+test("treats values that cannot be compared as unknown messages", () => {
   const cyclic: Record<string, unknown> = {};
   cyclic["self"] = cyclic;
   const trap = new Proxy(
@@ -316,7 +317,7 @@ test("values that cannot be compared are none of the messages", () => {
   expect(refusalOf(giving([proxy])).message).toContain("got a value that cannot be read at [0]");
 });
 
-test("what comes out is the parent's own, whatever a copy does when it is looked at", () => {
+test("returns the parent's own messages, whatever the getters of a copy return", () => {
   let looks = 0;
   const changing = {
     toJSON: (): unknown => {
@@ -327,7 +328,10 @@ test("what comes out is the parent's own, whatever a copy does when it is looked
   expect(selected(giving([changing]))).toEqual([TASK]);
 });
 
-/** A legal history: whole exchanges, and at its end perhaps a reply whose calls are unanswered, or half answered. */
+/**
+ * Legal histories: whole exchanges, optionally followed by a reply whose calls are unanswered, or
+ * half answered.
+ */
 const histories: fc.Arbitrary<readonly Message[]> = fc
   .record({
     exchanges: fc.array(fc.record({ calls: fc.nat({ max: 4 }), notices: fc.nat({ max: 2 }) }), {
@@ -358,7 +362,7 @@ const histories: fc.Arbitrary<readonly Message[]> = fc
 
 proves(
   ["R128"],
-  "what is inherited never has an orphan result or an unanswered call, and never exceeds the window",
+  "never inherits an orphan result or an unanswered call, nor more than the window",
   () => {
     fc.assert(
       fc.property(histories, fc.nat({ max: 12 }), (messages, size) => {
@@ -375,7 +379,7 @@ proves(
 
 proves(
   ["R128"],
-  "whatever a selection picks, by identity or as a copy, it is a valid list or a coded refusal",
+  "returns a valid list or a coded refusal for any selection, by identity or as copies",
   () => {
     fc.assert(
       fc.property(
@@ -405,7 +409,7 @@ proves(
   },
 );
 
-proves(["R128"], "every choice of whole groups in their order is taken", () => {
+proves(["R128"], "accepts every selection of whole groups in their order", () => {
   fc.assert(
     fc.property(
       histories,
@@ -431,7 +435,10 @@ function texts(messages: readonly Message[]): readonly string[] {
   return messages.map((message) => JSON.stringify({ ...message, origin: undefined }));
 }
 
-/** The kept messages are a gapless piece of the history without instructions, and nothing whole is missing after it. */
+/**
+ * True if the kept messages are a contiguous part of the history without instructions, up to its
+ * last whole exchange.
+ */
 function isContiguous(kept: readonly Message[], messages: readonly Message[]): boolean {
   const all = texts(messages.filter((message) => message.role !== "system"));
   const own = texts(kept);

@@ -1,5 +1,6 @@
-// Goal: a list that a hook changed is one that a provider takes again, with the least change, and every change is reported.
-// Method: a table of broken lists, what becomes of them and what is reported.
+// Goal: a list that a hook changed becomes one that a provider accepts, with minimal changes, and
+// every change is reported.
+// Method: a table of broken lists, their repaired forms and the reports.
 
 import { expect, test } from "vitest";
 
@@ -42,85 +43,85 @@ interface Broken {
 
 const BROKEN: readonly Broken[] = [
   {
-    what: "a result whose call is gone is dropped",
+    what: "drops a result whose call is gone",
     given: [SYSTEM, USER, calls(), result("a"), USER],
     messages: [SYSTEM, USER, calls(), USER],
     repairs: [of("dropped_result", "a")],
   },
   {
-    what: "a call whose result is gone gets one that says so",
+    what: "adds a notice for a call whose result is gone",
     given: [USER, calls("a", "b"), result("a"), USER],
     messages: [USER, calls("a", "b"), result("a"), lost("b"), USER],
     repairs: [of("added_result", "b")],
   },
   {
-    what: "a call without result at the end gets one, and nothing more has to be said",
+    what: "adds a result for a call at the end, and no notice",
     given: [USER, calls("a")],
     messages: [USER, calls("a"), lost("a")],
     repairs: [of("added_result", "a")],
   },
   {
-    what: "of two results of one call the first counts",
+    what: "keeps the first of two results of one call",
     given: [USER, calls("a"), result("a", "first"), result("a", "second")],
     messages: [USER, calls("a"), result("a", "first")],
     repairs: [of("dropped_result", "a")],
   },
   {
-    what: "of two calls of one id in a reply the first counts",
+    what: "keeps the first of two calls of one id in a reply",
     given: [USER, calls("a", "b", "a"), result("a"), result("b"), result("a", "again")],
     messages: [USER, calls("a", "b"), result("a"), result("b")],
     repairs: [of("dropped_result", "a"), of("dropped_call", "a")],
   },
   {
-    what: "results come into call order",
+    what: "sorts results into call order",
     given: [USER, calls("a", "b", "c"), result("b"), result("a"), result("c")],
     messages: [USER, calls("a", "b", "c"), result("a"), result("b"), result("c")],
     repairs: [of("moved_result", "a"), of("moved_result", "b")],
   },
   {
-    what: "a result that something was put before moves up to its reply",
+    what: "moves a separated result up to its reply",
     given: [USER, calls("a", "b"), result("a"), USER, result("b")],
     messages: [USER, calls("a", "b"), result("a"), result("b"), USER],
     repairs: [of("moved_result", "b")],
   },
   {
-    what: "a missing result does not make those behind it count as moved",
+    what: "reports no moved result behind a missing one",
     given: [USER, calls("a", "b", "c"), result("b"), result("c")],
     messages: [USER, calls("a", "b", "c"), lost("a"), result("b"), result("c")],
     repairs: [of("added_result", "a")],
   },
   {
-    what: "a result before its call belongs to no call",
+    what: "drops a result before its call",
     given: [USER, result("a"), calls("a")],
     messages: [USER, calls("a"), lost("a")],
     repairs: [of("dropped_result", "a"), of("added_result", "a")],
   },
   {
-    what: "a result of an id that two replies used belongs to the nearest before it",
+    what: "assigns a result of an id in two replies to the nearest one before it",
     given: [USER, calls("a"), USER, calls("a"), result("a"), result("a", "again")],
     messages: [USER, calls("a"), lost("a"), USER, calls("a"), result("a")],
     repairs: [of("dropped_result", "a"), of("added_result", "a")],
   },
   {
-    what: "instructions in the middle go to the others at the top, and tear nothing apart",
+    what: "moves instructions in the middle to the top, even from between call and result",
     given: [SYSTEM, USER, calls("a"), LATE, result("a")],
     messages: [SYSTEM, LATE, USER, calls("a"), result("a")],
     repairs: [{ type: "moved_system_message" }],
   },
   {
-    what: "after an answer at the end there is something to answer",
+    what: "adds a message to answer after a final answer",
     given: [SYSTEM, USER, calls()],
     messages: [SYSTEM, USER, calls(), GO_ON],
     repairs: [{ type: "added_notice" }],
   },
   {
-    what: "instructions alone get something to answer",
+    what: "adds a message to answer to instructions alone",
     given: [SYSTEM],
     messages: [SYSTEM, GO_ON],
     repairs: [{ type: "added_notice" }],
   },
   {
-    what: "so does nothing at all",
+    what: "adds a message to answer to an empty list",
     given: [],
     messages: [GO_ON],
     repairs: [{ type: "added_notice" }],
@@ -136,7 +137,7 @@ for (const { what, given, messages, repairs } of BROKEN) {
   });
 }
 
-test("a valid list comes back as it is", () => {
+test("returns a valid list unchanged", () => {
   for (const { messages } of BROKEN) {
     const repaired = repairMessages(messages);
     expect(repaired.messages).toBe(messages);
@@ -144,7 +145,7 @@ test("a valid list comes back as it is", () => {
   }
 });
 
-test("one call object that stands twice in a reply is one call", () => {
+test("drops the second occurrence of one call object in a reply", () => {
   const call = toolCall("a");
   const reply: Message = { role: "assistant", text: "", toolCalls: [call, call] };
   expect(repairMessages([USER, reply, result("a")])).toEqual({
@@ -153,7 +154,7 @@ test("one call object that stands twice in a reply is one call", () => {
   });
 });
 
-test("messages that nothing was wrong with are the very same, and replies keep all else", () => {
+test("returns intact messages by identity, and keeps all other fields of replies", () => {
   const reply = {
     role: "assistant",
     text: "Both.",
@@ -168,7 +169,7 @@ test("messages that nothing was wrong with are the very same, and replies keep a
   expect(messages[3]).toBe(given[4]);
 });
 
-test("repairs are plain values", () => {
+test("reports repairs as plain values", () => {
   for (const { given } of BROKEN) {
     const { repairs } = repairMessages(given);
     expect(JSON.parse(JSON.stringify(repairs))).toEqual(repairs);

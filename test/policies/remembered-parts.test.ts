@@ -1,5 +1,7 @@
-// Goal: parts of a combination are asked once per check, and what fired of allOf stays fired as long as the execution lasts.
-// Method: hand-written step records; an execution by hand that keeps what fired from check to check.
+// Goal: parts of a combination are called once per check, and fired parts of allOf stay fired as
+// long as the execution lasts.
+// Method: hand-written step records; a simulated execution that keeps the fired parts from check to
+// check.
 
 import { expect, test } from "vitest";
 
@@ -29,7 +31,7 @@ import {
 
 proves(
   ["R60"],
-  "a part that fired in step 1 and not since counts, with the reason of then",
+  "counts a part that fired in an earlier step, with its reason of that step",
   async () => {
     const both = allOf(hasToolCall("save"), hasFinishReason("length"));
     const steps = [stepCalling(1, "save"), stepCalling(2, "search"), stepEnding(3, "length")];
@@ -48,7 +50,7 @@ proves(
 
 proves(
   ["R60"],
-  "it continues to fire once every part has fired, and names of each the last time",
+  "fires again in later checks once every part has fired, with the latest reason of each",
   async () => {
     const both = allOf(hasToolCall("save"), hasToolCall("load"));
     const steps = [stepCalling(1, "save", "load"), stepCalling(2, "save"), stepCalling(3)];
@@ -66,7 +68,7 @@ proves(
   },
 );
 
-proves(["R60"], "what fired before the first step stays fired", async () => {
+proves(["R60"], "keeps a part fired that fired before the first step", async () => {
   const both = allOf(firingAfter("opening", 0), late(firingAfter("closing", 2)));
   expect(await codesAt(both, stepCalling(1), stepCalling(2))).toEqual([
     [],
@@ -75,7 +77,7 @@ proves(["R60"], "what fired before the first step stays fired", async () => {
   ]);
 });
 
-test("combinations nest: stays fired inside stays fired, negated or not", async () => {
+test("keeps fired parts in nested and negated combinations", async () => {
   const saved = allOf(firingAfter("one", 1), late(firingAfter("two", 2)));
   const deep = allOf(anyOf(saved, NEVER), firingAfter("three", 3));
   const steps = [stepCalling(1), stepCalling(2), stepCalling(3)];
@@ -91,7 +93,7 @@ test("combinations nest: stays fired inside stays fired, negated or not", async 
   ]);
 });
 
-proves(["R60"], "the same part, or the same combination, at two places fires at each", async () => {
+proves(["R60"], "fires for the same part or combination at each of its places", async () => {
   const one = firingAfter("one", 1);
   const both = allOf(one, firingAfter("two", 2));
   const steps = [stepCalling(1), stepCalling(2)];
@@ -104,7 +106,7 @@ proves(["R60"], "the same part, or the same combination, at two places fires at 
 
 proves(
   ["S7.19", "R60"],
-  "each part is asked once per check, about that check alone: it may have fired, answer late, or stand behind one that never fires",
+  "calls each part once per check, even if it has fired, answers late, or follows one that never fires",
   async () => {
     const asked: string[] = [];
     const noting = (name: string, condition: StopCondition): StopCondition => {
@@ -126,7 +128,7 @@ proves(
   },
 );
 
-test("called by itself it knows of no earlier check, and asks each part once", () => {
+test("knows no earlier check if it is called directly, and calls each part once", () => {
   const seen: StopContext[] = [];
   const spy: StopCondition = (facts) => void seen.push(facts);
   const steps = [stepCalling(1), stepCalling(2), stepCalling(3)];
@@ -137,7 +139,7 @@ test("called by itself it knows of no earlier check, and asks each part once", (
 
 proves(
   ["R63"],
-  "one object in two executions, after each other and at once, serves each alone",
+  "keeps two executions that share one condition apart, in sequence and concurrently",
   async () => {
     const shared = anyOf(
       allOf(hasToolCall("save"), late(hasFinishReason("length"))),

@@ -1,5 +1,7 @@
-// Goal: a stop condition decides by what it is shown and gives whole reasons, or nothing; combined ones keep no state either.
-// Method: hand-written step records; every combination over parts that answer at once or later.
+// Goal: a stop condition decides by its facts and returns complete reasons, or undefined;
+// combinations keep no state either.
+// Method: hand-written step records; every combination over parts that answer synchronously or
+// later.
 
 import { runInNewContext } from "node:vm";
 
@@ -37,7 +39,7 @@ const judge = (
   ...steps: readonly StepRecord[]
 ): ReturnType<StopCondition> => condition(factsOf(...steps));
 
-/** The codes of an answer, whatever its form. */
+/** Returns the codes of an answer of any form. */
 async function codesOf(answer: ReturnType<StopCondition>): Promise<readonly string[]> {
   const given = await answer;
   return [given ?? []].flat().map(({ code }) => code);
@@ -45,31 +47,27 @@ async function codesOf(answer: ReturnType<StopCondition>): Promise<readonly stri
 
 const costly: StopCondition = () => undefined;
 
-/** Calls a function from where no types are checked. */
+/** Calls a function without type checks. */
 function untyped(definition: (...given: never) => unknown, ...given: readonly unknown[]): unknown {
   return Reflect.apply(definition, undefined, given);
 }
 
-/** A condition from there. */
+/** Returns a condition with an unchecked answer. */
 function answering(answer: unknown): StopCondition {
   return new Proxy(NEVER, { apply: () => answer });
 }
 
-proves(
-  ["R54"],
-  "a tool that was called in an earlier step does not count, one of the last step does",
-  () => {
-    const submitted = hasToolCall("submit");
-    expect(judge(submitted, stepCalling(1, "submit"), stepCalling(2, "search"))).toBeUndefined();
-    expect(judge(submitted, stepCalling(1, "search"), stepCalling(2, "search", "submit"))).toEqual({
-      code: "tool_called",
-      message: "The tool submit was called.",
-      data: { toolName: "submit", step: 2 },
-    });
-  },
-);
+proves(["R54"], "fires for a tool call of the last step, and not of an earlier one", () => {
+  const submitted = hasToolCall("submit");
+  expect(judge(submitted, stepCalling(1, "submit"), stepCalling(2, "search"))).toBeUndefined();
+  expect(judge(submitted, stepCalling(1, "search"), stepCalling(2, "search", "submit"))).toEqual({
+    code: "tool_called",
+    message: "The tool submit was called.",
+    data: { toolName: "submit", step: 2 },
+  });
+});
 
-proves(["R51"], "a reason is a value: code, message and the facts behind it", () => {
+proves(["R51"], "returns a reason as a plain value with code, message and data", () => {
   for (const condition of [hasToolCall("submit"), hasFinishReason("tool_calls")]) {
     const reason = judge(condition, stepCalling(1, "submit"));
     expect(StopReasonSchema().parse(reason)).toEqual(reason);
@@ -77,18 +75,18 @@ proves(["R51"], "a reason is a value: code, message and the facts behind it", ()
   }
 });
 
-test("before the first step, and after a step without calls, nothing was called", () => {
+test("does not fire before the first step and after a step without calls", () => {
   expect(judge(hasToolCall("submit"))).toBeUndefined();
   expect(judge(hasToolCall("submit"), stepCalling(1))).toBeUndefined();
 });
 
-test("a name counts as a whole and letter for letter", () => {
+test("compares the whole tool name, case-sensitively", () => {
   for (const name of ["submit_all", "Submit", "submi", " submit"]) {
     expect(judge(hasToolCall("submit"), stepCalling(1, name)), name).toBeUndefined();
   }
 });
 
-test("a condition keeps nothing of what it saw", async () => {
+test("keeps no state between checks", async () => {
   const submitted = hasToolCall("submit");
   const called = stepCalling(1, "submit");
   const answers = [
@@ -99,7 +97,7 @@ test("a condition keeps nothing of what it saw", async () => {
   expect(await Promise.all(answers.map(codesOf))).toEqual([["tool_called"], [], ["tool_called"]]);
 });
 
-test("a tool without a name is refused at once", () => {
+test("refuses an empty tool name at once", () => {
   const { code, data } = thrownBy(() => hasToolCall(""));
   expect([code, data["field"], data["got"]]).toEqual([
     "invalid_argument",
@@ -108,7 +106,7 @@ test("a tool without a name is refused at once", () => {
   ]);
 });
 
-test("a finish reason fires on the last step only, also when the reply asked for tools", () => {
+test("fires for the finish reason of the last step only, even if the reply called tools", () => {
   const cutOff = hasFinishReason("length", "content_filter");
   expect(judge(cutOff, stepCalling(1, "search"), stepEnding(2, "length", "search"))).toEqual({
     code: "finish_reason",
@@ -122,7 +120,7 @@ test("a finish reason fires on the last step only, also when the reply asked for
   expect(judge(cutOff)).toBeUndefined();
 });
 
-test("every finish reason that a model may give can be named, and no other", () => {
+test("accepts every finish reason of models, and refuses others", () => {
   for (const finishReason of FinishReasonSchema().options) {
     expect(judge(hasFinishReason(finishReason), stepEnding(1, finishReason))).toBeDefined();
   }
@@ -139,7 +137,7 @@ test("every finish reason that a model may give can be named, and no other", () 
   expect(thrownBy(() => hasFinishReason()).data["field"]).toBe("hasFinishReason(finishReasons)");
 });
 
-// Over two parts: what they answer, and what the combinations make of it.
+// Two parts: their answers, and those of the combinations.
 const TABLE: readonly (readonly [StopCondition, StopCondition, object])[] = [
   [NEVER, NEVER, { or: [], and: [], notOr: ["no"], notAnd: ["no"] }],
   [ALWAYS, NEVER, { or: ["always"], and: [], notOr: [], notAnd: ["no"] }],
@@ -159,7 +157,7 @@ for (const [when, first] of TIMES) {
   for (const [whenOther, second] of TIMES) {
     proves(
       ["X32"],
-      `or, and and not of parts that answer ${when} and ${whenOther} tell which fired`,
+      `combines parts that answer ${when} and ${whenOther} by anyOf, allOf and not, and names those that fired`,
       async () => {
         for (const [left, right, expected] of TABLE) {
           const parts = [first(left), second(right)] as const;
@@ -184,7 +182,7 @@ for (const [when, first] of TIMES) {
   }
 }
 
-test("what a combination gives is a list of reasons, what a negation gives as well, and nothing is nothing", () => {
+test("returns a list of reasons from combinations and negations, or undefined", () => {
   expect(judge(anyOf(ALWAYS))).toEqual([reasonOf("always")]);
   expect(judge(allOf(ALWAYS))).toEqual([reasonOf("always")]);
   expect(judge(not(NEVER, NO), stepCalling(1))).toEqual([NO]);
@@ -192,7 +190,7 @@ test("what a combination gives is a list of reasons, what a negation gives as we
     expect(judge(silent)).toBeUndefined();
 });
 
-test("of two that fired at one time both are given, in order, and the higher wins", () => {
+test("returns both of two fired reasons, in order, and the higher one wins", () => {
   const answer = judge(
     anyOf(hasFinishReason("tool_calls"), hasToolCall("save")),
     stepCalling(1, "save"),
@@ -203,7 +201,7 @@ test("of two that fired at one time both are given, in order, and the higher win
   expect(findWinningSignal(signals)?.reason.code).toBe("tool_called");
 });
 
-test("what a part throws, or rejects with, comes through", async () => {
+test("rethrows errors and rejections of a part", async () => {
   const bug = new Error("bug");
   const broken: StopCondition = ({ steps }) => {
     if (steps.length > 0) return undefined;
@@ -216,7 +214,7 @@ test("what a part throws, or rejects with, comes through", async () => {
   expect(judge(allOf(broken), stepCalling(1))).toBeUndefined();
 });
 
-test("a part that answers something else fails, instead of counting as one or the other", async () => {
+test("throws for a part that returns neither a reason nor undefined", async () => {
   for (const answer of [false, null, true, 0, "", "done", {}, [undefined], [{ code: "" }]]) {
     const wrong = answering(answer);
     expect(() => judge(not(wrong, NO)), JSON.stringify(answer)).toThrow(
@@ -226,7 +224,7 @@ test("a part that answers something else fails, instead of counting as one or th
   }
 });
 
-test("a part may give several reasons, or an empty list for none", () => {
+test("accepts several reasons or an empty list from a part", () => {
   const several = answering([reasonOf("one"), reasonOf("two")]);
   const none = answering([]);
   expect(judge(allOf(several))).toEqual([reasonOf("one"), reasonOf("two")]);
@@ -234,13 +232,13 @@ test("a part may give several reasons, or an empty list for none", () => {
   expect(judge(not(none, NO), stepCalling(1))).toEqual([NO]);
 });
 
-test("a promise from another realm is waited for", async () => {
+test("awaits a promise from another realm", async () => {
   const foreign: unknown = runInNewContext("Promise.resolve(reason)", { reason: NO });
   expect(foreign).not.toBeInstanceOf(Promise);
   expect(await codesOf(judge(anyOf(answering(foreign), ALWAYS)))).toEqual(["no", "always"]);
 });
 
-test("what is no condition, and no parts at all, are refused at definition by name", () => {
+test("refuses invalid conditions and missing parts at definition, by name", () => {
   const attempts: readonly (readonly [() => unknown, string, string])[] = [
     [() => anyOf(), "anyOf(conditions)", "undefined"],
     [() => allOf(), "allOf(conditions)", "undefined"],
@@ -256,7 +254,7 @@ test("what is no condition, and no parts at all, are refused at definition by na
   }
 });
 
-test("the reason of a negation is a copy that cannot be changed", () => {
+test("returns the reason of a negation as a frozen copy", () => {
   const data = { limits: [1] };
   const condition = not(NEVER, { code: "no", message: "No.", data });
   data.limits.push(2);
@@ -267,7 +265,7 @@ test("the reason of a negation is a copy that cannot be changed", () => {
   expect(unfrozenParts([judge(condition, stepCalling(1))].flat()[0])).toEqual([]);
 });
 
-test("a combination says in its name what it is made of, in bounded length", () => {
+test("names a combination after its parts, in bounded length", () => {
   const names = [
     hasToolCall("save"),
     hasFinishReason("length", "error"),

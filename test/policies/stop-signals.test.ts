@@ -1,4 +1,5 @@
-// Goal: the highest of several stop signals wins whatever the order of arrival, and each reason has one status.
+// Goal: the highest of several stop signals wins whatever the order of arrival, and each reason has
+// one status.
 // Method: every order of every pair of codes, and random lists against a sort.
 
 import * as fc from "fast-check";
@@ -8,7 +9,9 @@ import { getTerminalStatus, findWinningSignal } from "../../src/policies/stop-si
 import { STOP_CODES, type StopSignal } from "../../src/protocol/stop.ts";
 import { proves } from "../harness/proves.ts";
 
-/** The order of the decision C3, written down a second time; `custom` is a code that a condition declared. */
+/**
+ * The documented order of the codes, written down a second time; `custom` is a code of a condition.
+ */
 const ORDER = [
   "error",
   "stop_requested",
@@ -31,13 +34,13 @@ function signal(code: string, message = code): StopSignal {
   return { source: "loop", reason: { code, message, data: {} } };
 }
 
-test("the codes are those of the decision, in its order", () => {
+test("ranks the codes in the documented order", () => {
   expect(STOP_CODES).toEqual(ORDER);
 });
 
 proves(
   ["R22"],
-  "of every pair of signals the more important wins, in both orders of arrival",
+  "selects the more important of every pair of signals, in both orders of arrival",
   () => {
     for (const [rank, higher] of ORDER.entries()) {
       for (const lower of ORDER.slice(rank + 1)) {
@@ -54,25 +57,21 @@ proves(
   },
 );
 
-proves(["R22"], "of two signals of one rank the first wins", () => {
+proves(["R22"], "selects the first of two signals of one rank", () => {
   for (const code of [...ORDER, "custom"]) {
     const [first, second] = [signal(code, "first"), signal(code, "second")];
     expect(findWinningSignal([first, second])).toBe(first);
   }
 });
 
-proves(
-  ["R22"],
-  "a later signal that is higher outranks what was raised before, and only that",
-  () => {
-    const early = [signal("completed"), signal("step_limit"), signal("token_limit")];
-    expect(findWinningSignal(early)).toEqual(signal("step_limit"));
-    expect(findWinningSignal([...early, signal("error")])).toEqual(signal("error"));
-    expect(findWinningSignal([...early, signal("time_limit")])).toEqual(signal("step_limit"));
-  },
-);
+proves(["R22"], "selects a later signal only if it ranks higher", () => {
+  const early = [signal("completed"), signal("step_limit"), signal("token_limit")];
+  expect(findWinningSignal(early)).toEqual(signal("step_limit"));
+  expect(findWinningSignal([...early, signal("error")])).toEqual(signal("error"));
+  expect(findWinningSignal([...early, signal("time_limit")])).toEqual(signal("step_limit"));
+});
 
-test("a code that a condition declared ranks below every limit and above what the model says of itself", () => {
+test("ranks a condition's own code below every limit and above the model's own end", () => {
   const custom = signal("enough_found");
   for (const higher of ORDER.slice(0, ORDER.indexOf("tool_called"))) {
     expect(findWinningSignal([custom, signal(higher)])).toEqual(signal(higher));
@@ -84,13 +83,13 @@ test("a code that a condition declared ranks below every limit and above what th
   expect(findWinningSignal([custom, signal("tool_called")])).toEqual(custom);
 });
 
-test("names of object properties are codes like any other", () => {
+test("treats names of object properties as codes like any other", () => {
   for (const code of ["constructor", "__proto__", "toString"]) {
     expect(findWinningSignal([signal(code), signal("completed")])).toEqual(signal(code));
   }
 });
 
-proves(["R22"], "of any list the winner is the first of the highest rank", () => {
+proves(["R22"], "selects the first signal of the highest rank of any list", () => {
   const code = fc.constantFrom(...ORDER);
   fc.assert(
     fc.property(fc.array(code, { maxLength: 12 }), (codes) => {
@@ -102,11 +101,11 @@ proves(["R22"], "of any list the winner is the first of the highest rank", () =>
   );
 });
 
-test("of no signals none wins", () => {
+test("returns undefined without signals", () => {
   expect(findWinningSignal([])).toBeUndefined();
 });
 
-proves(["R35", "R48"], "each reason has its status, by its code alone", () => {
+proves(["R35", "R48"], "maps each reason to a status by its code alone", () => {
   const statuses = [...ORDER, "custom"].map((code) => [
     code,
     getTerminalStatus(signal(code).reason),

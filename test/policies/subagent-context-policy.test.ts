@@ -1,4 +1,4 @@
-// Goal: a policy says what it means, or is refused by the name of the field that does not fit.
+// Goal: a policy is either accepted, or refused with the name of the invalid field.
 // Method: every field with every kind of wrong value, and every contradiction.
 
 import { readFileSync } from "node:fs";
@@ -28,11 +28,11 @@ const DEFAULTS: SubagentContextPolicy = {
   reportRemovedTools: true,
 };
 
-proves(["R127", "R131"], "without a word nothing is handed on, and nothing is taken away", () => {
+proves(["R127", "R131"], "passes nothing on and removes nothing by default", () => {
   expect(resolveContextPolicy("lead.context", {})).toEqual(DEFAULTS);
 });
 
-test("a policy is a frozen copy of what was given", () => {
+test("returns a frozen copy", () => {
   const keys = ["a"];
   const tools = ["read"];
   const policy = resolveContextPolicy("lead.context", {
@@ -54,7 +54,7 @@ test("a policy is a frozen copy of what was given", () => {
   expect(unfrozenParts(policy)).toEqual([]);
 });
 
-test("a policy that is given once more is the same", () => {
+test("resolves a resolved policy to an equal one", () => {
   const policies: readonly Partial<SubagentContextPolicy>[] = [
     {},
     { selectMessages: (messages) => messages },
@@ -67,7 +67,7 @@ test("a policy that is given once more is the same", () => {
   }
 });
 
-test("a selection of one's own shows messages without a further word", () => {
+test("inherits messages with a selection of the user's", () => {
   const selectMessages = pick;
   const expected = { ...DEFAULTS, inheritMessages: true, selectMessages };
   expect(resolveContextPolicy("lead.context", { selectMessages })).toEqual(expected);
@@ -75,7 +75,7 @@ test("a selection of one's own shows messages without a further word", () => {
   expect(resolveContextPolicy("lead.context", said)).toEqual(expected);
 });
 
-test("what both lists of tools name is no slip: it is denied, and reported", () => {
+test("accepts a tool in both lists, which is denied and reported", () => {
   const both = { allowedTools: ["read", "write"], deniedTools: ["write"] };
   expect(resolveContextPolicy("lead.context", both)).toEqual({ ...DEFAULTS, ...both });
 });
@@ -180,7 +180,7 @@ const BAD: readonly (readonly [string, object, string, string])[] = [
 ];
 
 for (const [what, given, field, got] of BAD) {
-  test(`${what} is refused by name`, () => {
+  test(`refuses ${what} by name`, () => {
     const { code, data, message } = thrownBy(() => resolveContextPolicy("lead.context", given));
     expect([code, data["field"], data["got"]]).toEqual([
       "invalid_argument",
@@ -191,7 +191,7 @@ for (const [what, given, field, got] of BAD) {
   });
 }
 
-test("what is no policy at all is refused, too", () => {
+test("refuses values that are not a policy", () => {
   const strange = [null, [], "none", new Map(), Promise.resolve({})];
   const codes = strange.map(
     (given) =>
@@ -200,7 +200,7 @@ test("what is no policy at all is refused, too", () => {
   expect(codes).toEqual(strange.map(() => "invalid_argument"));
 });
 
-test("every option has a row in the document, and there are no others", () => {
+test("documents every option, and no others", () => {
   const [, options = ""] = readFileSync("docs/context.md", "utf8").split("| option ");
   const table = options.split("\n\n")[0] ?? "";
   const rows = [...table.matchAll(/^\| `(\w+)`(?! of)/gm)].map(([, name]) => name);

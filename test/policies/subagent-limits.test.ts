@@ -1,5 +1,6 @@
-// Goal: depth, breadth and total are exact at their boundaries, and a refusal tells the model what to do.
-// Method: facts one below, at and above each limit; whole refusals compared.
+// Goal: depth, breadth and total are exact at their boundaries, and a refusal tells the model what
+// to do.
+// Method: facts one below, at and above each limit; complete refusals compared.
 
 import { expect, test } from "vitest";
 
@@ -23,7 +24,7 @@ const codeOf = (
   facts: Partial<typeof NOTHING>,
 ): string | undefined => check(resolveSubagentLimits("limits", limits), facts)?.code;
 
-test("the defaults are 3 deep, 5 broad, 10 in all", () => {
+test("defaults to a depth of 3, a breadth of 5 and a total of 10", () => {
   expect(resolveSubagentLimits("limits", {})).toEqual({
     maxDepth: 3,
     maxBreadthPerParent: 5,
@@ -38,14 +39,14 @@ test("the defaults are 3 deep, 5 broad, 10 in all", () => {
   });
 });
 
-test("limits are frozen", () => {
+test("freezes the limits", () => {
   expect([
     Object.isFrozen(DEFAULT_SUBAGENT_LIMITS),
     Object.isFrozen(resolveSubagentLimits("limits", {})),
   ]).toEqual([true, true]);
 });
 
-proves(["R137"], "a child at the deepest allowed depth starts, one deeper does not", () => {
+proves(["R137"], "allows a child at the maximum depth, and refuses one deeper", () => {
   expect([0, 1, 2, 3, 4].map((parentDepth) => codeOf({}, { parentDepth }))).toEqual([
     undefined,
     undefined,
@@ -57,7 +58,7 @@ proves(["R137"], "a child at the deepest allowed depth starts, one deeper does n
 
 proves(
   ["R138"],
-  "the fifth child of a parent starts, the sixth does not, and another parent still may",
+  "allows the fifth child of a parent, refuses the sixth, and allows another parent's",
   () => {
     expect([4, 5, 6, 0].map((childCount) => codeOf({}, { childCount, total: 6 }))).toEqual([
       undefined,
@@ -68,7 +69,7 @@ proves(
   },
 );
 
-proves(["R139"], "the tenth subagent of a tree starts, the eleventh does not", () => {
+proves(["R139"], "allows the tenth subagent of a tree, and refuses the eleventh", () => {
   expect([9, 10, 11].map((total) => codeOf({}, { total }))).toEqual([
     undefined,
     "total_limit",
@@ -76,13 +77,13 @@ proves(["R139"], "the tenth subagent of a tree starts, the eleventh does not", (
   ]);
 });
 
-test("zero means zero, for each of the three", () => {
+test("treats zero as zero for each limit", () => {
   expect(codeOf({ maxDepth: 0 }, {})).toBe("depth_limit");
   expect(codeOf({ maxBreadthPerParent: 0 }, {})).toBe("breadth_limit");
   expect(codeOf({ maxTotalSubagents: 0 }, {})).toBe("total_limit");
 });
 
-proves(["X14"], "a refusal names the limit, where it stands, and what to do instead", () => {
+proves(["X14"], "names the limit, its current value and an alternative in a refusal", () => {
   const limits = resolveSubagentLimits("limits", {});
   expect(check(limits, { parentDepth: 3 })).toEqual({
     code: "depth_limit",
@@ -119,7 +120,7 @@ const BAD: readonly (readonly [string, object, string, string])[] = [
 ];
 
 for (const [what, given, field, got] of BAD) {
-  test(`${what} is refused by name`, () => {
+  test(`refuses ${what} by name`, () => {
     const { code, data } = thrownBy(() => resolveSubagentLimits("limits", given));
     expect([code, data["field"], data["got"]]).toEqual(["invalid_argument", field, got]);
   });

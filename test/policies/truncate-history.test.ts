@@ -1,5 +1,6 @@
-// Goal: a history gets shorter from its old end, in whole groups, without losing instructions and task, and says that it did.
-// Method: one hand-written history at every length, and the edges one by one.
+// Goal: a history is truncated from its old end, in whole groups, without losing instructions and
+// task, and contains a notice of it.
+// Method: one hand-written history at every length, and the edge cases one by one.
 
 import { expect, test } from "vitest";
 
@@ -45,7 +46,7 @@ const LENGTHS: readonly (readonly [number, readonly Message[]])[] = [
 ];
 
 for (const [keepMessages, expected] of LENGTHS) {
-  test(`of ${keepMessages} messages to keep the last whole groups that fit stay`, () => {
+  test(`keeps the last whole groups that fit into ${keepMessages} messages`, () => {
     const before = JSON.stringify(HISTORY);
     const truncated = truncateHistory(HISTORY, { keepMessages });
     expect(truncated).toEqual(expected);
@@ -54,7 +55,7 @@ for (const [keepMessages, expected] of LENGTHS) {
   });
 }
 
-test("a history that fits comes back as it is", () => {
+test("returns a history that fits unchanged", () => {
   for (const keepMessages of [8, 100]) {
     expect(truncateHistory(HISTORY, { keepMessages })).toBe(HISTORY);
   }
@@ -62,7 +63,7 @@ test("a history that fits comes back as it is", () => {
     expect(truncateHistory(short, { keepMessages: 0 })).toBe(short);
 });
 
-test("what was inherited goes before what came after the task, and the notice stands where it was", () => {
+test("drops inherited messages before those after the task, and places the notice where they were", () => {
   const inherited = [user("Once.", "inherited"), user("Twice.", "inherited")];
   const messages = [SYSTEM, SYSTEM, ...inherited, TASK, ...PAIR];
   expect(truncateHistory(messages, { keepMessages: 3 })).toEqual([
@@ -82,7 +83,7 @@ test("what was inherited goes before what came after the task, and the notice st
   ]);
 });
 
-test("only the task that it works on stays for good; without one the instructions do, or nothing", () => {
+test("keeps only the current task permanently, and without a task only the instructions", () => {
   const next = user("And now?", "task");
   expect(truncateHistory([TASK, next, HINT], { keepMessages: 1 })).toEqual([
     next,
@@ -97,7 +98,7 @@ test("only the task that it works on stays for good; without one the instruction
   expect(truncateHistory([HINT, ...PAIR], { keepMessages: 1 })).toEqual([dropped(1), ...PAIR]);
 });
 
-test("a task at the end stays at the end", () => {
+test("keeps a task at the end at the end", () => {
   expect(truncateHistory([SYSTEM, HINT, HINT, TASK], { keepMessages: 1 })).toEqual([
     SYSTEM,
     dropped(1),
@@ -106,7 +107,7 @@ test("a task at the end stays at the end", () => {
   ]);
 });
 
-test("notices do not pile up: the next replaces the last and adds its number", () => {
+test("replaces the last notice by the next, with the added number", () => {
   const once = truncateHistory(HISTORY, { keepMessages: 6 });
   const grown = [...once, user("More."), calls("e"), result("e")];
   const twice = truncateHistory(grown, { keepMessages: 3 });
@@ -115,7 +116,7 @@ test("notices do not pile up: the next replaces the last and adds its number", (
   expect(truncateHistory(grown, { keepMessages: 9 })).toBe(grown);
 });
 
-test("a notice does not count as a message to keep, and no notice says what others were said", () => {
+test("counts no notice as a message to keep, and recognises only its own notices", () => {
   const withNotice = [SYSTEM, TASK, dropped(4), ...PAIR];
   expect(truncateHistory(withNotice, { keepMessages: 2 })).toBe(withNotice);
   const lookalike = user("Earlier messages were removed here to save space: 9.", "injected");
@@ -126,7 +127,7 @@ test("a notice does not count as a message to keep, and no notice says what othe
   ]);
 });
 
-test("a notice that ends the list stays: it may be all that there is to answer", () => {
+test("keeps a notice that ends the list, which may be the only message to answer", () => {
   const messages = [TASK, HINT, calls(), dropped(3)];
   const truncated = truncateHistory(messages, { keepMessages: 1 });
   expect(truncated).toEqual([TASK, dropped(2), dropped(3)]);
