@@ -1,6 +1,7 @@
-// Goal: no alteration of a paused run lets it do more than the run that was paused may do.
-// Method: a story with budgets, a grant, denials, open questions and a subagent in the background pauses; a thousand random alterations
-// of its paused run are resumed with models that use all that they get.
+// Goal: no alteration of a paused run lets it do more than the original may do.
+// Method: a story with budgets, a grant, denials, open questions and a background subagent pauses.
+// A thousand random alterations of its paused run are resumed with models that use everything they
+// get.
 
 import { expect } from "vitest";
 
@@ -13,7 +14,10 @@ import { findExcess, pauseStory, resumeStory } from "../support/altered-run-stor
 const COUNT = 1_000;
 const TIMEOUT_MS = 300_000;
 
-/** How many alterations came to what; and each by which a run did more than it may. */
+/**
+ * Returns the number of accepted alterations, the refusal codes, and each alteration that allowed
+ * more than the original.
+ */
 async function tryAlterations(seed: number) {
   const { text, before } = await pauseStory();
   const codes = new Set<string>();
@@ -33,12 +37,12 @@ async function tryAlterations(seed: number) {
 
 proves(
   ["D457"],
-  "lets no altered run take more steps, tokens, tools or subagents, or make another call",
+  "no altered run takes more steps, tokens, tools or subagents, or makes another call",
   async () => {
     for (const seed of [1, 2]) {
       const { accepted, effects, codes } = await tryAlterations(seed);
       expect([effects, accepted < COUNT / 5]).toEqual([[], true]);
-      // A scripted model refuses a history that no provider would take.
+      // A scripted model refuses a history that no provider would accept.
       const known = new Set(["invalid_paused_run", "unsupported_version", "script_mismatch"]);
       expect([...codes].filter((code) => !known.has(code))).toEqual([]);
     }
@@ -47,7 +51,7 @@ proves(
 );
 
 const LARGE = { amount: 1_000 };
-/** What is altered beside the arguments and their hash. */
+/** Alterations in addition to the arguments and their hash. */
 const REPLACEMENTS: readonly { readonly question: JsonObject; readonly deferral: JsonObject }[] = [
   { question: {}, deferral: {} },
   { question: { writtenArguments: LARGE }, deferral: {} },
@@ -57,7 +61,7 @@ const REPLACEMENTS: readonly { readonly question: JsonObject; readonly deferral:
   { question: { unparsed: true }, deferral: { fingerprint: "0".repeat(64) } },
 ];
 
-/** Replaces the arguments of each call of the tool that waits, wherever they stand but in messages. */
+/** Replaces the arguments of each waiting call of the tool everywhere except in messages. */
 function withOtherArguments(
   text: string,
   toolName: string,
@@ -79,7 +83,7 @@ function withOtherArguments(
   });
 }
 
-proves(["D454"], "runs no call with arguments that were replaced with their hash", async () => {
+proves(["D454"], "arguments that were replaced with their hash never run", async () => {
   const { text, before } = await pauseStory();
   for (const toolName of ["pay", "sign", "mail"])
     for (const [index, replacement] of REPLACEMENTS.entries()) {

@@ -1,4 +1,5 @@
-// Goal: answers are checked whole before anything runs. A wrong one changes nothing: the same paused run takes the right ones.
+// Goal: all answers are checked before anything runs. A wrong answer changes nothing, and the same
+// paused run accepts the right ones.
 
 import { expect, test } from "vitest";
 
@@ -28,7 +29,7 @@ import { calls, use } from "../tree/scripted-agents.ts";
 
 const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
-/** A run that is paused over an approval and an external call. */
+/** A run that is paused for an approval and an external call. */
 async function pausedOverTwo() {
   const fixture = newFixture();
   const tool = payTool();
@@ -44,7 +45,7 @@ async function pausedOverTwo() {
 
 proves(
   ["R30", "X17"],
-  "missing, unknown, duplicate, altered answers and those of the wrong kind are refused, nothing runs, and the run stays resumable",
+  "missing, unknown, duplicate, altered and mismatched answers are refused, and the run stays resumable",
   async () => {
     const { fixture, tool, role, model, paused, approval, external, good } = await pausedOverTwo();
     const stranger = { ...approval, questionId: QuestionIdSchema().parse("execution_9.1.0") };
@@ -97,7 +98,7 @@ proves(
 
 proves(
   ["X17"],
-  "an answer is taken once: a second resumption and an answer from before are refused",
+  "a second resume of a pause and an answer from an earlier pause are refused",
   async () => {
     const fixture = newFixture();
     const tool = payTool();
@@ -136,7 +137,7 @@ proves(
   },
 );
 
-test("answers of one run are no answers of another, even to the same call of the same place", async () => {
+test("answers of one run are refused by another, even for the same call in the same place", async () => {
   const one = newFixture();
   const tool = payTool();
   const role = () => soloist([asks("pay", { amount: 3 }), says("done")], { tools: [tool] }).role;
@@ -150,7 +151,7 @@ test("answers of one run are no answers of another, even to the same call of the
   ]);
 });
 
-test("what is no answer is refused as malformed, with its place", async () => {
+test("malformed answers are refused with the problem `malformed`", async () => {
   const { fixture, role, paused, approval, good } = await pausedOverTwo();
   const answer = approve(approval);
   const malformed: readonly unknown[] = [
@@ -180,7 +181,7 @@ test("what is no answer is refused as malformed, with its place", async () => {
   expect(result.status).toBe("completed");
 });
 
-test("other arguments must fit the tool, also those that come with an approval", async () => {
+test("an approval with other arguments is refused unless they fit the tool", async () => {
   const { fixture, tool, role, paused, approval, external } = await pausedOverTwo();
   const other = provideResult(external, "sent");
   const misfit = [approve(approval, { arguments: { amount: "all" } }), other];
@@ -193,7 +194,7 @@ test("other arguments must fit the tool, also those that come with an approval",
   expect([ending(result), tool.paid]).toEqual([["completed", "completed"], [1]]);
 });
 
-test("a refused resumption does not use the pause up on the orchestrator that refused it", async () => {
+test("a refused resume does not use up the pause on its orchestrator", async () => {
   const { fixture, tool, role, paused, good } = await pausedOverTwo();
   const pausedRun = paused.pausedRun ?? expect.fail("not paused");
   const { orchestrator } = fixture;
@@ -202,7 +203,7 @@ test("a refused resumption does not use the pause up on the orchestrator that re
   expect([ending(result), tool.paid]).toEqual([["completed", "completed"], [3]]);
 });
 
-test("answers that are changed after they were handed in have no effect", async () => {
+test("answers that are changed after they were passed have no effect", async () => {
   const { fixture, tool, role, paused, approval, external } = await pausedOverTwo();
   const answer = approve(approval, { arguments: { amount: 1 } });
   const answers = [answer, provideResult(external, "sent")];
@@ -215,7 +216,7 @@ test("answers that are changed after they were handed in have no effect", async 
   expect([ending(result), tool.paid]).toEqual([["completed", "completed"], [1]]);
 });
 
-test("results of any JSON type are taken as they are", async () => {
+test("results of any JSON type are accepted unchanged", async () => {
   const cases: readonly (readonly [JsonValue, string])[] = [
     ["plain", "plain"],
     ["", ""],
@@ -234,23 +235,17 @@ test("results of any JSON type are taken as they are", async () => {
   }
 });
 
-proves(
-  ["X17"],
-  "a server that gives the calls of all replies one id: the answer is about the newest, and the run goes on",
-  async () => {
-    const fixture = newFixture();
-    const tool = payTool();
-    const pay = (amount: number) =>
-      calls({ toolName: "pay", arguments: { amount }, callId: "call_0" });
-    const { role } = soloist([pay(1), pay(2), says("done")], { tools: [tool] });
-    const first = await fixture.run(role);
-    const second = await fixture.outcome(fixture.resume(role, first.pausedRun, approveAll(first)));
-    const result = await fixture.outcome(
-      fixture.resume(role, second.pausedRun, approveAll(second)),
-    );
-    expect([ending(result), tool.paid]).toEqual([
-      ["completed", "completed"],
-      [1, 2],
-    ]);
-  },
-);
+proves(["X17"], "an answer applies to the newest call if a server reuses one call id", async () => {
+  const fixture = newFixture();
+  const tool = payTool();
+  const pay = (amount: number) =>
+    calls({ toolName: "pay", arguments: { amount }, callId: "call_0" });
+  const { role } = soloist([pay(1), pay(2), says("done")], { tools: [tool] });
+  const first = await fixture.run(role);
+  const second = await fixture.outcome(fixture.resume(role, first.pausedRun, approveAll(first)));
+  const result = await fixture.outcome(fixture.resume(role, second.pausedRun, approveAll(second)));
+  expect([ending(result), tool.paid]).toEqual([
+    ["completed", "completed"],
+    [1, 2],
+  ]);
+});

@@ -1,4 +1,5 @@
-// Calls that need an answer from outside: the run pauses with a typed collection, and continues with the answers.
+// Goal: a run with calls that need an external answer pauses with typed questions, and continues
+// with the answers.
 
 import { expect, test } from "vitest";
 
@@ -30,7 +31,7 @@ const pay = (amount: number) => ({ toolName: "pay", arguments: { amount } });
 
 proves(
   ["R26", "R28"],
-  "a call that needs an approval pauses the run, and an approval lets it continue where it was",
+  "a call that needs an approval pauses the run, which continues from there once it is approved",
   async () => {
     const tool = spyTool("pay", () => "paid", { needsApproval: true });
     const { role, model } = soloist([asks("pay", {}), says("done")], { tools: [tool] });
@@ -59,52 +60,56 @@ proves(
   },
 );
 
-proves(["R27"], "two put-off calls of one reply are both in the collection, whole", async () => {
-  const { role } = soloist([calls(pay(3), { toolName: "mail", arguments: { to: "x" } })], {
-    tools: [payTool(), externalTool("mail")],
-  });
-  const fixture = newFixture({ answerTimeoutMs: 500 });
-  fixture.clock.advance(1_000);
-  const paused = await fixture.run(role);
-  const agent = { agentId: "agent_1", agentPath: "solo" };
-  const time = { askedAtMs: 1_000, deadlineAtMs: 1_500 };
-  expect(paused.questions).toEqual([
-    {
-      questionId: "execution_1.1.0",
-      kind: "approval",
-      ...agent,
-      callId: "call_1",
-      toolName: "pay",
-      arguments: { amount: 3 },
-      argumentsHash: computeArgumentsHash("pay", { amount: 3 }),
-      reason: "pay needs approval.",
-      ...time,
-    },
-    {
-      questionId: "execution_1.1.1",
-      kind: "external",
-      ...agent,
-      callId: "call_2",
-      toolName: "mail",
-      arguments: { to: "x" },
-      argumentsHash: computeArgumentsHash("mail", { to: "x" }),
-      reason: "mail is executed elsewhere.",
-      ...time,
-    },
-  ]);
-  expect(paused.pausedRun?.questions).toEqual(paused.questions);
-  expect(fixture.sink.ofType("run.paused").map(({ questions }) => questions)).toEqual([
-    paused.questions,
-  ]);
-  const asking = fixture.sink.ofType("question.asked").map(({ question }) => question);
-  expect(asking.toSorted((left, right) => left.callId.localeCompare(right.callId))).toEqual(
-    paused.questions,
-  );
-});
+proves(
+  ["R27"],
+  "two waiting calls of one reply both appear in the questions with all fields",
+  async () => {
+    const { role } = soloist([calls(pay(3), { toolName: "mail", arguments: { to: "x" } })], {
+      tools: [payTool(), externalTool("mail")],
+    });
+    const fixture = newFixture({ answerTimeoutMs: 500 });
+    fixture.clock.advance(1_000);
+    const paused = await fixture.run(role);
+    const agent = { agentId: "agent_1", agentPath: "solo" };
+    const time = { askedAtMs: 1_000, deadlineAtMs: 1_500 };
+    expect(paused.questions).toEqual([
+      {
+        questionId: "execution_1.1.0",
+        kind: "approval",
+        ...agent,
+        callId: "call_1",
+        toolName: "pay",
+        arguments: { amount: 3 },
+        argumentsHash: computeArgumentsHash("pay", { amount: 3 }),
+        reason: "pay needs approval.",
+        ...time,
+      },
+      {
+        questionId: "execution_1.1.1",
+        kind: "external",
+        ...agent,
+        callId: "call_2",
+        toolName: "mail",
+        arguments: { to: "x" },
+        argumentsHash: computeArgumentsHash("mail", { to: "x" }),
+        reason: "mail is executed elsewhere.",
+        ...time,
+      },
+    ]);
+    expect(paused.pausedRun?.questions).toEqual(paused.questions);
+    expect(fixture.sink.ofType("run.paused").map(({ questions }) => questions)).toEqual([
+      paused.questions,
+    ]);
+    const asking = fixture.sink.ofType("question.asked").map(({ question }) => question);
+    expect(asking.toSorted((left, right) => left.callId.localeCompare(right.callId))).toEqual(
+      paused.questions,
+    );
+  },
+);
 
 proves(
   ["R29"],
-  "an approval leads to the execution, what was done elsewhere is taken as it is",
+  "an approved call is executed, and a result from elsewhere is accepted unchanged",
   async () => {
     const tool = payTool();
     const { role, model } = soloist([calls(pay(3), use("mail"), use("mail")), says("done")], {
@@ -143,7 +148,7 @@ proves(
 
 proves(
   ["R32"],
-  "calls that need no answer run once, before the pause, and the results are in call order",
+  "calls that need no answer run once before the pause, and the results are in call order",
   async () => {
     const plain = [spyTool("first"), spyTool("third")];
     const tool = payTool();
@@ -172,7 +177,7 @@ proves(
   },
 );
 
-proves(["R31"], "the value and its JSON text, in fresh objects, have the same result", async () => {
+proves(["R31"], "a paused run and its JSON text resume with the same result", async () => {
   const ways = await Promise.all(
     [false, true].map(async (isText) => {
       const fixture = newFixture();
@@ -204,7 +209,7 @@ proves(["R31"], "the value and its JSON text, in fresh objects, have the same re
   expect(ways[0]?.result.status).toBe("completed");
 });
 
-test("a denial is a result that the model reads, with its reason; the run continues", async () => {
+test("a denial returns its reason to the model, and the run continues", async () => {
   const tool = payTool();
   const { role, model } = soloist([asks("pay", { amount: 3 }), says("done")], { tools: [tool] });
   const fixture = newFixture();
@@ -220,7 +225,7 @@ test("a denial is a result that the model reads, with its reason; the run contin
   expect(result.agents[0]?.toolsUsed).toEqual({});
 });
 
-test("an approval with other arguments runs with these, and hooks see what ran", async () => {
+test("an approval with other arguments runs these, and hooks see them", async () => {
   const seen: unknown[] = [];
   const tool = payTool();
   const { role } = soloist([asks("pay", { amount: 300 }), says("done")], {
@@ -243,7 +248,7 @@ test("an approval with other arguments runs with these, and hooks see what ran",
   expect(seen).toEqual([{ amount: 5 }]);
 });
 
-test("a question is about the arguments as hooks left them, and hooks are not asked again", async () => {
+test("a question contains the arguments after the hooks, which do not run again on resume", async () => {
   const tool = payTool();
   let asking = 0;
   const { role } = soloist([asks("pay", { amount: 300 }), says("done")], {
@@ -262,7 +267,7 @@ test("a question is about the arguments as hooks left them, and hooks are not as
   expect([tool.paid, asking]).toEqual([[150], 1]);
 });
 
-test("arguments that do not fit are reported to the model; no approver is asked", async () => {
+test("invalid arguments are returned to the model without a question", async () => {
   const tool = payTool();
   const { role } = soloist([calls({ toolName: "pay", arguments: { amount: "x" } }), says("done")], {
     tools: [tool],
@@ -271,7 +276,7 @@ test("arguments that do not fit are reported to the model; no approver is asked"
   expect([ending(result), tool.paid]).toEqual([["completed", "completed"], []]);
 });
 
-test("two pauses, one after the other, with the questions of each", async () => {
+test("two pauses in a row have the questions of each", async () => {
   const tool = payTool();
   const script = [asks("pay", { amount: 1 }), asks("pay", { amount: 2 }), says("done")];
   const { role, model } = soloist(script, { tools: [tool] });
@@ -291,7 +296,7 @@ test("two pauses, one after the other, with the questions of each", async () => 
   ]);
 });
 
-test("a budget of tool calls that the approved call itself used up lets it run", async () => {
+test("an approved call runs if the tool call budget has room for it alone", async () => {
   const tool = payTool();
   const { role } = soloist([asks("pay", { amount: 1 }), says("done")], {
     tools: [tool],

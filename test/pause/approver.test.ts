@@ -1,4 +1,5 @@
-// Goal: an approver in this process answers while the run waits. Whatever it does instead of answering, nothing runs that was not allowed.
+// Goal: an approver in this process answers while the run waits. Whatever it does instead of
+// answering, no call runs without an approval.
 
 import { describe, expect, test } from "vitest";
 
@@ -23,7 +24,7 @@ import { aborted, calls, part, quiet, spawn, until, use } from "../tree/scripted
 
 const pay = (amount: number) => ({ toolName: "pay", arguments: { amount } });
 
-/** One call that asks, with this approver. */
+/** Runs one call that needs an approval, with the given approver. */
 async function payingWith(
   approver: Approver | undefined,
   more: OrchestratorOptions = {},
@@ -36,7 +37,7 @@ async function payingWith(
   return { fixture, tool, role, result };
 }
 
-/** An approver that keeps to no type. */
+/** An approver that may return values of any type. */
 function foreign(give: (question: Question) => unknown): Approver {
   return isApprover(give) ? give : expect.fail("no function");
 }
@@ -47,7 +48,7 @@ function isApprover(value: unknown): value is Approver {
 
 proves(
   ["R33"],
-  "with an approver the run never pauses; without one the same script does",
+  "a run with an approver does not pause, and the same script without one does",
   async () => {
     const questions: Question[] = [];
     const { fixture, tool, result } = await payingWith((question) => {
@@ -76,7 +77,7 @@ proves(
 );
 
 describe("an approver", () => {
-  test("may deny, may change the arguments, may take its time", async () => {
+  test("may deny a call, change its arguments, and answer asynchronously", async () => {
     const denied = await payingWith((question) => deny(question, "No money."));
     expect([ending(denied.result), denied.tool.paid, texts(denied.result)]).toEqual([
       ["completed", "completed"],
@@ -89,7 +90,7 @@ describe("an approver", () => {
     expect([changed.tool.paid, texts(changed.result)]).toEqual([[1], ["paid 1"]]);
   });
 
-  test("is asked once for each call, at once, and may answer in any order", async () => {
+  test("is asked once for each call in parallel, and may answer in any order", async () => {
     const latches = [latch(), latch(), latch()];
     const seen: unknown[] = [];
     const tool = payTool();
@@ -115,7 +116,7 @@ describe("an approver", () => {
     ]);
   });
 
-  test("is not asked about calls that need no approval, nor about those executed elsewhere", async () => {
+  test("is asked neither about calls without approval nor about external calls", async () => {
     let count = 0;
     const tool = payTool(({ amount }) => amount > 5);
     const { role } = soloist([calls(pay(3), use("mail")), says("done")], {
@@ -176,7 +177,7 @@ describe("an approver", () => {
   };
 
   for (const [name, approver] of Object.entries(useless)) {
-    test(`that ${name} has answered nothing: the run pauses, and can be answered`, async () => {
+    test(`pauses the run, which can be answered, if it ${name}`, async () => {
       const { fixture, tool, role, result: paused } = await payingWith(approver);
       expect([ending(paused), tool.paid, takeWarnings().length]).toEqual([
         ["paused", "input_required"],
@@ -188,41 +189,37 @@ describe("an approver", () => {
       expect([ending(result), tool.paid]).toEqual([["completed", "completed"], [3]]);
     });
 
-    proves(
-      ["S7.9"],
-      `that ${name} has answered nothing: what went wrong is in the question, or in the denial`,
-      async () => {
-        const { tool, result, fixture } = await payingWith(approver, { unansweredPolicy: "deny" });
-        takeWarnings();
-        const failure = `The approver returned no usable answer (${WRONG[name]}).`;
-        expect([ending(result), tool.paid, texts(result)]).toEqual([
-          ["completed", "completed"],
-          [],
-          [`Not executed: pay was denied. ${failure} Do without it, or answer with what you have.`],
-        ]);
-        const [answered] = fixture.sink.ofType("question.answered");
-        expect([answered?.answer, answered?.by, answered?.reason]).toEqual([
-          "denied",
-          "approver",
-          failure,
-        ]);
-        expect(fixture.sink.ofType("tool.rejected")[0]?.reason).toBe(failure);
-        const { result: paused, fixture: other } = await payingWith(approver);
-        takeWarnings();
-        const reason = `pay needs approval. ${failure}`;
-        expect(paused.questions.map((question) => question.reason)).toEqual([reason]);
-        const [rest] = other.sink.ofType("run.paused");
-        expect(rest?.questions.map((question) => question.reason)).toEqual([reason]);
-      },
-    );
+    proves(["S7.9"], `leaves its failure in the question or the denial if it ${name}`, async () => {
+      const { tool, result, fixture } = await payingWith(approver, { unansweredPolicy: "deny" });
+      takeWarnings();
+      const failure = `The approver returned no usable answer (${WRONG[name]}).`;
+      expect([ending(result), tool.paid, texts(result)]).toEqual([
+        ["completed", "completed"],
+        [],
+        [`Not executed: pay was denied. ${failure} Do without it, or answer with what you have.`],
+      ]);
+      const [answered] = fixture.sink.ofType("question.answered");
+      expect([answered?.answer, answered?.by, answered?.reason]).toEqual([
+        "denied",
+        "approver",
+        failure,
+      ]);
+      expect(fixture.sink.ofType("tool.rejected")[0]?.reason).toBe(failure);
+      const { result: paused, fixture: other } = await payingWith(approver);
+      takeWarnings();
+      const reason = `pay needs approval. ${failure}`;
+      expect(paused.questions.map((question) => question.reason)).toEqual([reason]);
+      const [rest] = other.sink.ofType("run.paused");
+      expect(rest?.questions.map((question) => question.reason)).toEqual([reason]);
+    });
   }
 
-  test("that gives nothing leaves the question open, without a warning", async () => {
+  test("leaves the question open without a warning if it returns nothing", async () => {
     const { result } = await payingWith(() => undefined);
     expect([ending(result), takeWarnings()]).toEqual([["paused", "input_required"], []]);
   });
 
-  test("may answer some and leave others: the run pauses with the others, what was allowed has run", async () => {
+  test("may answer some questions, so approved calls run and the run pauses with the others", async () => {
     const tool = payTool();
     const { role } = soloist([calls(pay(1), pay(2)), says("done")], { tools: [tool] });
     const first = '{"amount":1}';
@@ -245,7 +242,7 @@ describe("an approver", () => {
     ]);
   });
 
-  test("cannot change the question that it is shown", async () => {
+  test("cannot change the question", async () => {
     const { tool, result } = await payingWith((question) => {
       expect(Reflect.set(question, "argumentsHash", "0")).toBe(false);
       expect(Reflect.set(Object(question.arguments), "amount", 1_000)).toBe(false);
@@ -254,7 +251,7 @@ describe("an approver", () => {
     expect([ending(result), tool.paid]).toEqual([["completed", "completed"], [3]]);
   });
 
-  test("that never answers learns of a cancel and holds nothing up", async () => {
+  test("receives a cancel through its signal, and does not block the run if it never answers", async () => {
     const signals: AbortSignal[] = [];
     const tool = payTool();
     const { role } = soloist([calls(pay(3))], { tools: [tool] });
@@ -277,7 +274,7 @@ describe("an approver", () => {
     ]);
   });
 
-  test("that approves what was cancelled meanwhile approves nothing", async () => {
+  test("has no effect if it approves a cancelled call", async () => {
     const tool = payTool();
     const { role } = soloist([calls(pay(3))], { tools: [tool] });
     const fixture = newFixture({
@@ -293,7 +290,7 @@ describe("an approver", () => {
     expect([ending(result), tool.paid]).toEqual([["cancelled", "cancelled"], []]);
   });
 
-  test("answers for descendants, too, and knows who asks", async () => {
+  test("answers for descendants, and sees their paths", async () => {
     const paths: string[] = [];
     const tool = payTool();
     const payer = part("payer", [calls(pay(3)), says("Paid.")], { tools: [tool] });
@@ -313,8 +310,8 @@ describe("an approver", () => {
   });
 });
 
-describe("no approver can be asked", () => {
-  test("an external call fails at once, and the model reads it", async () => {
+describe('a run without an approver and with `unansweredPolicy: "deny"`', () => {
+  test("fails an external call at once, and the model reads the failure", async () => {
     const { role } = soloist([calls(use("mail")), says("done")], { tools: [externalTool("mail")] });
     const fixture = newFixture({ unansweredPolicy: "deny" });
     const result = await fixture.run(role);
@@ -328,8 +325,8 @@ describe("no approver can be asked", () => {
   });
 });
 
-describe("whether a call needs an approval", () => {
-  test("is decided call by call; a text is the reason that is shown", async () => {
+describe("an approval check of a tool", () => {
+  test("decides for each call, and may return a text as the reason", async () => {
     const tool = payTool(({ amount }) => (amount > 5 ? `${amount} is much.` : false));
     const { role } = soloist([calls(pay(3), pay(9)), says("done")], { tools: [tool] });
     const paused = await newFixture().run(role);
@@ -356,7 +353,7 @@ describe("whether a call needs an approval", () => {
     "gives a promise of nothing": () => Promise.resolve(),
   };
   for (const [name, check] of Object.entries(bad)) {
-    test(`a check that ${name} refuses the call: it neither runs nor is asked about`, async () => {
+    test(`refuses the call without a question if it ${name}`, async () => {
       const tool = payTool(check);
       const { role } = soloist([calls(pay(3)), says("done")], { tools: [tool] });
       const fixture = newFixture();
@@ -372,7 +369,7 @@ describe("whether a call needs an approval", () => {
     });
   }
 
-  test("a check that never settles refuses the call when its time is over", async () => {
+  test("refuses the call after `hookTimeoutMs` if it never settles", async () => {
     const tool = payTool(() => new Promise(() => undefined));
     const { role } = soloist([asks("pay", { amount: 3 }), says("done")], { tools: [tool] });
     const fixture = newFixture({ hookTimeoutMs: 1_000 });
@@ -392,7 +389,7 @@ describe("whether a call needs an approval", () => {
     ]);
   });
 
-  test("a check that never settles does not hold up a cancel", async () => {
+  test("delays a cancel by the grace period at most if it never settles", async () => {
     const tool = payTool(() => new Promise(() => undefined));
     const { role } = soloist([asks("pay", { amount: 3 })], { tools: [tool] });
     const fixture = newFixture({ graceMs: 50 });

@@ -1,5 +1,6 @@
-// Goal: a run that its budget stopped is given more where it is kept, by any later process; nothing else that has ended continues.
-// Method: runs in a store, each granted more by an orchestrator of its own, as in another process.
+// Goal: a persisted run that its budget stopped can be granted more by any later process; no other
+// ended run continues.
+// Method: runs in a store, each granted more by a separate orchestrator, as in another process.
 
 import { expect } from "vitest";
 
@@ -49,7 +50,7 @@ interface Limited {
   readonly budget: Budget;
   readonly more: Budget;
   readonly text: string;
-  /** Calls that were executed, each once. */
+  /** The number of executed calls, each once. */
   readonly calls: number;
 }
 
@@ -70,20 +71,24 @@ const LIMITED: Readonly<Record<string, Limited>> = {
 };
 
 for (const [code, { budget, more, text, calls }] of Object.entries(LIMITED))
-  proves(["D287"], `${code}: it goes on from where it was, in the same run`, async () => {
-    const { process, role, more: granted, executed, store } = world();
-    const run = process().start(role, "Look.", { budget });
-    expect(await run.result).toMatchObject({ status: "stopped", reason: { code } });
-    const again = await granted(run.runId, { budget: more, by: "Ada" });
-    const result = await again.result;
-    expect(result).toMatchObject({ status: "completed", text, runId: run.runId });
-    expect(executed()).toEqual(Array.from({ length: calls }, () => 1));
-    expect(result.accounts[0]?.grants.map(({ by }) => by)).toEqual(["Ada"]);
-    expect((await store.find(run.runId))?.status).toBe("ended");
-    expect(await process().getResult(run.runId)).toEqual(result);
-  });
+  proves(
+    ["D287"],
+    `a run stopped by ${code} continues from there in the same run after a grant`,
+    async () => {
+      const { process, role, more: granted, executed, store } = world();
+      const run = process().start(role, "Look.", { budget });
+      expect(await run.result).toMatchObject({ status: "stopped", reason: { code } });
+      const again = await granted(run.runId, { budget: more, by: "Ada" });
+      const result = await again.result;
+      expect(result).toMatchObject({ status: "completed", text, runId: run.runId });
+      expect(executed()).toEqual(Array.from({ length: calls }, () => 1));
+      expect(result.accounts[0]?.grants.map(({ by }) => by)).toEqual(["Ada"]);
+      expect((await store.find(run.runId))?.status).toBe("ended");
+      expect(await process().getResult(run.runId)).toEqual(result);
+    },
+  );
 
-proves(["D287"], "more than once, and only with what it lacked", async () => {
+proves(["D287"], "a stopped run may be granted more several times", async () => {
   const { process, role, more } = world();
   const { runId, result } = process().start(role, "Look.", { budget: { steps: 1 } });
   await result;
@@ -95,7 +100,7 @@ proves(["D287"], "more than once, and only with what it lacked", async () => {
 
 proves(
   ["D287"],
-  "without more, or if no limit stopped it, it is refused and as it was",
+  "a resume without a suitable grant, or of a run that no limit stopped, is refused without effect",
   async () => {
     const { process, role, more, store } = world();
     const stopped = process().start(role, "Look.", { budget: { steps: 1 } });

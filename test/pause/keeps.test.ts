@@ -1,4 +1,5 @@
-// Goal: a resumption continues the same run: ids, numbers, usage, budget and limits are those from before the pause.
+// Goal: a resumed run is the same run: ids, numbers, usage, budget and limits continue from before
+// the pause.
 
 import { expect, test } from "vitest";
 
@@ -14,7 +15,7 @@ const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
 proves(
   ["R28"],
-  "the same run and executions continue: steps, events and leases are counted on, one request holds the results",
+  "run, executions, step numbers, events and leases continue, and one request contains the results",
   async () => {
     const pay = payTool();
     const plain = spyTool("plain");
@@ -59,7 +60,7 @@ proves(
   },
 );
 
-/** The same script with pauses, or without. */
+/** Plays the same script with or without pauses. */
 async function play(needsApproval: boolean) {
   const pay = payTool(needsApproval);
   const { role } = soloist([calls(PAY, PAY), calls(PAY), says("done")], { tools: [pay] });
@@ -71,11 +72,11 @@ async function play(needsApproval: boolean) {
   return { usage, steps, accounts, tools: agents.map(({ toolsUsed }) => toolsUsed) };
 }
 
-test("usage, steps and accounts are those of the same script without a pause", async () => {
+test("usage, steps and accounts equal those of the same script without a pause", async () => {
   expect(await play(true)).toEqual(await play(false));
 });
 
-test("a budget that is spent after the reply refuses the call at once: no approver is asked in vain", async () => {
+test("a budget exhausted by the reply refuses the call without a question", async () => {
   const pay = payTool();
   const { role } = soloist([calls(PAY)], { tools: [pay] });
   const fixture = newFixture();
@@ -86,7 +87,7 @@ test("a budget that is spent after the reply refuses the call at once: no approv
   ]);
 });
 
-test("a budget that was nearly spent before the pause refuses after it", async () => {
+test("a budget that is nearly exhausted before the pause stops the run after it", async () => {
   const pay = payTool();
   const { role, model } = soloist([calls(PAY), says("never")], { tools: [pay] });
   const fixture = newFixture();
@@ -100,7 +101,7 @@ test("a budget that was nearly spent before the pause refuses after it", async (
   ]);
 });
 
-test("a steps budget counts over the pause, and a pause costs no step", async () => {
+test("a step budget counts across pauses, and a pause costs no step", async () => {
   const pay = payTool();
   const { role } = soloist([calls(PAY), calls(PAY), says("never")], { tools: [pay] });
   const fixture = newFixture();
@@ -115,7 +116,7 @@ test("a steps budget counts over the pause, and a pause costs no step", async ()
   ]);
 });
 
-test("a child's spending before the pause is on its account and its parent's after it", async () => {
+test("a child's usage before the pause is on its account and its parent's after it", async () => {
   const pay = payTool();
   const payer = part("payer", [calls(PAY), says("Paid.")], { tools: [pay] });
   const lead = part("lead", [calls(spawn("payer")), says("never")], { subagents: [payer.role] });
@@ -137,7 +138,7 @@ test("a child's spending before the pause is on its account and its parent's aft
   ]);
 });
 
-test("subagents from before the pause count against every limit, and ordinals continue", async () => {
+test("subagents from before the pause count against every limit, and numbering continues", async () => {
   const pay = payTool();
   const payer = part("payer", () => says("Paid."));
   const many = Array.from({ length: 3 }, () => spawn("payer"));
@@ -166,7 +167,7 @@ test("subagents from before the pause count against every limit, and ordinals co
   expect(new Set(result.agents.map(({ agentId }) => agentId)).size).toBe(5);
 });
 
-test("refusals, errors and useless replies from before are not forgotten", async () => {
+test("refusals from before the pause remain counted", async () => {
   const pay = payTool();
   const payer = part("payer", () => says("Paid."));
   const lead = part("lead", [calls(spawn("nobody"), PAY), calls(spawn("nobody")), says("Done.")], {

@@ -1,4 +1,5 @@
-// What comes to a paused agent while others still work: it ends before the run rests, and nothing goes round in circles.
+// Goal: requests that reach a paused agent while others still work take effect before the run
+// pauses, without a loop.
 
 import { expect, test } from "vitest";
 
@@ -12,7 +13,7 @@ import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
-test("a paused subagent that is cancelled while its sibling works ends, and the rest pauses as it was asked to", async () => {
+test("a paused subagent that is cancelled while its sibling works ends, and the rest pauses as requested", async () => {
   const held = latch();
   const fixture = newFixture();
   const quick = part("quick", [asks("look", {}), says("x")], {
@@ -41,7 +42,7 @@ test("a paused subagent that is cancelled while its sibling works ends, and the 
   );
 });
 
-test("an answered question of a subagent is acted upon before a pause that is asked for", async () => {
+test("an answered question of a subagent takes effect before a requested pause", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const payer = part("payer", [asks("pay", {}), says("x")], { tools: [pay] });
   const lead = part("lead", [calls(spawn("payer")), says("end")], { subagents: [payer.role] });
@@ -54,7 +55,7 @@ test("an answered question of a subagent is acted upon before a pause that is as
   expect([again.status, again.questions, pay.calls.length]).toEqual(["paused", [], 1]);
 });
 
-test("a subtask that breaks does not leave a paused one behind", async () => {
+test("a subtask that fails cancels a paused one", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const payer = part("payer", () => asks("pay", {}), { tools: [pay] });
   const queue = spyTool("queue", (context) => {
@@ -73,7 +74,7 @@ test("a subtask that breaks does not leave a paused one behind", async () => {
   expect(result.agents.map(({ status }) => status)).toEqual(["failed", "cancelled"]);
 });
 
-test("a caller that writes to an agent that ended before a pause learns it", async () => {
+test("a message to an agent that ended before the pause is not delivered, with its status", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const helper = part("helper", [says("x")]);
   const lead = part("lead", [calls(spawn("helper")), asks("pay", {}), says("end")], {
@@ -89,7 +90,7 @@ test("a caller that writes to an agent that ended before a pause learns it", asy
   await fixture.outcome(run);
 });
 
-test("numbers and keys that would not survive a pause go back to the model", async () => {
+test("numbers and keys that would not survive a pause are returned to the model", async () => {
   for (const argumentsText of ['{"x":1e999}', '{"x":{"__proto__":{"a":1}}}']) {
     const pay = spyTool("pay", () => "paid", { needsApproval: true });
     const { role } = soloist([asks("pay", argumentsText), says("done")], { tools: [pay] });
@@ -101,7 +102,7 @@ test("numbers and keys that would not survive a pause go back to the model", asy
   }
 });
 
-test("an answer with other arguments is looked at again by the hooks that may deny", async () => {
+test("an approval with other arguments is checked again by the hooks that may deny", async () => {
   const write = spyTool("write", () => "written", { needsApproval: true });
   const inside = transform("beforeTool", ({ arguments: input }) =>
     JSON.stringify(input).includes("/etc") ? { deny: "Stay inside." } : undefined,
@@ -125,7 +126,7 @@ for (const [what, hook] of [
   ["model call", wrapModelCall(() => new Promise(() => undefined), { name: "hangs" })],
   ["tool call", wrapToolCall(() => new Promise(() => undefined), { name: "hangs" })],
 ] as const) {
-  test(`a wrap of a ${what} that never settles fails its agent when its time is up`, async () => {
+  test(`a wrap hook of a ${what} that never settles fails its agent after \`hookTimeoutMs\``, async () => {
     const fixture = newFixture({ hookTimeoutMs: 50 });
     const { role } = soloist([asks("work", {}), says("done")], {
       tools: [spyTool("work")],
@@ -149,7 +150,7 @@ const atTenSeconds: StopCondition = ({ elapsedMs }) =>
 
 proves(
   ["R60", "R34"],
-  "what fired before a pause stays fired, by the time without the pause",
+  "conditions that fired before a pause remain fired, and elapsed time excludes the pause",
   async () => {
     const fixture = newFixture();
     const work = spyTool("work", () => fixture.clock.advance(10_000));
@@ -171,7 +172,7 @@ proves(
   },
 );
 
-test("a hook that breaks over an answer with other arguments fails the execution, and the call does not run", async () => {
+test("a hook that throws for an approval with other arguments fails the execution without the call", async () => {
   const write = spyTool("write", () => "written", { needsApproval: true });
   const picky = transform(
     "beforeTool",

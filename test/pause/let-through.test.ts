@@ -1,5 +1,7 @@
-// Goal: calls of a reply that were let through before a pause are made after it, whatever was spent meanwhile.
-// Method: a lead is asked to pause while its model is asked; a subagent in the background spends the budget of both before the lead rests.
+// Goal: calls of a reply that was evaluated before a pause run after it, whatever was used
+// meanwhile.
+// Method: a lead is asked to pause during its model call. A background subagent uses the budget of
+// both before the lead pauses.
 
 import { expect } from "vitest";
 
@@ -14,7 +16,10 @@ import { spyTool } from "../harness/tools.ts";
 import { beside } from "../support/life-agents.ts";
 import { calls, part, quiet, until, use } from "../tree/scripted-agents.ts";
 
-/** A run that is paused before the calls of its second step, with its budget spent since they were let through. */
+/**
+ * A run paused before the calls of its second step, whose budget was exhausted after their
+ * evaluation.
+ */
 async function overspentPause(options: OrchestratorOptions = {}) {
   const [replied, spent] = [latch(), latch()];
   const work = spyTool("work");
@@ -40,20 +45,20 @@ async function overspentPause(options: OrchestratorOptions = {}) {
   return { fixture, role: lead.role, work, run, paused };
 }
 
-/** How the call of the second step ended, and why the run did. */
+/** Returns the reason of the end, and the outcomes of the calls in the second step. */
 function readEnd({ reason, steps }: RunResult): readonly unknown[] {
   return [reason.code, steps[1]?.tools.executions.map(({ type }) => type)];
 }
 
 const ANSWERED_BY_TOOL = ["token_limit", ["succeeded"]];
 
-proves(["D725"], "a reply that was let through before a pause is not evaluated again", async () => {
+proves(["D725"], "a reply evaluated before a pause is not evaluated again", async () => {
   const { fixture, role, work, paused } = await overspentPause();
   const result = await fixture.outcome(fixture.resume(role, paused.pausedRun));
   expect([readEnd(result), work.calls.length]).toEqual([ANSWERED_BY_TOOL, 1]);
 });
 
-proves(["D725"], "nor after a second pause that comes before its calls", async () => {
+proves(["D725"], "a reply evaluated before two pauses is not evaluated again", async () => {
   const { fixture, role, work, paused } = await overspentPause();
   const again = fixture.resume(role, paused.pausedRun);
   again.requestPause();
@@ -63,10 +68,14 @@ proves(["D725"], "nor after a second pause that comes before its calls", async (
   expect([readEnd(result), work.calls.length]).toEqual([ANSWERED_BY_TOOL, 1]);
 });
 
-proves(["D725"], "nor in a process that recovers the paused run", async () => {
-  const store = memoryStore({ clock: new ManualClock() });
-  const { fixture, role, work, run } = await overspentPause({ store });
-  const recovered = await fixture.orchestrator.resume(run.runId, { role });
-  const result = await fixture.outcome(recovered);
-  expect([readEnd(result), work.calls.length]).toEqual([ANSWERED_BY_TOOL, 1]);
-});
+proves(
+  ["D725"],
+  "a reply evaluated before a pause is not evaluated again in a process that recovers the run",
+  async () => {
+    const store = memoryStore({ clock: new ManualClock() });
+    const { fixture, role, work, run } = await overspentPause({ store });
+    const recovered = await fixture.orchestrator.resume(run.runId, { role });
+    const result = await fixture.outcome(recovered);
+    expect([readEnd(result), work.calls.length]).toEqual([ANSWERED_BY_TOOL, 1]);
+  },
+);

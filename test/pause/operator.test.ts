@@ -1,4 +1,5 @@
-// Goal: the caller may pause a tree at any moment and continue it later: the end is the same, and nothing is done twice.
+// Goal: the caller may pause a tree at any moment and resume it later; the result is the same, and
+// no work is repeated.
 
 import { describe, expect, test } from "vitest";
 
@@ -38,7 +39,7 @@ function troupe() {
   return { log, root };
 }
 
-/** What must not depend on pauses. */
+/** Returns the parts of a result that must not depend on pauses. */
 function essence(result: RunResult) {
   return {
     ending: ending(result),
@@ -60,7 +61,10 @@ function essence(result: RunResult) {
   };
 }
 
-/** Runs the troupe and asks for a pause as soon as `when` says so of an event; resumes as often as needed. */
+/**
+ * Runs the tree, requests a pause at the first event that matches `when`, and resumes as often as
+ * needed.
+ */
 async function interrupted(when: (event: EspalierEvent) => boolean) {
   const { log, root } = troupe();
   let isAsked = false;
@@ -89,7 +93,7 @@ async function interrupted(when: (event: EspalierEvent) => boolean) {
   return { result, log, pauses, events: fixture.sink.events };
 }
 
-test("a pause that is asked for at any event of a tree changes nothing of how it ends", async () => {
+test("a pause requested at any event of a tree does not change its result", async () => {
   const plain = await interrupted(() => false);
   const expected = { ...essence(plain.result), log: plain.log.toSorted() };
   let paused = 0;
@@ -101,7 +105,7 @@ test("a pause that is asked for at any event of a tree changes nothing of how it
   expect(paused).toBeGreaterThan(plain.events.length / 2);
 });
 
-test("every pause is plain, and says that it was asked for", async () => {
+test("a requested pause has its own reason and no questions, even on a second request", async () => {
   const held = latch();
   const work = spyTool("work", () => held.opened);
   const { role, model } = soloist([calls(use("work")), says("done")], { tools: [work] });
@@ -126,8 +130,8 @@ test("every pause is plain, and says that it was asked for", async () => {
   ]);
 });
 
-describe("a pause is asked for", () => {
-  test("before the first tick: nothing has started, and everything runs after the resumption", async () => {
+describe("a requested pause", () => {
+  test("starts no work before the resume if it comes before the first tick", async () => {
     const { role, model } = soloist([says("done")]);
     const fixture = newFixture();
     const run = fixture.start(role);
@@ -143,7 +147,7 @@ describe("a pause is asked for", () => {
     expect(model.requests[0]?.messages.map(({ text }) => text)).toEqual(["Work.", "Do it."]);
   });
 
-  test("while the model answers with calls: they run after the resumption, once", async () => {
+  test("makes calls run once after the resume if it comes while the model answers with them", async () => {
     const held = latch();
     const work = spyTool("work");
     const { role, model } = soloist([{ ...calls(use("work")), after: held.opened }, says("done")], {
@@ -164,7 +168,7 @@ describe("a pause is asked for", () => {
     ]);
   });
 
-  test("while calls run of which one asks: the questions are asked, and the reason says so", async () => {
+  test("leaves the run with the question and its reason if a call needs an approval", async () => {
     const held = latch();
     const pay = payTool();
     const work = spyTool("work", () => held.opened);
@@ -193,7 +197,7 @@ describe("a pause is asked for", () => {
     ]);
   });
 
-  test("while a child works: it rests first, its parent above it; the child continues where it was", async () => {
+  test("pauses a working child before its parent, and the child continues where it was", async () => {
     const held = latch();
     const work = spyTool("work", () => held.opened);
     const child = part("child", [calls(use("work")), says("Child.")], { tools: [work] });
@@ -220,7 +224,7 @@ describe("a pause is asked for", () => {
     ]);
   });
 
-  test("of a resumed run again: it rests again, with the next number", async () => {
+  test("pauses a resumed run again with the next pause count", async () => {
     const work = spyTool("work");
     const { role } = soloist([calls(use("work")), calls(use("work")), says("done")], {
       tools: [work],
@@ -236,7 +240,7 @@ describe("a pause is asked for", () => {
       run.requestPause();
       result = await fixture.outcome(run);
     }
-    // Asked again before it begins, it never gets anywhere; left alone, it ends.
+    // A pause requested before the run begins lets it do no work; without one it ends.
     expect([pauses, work.calls.length]).toEqual([[1, 2, 3, 4], 0]);
     const end = await fixture.outcome(fixture.resume(role, result.pausedRun));
     expect([ending(end), work.calls.length, fixture.sink.ofType("run.resumed").length]).toEqual([
@@ -246,7 +250,7 @@ describe("a pause is asked for", () => {
     ]);
   });
 
-  test("together with a stop: the stop wins", async () => {
+  test("loses to a stop requested at the same time", async () => {
     const held = latch();
     const work = spyTool("work", () => held.opened);
     const { role } = soloist([calls(use("work")), says("never")], { tools: [work] });
@@ -259,7 +263,7 @@ describe("a pause is asked for", () => {
     expect(ending(await fixture.outcome(run))).toEqual(["stopped", "stop_requested"]);
   });
 
-  test("between two phases of an iteration: the iteration ends with the pause", async () => {
+  test("ends an iteration with the phase `paused` if it comes between two phases", async () => {
     const work = spyTool("work");
     const { role } = soloist([calls(use("work")), says("done")], { tools: [work] });
     const fixture = newFixture();

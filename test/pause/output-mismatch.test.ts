@@ -1,7 +1,7 @@
-// Goal: a stored typed result that the role of today does not allow stops a run from continuing, before
+// Goal: a stored typed result that the current role does not allow prevents a resume before
 // anything is claimed, written or charged; a result that still fits does not.
-// Method: runs rest with a typed result at each place where one can be, then a fresh process continues
-// them with roles whose `output` has changed.
+// Method: runs pause with a typed result at each possible place, then a fresh process resumes them
+// with roles whose `output` has changed.
 
 import { describe, expect } from "vitest";
 import { z } from "zod";
@@ -27,7 +27,7 @@ function finish(result: JsonObject): ScriptedCall {
   return { toolName: "Finish", arguments: result };
 }
 
-/** A subagent that gives a typed result. `output`: undefined, its role has none. */
+/** A subagent that returns a typed result. Its role has no output if `output` is undefined. */
 function counter(output: ToolInput | undefined, given: readonly ScriptStep[] = [counted(1)]) {
   return part("counter", given, output === undefined ? {} : { output }).role;
 }
@@ -42,11 +42,11 @@ function leadOf(counterRole: AgentRole, steps: readonly ScriptStep[] = ENDED): A
   return part("lead", steps, { subagents: [counterRole], tools: [payTool()], delegation }).role;
 }
 
-/** Its subagent ends in the step that pauses the run. */
+/** The subagent ends in the step that pauses the run. */
 const UNREAD = [calls(spawn("counter"), PAY), says("Done.")];
-/** Its subagent has ended, and it has read that, when the run pauses. */
+/** The subagent has ended, and the lead has read the result, when the run pauses. */
 const ENDED = [calls(spawn("counter")), calls(PAY), says("Done.")];
-/** Its subagent has ended in the background, and its result is not read. */
+/** The subagent has ended in the background, and its result is unread. */
 const BESIDE = [calls(beside("counter"), PAY), calls(waitFor("counter#1")), says("Done.")];
 const CONTINUED = [
   calls(spawn("counter")),
@@ -95,30 +95,34 @@ function words(runId: string, agentPath: string, problem: string): string {
   return `Cannot continue run ${runId}: the stored result of ${agentPath} does not fit the output of role "${role}": ${problem}. Restore the output schema that the role had, or start a new run. Nothing was changed.`;
 }
 
-describe("a stored typed result that does not fit its role any more", () => {
+describe("a stored typed result that no longer fits its role", () => {
   for (const [where, { agentPath, count = 1, role }] of Object.entries(PLACES)) {
-    proves(["D415"], `of ${where} refuses the resume, and the run stays paused`, async () => {
-      const fixture = newFixture();
-      const paused = await fixture.run(role(COUNT));
-      const { runId, status, pausedRun } = paused;
-      expect(status).toBe("paused");
-      const before = fixture.sink.events.length;
-      const resumed = (output: ToolInput | undefined) =>
-        fixture.resume(role(output), pausedRun, approveAll(paused));
-      const problem = `count: expected an object, got ${count}`;
-      const name = agentPath.includes("counter") ? "counter" : "lead";
-      expect(thrownBy(() => resumed(NAME))).toEqual({
-        code: "output_mismatch",
-        message: words(runId, agentPath, problem),
-        data: { runId, role: name, agentPath, fields: ["count"] },
-      });
-      const none = "the result: expected no result, since the role has no output, got a result";
-      expect(thrownBy(() => resumed(undefined)).message).toBe(words(runId, agentPath, none));
-      expect(fixture.sink.events.length).toBe(before);
-    });
+    proves(
+      ["D415"],
+      `prevents the resume if it is that of ${where}, and the run stays paused`,
+      async () => {
+        const fixture = newFixture();
+        const paused = await fixture.run(role(COUNT));
+        const { runId, status, pausedRun } = paused;
+        expect(status).toBe("paused");
+        const before = fixture.sink.events.length;
+        const resumed = (output: ToolInput | undefined) =>
+          fixture.resume(role(output), pausedRun, approveAll(paused));
+        const problem = `count: expected an object, got ${count}`;
+        const name = agentPath.includes("counter") ? "counter" : "lead";
+        expect(thrownBy(() => resumed(NAME))).toEqual({
+          code: "output_mismatch",
+          message: words(runId, agentPath, problem),
+          data: { runId, role: name, agentPath, fields: ["count"] },
+        });
+        const none = "the result: expected no result, since the role has no output, got a result";
+        expect(thrownBy(() => resumed(undefined)).message).toBe(words(runId, agentPath, none));
+        expect(fixture.sink.events.length).toBe(before);
+      },
+    );
   }
 
-  proves(["D415"], "lets the run continue once the schema is restored", async () => {
+  proves(["D415"], "allows the resume once the schema is restored", async () => {
     const fixture = newFixture();
     const paused = await fixture.run(leadOf(counter(COUNT), BESIDE));
     const again = (output: ToolInput) => {
@@ -130,7 +134,7 @@ describe("a stored typed result that does not fit its role any more", () => {
     expect((await fixture.outcome(again(COUNT))).text).toBe("Done.");
   });
 
-  proves(["D415"], "of a root that a limit stopped refuses the grant", async () => {
+  proves(["D415"], "prevents a grant if it is that of a root stopped by a limit", async () => {
     const role = (output: ToolInput) =>
       part("lead", [calls(use("look"), use("look"), finish({ count: 1 }))], {
         output,
@@ -147,29 +151,33 @@ describe("a stored typed result that does not fit its role any more", () => {
     );
   });
 
-  proves(["D415"], "of a subagent refuses the fork, and that of the root does not", async () => {
-    const fixture = newFixture();
-    const role = (output: ToolInput, leadOutput: ToolInput) =>
-      part("lead", [calls(spawn("counter")), calls(finish({ count: 1 }))], {
-        subagents: [counter(output)],
-        output: leadOutput,
-      }).role;
-    const run = fixture.start(role(COUNT, COUNT));
-    const { result, snapshot } = await rested(fixture, run);
-    expect(result.status).toBe("completed");
-    const fork = (of: AgentRole) => fixture.fork(of, snapshot, { atStep: 1 });
-    expect(thrownBy(() => fork(role(NAME, COUNT)))).toMatchObject({
-      code: "output_mismatch",
-      data: { agentPath: "lead/counter#1" },
-    });
-    const other = part("lead", [calls(finish({ count: { name: "one" } }))], {
-      subagents: [counter(COUNT)],
-      output: NAME,
-    });
-    expect((await fixture.outcome(fork(other.role))).output).toEqual({ count: { name: "one" } });
-  });
+  proves(
+    ["D415"],
+    "prevents a fork if it is that of a subagent, and not if it is that of the root",
+    async () => {
+      const fixture = newFixture();
+      const role = (output: ToolInput, leadOutput: ToolInput) =>
+        part("lead", [calls(spawn("counter")), calls(finish({ count: 1 }))], {
+          subagents: [counter(output)],
+          output: leadOutput,
+        }).role;
+      const run = fixture.start(role(COUNT, COUNT));
+      const { result, snapshot } = await rested(fixture, run);
+      expect(result.status).toBe("completed");
+      const fork = (of: AgentRole) => fixture.fork(of, snapshot, { atStep: 1 });
+      expect(thrownBy(() => fork(role(NAME, COUNT)))).toMatchObject({
+        code: "output_mismatch",
+        data: { agentPath: "lead/counter#1" },
+      });
+      const other = part("lead", [calls(finish({ count: { name: "one" } }))], {
+        subagents: [counter(COUNT)],
+        output: NAME,
+      });
+      expect((await fixture.outcome(fork(other.role))).output).toEqual({ count: { name: "one" } });
+    },
+  );
 
-  proves(["D415"], "in the history of a session changes nothing", async () => {
+  proves(["D415"], "has no effect in the history of a session", async () => {
     const store = memoryStore();
     const orchestrator = new Orchestrator({ store });
     const role = (output: ToolInput, count: JsonValue) =>

@@ -1,4 +1,5 @@
-// Goal: a paused run is a plain, frozen value; what is not one, or no longer fits the roles, is refused whole and changes nothing.
+// Goal: a paused run is a plain, frozen value. An invalid one, or one that no longer fits the
+// roles, is refused without effect.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
@@ -33,27 +34,31 @@ async function pausedTree() {
   return { fixture, pay, lead, payer, paused, pausedRun, answers: approveAll(paused) };
 }
 
-test("it is frozen through and through", async () => {
+test("a paused run is frozen in depth", async () => {
   const { pausedRun } = await pausedTree();
   expect([unfrozenParts(pausedRun), vandalised(pausedRun)]).toEqual([[], []]);
 });
 
-proves(["R31"], "a copy that is changed changes neither the original nor its run", async () => {
-  const { fixture, pay, lead, pausedRun, answers } = await pausedTree();
-  const text = JSON.stringify(pausedRun);
-  const copy = structuredClone(pausedRun);
-  const { orchestrator } = fixture;
-  const run = orchestrator.resume(copy, { answers, role: lead.role });
-  vandalised(copy);
-  const result = await fixture.outcome(run);
-  expect([JSON.stringify(pausedRun) === text, ending(result), pay.paid]).toEqual([
-    true,
-    ["completed", "completed"],
-    [3],
-  ]);
-});
+proves(
+  ["R31"],
+  "changing a copy of a paused run changes neither the original nor its run",
+  async () => {
+    const { fixture, pay, lead, pausedRun, answers } = await pausedTree();
+    const text = JSON.stringify(pausedRun);
+    const copy = structuredClone(pausedRun);
+    const { orchestrator } = fixture;
+    const run = orchestrator.resume(copy, { answers, role: lead.role });
+    vandalised(copy);
+    const result = await fixture.outcome(run);
+    expect([JSON.stringify(pausedRun) === text, ending(result), pay.paid]).toEqual([
+      true,
+      ["completed", "completed"],
+      [3],
+    ]);
+  },
+);
 
-test("handing it in does not freeze or change the caller's copy", async () => {
+test("resuming does not freeze or change the caller's copy", async () => {
   const { fixture, lead, pausedRun, answers } = await pausedTree();
   const copy = structuredClone(pausedRun);
   await fixture.outcome(fixture.orchestrator.resume(copy, { answers, role: lead.role }));
@@ -64,7 +69,7 @@ test("handing it in does not freeze or change the caller's copy", async () => {
   ]);
 });
 
-describe("what is no paused run is refused, and the real one can still be resumed:", () => {
+describe("an invalid paused run is refused, and the valid one can still be resumed", () => {
   const texts: Readonly<Record<string, (text: string) => string>> = {
     "an empty text": () => "",
     "a text that is no JSON": () => "paused",
@@ -106,7 +111,7 @@ describe("what is no paused run is refused, and the real one can still be resume
     });
   }
 
-  test("another version, earlier or later", async () => {
+  test("another version, lower or higher, is refused with `unsupported_version`", async () => {
     const { fixture, lead, pausedRun, answers } = await pausedTree();
     for (const version of [0, 2, 1.5]) {
       const text = changed(JSON.stringify(pausedRun), "version", version);
@@ -117,8 +122,8 @@ describe("what is no paused run is refused, and the real one can still be resume
   });
 });
 
-describe("an approval is about the arguments that were shown:", () => {
-  test("a call whose arguments were changed in the store does not run under it", async () => {
+describe("arguments changed in the store", () => {
+  test("do not run under the approval of the original arguments", async () => {
     const fixture = newFixture();
     const pay = payTool();
     const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
@@ -138,7 +143,7 @@ describe("an approval is about the arguments that were shown:", () => {
   });
 });
 
-describe("roles that are no longer what they were are refused before anything happens:", () => {
+describe("a resume with roles that have changed", () => {
   const done = [says("done")];
   const cases: Readonly<Record<string, () => AgentRole>> = {
     "the root has another name": () => soloist(done, { name: "other", tools: [payTool()] }).role,
@@ -171,7 +176,7 @@ describe("roles that are no longer what they were are refused before anything ha
     });
   }
 
-  test("a child's role is gone, or it is not said which the root is", async () => {
+  test("is refused if a child's role is missing, or the root role is not given", async () => {
     const { fixture, lead, pausedRun, answers } = await pausedTree();
     const alone = part("lead", [says("Done.")]);
     const { orchestrator } = fixture;
@@ -185,7 +190,7 @@ describe("roles that are no longer what they were are refused before anything ha
     expect(result.status).toBe("completed");
   });
 
-  test("a tool whose schema the arguments no longer fit does not run: the model reads it", async () => {
+  test("returns a problem to the model if the arguments no longer fit the tool's schema", async () => {
     const fixture = newFixture();
     const { role } = soloist(
       [calls(use("mail"), { toolName: "pay", arguments: {} }), says("done")],

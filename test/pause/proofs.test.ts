@@ -1,5 +1,7 @@
-// Goal: a cost limit survives a pause: the role that continues needs a price for all that it covers, and a refusal costs nothing.
-// Method: paused runs under a cost limit, continued with by roles of the same name with and without a price.
+// Goal: a cost limit survives a pause. The resuming role needs a price for every covered model, and
+// a refusal has no effect.
+// Method: runs paused under a cost limit, resumed with roles of the same name with and without a
+// price.
 
 import { expect, test } from "vitest";
 
@@ -42,7 +44,7 @@ function requests(...parts: readonly Part[]): readonly number[] {
 
 proves(
   ["R57"],
-  "a paused run under a cost limit does not continue with a model without a price, at any depth, and can still continue with one",
+  "a cost limit refuses a resume with an unpriced model at any depth, and allows a priced one",
   async () => {
     for (const [lead, child, unpriced] of [
       [false, true, "lead"],
@@ -71,38 +73,34 @@ proves(
         fixture.resume(priced.lead.role, paused.pausedRun, answers),
       );
       expect([ending(result), priced.pay.paid]).toEqual([["completed", "completed"], [5]]);
-      // Four calls of 15 tokens for a thousandth of a dollar each, two of them before the pause.
+      // Four calls of 15 tokens at a thousandth of a dollar each, two of them before the pause.
       expect([result.usage.total.costUsd, result.usage.total.unpricedCalls]).toEqual([0.06, 0]);
     }
   },
 );
 
-proves(
-  ["R57"],
-  "the orchestrator that refused a role without a price has not used the pause up",
-  async () => {
-    const fixture = newFixture();
-    const paused = await fixture.run(team(true, true, [pays]).lead.role, {
-      budget: { costUsd: 1 },
-    });
-    const given = paused.pausedRun ?? expect.fail("not paused");
-    const { clock, sink } = fixture;
-    const orchestrator = new Orchestrator({ clock, sinks: [sink] });
-    const goOn = (role: AgentRole) =>
-      orchestrator.resume(given, { answers: approveAll(paused), role });
-    const codeOf = (role: AgentRole): string => thrownBy(() => goOn(role)).code;
-    expect([codeOf(team(false, true).lead.role), codeOf(team(true, false).lead.role)]).toEqual([
-      "price_unknown",
-      "price_unknown",
-    ]);
-    const priced = team(true, true);
-    expect(ending(await goOn(priced.lead.role).result)).toEqual(["completed", "completed"]);
-    expect(codeOf(priced.lead.role)).toBe("already_resumed");
-    expect(priced.pay.paid).toEqual([5]);
-  },
-);
+proves(["R57"], "a resume refused for a missing price does not use up the pause", async () => {
+  const fixture = newFixture();
+  const paused = await fixture.run(team(true, true, [pays]).lead.role, {
+    budget: { costUsd: 1 },
+  });
+  const given = paused.pausedRun ?? expect.fail("not paused");
+  const { clock, sink } = fixture;
+  const orchestrator = new Orchestrator({ clock, sinks: [sink] });
+  const goOn = (role: AgentRole) =>
+    orchestrator.resume(given, { answers: approveAll(paused), role });
+  const codeOf = (role: AgentRole): string => thrownBy(() => goOn(role)).code;
+  expect([codeOf(team(false, true).lead.role), codeOf(team(true, false).lead.role)]).toEqual([
+    "price_unknown",
+    "price_unknown",
+  ]);
+  const priced = team(true, true);
+  expect(ending(await goOn(priced.lead.role).result)).toEqual(["completed", "completed"]);
+  expect(codeOf(priced.lead.role)).toBe("already_resumed");
+  expect(priced.pay.paid).toEqual([5]);
+});
 
-test("without a cost limit a paused run continues with a model without a price", async () => {
+test("a paused run without a cost limit resumes with an unpriced model", async () => {
   const fixture = newFixture();
   const paused = await fixture.run(team(true, true, [pays]).lead.role);
   const without = team(false, false);
@@ -114,7 +112,7 @@ test("without a cost limit a paused run continues with a model without a price",
   ]);
 });
 
-test("a cost limit of a subagent asks for no price of the lead above it, before a pause nor after", async () => {
+test("a cost limit of a subagent requires no price of its lead, before and after a pause", async () => {
   const pay = payTool();
   const helper = part("helper", [pays, says("Paid.")], {
     tools: [pay],
@@ -134,7 +132,7 @@ test("a cost limit of a subagent asks for no price of the lead above it, before 
 
 proves(
   ["R57"],
-  "a cost limit of a subagent that is paused covers its own model after the pause, too",
+  "a cost limit of a paused subagent covers its own model after the pause",
   async () => {
     const lead = (child: Part): AgentRole =>
       part("lead", [calls(spawn("helper")), says("Done.")], {

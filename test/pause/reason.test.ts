@@ -1,4 +1,5 @@
-// Goal: the reason of a paused run says what it waits for. Method: trees whose root and subagents ask, as approvals and as results.
+// Goal: the reason of a paused run names the calls that wait.
+// Method: trees whose root and subagents wait for approvals and results.
 
 import { expect } from "vitest";
 
@@ -10,7 +11,7 @@ import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
-proves(["D523"], "names the calls of all agents in the reason of the run", async () => {
+proves(["D523"], "names the waiting calls of all agents in the reason of the run", async () => {
   const payer = part("payer", [calls(PAY), says("Paid.")], { tools: [payTool()] });
   const lead = part(
     "lead",
@@ -27,7 +28,7 @@ proves(["D523"], "names the calls of all agents in the reason of the run", async
   expect(fixture.sink.ofType("run.paused").map((event) => event.reason)).toEqual([reason]);
 });
 
-proves(["D523"], "names five calls and counts the others", async () => {
+proves(["D523"], "names five waiting calls and counts the others", async () => {
   const pays = Array.from({ length: 7 }, (_, amount) => ({ ...PAY, arguments: { amount } }));
   const lead = part("lead", [calls(...pays), says("Done.")], { tools: [payTool()] });
   const { reason } = await newFixture().run(lead.role);

@@ -1,4 +1,5 @@
-// Goal: a paused run whose orchestrator has an approver asks it again, and what the approver leaves open stays open.
+// Goal: a paused run whose orchestrator has an approver asks it again, and unanswered questions
+// stay open.
 
 import { describe, expect, test } from "vitest";
 
@@ -11,7 +12,7 @@ import { soloist } from "../harness/soloist.ts";
 import { approveAll, ending, externalTool, payTool } from "../support/pause-stories.ts";
 import { calls, use } from "../tree/scripted-agents.ts";
 
-/** A run of one call that asks, with this approver. */
+/** Runs one call that needs an approval, with the given approver. */
 async function payingWith(approver: Approver) {
   const tool = payTool();
   const { role } = soloist([calls({ toolName: "pay", arguments: { amount: 3 } }), says("done")], {
@@ -22,7 +23,7 @@ async function payingWith(approver: Approver) {
 }
 
 describe("an approver of a paused run", () => {
-  test("is asked the open approvals when a paused run is resumed without answers", async () => {
+  test("is asked the open approvals if the run is resumed without answers", async () => {
     const { fixture, tool, role, result: paused } = await payingWith(() => undefined);
     const questions: Question[] = [];
     const approver: Approver = (question) => {
@@ -41,7 +42,7 @@ describe("an approver of a paused run", () => {
     ]);
   });
 
-  test("is not asked a question whose answer is passed to resume", async () => {
+  test("is not asked a question whose answer is passed to `resume`", async () => {
     const { fixture, tool, role, result: paused } = await payingWith(() => undefined);
     let count = 0;
     const approver: Approver = (question) => {
@@ -53,7 +54,7 @@ describe("an approver of a paused run", () => {
     expect([count, tool.paid]).toEqual([0, [3]]);
   });
 
-  test("that gives nothing at a resumption pauses the run again, with the same question", async () => {
+  test("pauses the run again with the same question if it returns nothing on resume", async () => {
     const { fixture, tool, role, result: paused } = await payingWith(() => undefined);
     const again = await fixture.outcome(fixture.resume(role, paused.pausedRun));
     expect([ending(again), tool.paid, again.questions]).toEqual([
@@ -63,7 +64,7 @@ describe("an approver of a paused run", () => {
     ]);
   });
 
-  test("that fails at each resumption is named once in the reason of the question", async () => {
+  test("is named once in the reason of the question if it fails on each resume", async () => {
     const broken: Approver = () => Promise.reject(new Error("broken"));
     const { fixture, role, result: paused } = await payingWith(broken);
     const again = await fixture.outcome(fixture.resume(role, paused.pausedRun));
@@ -73,7 +74,7 @@ describe("an approver of a paused run", () => {
     ]);
   });
 
-  test("that rejects because the run was asked to pause leaves the question unchanged, without a warning", async () => {
+  test("leaves the question unchanged without a warning if it rejects because of a requested pause", async () => {
     const tool = payTool();
     const { role } = soloist([calls({ toolName: "pay", arguments: { amount: 3 } }), says("done")], {
       tools: [tool],
@@ -96,7 +97,7 @@ describe("an approver of a paused run", () => {
     ]);
   });
 
-  test("cannot answer an external call: a resumption names the missing answer and where the questions are", async () => {
+  test("cannot answer an external call, and the error names the missing answer and its question", async () => {
     const { role } = soloist([calls(use("mail")), says("done")], { tools: [externalTool("mail")] });
     const fixture = newFixture({ approver: (question) => approve(question) });
     const paused = await fixture.run(role);

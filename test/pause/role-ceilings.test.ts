@@ -1,6 +1,7 @@
-// Goal: whatever is altered in a paused run, its agents get at most what their roles in code allow, and a run that contradicts itself
-// is refused before anything happens.
-// Method: a lead and a subagent pause; fields of the paused run are altered; greedy models then use all that they get.
+// Goal: whatever is altered in a paused run, its agents get at most what their roles in code allow,
+// and an inconsistent run is refused without effect.
+// Method: a lead and a subagent pause; fields of the paused run are altered; greedy models then use
+// everything they get.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
@@ -29,7 +30,9 @@ interface Changes {
   readonly isGreedy?: boolean;
 }
 
-/** A lead that starts a child, which asks for an approval; greedy, both work until a limit stops them. */
+/**
+ * A lead that starts a child, which needs an approval. Greedy ones work until a limit stops them.
+ */
 function cast({ leadBudget, childBudget, deniedTools = ["danger"], isGreedy = false }: Changes) {
   const ran: string[] = [];
   const recorded = (name: string) => tool(name, () => ran.push(name));
@@ -77,7 +80,7 @@ function refusalIn(resume: () => unknown): readonly [string, string] {
   return expect.fail("nothing was thrown");
 }
 
-/** The steps of all agents together, and the tools that ran after the pause. */
+/** Returns the steps of all agents, and the tools that ran after the pause. */
 async function used(
   story: Awaited<ReturnType<typeof paused>>,
   stored: string,
@@ -97,22 +100,18 @@ async function used(
 
 const NO_HISTORY = { "agents.*.state.step.context.budget": {} };
 
-proves(
-  ["D450"],
-  "holds agents to the budgets of their roles when the paused run lists no limits",
-  async () => {
-    const story = await paused();
-    const whole = await used(story, story.text);
-    const emptied = altered(story.text, { "accounts.*.limits": {}, ...NO_HISTORY });
-    expect(await used(story, emptied)).toEqual(whole);
-    expect(whole.total).toBe(7);
-    expect(whole.steps.slice(0, 2)).toEqual(["lead 4", "lead/child#1 3"]);
-  },
-);
+proves(["D450"], "applies the budgets of the roles if the paused run lists no limits", async () => {
+  const story = await paused();
+  const whole = await used(story, story.text);
+  const emptied = altered(story.text, { "accounts.*.limits": {}, ...NO_HISTORY });
+  expect(await used(story, emptied)).toEqual(whole);
+  expect(whole.total).toBe(7);
+  expect(whole.steps.slice(0, 2)).toEqual(["lead 4", "lead/child#1 3"]);
+});
 
 proves(
   ["D450"],
-  "raises limits by the grants that are recorded in the run, and by those passed to resume",
+  "raises limits by the grants recorded in the run and those passed to `resume`",
   async () => {
     const story = await paused();
     const grants = [{ budget: { steps: 2 }, by: "Ada" }];
@@ -129,7 +128,7 @@ proves(
 
 proves(
   ["D450"],
-  "denies the tools that the parent's role denies when the paused run lists no denials",
+  "denies the tools that the parent's role denies if the paused run lists no denials",
   async () => {
     const story = await paused();
     for (const rules of [[], [{ source: "lead", denied: [] }]]) {
@@ -141,7 +140,7 @@ proves(
 
 proves(
   ["D450"],
-  "holds the tree to the limits of the orchestrator when the paused run has higher ones",
+  "applies the tree limits of the orchestrator if those in the paused run are higher",
   async () => {
     const story = await paused();
     const wide = altered(story.text, {
@@ -158,7 +157,7 @@ proves(
 
 proves(
   ["D451"],
-  "tightens budgets, denials and limits that have become stricter in code since the pause",
+  "applies budgets, denials and limits that became stricter in code since the pause",
   async () => {
     const story = await paused();
     expect((await used(story, story.text, { leadBudget: { steps: 5 } })).total).toBe(5);
@@ -173,7 +172,7 @@ proves(
 
 proves(
   ["D451"],
-  "keeps limits that are lower than those of roles that have become wider since the pause",
+  "keeps limits that are lower than those of roles that became wider since the pause",
   async () => {
     const story = await paused();
     const wider = { leadBudget: { steps: 70 }, childBudget: { steps: 30 }, deniedTools: [] };
@@ -182,7 +181,7 @@ proves(
   },
 );
 
-describe("a paused run is refused when", () => {
+describe("a paused run is refused if", () => {
   const cases: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     "its history shows a limit that its account lacks": { "accounts.*.limits": {} },
     "more is left than the first step of the root found": { "accounts.0.limits.steps": 8 },
@@ -244,8 +243,8 @@ describe("a paused run is refused when", () => {
   });
 });
 
-describe("a fork", () => {
-  proves(["D453"], "is held to the budgets and denials of the roles in code", async () => {
+describe("a fork of a paused run", () => {
+  proves(["D453"], "is bound by the budgets and denials of the roles in code", async () => {
     const { text } = await paused();
     const emptied = altered(text, { "accounts.*.limits": {}, ...NO_HISTORY });
     const fixture = newFixture({ limits: LIMITS });
@@ -258,25 +257,21 @@ describe("a fork", () => {
     expect((await fork.settled).usage.total.steps).toBe(7);
   });
 
-  proves(
-    ["D453"],
-    "of a run that was granted more keeps the grant over a pause of its own",
-    async () => {
-      const fixture = newFixture();
-      const asks = tool("ask", () => "asked");
-      const clerk = (isDone: boolean) =>
-        part("clerk", () => (isDone ? calls(use("ask")) : calls(PAY)), {
-          tools: [payTool(), asks],
-          budget: { steps: 2 },
-        }).role;
-      const run = fixture.start(clerk(false));
-      run.grant({ steps: 3 }, { by: "Ada" });
-      const { pausedRun } = await fixture.outcome(run);
-      const fork = await fixture.fork(clerk(false), pausedRun, { atStep: 0, message: "Again." })
-        .settled;
-      const answers = fork.questions.map((question) => approve(question));
-      const done = await fixture.resume(clerk(true), fork.pausedRun, answers).settled;
-      expect([done.usage.total.steps, done.reason.code]).toEqual([5, "step_limit"]);
-    },
-  );
+  proves(["D453"], "keeps a grant of its original across its own pause", async () => {
+    const fixture = newFixture();
+    const asks = tool("ask", () => "asked");
+    const clerk = (isDone: boolean) =>
+      part("clerk", () => (isDone ? calls(use("ask")) : calls(PAY)), {
+        tools: [payTool(), asks],
+        budget: { steps: 2 },
+      }).role;
+    const run = fixture.start(clerk(false));
+    run.grant({ steps: 3 }, { by: "Ada" });
+    const { pausedRun } = await fixture.outcome(run);
+    const fork = await fixture.fork(clerk(false), pausedRun, { atStep: 0, message: "Again." })
+      .settled;
+    const answers = fork.questions.map((question) => approve(question));
+    const done = await fixture.resume(clerk(true), fork.pausedRun, answers).settled;
+    expect([done.usage.total.steps, done.reason.code]).toEqual([5, "step_limit"]);
+  });
 });

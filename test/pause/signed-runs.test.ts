@@ -1,5 +1,6 @@
-// Goal: with a signing key no change of a paused run goes unnoticed, wherever it is handed in.
-// Method: the story of the altered runs, paused and resumed with keys; random alterations, keys that rotate, and keys that are missing.
+// Goal: with a signing key every change of a paused run is detected, wherever it is passed.
+// Method: the story of the altered runs, paused and resumed with keys; random alterations, rotating
+// keys, and missing keys.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { inspect } from "node:util";
@@ -41,7 +42,7 @@ function refusalOf(attempt: () => unknown): readonly unknown[] {
 
 proves(
   ["D455"],
-  "refuses every one of 300 alterations of a signed run, and none of the run itself",
+  "all of 300 alterations of a signed run are refused, and the original is accepted",
   async () => {
     const { text } = await pauseStory({ signingKey: KEY });
     const codes = new Set<unknown>();
@@ -54,7 +55,7 @@ proves(
 
 proves(
   ["D455"],
-  "refuses a change of a budget that only the paused run holds, and of every copy of a fact",
+  "changed limits, grants, pause counts and signatures of a signed run are refused",
   async () => {
     const { text } = await pauseStory({ signingKey: KEY });
     const changes = [
@@ -73,7 +74,7 @@ proves(
 
 proves(
   ["D455"],
-  "accepts a signed run whose JSON has its keys in another order and other white space",
+  "a signed run is accepted if its JSON has another key order and white space",
   async () => {
     const { text } = await pauseStory({ signingKey: KEY });
     const run: unknown = JSON.parse(text);
@@ -86,10 +87,10 @@ proves(
   },
 );
 
-describe("where a paused run is handed in", () => {
+describe("a signed paused run", () => {
   proves(
     ["D455"],
-    "resume and fork refuse an altered one, and take snapshots that they signed",
+    "is refused by `resume` and `fork` if it was altered, and snapshots are signed",
     async () => {
       const fixture = newFixture({ signingKey: KEY });
       const role = clerk();
@@ -115,59 +116,63 @@ describe("where a paused run is handed in", () => {
     },
   );
 
-  proves(["D455"], "the result of a stored run is signed, so that it can be resumed", async () => {
-    const store = memoryStore();
-    const fixture = newFixture({ signingKey: KEY, store });
-    const pay = payTool();
-    const role = clerk(pay);
-    const paused = await fixture.run(role);
-    const { pausedRun } = await fixture.orchestrator.getResult(paused.runId);
-    const resumed = fixture.resume(role, pausedRun, approveAll(paused));
-    expect([(await resumed.settled).status, pay.paid]).toEqual(["completed", [3]]);
-  });
+  proves(
+    ["D455"],
+    "is returned by `getResult` for a stored run, so that it can be resumed",
+    async () => {
+      const store = memoryStore();
+      const fixture = newFixture({ signingKey: KEY, store });
+      const pay = payTool();
+      const role = clerk(pay);
+      const paused = await fixture.run(role);
+      const { pausedRun } = await fixture.orchestrator.getResult(paused.runId);
+      const resumed = fixture.resume(role, pausedRun, approveAll(paused));
+      expect([(await resumed.settled).status, pay.paid]).toEqual(["completed", [3]]);
+    },
+  );
 });
 
-describe("keys", () => {
+describe("signing keys", () => {
+  proves(["D456"], "refuse an unsigned run, and one signed by another key", async () => {
+    const role = clerk();
+    const unsigned = await newFixture().run(role);
+    const signed = await newFixture({ signingKey: OTHER }).run(clerk());
+    const answers = unsigned.questions.map((question) => approve(question));
+    const resume = (run: typeof signed, options: object) => () =>
+      new Orchestrator(options).resume(readPausedRun(JSON.stringify(run.pausedRun)), {
+        answers,
+        role,
+      });
+    expect([
+      refusalOf(resume(unsigned, { signingKey: KEY })),
+      refusalOf(resume(signed, { signingKey: KEY })),
+      refusalOf(resume(signed, {})),
+    ]).toEqual([
+      ["invalid_signature", "missing"],
+      ["invalid_signature", "wrong"],
+      ["invalid_signature", "unverifiable"],
+    ]);
+  });
+
   proves(
-    ["D456"],
-    "refuse what is unsigned, and what is signed by a key that is not among them",
+    ["D495"],
+    "do not hide that a promise or a result was passed instead of a paused run",
     async () => {
-      const role = clerk();
-      const unsigned = await newFixture().run(role);
-      const signed = await newFixture({ signingKey: OTHER }).run(clerk());
-      const answers = unsigned.questions.map((question) => approve(question));
-      const resume = (run: typeof signed, options: object) => () =>
-        new Orchestrator(options).resume(readPausedRun(JSON.stringify(run.pausedRun)), {
-          answers,
-          role,
-        });
-      expect([
-        refusalOf(resume(unsigned, { signingKey: KEY })),
-        refusalOf(resume(signed, { signingKey: KEY })),
-        refusalOf(resume(signed, {})),
-      ]).toEqual([
-        ["invalid_signature", "missing"],
-        ["invalid_signature", "wrong"],
-        ["invalid_signature", "unverifiable"],
-      ]);
+      const result = await newFixture({ signingKey: KEY }).run(clerk());
+      const messageFor = (stored: unknown) => {
+        const orchestrator = new Orchestrator({ signingKey: KEY });
+        return thrownBy(() => Reflect.apply(orchestrator.resume, orchestrator, [stored])).message;
+      };
+      expect(messageFor(Promise.resolve(result.pausedRun))).toContain("it is a promise; await it");
+      expect(messageFor(result)).toBe(
+        "Invalid paused run: it is the result. Pass result.pausedRun complete and unchanged.",
+      );
+      const { signature: _none, ...unsigned } = result.pausedRun ?? {};
+      expect(messageFor(unsigned)).toContain("no signature");
     },
   );
 
-  proves(["D495"], "a promise and a result are named as such with a key, too", async () => {
-    const result = await newFixture({ signingKey: KEY }).run(clerk());
-    const messageFor = (stored: unknown) => {
-      const orchestrator = new Orchestrator({ signingKey: KEY });
-      return thrownBy(() => Reflect.apply(orchestrator.resume, orchestrator, [stored])).message;
-    };
-    expect(messageFor(Promise.resolve(result.pausedRun))).toContain("it is a promise; await it");
-    expect(messageFor(result)).toBe(
-      "Invalid paused run: it is the result. Pass result.pausedRun complete and unchanged.",
-    );
-    const { signature: _none, ...unsigned } = result.pausedRun ?? {};
-    expect(messageFor(unsigned)).toContain("no signature");
-  });
-
-  proves(["D456"], "rotate: the first signs, and all verify", async () => {
+  proves(["D456"], "can be rotated: the first signs, and all verify", async () => {
     const { text } = await pauseStory({ signingKey: KEY });
     expect(await resumeStory(text, { signingKey: [OTHER, KEY] })).toMatchObject({ steps: 14 });
     const next = await pauseStory({ signingKey: [OTHER, KEY] });
@@ -175,7 +180,7 @@ describe("keys", () => {
     expect(await resumeStory(next.text, { signingKey: KEY })).toBe("invalid_signature");
   });
 
-  test("are refused if they are short, missing or of another type, and never shown", () => {
+  test("are rejected if they are short, missing or of another type, and never printed", () => {
     const short = "thirty-one bytes are not enough";
     expect(short).toHaveLength(31);
     for (const signingKey of [short, [], [KEY, short], new Uint8Array(31), 5, null, undefined, [5]])
@@ -195,7 +200,7 @@ describe("keys", () => {
     );
   });
 
-  test("are copied: bytes that the caller overwrites later change nothing", async () => {
+  test("are copied, so bytes that the caller overwrites later change nothing", async () => {
     const bytes = new Uint8Array(OTHER);
     const orchestrator = new Orchestrator({ signingKey: bytes });
     bytes.fill(0);

@@ -1,4 +1,5 @@
-// Goal: who writes to a running agent learns at which step it was read, or why it was not.
+// Goal: a caller that writes to a running agent learns the step at which the message was read, or
+// why it was not.
 
 import { describe, expect, test } from "vitest";
 
@@ -19,7 +20,7 @@ const steered = (text: string) => ({ role: "user", origin: "steering", text });
 
 proves(
   ["X23"],
-  "a message is in the next request, and its writer learns the step; to an agent that has ended it is not delivered",
+  "a message is in the next request with its step number, and is not delivered to an ended agent",
   async () => {
     const work = spyTool("work", () => void deliveries.push(run.steer("Hurry.")));
     const deliveries: Promise<SteerReceipt>[] = [];
@@ -51,8 +52,8 @@ proves(
   },
 );
 
-describe("a message", () => {
-  test("that was there before the first step is read in it; several are read in their order", async () => {
+describe("a message to an agent", () => {
+  test("is read in the first step if it arrives before, in order with others", async () => {
     const { role, model } = soloist([says("done")]);
     const fixture = newFixture();
     const run = fixture.start(role);
@@ -64,7 +65,7 @@ describe("a message", () => {
     expect(model.requests[0]?.messages.slice(-3)).toEqual(["One.", "Two.", "Three."].map(steered));
   });
 
-  test("makes an agent continue that was about to answer", async () => {
+  test("makes the agent continue that was about to answer", async () => {
     const held = latch();
     const { role, model } = soloist([says("first", { after: held.opened }), says("second")]);
     const fixture = newFixture();
@@ -84,7 +85,7 @@ describe("a message", () => {
     ]);
   });
 
-  test("cannot make an agent continue over its limit: it is not delivered", async () => {
+  test("is not delivered if its step limit is reached", async () => {
     const held = latch();
     const { role, model } = soloist([says("first", { after: held.opened })]);
     const fixture = newFixture();
@@ -101,7 +102,7 @@ describe("a message", () => {
   });
 
   for (const way of ["cancel", "stop"] as const) {
-    test(`to an agent that is asked to end by a ${way} is not delivered`, async () => {
+    test(`is not delivered if a ${way} is requested`, async () => {
       const { role } = soloist([calls(use("work"))], { tools: [listens("work")] });
       const fixture = newFixture();
       const run = fixture.start(role, "Do it.", { deadlineAtMs: 10 });
@@ -115,7 +116,7 @@ describe("a message", () => {
     });
   }
 
-  test("to an agent that fails is not delivered", async () => {
+  test("is not delivered if the agent fails", async () => {
     const held = latch();
     const { role, model } = soloist([{ error: new Error("broken"), after: held.opened }]);
     const fixture = newFixture();
@@ -127,7 +128,7 @@ describe("a message", () => {
     expect(await delivery).toEqual({ isDelivered: false, reason: "failed" });
   });
 
-  test("to an agent that settles in a pause is not delivered, and is not kept", async () => {
+  test("is not delivered if the agent pauses, and is not kept", async () => {
     const held = latch();
     const work = spyTool("work", () => held.opened);
     const { role, model } = soloist([calls(PAY, use("work")), says("done")], {
@@ -154,7 +155,7 @@ describe("a message", () => {
     ]);
   });
 
-  test("can be for a subagent; its parent does not read it", async () => {
+  test("may be for a subagent, and its parent does not read it", async () => {
     const held = latch();
     const work = spyTool("work", () => held.opened);
     const child = part("child", [calls(use("work")), says("Child.")], { tools: [work] });
@@ -173,7 +174,7 @@ describe("a message", () => {
     expect(JSON.stringify(root.model.requests)).not.toContain("Hurry.");
   });
 
-  test("to no agent, or with nothing in it, is refused at once", async () => {
+  test("is refused at once if the agent is unknown or the text is empty or not a string", async () => {
     const fixture = newFixture();
     const run = fixture.start(soloist([says("done")]).role);
     const codes = [

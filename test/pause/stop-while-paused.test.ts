@@ -1,5 +1,5 @@
-// Goal: stopping a tree while a part of it is paused and another works gives an end, not a loss: paused children end first,
-// every spawn settles, and a stop request made while an agent was paused holds after the pause.
+// Goal: stopping a tree while one part is paused and another works ends it without losses. Paused
+// children end first, every spawn settles, and a stop requested during a pause applies after it.
 
 import { describe, expect, test } from "vitest";
 
@@ -21,7 +21,10 @@ import {
 
 const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
-/** A lead with a payer, which asks, and a worker, which works until it is asked to end or let go. */
+/**
+ * A lead with a payer, which needs an approval, and a worker, which works until it is stopped or
+ * released.
+ */
 function pair() {
   const pay = payTool();
   const held = latch();
@@ -41,7 +44,7 @@ function stopped(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
 }
 
-/** Lets the payer pause while the worker works. */
+/** Waits until the payer has paused while the worker works. */
 async function halfPaused(fixture: Fixture): Promise<void> {
   await until(
     () =>
@@ -55,7 +58,7 @@ function agentAt(fixture: Fixture, role: string): Parameters<Run["cancelAgent"]>
   return spawned?.childId ?? expect.fail(`no ${role}`);
 }
 
-/** How agents and spawns ended, in order. */
+/** Returns the ends of agents and spawns, in order. */
 function order(fixture: Fixture): readonly string[] {
   return fixture.sink.events.flatMap((event) => {
     if (event.type === "agent.ended") return [`${event.agentPath} ${event.status}`];
@@ -63,8 +66,8 @@ function order(fixture: Fixture): readonly string[] {
   });
 }
 
-describe("a child is paused, its sibling works", () => {
-  test("a cancel ends both before their parent, and the approval is void", async () => {
+describe("a tree with a paused child and a working sibling", () => {
+  test("ends both children before their parent on a cancel, and the approval is void", async () => {
     const fixture = newFixture();
     const tree = pair();
     const run = fixture.start(tree.lead.role);
@@ -87,7 +90,7 @@ describe("a child is paused, its sibling works", () => {
     expect(tree.pay.paid).toEqual([]);
   });
 
-  test("a stop lets the sibling's tool end, and the paused child ends with the tree", async () => {
+  test("lets the sibling's tool end on a stop, and the paused child ends with the tree", async () => {
     const fixture = newFixture();
     const tree = pair();
     const run = fixture.start(tree.lead.role);
@@ -106,7 +109,7 @@ describe("a child is paused, its sibling works", () => {
     expect(tree.pay.paid).toEqual([]);
   });
 
-  test("the deadline of the run ends both before their parent", async () => {
+  test("ends both children before their parent at the deadline of the run", async () => {
     const fixture = newFixture();
     const tree = pair();
     const run = fixture.start(tree.lead.role, "Do it.", { deadlineAtMs: 100 });
@@ -121,7 +124,7 @@ describe("a child is paused, its sibling works", () => {
     expect(tree.pay.paid).toEqual([]);
   });
 
-  test("the paused child alone is cancelled: it ends, and the run continues without a question", async () => {
+  test("continues without a question if the paused child alone is cancelled", async () => {
     const fixture = newFixture();
     const tree = pair();
     const run = fixture.start(tree.lead.role);
@@ -137,7 +140,7 @@ describe("a child is paused, its sibling works", () => {
     expect([ends(result), tree.pay.paid]).toEqual([["completed", "cancelled", "completed"], []]);
   });
 
-  test("the sibling alone is cancelled: the run pauses all the same, and continues", async () => {
+  test("pauses and can be resumed if the sibling alone is cancelled", async () => {
     const fixture = newFixture();
     const tree = pair();
     const run = fixture.start(tree.lead.role);
@@ -157,7 +160,7 @@ describe("a child is paused, its sibling works", () => {
     ]);
   });
 
-  test("a sibling that fails does not harm the paused one", async () => {
+  test("keeps the paused child if the sibling fails", async () => {
     const fixture = newFixture();
     const pay = payTool();
     const payer = part("payer", [calls(PAY), says("Paid.")], { tools: [pay] });
@@ -174,8 +177,8 @@ describe("a child is paused, its sibling works", () => {
   });
 });
 
-describe("a grandchild is paused, its uncle works", () => {
-  test("a cancel ends leaves first, and each spawn settles", async () => {
+describe("a tree with a paused grandchild and a working child", () => {
+  test("ends leaves first on a cancel, and each spawn settles", async () => {
     const fixture = newFixture();
     const pay = payTool();
     const payer = part("payer", [calls(PAY)], { tools: [pay] });
@@ -215,8 +218,8 @@ function queueing() {
   return { ...tree, lead };
 }
 
-describe("a subtask is paused, another works", () => {
-  test("the run pauses with its question, and continues below the same parent", async () => {
+describe("a tree with a paused subtask and a working one", () => {
+  test("pauses with the question, and continues below the same parent", async () => {
     const fixture = newFixture();
     const tree = queueing();
     tree.held.open();
@@ -235,7 +238,7 @@ describe("a subtask is paused, another works", () => {
     ]);
   });
 
-  test("a cancel ends all of it, paused or not", async () => {
+  test("ends completely on a cancel", async () => {
     const fixture = newFixture();
     const tree = queueing();
     const run = fixture.start(tree.lead.role);
@@ -245,7 +248,7 @@ describe("a subtask is paused, another works", () => {
     expect(ends(result)).toEqual(["cancelled", "cancelled", "cancelled"]);
   });
 
-  test("a stop ends all of it, paused or not", async () => {
+  test("ends completely on a stop", async () => {
     const fixture = newFixture();
     const tree = queueing();
     const run = fixture.start(tree.lead.role);
@@ -260,8 +263,8 @@ describe("a subtask is paused, another works", () => {
   });
 });
 
-describe("one agent", () => {
-  test("a stop that a sibling call raises outranks the question", async () => {
+describe("an agent with a call that needs an approval", () => {
+  test("stops instead of asking if a sibling call requests a stop", async () => {
     const fixture = newFixture();
     const pay = payTool();
     const stopper = tool("stopper", () => run.requestStop());
@@ -279,7 +282,7 @@ describe("one agent", () => {
     ]);
   });
 
-  test("a stop and a cancel that come to a resumed run before it begins keep the approved call from running", async () => {
+  test("does not run the approved call if a stop or a cancel arrives before the resumed run begins", async () => {
     for (const stop of ["stop", "cancel"] as const) {
       const fixture = newFixture();
       const pay = payTool();
@@ -293,7 +296,7 @@ describe("one agent", () => {
     }
   });
 
-  test("handles of a run that is paused change nothing any more", async () => {
+  test("ignores the handle of its run once it is paused", async () => {
     const fixture = newFixture();
     const pay = payTool();
     const lead = part("lead", [calls(PAY), says("Done.")], { tools: [pay] });

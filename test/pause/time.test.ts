@@ -1,4 +1,5 @@
-// Goal: who waits for an answer does not lose time over it, while a fixed deadline and the deadline of an answer hold.
+// Goal: waiting for an answer does not use up time limits, while fixed deadlines and the deadline
+// of an answer apply.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -68,7 +69,7 @@ proves(
 
 proves(
   ["R34"],
-  "a pause longer than the time limit does not use it up; what was used before it still counts",
+  "a pause longer than the time limit does not use it up, and earlier time still counts",
   async () => {
     const work = latch();
     const pay = payTool();
@@ -103,7 +104,7 @@ proves(
   },
 );
 
-test("several pauses add up, and none of them counts", async () => {
+test("several pauses add up, and none of them counts against the time limit", async () => {
   const pay = payTool();
   const { role } = soloist([calls(PAY), calls(PAY), calls(PAY), says("done")], { tools: [pay] });
   const fixture = newFixture({ approver: leaveOpen });
@@ -119,7 +120,7 @@ test("several pauses add up, and none of them counts", async () => {
   ]);
 });
 
-test("who works while another asks uses up its own time, not that of the one who asks", async () => {
+test("an agent that works while another waits uses up its own time, and not that of the other", async () => {
   const held = latch();
   const pay = payTool();
   const work = tool("work", () => held.opened);
@@ -154,7 +155,7 @@ test("who works while another asks uses up its own time, not that of the one who
 
 proves(
   ["R58"],
-  "a fixed deadline that passes during the pause lets nothing further start, not even what was approved",
+  "a fixed deadline that passes during the pause prevents all further work, even approved calls",
   async () => {
     const pay = payTool();
     const payer = part("payer", [calls(PAY), says("never")], {
@@ -177,7 +178,7 @@ proves(
   },
 );
 
-test("a fixed deadline that has not passed yet holds after the pause", async () => {
+test("a fixed deadline that has not passed applies after the pause", async () => {
   const pay = payTool();
   const { role } = soloist([calls(PAY), calls(use("work")), says("never")], {
     tools: [pay, listens("work")],
@@ -197,7 +198,7 @@ test("a fixed deadline that has not passed yet holds after the pause", async () 
 describe("the deadline of an answer", () => {
   proves(
     ["X17"],
-    "an approver that has not answered by then has denied; its late yes goes nowhere",
+    "denies the call if the approver has not answered by then, and ignores its late approval",
     async () => {
       const late = latch();
       const signals: AbortSignal[] = [];
@@ -237,7 +238,7 @@ describe("the deadline of an answer", () => {
     },
   );
 
-  test("an approver that comes back when the time is just over has denied, too", async () => {
+  test("denies the call if the approver answers just after it", async () => {
     const pay = payTool();
     const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
     const fixture = newFixture({
@@ -252,7 +253,7 @@ describe("the deadline of an answer", () => {
     expect(fixture.sink.ofType("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
   });
 
-  test("an answer one millisecond before it counts", async () => {
+  test("accepts an answer one millisecond earlier", async () => {
     const answered = latch();
     const pay = payTool();
     const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
@@ -273,7 +274,7 @@ describe("the deadline of an answer", () => {
 
   proves(
     ["X17", "R30"],
-    "after it a paused run continues with denial and failure, and takes no answer any more",
+    "lets a paused run continue with denial and failure, and refuses late answers",
     async () => {
       const pay = payTool();
       const { role, model } = soloist([calls(PAY, use("mail")), says("done")], {
@@ -307,7 +308,7 @@ describe("the deadline of an answer", () => {
     },
   );
 
-  test("before it every question wants its answer; afterwards only those that are still open", async () => {
+  test("requires answers before it to all questions, and afterwards to the open ones only", async () => {
     const pay = payTool();
     const script = [calls(PAY), says("Paid.")];
     const early = part("early", script, { tools: [pay] });
@@ -346,7 +347,7 @@ describe("the deadline of an answer", () => {
     ]);
   });
 
-  test("a deadline of zero is over at once: the call is denied, nothing pauses", async () => {
+  test("denies the call at once if it is zero, without a pause", async () => {
     const pay = payTool();
     const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
     const result = await newFixture({ answerTimeoutMs: 0 }).run(role);
@@ -356,7 +357,7 @@ describe("the deadline of an answer", () => {
 
 proves(
   ["R34"],
-  "without a limit in time, the first question stops the clock once earlier effects have ended",
+  "an agent without a time limit counts a wait as paused once its running calls have ended",
   async () => {
     const [work, decision] = [latch(), latch()];
     const body = defineTool({
@@ -386,7 +387,7 @@ proves(
     const script = [calls(use("work"), use("pay")), says("Done.")];
     const run = fixture.start(soloist(script, { tools: [body, pay] }).role);
     await asked.promise;
-    fixture.clock.advance(10); // The body of work is under way.
+    fixture.clock.advance(10); // The tool `work` is running.
     work.open();
     await flushEventLoop();
     fixture.clock.advance(20);

@@ -1,5 +1,6 @@
-// Goal: a report counts a call that waited for an answer as a use of its tool if the tool was run, here or elsewhere, and not else.
-// Method: a call that waits, and every way in which its question ends.
+// Goal: a report counts a call that waited for an answer as a use of its tool only if the tool ran,
+// here or elsewhere.
+// Method: a waiting call, and every way in which its question ends.
 
 import { describe, expect } from "vitest";
 
@@ -23,14 +24,17 @@ import { calls } from "../tree/scripted-agents.ts";
 
 type Reply = (question: Question) => Answer;
 
-/** How a run ends that waits for an answer: nobody gives one in time, or it is stopped as it is answered. */
+/**
+ * The end of a wait for an answer: no answer arrives in time, or the run is stopped as it is
+ * answered.
+ */
 interface Ending {
   readonly reply?: Reply;
   readonly isOverdue?: boolean;
   readonly isStopped?: boolean;
 }
 
-/** Returns the report of a call that waits. Without `ending` the run does not pause. */
+/** Returns the report of a waiting call. Without `ending` the run does not pause. */
 async function usedAfter(
   tool: ExternalTool | FunctionTool,
   ending: Ending | undefined,
@@ -52,25 +56,29 @@ async function usedAfter(
   return { toolsUsed, errors: toolErrors.map(({ code }) => code) };
 }
 
-describe("a call for elsewhere", () => {
+describe("an external call", () => {
   const mail = externalTool("mail");
   const sent: Reply = (question) => provideResult(question, "sent");
   const unused = { toolsUsed: {}, errors: ["tool_error"] };
 
-  proves(["D727"], "is no use of its tool if nobody could execute it", async () => {
+  proves(["D727"], "is no use of its tool if no approver is configured", async () => {
     expect(await usedAfter(mail, undefined, { unansweredPolicy: "deny" })).toEqual(unused);
   });
 
-  proves(["D727"], "is no use of its tool if nobody answered in time", async () => {
+  proves(["D727"], "is no use of its tool if its answer is overdue", async () => {
     expect(await usedAfter(mail, { isOverdue: true })).toEqual(unused);
   });
 
-  proves(["D727"], "is no use of its tool if the agent stops before", async () => {
-    expect(await usedAfter(mail, { reply: sent, isStopped: true })).toEqual({
-      toolsUsed: {},
-      errors: [],
-    });
-  });
+  proves(
+    ["D727"],
+    "is no use of its tool if the agent stops before its result is taken",
+    async () => {
+      expect(await usedAfter(mail, { reply: sent, isStopped: true })).toEqual({
+        toolsUsed: {},
+        errors: [],
+      });
+    },
+  );
 
   proves(["D727"], "is no use of its tool if a guard denies it", async () => {
     const guards = [toolGuard(() => ({ type: "deny", reason: "No." }), { name: "guard" })];
@@ -80,7 +88,7 @@ describe("a call for elsewhere", () => {
     });
   });
 
-  proves(["D727"], "is a use of its tool if it was executed, or failed there", async () => {
+  proves(["D727"], "is a use of its tool if it was executed, or failed elsewhere", async () => {
     const succeeded = await usedAfter(mail, { reply: sent });
     const failed = await usedAfter(mail, {
       reply: (question) => provideError(question, "No such box."),
@@ -95,26 +103,22 @@ describe("a call for elsewhere", () => {
 describe("a call that needs an approval", () => {
   const unused = { toolsUsed: {}, errors: ["denied"] };
 
-  proves(
-    ["D727"],
-    "is no use of its tool if nobody approves it, and one if somebody does",
-    async () => {
-      const denied = await usedAfter(payTool(), {
-        reply: (question) => deny(question, "Too much."),
-      });
-      expect([
-        await usedAfter(payTool(), undefined, { unansweredPolicy: "deny" }),
-        await usedAfter(payTool(), { isOverdue: true }),
-        denied,
-        await usedAfter(payTool(), { reply: approve, isStopped: true }),
-        await usedAfter(payTool(), { reply: approve }),
-      ]).toEqual([
-        unused,
-        unused,
-        unused,
-        { toolsUsed: {}, errors: [] },
-        { toolsUsed: { pay: 1 }, errors: [] },
-      ]);
-    },
-  );
+  proves(["D727"], "is a use of its tool only if it is approved and executed", async () => {
+    const denied = await usedAfter(payTool(), {
+      reply: (question) => deny(question, "Too much."),
+    });
+    expect([
+      await usedAfter(payTool(), undefined, { unansweredPolicy: "deny" }),
+      await usedAfter(payTool(), { isOverdue: true }),
+      denied,
+      await usedAfter(payTool(), { reply: approve, isStopped: true }),
+      await usedAfter(payTool(), { reply: approve }),
+    ]).toEqual([
+      unused,
+      unused,
+      unused,
+      { toolsUsed: {}, errors: [] },
+      { toolsUsed: { pay: 1 }, errors: [] },
+    ]);
+  });
 });

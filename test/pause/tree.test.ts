@@ -1,5 +1,5 @@
-// Goal: a question anywhere pauses the whole tree, with everything else run to its end; the answers find their way back, and nothing
-// that has run runs again.
+// Goal: a question anywhere pauses the whole tree once everything else has run to its end. The
+// answers reach their agents, and no work is repeated.
 
 import { expect, test } from "vitest";
 
@@ -30,7 +30,10 @@ import {
 
 const pay = (amount: number) => ({ toolName: "pay", arguments: { amount } });
 
-/** A root, a child and a payer below it that asks; `aunt` works beside the child, `cousin` beside the payer. */
+/**
+ * A root, a child and a payer below it that needs an approval; `aunt` works beside the child,
+ * `cousin` beside the payer.
+ */
 function family() {
   const payment = payTool();
   const worked: string[] = [];
@@ -49,7 +52,7 @@ function family() {
   return { payment, worked, payer, cousin, aunt, child, root };
 }
 
-test("a grandchild's question pauses the tree; all others have run to the end, and never runs again", async () => {
+test("a grandchild's question pauses the tree, and the others run to their end and never again", async () => {
   const tree = family();
   const fixture = newFixture();
   const paused = await fixture.run(tree.root.role);
@@ -88,7 +91,7 @@ test("a grandchild's question pauses the tree; all others have run to the end, a
   expect(results.map((text) => partOf(text, "subagent"))).toEqual(["child#1", "aunt#1"]);
 });
 
-test("each continues below its parent: resumed from above, ended from below, each spawn settled once", async () => {
+test("agents resume from the root down and end from the leaves up, and each spawn settles once", async () => {
   const tree = family();
   const fixture = newFixture();
   const paused = await fixture.run(tree.root.role);
@@ -120,7 +123,7 @@ test("each continues below its parent: resumed from above, ended from below, eac
   expect(first).toEqual(expect.arrayContaining(again));
 });
 
-test("several questions of several agents are asked together, in the order of the tree, and answered together", async () => {
+test("questions of several agents are asked in the order of the tree, and must be answered together", async () => {
   const payment = payTool();
   const script = byTask({
     one: [calls(pay(1), use("mail")), says("One.")],
@@ -167,7 +170,7 @@ test("several questions of several agents are asked together, in the order of th
   ]);
 });
 
-test("a child that asks again pauses the tree again, and only what is new is asked", async () => {
+test("a child that asks again pauses the tree again with its new question only", async () => {
   const payment = payTool();
   const payer = part("payer", [calls(pay(1)), calls(pay(2)), says("Paid.")], { tools: [payment] });
   const child = part("child", [calls(spawn("payer")), says("Child.")], {
@@ -201,7 +204,7 @@ test("a child that asks again pauses the tree again, and only what is new is ask
   ]);
 });
 
-test("of two that asked, one ends and the other asks again: the ended one stays as it is", async () => {
+test("an ended child stays ended while its sibling asks again and pauses the tree", async () => {
   const payment = payTool();
   const payer = part(
     "payer",
@@ -238,7 +241,7 @@ test("of two that asked, one ends and the other asks again: the ended one stays 
   ]);
 });
 
-test("a parent that asks itself waits for its children first, and they run once", async () => {
+test("a parent that asks waits for its children first, and they run once", async () => {
   const payment = payTool();
   const helper = part("helper", [says("Helped.")]);
   const lead = part("lead", [calls(pay(1), spawn("helper")), says("Done.")], {
@@ -258,7 +261,7 @@ test("a parent that asks itself waits for its children first, and they run once"
   ]);
 });
 
-test("siblings end before the run rests, however long they take", async () => {
+test("siblings run to their end before the run pauses", async () => {
   const held = latch();
   const payment = payTool();
   const payer = part("payer", [calls(pay(1)), says("Paid.")], { tools: [payment] });
@@ -279,7 +282,7 @@ test("siblings end before the run rests, however long they take", async () => {
   expect(ends(paused)).toEqual(["paused", "paused", "completed"]);
 });
 
-test("a tree whose root may no longer delegate does not lose its paused child", async () => {
+test("a resume whose root may no longer delegate loses no paused child", async () => {
   const payment = payTool();
   const payer = part("payer", [calls(pay(1)), says("Paid.")], { tools: [payment] });
   const lead = part("lead", [calls(spawn("payer")), says("Done.")], { subagents: [payer.role] });

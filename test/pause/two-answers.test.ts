@@ -1,5 +1,6 @@
-// Goal: one pause is continued from once: within a process whichever orchestrator is asked, over processes where they share a store.
-// Method: two orchestrators on one paused run; what was approved counts how often it ran.
+// Goal: one pause is resumed once: within a process by any orchestrator, across processes with a
+// shared store.
+// Method: two orchestrators on one paused run; the approved tool counts its executions.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import {
@@ -27,7 +28,7 @@ const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
 proves(
   ["S7.30"],
-  "two orchestrators without a store: the second answer is refused, and what was approved ran once",
+  "a second resume in the process is refused without a store, and the approved call runs once",
   async () => {
     const pay = payTool();
     const lead = part("lead", [calls(PAY), says("Done."), says("Twice.")], { tools: [pay] });
@@ -45,7 +46,7 @@ proves(
   },
 );
 
-test("a resumption that the store refused may be tried again", async () => {
+test("a resume that failed in the store can be repeated", async () => {
   const pay = payTool();
   const lead = part("lead", [calls(PAY), says("Done.")], { tools: [pay] });
   const paused = await newFixture().run(lead.role);
@@ -64,7 +65,7 @@ test("a resumption that the store refused may be tried again", async () => {
 
 proves(
   ["S7.30"],
-  "with a store, no call of the second resumption runs: not one that a requested pause put off either",
+  "a second resume runs no call if the store is shared, even after a requested pause",
   async () => {
     const look = spyTool("look");
     const asked = latch();
@@ -79,7 +80,7 @@ proves(
     const { status, pausedRun } = await fixture.outcome(run);
     expect([status, look.calls.length]).toEqual(["paused", 0]);
     const resume = () =>
-      // Each as a process of its own: with a tracing of its own, it does not know of the other.
+      // Each acts as a separate process: with its own tracing, it does not know of the other.
       new Orchestrator({ store, tracing: localTracing() }).resume(
         readPausedRun(JSON.stringify(pausedRun)),
         {
@@ -104,7 +105,7 @@ async function endOf(ending: Promise<unknown>): Promise<string> {
 
 proves(
   ["S7.30"],
-  "a resumption that the store refuses is not reported: neither sinks nor readers nor traces get it",
+  "a resume that is refused emits no event to sinks, readers or traces",
   async () => {
     const pay = payTool();
     const lead = part("lead", [calls(PAY), says("Done.")], { tools: [pay] });

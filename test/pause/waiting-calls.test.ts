@@ -1,5 +1,7 @@
-// Goal: an approval after a pause runs the call that the model made, whatever was altered in an unsigned paused run.
-// Method: arguments of a question are replaced together with their hash; the message of the model stays as it was.
+// Goal: an approval after a pause runs the call that the model made, whatever was altered in an
+// unsigned paused run.
+// Method: arguments of a question are replaced together with their hash; the message of the model
+// is unchanged.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect } from "vitest";
@@ -67,7 +69,10 @@ async function pausedPayment(options: StoryOptions = {}, settings: OrchestratorO
 
 let elsewhere = 0;
 
-/** Returns the paused run of another trace: this process does not know its calls, nor its pause. */
+/**
+ * Returns the paused run with another trace, so that this process knows neither its calls nor its
+ * pause.
+ */
 function fromElsewhere({ pausedRun }: RunResult): string {
   const traceId = String((elsewhere += 1)).padStart(32, "f");
   return altered(JSON.stringify(pausedRun), { traceId });
@@ -76,7 +81,7 @@ function fromElsewhere({ pausedRun }: RunResult): string {
 interface Replaced {
   /** The parsed value, with its hash. */
   readonly shown: JsonObject;
-  /** The arguments before parsing. Left as they are by default. */
+  /** The arguments before parsing. Unchanged by default. */
   readonly written?: JsonObject;
   readonly question?: JsonObject;
   readonly deferral?: JsonObject;
@@ -111,11 +116,11 @@ const MADE = { amount: 100, currency: "USD" };
 const LARGE = { amount: 1_000 };
 
 describe("a waiting call whose arguments were replaced with their hash", () => {
-  proves(["D454"], "refuses arguments that the model did not write", async () => {
+  proves(["D454"], "is refused if the model did not write the arguments", async () => {
     const { paused, ran, resume } = await pausedPayment();
     for (const replaced of [
       { shown: LARGE, written: LARGE },
-      // The person is shown one call, and another would run.
+      // The person would approve one call, and another would run.
       { shown: LARGE, written: { amount: 1 }, question: { unparsed: true } },
     ]) {
       const { text, answers } = forged(paused, replaced);
@@ -129,44 +134,44 @@ describe("a waiting call whose arguments were replaced with their hash", () => {
     expect(ran).toEqual([]);
   });
 
-  proves(["D454"], "refuses them for a call that another program executes", async () => {
+  proves(["D454"], "is refused if another program executes the call", async () => {
     const { paused, resume } = await pausedPayment({ isExternal: true });
     const { text, question } = forged(paused, { shown: LARGE, written: LARGE });
     const answers = [provideResult(question, "paid")];
     expect(refusalOf(() => resume(text, answers))[0]).toBe("invalid_paused_run");
   });
 
-  proves(["D454"], "denies a value that the schema does not make of the arguments", async () => {
-    const { paused, finish } = await pausedPayment({ input: cents() });
-    const { text, answers } = forged(paused, { shown: { amount: 1_000, currency: "USD" } });
-    expect(await finish(text, answers)).toMatchObject({
-      fates: [["refused", "blocked"]],
-      ran: [],
-      texts: [UNVERIFIED],
-    });
+  proves(
+    ["D454"],
+    "is denied if the schema does not parse the arguments to the shown value",
+    async () => {
+      const { paused, finish } = await pausedPayment({ input: cents() });
+      const { text, answers } = forged(paused, { shown: { amount: 1_000, currency: "USD" } });
+      expect(await finish(text, answers)).toMatchObject({
+        fates: [["refused", "blocked"]],
+        ran: [],
+        texts: [UNVERIFIED],
+      });
+    },
+  );
+
+  proves(["D454"], "is denied if the hash of the schema was altered as well", async () => {
+    const { paused, finish } = await pausedPayment();
+    const replaced = { shown: LARGE, written: LARGE, deferral: { schemaHash: "0".repeat(64) } };
+    const { text, answers } = forged(paused, replaced);
+    expect(await finish(text, answers)).toMatchObject({ ran: [], texts: [UNVERIFIED] });
   });
 
   proves(
     ["D454"],
-    "denies other arguments if the hash of the schema was altered, too",
-    async () => {
-      const { paused, finish } = await pausedPayment();
-      const replaced = { shown: LARGE, written: LARGE, deferral: { schemaHash: "0".repeat(64) } };
-      const { text, answers } = forged(paused, replaced);
-      expect(await finish(text, answers)).toMatchObject({ ran: [], texts: [UNVERIFIED] });
-    },
-  );
-
-  proves(
-    ["D454"],
-    "denies the call also if the process dies after it has resumed the run",
+    "is denied even if the process crashes after it has resumed the run",
     async () => {
       const { paused, ran, role } = await pausedPayment({ input: cents() });
       const { text, answers } = forged(paused, { shown: { amount: 1_000, currency: "USD" } });
       const store = memoryStore();
       await newFixture({ store }).orchestrator.resume(readPausedRun(text), { answers, role })
         .settled;
-      // The process died after it had recorded the answers, and before the call.
+      // The process crashed after it had recorded the answers, and before the call.
       const codec = new RecordCodec();
       const lines: string[] = [];
       let count = 0;
@@ -184,7 +189,7 @@ describe("a waiting call whose arguments were replaced with their hash", () => {
     },
   );
 
-  proves(["D454"], "runs the arguments of an answer in place of replaced ones", async () => {
+  proves(["D454"], "runs the arguments of the answer if it has some", async () => {
     const { paused, finish } = await pausedPayment({ input: cents() });
     const { text, question } = forged(paused, { shown: { amount: 1_000, currency: "USD" } });
     const answers = [approve(question, { arguments: { amount: 2 } })];
@@ -193,22 +198,18 @@ describe("a waiting call whose arguments were replaced with their hash", () => {
 });
 
 describe("a waiting call that was not altered, resumed by another process", () => {
-  proves(
-    ["D454"],
-    "runs the value that was shown, and is parsed once more to verify it",
-    async () => {
-      let parses = 0;
-      const input = cents().transform((value) => {
-        parses += 1;
-        return value;
-      });
-      const { paused, finish } = await pausedPayment({ input });
-      expect((await finish(fromElsewhere(paused))).ran).toEqual([MADE]);
-      expect(parses).toBe(2);
-    },
-  );
+  proves(["D454"], "runs the value that was shown, after one more parse to verify it", async () => {
+    let parses = 0;
+    const input = cents().transform((value) => {
+      parses += 1;
+      return value;
+    });
+    const { paused, finish } = await pausedPayment({ input });
+    expect((await finish(fromElsewhere(paused))).ran).toEqual([MADE]);
+    expect(parses).toBe(2);
+  });
 
-  proves(["D454"], "runs the stored value if each parse makes another", async () => {
+  proves(["D454"], "runs the stored value if its schema is not deterministic", async () => {
     let parses = 0;
     const counted = z.looseObject({}).transform(() => ({ id: (parses += 1) }));
     const one = await pausedPayment({ input: counted });
@@ -219,7 +220,7 @@ describe("a waiting call that was not altered, resumed by another process", () =
     expect((await other.finish(fromElsewhere(other.paused))).ran).toEqual([shown]);
   });
 
-  proves(["D454"], "is denied if its schema makes another value every time", async () => {
+  proves(["D454"], "is denied if its schema now parses to another value", async () => {
     let day = "2026-11-28";
     const input = z.looseObject({}).transform((given) => ({ ...given, day }));
     const { paused, finish } = await pausedPayment({ input });
@@ -233,7 +234,7 @@ describe("a waiting call that was not altered, resumed by another process", () =
 
   proves(
     ["D454"],
-    "takes the result of an external call, and records what the model wrote",
+    "accepts the result of an external call, and records the arguments that the model wrote",
     async () => {
       let day = "2026-11-28";
       const input = z.looseObject({}).transform((given) => ({ ...given, day }));
