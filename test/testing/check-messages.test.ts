@@ -1,4 +1,5 @@
-// Goal: a list that a provider would refuse is named, with the place; a good one is not.
+// Goal: a list of messages that a provider would refuse is reported with the position of the fault;
+// a valid list is accepted.
 // Method: a table of lists.
 
 import { expect, test } from "vitest";
@@ -33,7 +34,7 @@ const GOOD: readonly (readonly [string, readonly Message[]])[] = [
 ];
 
 for (const [what, messages] of GOOD) {
-  test(`${what} is fine`, () => {
+  test(`accepts ${what}`, () => {
     expect(findMessageProblems(messages)).toEqual([]);
   });
 }
@@ -82,7 +83,7 @@ const BAD: readonly (readonly [string, readonly Message[], readonly string[]])[]
 ];
 
 for (const [what, messages, problems] of BAD) {
-  test(`${what} is named`, () => {
+  test(`reports ${what}`, () => {
     expect(findMessageProblems(messages)).toEqual(problems);
   });
 }

@@ -1,5 +1,6 @@
 // Goal: the contract suite fails for every engine that breaks a promise.
-// Method: an engine in memory, with one promise broken at a time; all checks at once, each at a place of its own.
+// Method: an engine in memory that breaks one promise at a time; all checks run concurrently in
+// separate worlds.
 
 import { expect, test } from "vitest";
 
@@ -9,13 +10,13 @@ import { engineContract, type EngineCheck } from "../../src/testing/engine-contr
 import { proves } from "../harness/proves.ts";
 import { MemoryQueue, MemoryWorker } from "../support/memory-engine.ts";
 
-/** What is changed of the engine, and what of that executor which it leads runs with. */
+/** The changes to the engine and to the executor that it runs. */
 interface Break {
   readonly lead?: (engine: Engine, ticket: RunTicket, atMs?: number) => Promise<void>;
   readonly executor?: (real: RunExecutor) => Partial<RunExecutor>;
   readonly worker?: (real: EngineWorker, queue: MemoryQueue) => Partial<EngineWorker>;
   readonly queue?: () => MemoryQueue;
-  /** A check that notices. */
+  /** The name of a check that fails. */
   readonly noticed: string;
 }
 
@@ -127,7 +128,7 @@ const BREAKS: Readonly<Record<string, Break>> = {
   },
 };
 
-/** Whether a check fails for an engine. */
+/** Returns whether a check fails for an engine. */
 async function isNoticed(
   { run }: EngineCheck,
   how: Partial<Break>,
@@ -164,21 +165,21 @@ function leadAsEver(engine: Engine, ticket: RunTicket, atMs?: number): Promise<v
   return engine.enqueue(ticket, atMs);
 }
 
-proves(["E90"], "the contract holds for an engine that keeps the promises", async () => {
+proves(["E90"], "passes for an engine that keeps its promises", async () => {
   const failed = engineContract().map(async (one) => ((await isNoticed(one, {})) ? one.name : []));
   expect((await Promise.all(failed)).flat()).toEqual([]);
 });
 
-proves(["E90"], "the contract fails for every engine that breaks one", async () => {
+proves(["E90"], "fails for every engine that breaks a promise", async () => {
   const unnoticed = Object.entries(BREAKS).map(async ([what, how]) => {
     const one = engineContract().find(({ name }) => name === how.noticed);
-    // What is right takes no time here: of what hangs it is enough to wait for less.
+    // Correct engines take no time here, so a short limit is enough for one that hangs.
     return one !== undefined && (await isNoticed(one, how, 2_000)) ? [] : what;
   });
   expect((await Promise.all(unnoticed)).flat()).toEqual([]);
 });
 
-test("its checks are distinguished by their names", () => {
+test("names its checks uniquely", () => {
   const names = engineContract().map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
 });

@@ -1,5 +1,5 @@
-// Goal: a tool is tested by one call, as an agent would make it. Method: tools that work, fail, ask and
-// read their context.
+// Goal: a tool is tested by one call, as an agent would make it.
+// Method: tools that succeed, fail, ask and read their context.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -18,7 +18,7 @@ const price = defineTool({
   },
 });
 
-proves(["D581"], "returns what the model reads of a call, and the result as data", async () => {
+proves(["D581"], "returns the text for the model and the structured result", async () => {
   expect(await executeTool(price, { thing: "pears" })).toMatchObject({
     arguments: { thing: "pears", count: 1 },
     type: "succeeded",
@@ -27,20 +27,16 @@ proves(["D581"], "returns what the model reads of a call, and the result as data
   });
 });
 
-proves(
-  ["D581"],
-  "returns an error of the tool, and arguments that do not fit, as the model reads them",
-  async () => {
-    const failed = await executeTool(price, { thing: "air" });
-    expect([failed.type, failed.errorCode]).toEqual(["failed", "tool_error"]);
-    expect(failed.text).toContain("Air is free.");
-    const misfit = await executeTool(price, { count: 2 });
-    expect([misfit.type, misfit.errorCode]).toEqual(["retry", "invalid_arguments"]);
-    expect(misfit.text).toContain("thing: expected text");
-  },
-);
+proves(["D581"], "returns tool errors and invalid arguments as the model reads them", async () => {
+  const failed = await executeTool(price, { thing: "air" });
+  expect([failed.type, failed.errorCode]).toEqual(["failed", "tool_error"]);
+  expect(failed.text).toContain("Air is free.");
+  const misfit = await executeTool(price, { count: 2 });
+  expect([misfit.type, misfit.errorCode]).toEqual(["retry", "invalid_arguments"]);
+  expect(misfit.text).toContain("thing: expected text");
+});
 
-proves(["D581"], "gives the tool its context, and asks the approver", async () => {
+proves(["D581"], "passes the context to the tool and calls the approver", async () => {
   const whoAmI = defineTool({
     name: "whoAmI",
     description: "Says who asks.",

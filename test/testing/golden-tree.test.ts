@@ -1,4 +1,4 @@
-// Goal: the tree that tests compare shows a run as it was: who started whom, where, and how all of it ended.
+// Goal: the tree that tests compare shows who started whom, where, and how everything ended.
 // Method: hand-written runs.
 
 import { expect, test } from "vitest";
@@ -16,11 +16,11 @@ function treeOf(...tell: Parameters<typeof sampleEvents>): string {
 
 const END = "1 steps, 120 of 120 tokens";
 
-test("a run without events is an empty tree", () => {
+test("formats a run without events as an empty text", () => {
   expect(formatEventTree([])).toBe("");
 });
 
-test("an agent that answers has one step", () => {
+test("shows one step for an agent that answers", () => {
   const tree = treeOf((run) => {
     run.started();
     run.root.lives();
@@ -29,7 +29,7 @@ test("an agent that answers has one step", () => {
   expect(tree).toBe(`lead completed (completed) ${END}\n└─ step 1 answered`);
 });
 
-test("tool calls stand below their step in the order of their start, each with how it ended", () => {
+test("lists tool calls below their step by start, each with its outcome", () => {
   const tree = treeOf(({ root }) => {
     root.started();
     root.asks();
@@ -57,7 +57,7 @@ test("tool calls stand below their step in the order of their start, each with h
   );
 });
 
-test("subagents stand below the call that started them, at every depth, also when their calls have one id", () => {
+test("lists subagents below the call that started them at every depth, even if calls share an id", () => {
   const tree = treeOf((run) => {
     const { root } = run;
     const [left, right] = [root.child("reader"), root.child("reader")];
@@ -102,7 +102,7 @@ test("subagents stand below the call that started them, at every depth, also whe
   );
 });
 
-test("a model that failed is shown with its code, an agent that never ended without an end", () => {
+test("shows the code of a failed model call, and no end for an agent that never ended", () => {
   const tree = treeOf(({ root }) => {
     root.started();
     root.asks();
@@ -111,7 +111,7 @@ test("a model that failed is shown with its code, an agent that never ended with
   expect(tree).toBe("lead\n└─ step 1 model_rate_limited");
 });
 
-test("a process that resumes a run shows its agents from there on, each below its parent", async () => {
+test("shows the agents of a resumed run below their parents, from the resumption on", async () => {
   const look = defineTool({
     name: "look",
     description: "Looks.",
@@ -152,7 +152,7 @@ test("a process that resumes a run shows its agents from there on, each below it
   );
 });
 
-test("a recording sink keeps all events in order, and gives those of one type", () => {
+test("records all events in order and returns those of one type", () => {
   const events = sampleEvents((run) => {
     run.started();
     run.root.lives();

@@ -1,5 +1,5 @@
-// Goal: a test decides when time passes, and everything that waits wakes in the order of its time.
-// Method: timers that write down when they woke.
+// Goal: a test decides when time passes, and timers fire in the order of their time.
+// Method: timers that record when they fired.
 
 import { expect, test } from "vitest";
 
@@ -22,11 +22,11 @@ function watched(startMs = 0): {
   return { clock, woken, set };
 }
 
-test("time begins where the test says and stands still", () => {
+test("starts at the given time and does not advance by itself", () => {
   expect([new ManualClock().nowMs(), new ManualClock(1_000).nowMs()]).toEqual([0, 1_000]);
 });
 
-test("timers wake in the order of their time, each at its time, the rest of the way included", () => {
+test("fires timers in order at their own times, and advances to the requested time", () => {
   const { clock, woken, set } = watched(100);
   set("late", 30);
   set("early", 10);
@@ -39,7 +39,7 @@ test("timers wake in the order of their time, each at its time, the rest of the 
   ]);
 });
 
-proves(["S7.5"], "a test sets the wall clock, and no time passes", () => {
+proves(["S7.5"], "sets the wall clock without advancing time", () => {
   const { clock, woken, set } = watched(1_000);
   set("ten", 10);
   clock.advance(4);
@@ -54,7 +54,7 @@ proves(["S7.5"], "a test sets the wall clock, and no time passes", () => {
 
 proves(
   ["S7.31"],
-  "parts of a millisecond add up without noise, and the wall clock shows whole ones",
+  "adds fractions of a millisecond exactly and shows whole milliseconds on the wall clock",
   () => {
     const { clock, woken, set } = watched(1_000);
     set("one", 1);
@@ -65,7 +65,7 @@ proves(
   },
 );
 
-test("a timer wakes when its time is reached, not before", () => {
+test("fires a timer when its time is reached, not before", () => {
   const { clock, woken, set } = watched();
   set("ten", 10);
   clock.advance(9);
@@ -76,14 +76,14 @@ test("a timer wakes when its time is reached, not before", () => {
   expect(woken).toEqual(["ten at 10"]);
 });
 
-test("timers of one time wake in the order in which they were set", () => {
+test("fires timers of the same time in the order in which they were set", () => {
   const { clock, woken, set } = watched();
   for (const name of ["a", "b", "c"]) set(name, 5);
   clock.advance(5);
   expect(woken).toEqual(["a at 5", "b at 5", "c at 5"]);
 });
 
-test("a timer of no delay waits for the clock to be touched", () => {
+test("does not fire a timer without delay until the clock is advanced", () => {
   const { clock, woken, set } = watched();
   set("now", 0);
   expect(woken).toEqual([]);
@@ -91,7 +91,7 @@ test("a timer of no delay waits for the clock to be touched", () => {
   expect(woken).toEqual(["now at 0"]);
 });
 
-test("a timer that was stopped does not wake, and stopping it again does nothing", () => {
+test("does not fire a stopped timer, and ignores a second stop", () => {
   const { clock, woken, set } = watched();
   const stop = set("stopped", 5);
   set("other", 5);
@@ -101,7 +101,7 @@ test("a timer that was stopped does not wake, and stopping it again does nothing
   expect([woken, clock.pendingTimers]).toEqual([["other at 5"], 0]);
 });
 
-test("a timer may stop one that is due at the same time", () => {
+test("lets a timer stop another one that is due at the same time", () => {
   const { clock, woken, set } = watched();
   clock.setTimer(5, () => stop());
   const stop = set("stopped", 5);
@@ -109,7 +109,7 @@ test("a timer may stop one that is due at the same time", () => {
   expect(woken).toEqual([]);
 });
 
-test("a timer that is set on waking wakes on the same way if it is due", () => {
+test("fires a timer that another timer sets within the same advance, if due", () => {
   const { clock, woken, set } = watched();
   clock.setTimer(10, () => {
     set("after", 5);
@@ -119,7 +119,7 @@ test("a timer that is set on waking wakes on the same way if it is due", () => {
   expect([woken, clock.pendingTimers, clock.nowMs()]).toEqual([["after at 15"], 1, 20]);
 });
 
-test("sleep ends when its time has come, and leaves no timer behind when it is asked to end", async () => {
+test("resolves sleep at its time, or on abort without leaving a timer", async () => {
   const clock = new ManualClock();
   const controller = new AbortController();
   const woken: string[] = [];
@@ -133,7 +133,7 @@ test("sleep ends when its time has come, and leaves no timer behind when it is a
   expect([woken, clock.pendingTimers]).toEqual([["called", "slept"], 0]);
 });
 
-test("sleep that has nothing to wait for sets no timer", async () => {
+test("sets no timer for a sleep that is aborted or not positive", async () => {
   const clock = new ManualClock();
   await sleep(clock, 10, AbortSignal.abort());
   await sleep(clock, 0, new AbortController().signal);
@@ -141,13 +141,13 @@ test("sleep that has nothing to wait for sets no timer", async () => {
   expect(clock.pendingTimers).toBe(0);
 });
 
-test("ids count up within their kind, and each source counts for itself", () => {
+test("counts ids up per kind and per source", () => {
   const [ids, others] = [sequentialIds(), sequentialIds()];
   const drawn = [ids.next("agent"), ids.next("run"), ids.next("agent"), others.next("agent")];
   expect(drawn).toEqual(["agent_1", "run_1", "agent_2", "agent_1"]);
 });
 
-proves(["D326"], "what is no time is refused, and nothing has happened", () => {
+proves(["D326"], "refuses an invalid time without any effect", () => {
   const { clock, woken, set } = watched(100);
   set("first", 10);
   for (const byMs of [-1, NaN, Infinity])

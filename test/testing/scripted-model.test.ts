@@ -1,5 +1,6 @@
-// Goal: a scripted model says what was written down, and anything the script does not expect fails the test loudly.
-// Method: requests by hand.
+// Goal: a scripted model replies as written, and every unexpected request fails the test with an
+// explanation.
+// Method: hand-made requests.
 
 import { expect, test } from "vitest";
 
@@ -48,7 +49,7 @@ function echo({ maxOutputTokens }: ModelRequest): ScriptedReply {
   return says(String(maxOutputTokens));
 }
 
-proves(["R25"], "replies come in the order of the script, with plausible usage", async () => {
+proves(["R25"], "replies in the order of the script, with plausible usage", async () => {
   const model = new ScriptedModel([asks("search", { query: "trees" }), says("Done.")]);
   expect([await ask(model), await ask(model)]).toEqual([
     {
@@ -69,7 +70,7 @@ proves(["R25"], "replies come in the order of the script, with plausible usage",
   expect(model.requests).toEqual([REQUEST, REQUEST]);
 });
 
-test("a script says everything else of a reply, too", async () => {
+test("supports every other field of a reply in a script", async () => {
   const model = new ScriptedModel([
     says("Hm", {
       calls: [
@@ -102,7 +103,7 @@ test("a script says everything else of a reply, too", async () => {
   ]);
 });
 
-test("a step, or the whole script, may be a function of the request", async () => {
+test("accepts a function of the request as a step or as the whole script", async () => {
   const [listed, endless] = [new ScriptedModel([echo]), new ScriptedModel(echo)];
   const texts = [await ask(listed), await ask(endless), await ask(endless)].map(
     (reply) => reply.message.text,
@@ -110,7 +111,7 @@ test("a step, or the whole script, may be a function of the request", async () =
   expect(texts).toEqual(["100", "100", "100"]);
 });
 
-test("a call that the script does not expect is an error that says so", async () => {
+test("reports a request beyond the end of the script", async () => {
   const model = new ScriptedModel([says("Done.")], { id: "reader-model" });
   await ask(model);
   expect(await rejectionOf(ask(model))).toEqual({
@@ -122,7 +123,7 @@ test("a call that the script does not expect is an error that says so", async ()
 
 proves(
   ["D735"],
-  "a call of a tool that the request does not have is a script_mismatch",
+  "reports script_mismatch for a call of a tool that the request lacks",
   async () => {
     const script = [says("One."), asks("researcher", {}), asks("researcher", {})];
     const model = new ScriptedModel(script, { id: "lead-model" });
@@ -146,7 +147,7 @@ proves(
   },
 );
 
-proves(["D736"], "an unfinished script names the model and its next reply", async () => {
+proves(["D736"], "names the model and the next reply of an unfinished script", async () => {
   const scripts: Readonly<Record<string, ScriptStep>> = {
     'the text "Two."': says("Two."),
     "calls of search, a": says("So.", { calls: [SEARCH, { ...SEARCH, toolName: "a" }] }),
@@ -168,7 +169,7 @@ proves(["D736"], "an unfinished script names the model and its next reply", asyn
   }
 });
 
-proves(["D736"], "replies that were not asked for are an error that says so", async () => {
+proves(["D736"], "reports replies that were not requested", async () => {
   const model = new ScriptedModel([says("One."), says("Two.")]);
   await ask(model);
   expect(thrownBy(() => model.assertComplete())).toEqual({
@@ -182,7 +183,7 @@ proves(["D736"], "replies that were not asked for are an error that says so", as
   expect(() => new ScriptedModel(() => says("Any.")).assertComplete()).not.toThrow();
 });
 
-test("a request that no provider would take is an error that names every problem", async () => {
+test("reports every problem of a request that no provider would accept", async () => {
   const model = new ScriptedModel([says("Done.")]);
   const messages: readonly Message[] = [{ role: "system", text: "Work.", origin: "instructions" }];
   expect(await rejectionOf(ask(model, {}, { ...REQUEST, messages }))).toEqual({
@@ -192,12 +193,12 @@ test("a request that no provider would take is an error that names every problem
   });
 });
 
-test("a script may fail, with the very error", async () => {
+test("throws the very error of a script", async () => {
   const error = new ModelError({ code: "model_overloaded", message: "Busy." });
   await expect(ask(new ScriptedModel([{ error }]))).rejects.toBe(error);
 });
 
-proves(["D737"], "a plain error is a failure of the model, which is not retried", async () => {
+proves(["D737"], "reports a plain error as a model failure that is not retried", async () => {
   const cause = new TypeError("No connection.");
   const failure = await ask(new ScriptedModel([{ error: cause }])).catch((error: unknown) => error);
   expect(failure).toEqual(
@@ -216,7 +217,7 @@ proves(["D737"], "a plain error is a failure of the model, which is not retried"
   ]);
 });
 
-test("a reply that waits for a latch comes when it is opened", async () => {
+test("delays a reply until its latch is opened", async () => {
   const { opened, open } = latch();
   let reply: ModelReply | undefined;
   void ask(new ScriptedModel([says("Late.", { after: opened })])).then((one) => (reply = one));
@@ -227,7 +228,7 @@ test("a reply that waits for a latch comes when it is opened", async () => {
   expect(reply?.message.text).toBe("Late.");
 });
 
-test("a call that waits obeys its signal at once, with the reason as its cause", async () => {
+test("rejects a waiting call at once on abort, with the reason as its cause", async () => {
   const { opened } = latch();
   const controller = new AbortController();
   const model = new ScriptedModel([
@@ -240,7 +241,7 @@ test("a call that waits obeys its signal at once, with the reason as its cause",
   await expect(ask(model, { signal: AbortSignal.abort("before") })).rejects.toBe("before");
 });
 
-test("a call that hangs obeys nothing but its latch", async () => {
+test("ignores the signal of a call that is scripted to hang until its latch is opened", async () => {
   const { opened, open } = latch();
   const controller = new AbortController();
   const model = new ScriptedModel([says("Late.", { after: opened, ignoresSignal: true })]);
@@ -250,7 +251,7 @@ test("a call that hangs obeys nothing but its latch", async () => {
   expect((await waiting).message.text).toBe("Late.");
 });
 
-test("text is streamed word by word to who listens, and adds up to the reply", async () => {
+test("streams the text of a reply word by word to a listener", async () => {
   const pieces: string[] = [];
   await ask(new ScriptedModel([says("One two  three.")]), {
     onDelta: texts((text) => void pieces.push(text)),
@@ -258,7 +259,7 @@ test("text is streamed word by word to who listens, and adds up to the reply", a
   expect(pieces).toEqual(["One ", "two ", " ", "three."]);
 });
 
-test("counting and price are there only if the script gives them", () => {
+test("counts tokens by default and has a price only if the script sets one", () => {
   const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
   const [plain, blind, own] = [
     new ScriptedModel([]),
@@ -278,7 +279,7 @@ test("counting and price are there only if the script gives them", () => {
   ]);
 });
 
-proves(["D325"], "what a script throws, or gives that is no reply, fails the test", async () => {
+proves(["D325"], "reports an exception or an invalid reply of a script", async () => {
   const gives = (given: unknown) => () => given;
   const throws = () => {
     throw new Error("expected two messages");
@@ -307,7 +308,7 @@ proves(["D325"], "what a script throws, or gives that is no reply, fails the tes
   await expect(ask(overloaded)).rejects.toBe(busy);
 });
 
-test("a scripted model waits for its limits", async () => {
+test("waits for the limits of the model", async () => {
   const gate = latch();
   const limits = modelLimits({ maxConcurrentRequests: 1 });
   const model = new ScriptedModel(() => says("Done.", { after: gate.opened }), { limits });
@@ -321,7 +322,7 @@ test("a scripted model waits for its limits", async () => {
   expect(model.requests).toHaveLength(2);
 });
 
-proves(["D325"], "a script that is none is refused where it is written", () => {
+proves(["D325"], "refuses a value that is not a script", () => {
   for (const script of [undefined, null, "Done.", says("Done.")])
     expect(thrownBy(() => scripted(script)).code).toBe("invalid_argument");
 });
@@ -329,7 +330,7 @@ proves(["D325"], "a script that is none is refused where it is written", () => {
 const GOT = (got: string): string =>
   `Expected a reply of scripted, got ${got}. Create it with says() or asks().`;
 
-/** A model whose script no compiler has seen. */
+/** Creates a model from a script that no compiler has checked. */
 function scripted(script: unknown): ScriptedModel {
   const made: unknown = Reflect.construct(ScriptedModel, [script]);
   if (made instanceof ScriptedModel) return made;

@@ -1,5 +1,5 @@
-// Goal: a test can hold a run up at any point, and look at all that came of it until there.
-// Method: a lead with two subagents in parallel; models wait at latches and for the clock of the test.
+// Goal: a test can hold a run at any point and inspect its effects up to there.
+// Method: a lead with two parallel subagents; models wait at latches and for the manual clock.
 
 import { expect, test } from "vitest";
 
@@ -11,7 +11,7 @@ import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { flushEventLoop } from "../../src/testing/settled.ts";
 
-test("after settled, whatever waits for no latch has run", async () => {
+test("runs everything that waits for no latch", async () => {
   const first = latch();
   const second = latch();
   const work = new ScriptedModel([
@@ -36,13 +36,13 @@ test("after settled, whatever waits for no latch has run", async () => {
   await flushEventLoop();
   expect([model.requests.length, sink.ofType("run.ended").length]).toEqual([1, 0]);
   second.open();
-  second.open(); // nothing more
+  second.open(); // no effect
   await flushEventLoop();
   expect([model.requests.length, sink.ofType("run.ended").length]).toEqual([2, 1]);
   expect((await run.result).text).toBe("Both.");
 });
 
-test("settled does not wait for a manual clock", async () => {
+test("does not wait for a manual clock", async () => {
   const clock = new ManualClock();
   const sink = new RecordingSink();
   const model = new ScriptedModel([says("Late.", { after: latch().opened })]);
