@@ -1,6 +1,8 @@
-// Goal: whatever a model writes, arguments are checked without a throw, reach a tool only if its schema accepts them, and are coerced only
-// where they did not fit, without loss. A zod schema and the same as JSON Schema judge alike.
-// Method: arbitrary schemas with values that nearly fit; arbitrary JSON, text and JSON Schemas. The schema itself is the judge.
+// Goal: whatever a model writes, arguments are checked without an exception, reach a tool only if
+// its schema accepts them, and are coerced only where they did not fit, without loss. A zod schema
+// and its JSON Schema decide alike.
+// Method: arbitrary schemas with values that nearly fit; arbitrary JSON, text and JSON Schemas. The
+// schema itself is the oracle.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -16,25 +18,25 @@ import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
 
 const RUNS = { numRuns: Number(process.env["FC_RUNS"] ?? 800) };
-/** Making the check of a JSON Schema is dearer. */
+/** Creating the check of a JSON Schema is more expensive. */
 const FEWER_RUNS = { numRuns: Number(process.env["FC_RUNS"] ?? 200) };
 const LENIENT = { coerces: true };
 const STRICT = { coerces: false };
 
-/** A schema, and values of which many fit it, many nearly. */
+/** A schema with values of which many fit or nearly fit. */
 interface Kind {
   readonly schema: z.ZodType;
   readonly values: fc.Arbitrary<JsonValue>;
 }
 
-/** Fields as models name them, and as they might to do harm. */
+/** Field names as models write them, and hostile names. */
 const KEYS = ["a", "b", "tags", "x y", "0", "length", "ключ"] as const;
 
 const anyJson: fc.Arbitrary<JsonValue> = fc
   .jsonValue({ maxDepth: 3 })
   .map((value) => z.json().parse(value));
 
-/** Values that fit, the same as text, and anything. */
+/** Values that fit, the same as text, and arbitrary values. */
 function nearly(fitting: fc.Arbitrary<JsonValue>): fc.Arbitrary<JsonValue> {
   return fc.oneof(
     { weight: 16, arbitrary: fitting },
@@ -47,7 +49,7 @@ function nearly(fitting: fc.Arbitrary<JsonValue>): fc.Arbitrary<JsonValue> {
   );
 }
 
-/** Scalars only: a whole as text fits nowhere. */
+/** Scalars only: a container as text fits nowhere. */
 function spelled(value: JsonValue): JsonValue {
   return typeof value === "object" ? value : String(value);
 }
@@ -69,7 +71,10 @@ const scalar: fc.Arbitrary<Kind> = fc.constantFrom<Kind[]>(
   { schema: z.json(), values: anyJson },
 );
 
-/** Every form that a schema may have, but unions: those take the first form that fits, so what they change is not the least. */
+/**
+ * Every form of a schema except unions: a union takes the first form that fits, so its coercion is
+ * not minimal.
+ */
 function kindsOf(part: fc.Arbitrary<Kind>): readonly fc.Arbitrary<Kind>[] {
   const fields = fc.dictionary(fc.constantFrom(...KEYS), fc.tuple(part, fc.boolean()), {
     maxKeys: 4,
@@ -122,7 +127,7 @@ function objectKind(
   };
 }
 
-/** Forms that are distinguished by a tag, and forms that are not. */
+/** Forms that a tag distinguishes, and forms without a tag. */
 function unionsOf(part: fc.Arbitrary<Kind>): readonly fc.Arbitrary<Kind>[] {
   return [
     fc.tuple(part, part).map(([first, second]) => ({
@@ -171,7 +176,7 @@ function casesOf(hasUnions: boolean): fc.Arbitrary<Case> {
 
 const anyCase = casesOf(true);
 
-/** The paths at which two values differ, with both parts. */
+/** Returns the paths at which two values differ, with both parts. */
 function differences(
   before: unknown,
   after: unknown,
@@ -195,7 +200,7 @@ function isWhole(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-proves(["R103"], "what is valid is what the schema itself accepts, and gives", () => {
+proves(["R103"], "accepts exactly what the schema itself accepts, with the same result", () => {
   fc.assert(
     fc.property(anyCase, ({ schema, value }) => {
       const checked = compileInput("t.input", schema, LENIENT).check(value);
@@ -207,7 +212,7 @@ proves(["R103"], "what is valid is what the schema itself accepts, and gives", (
   );
 });
 
-proves(["R106"], "coercion is lossless, touches nothing that fitted, and is done once", () => {
+proves(["R106"], "coerces without loss and only once, and leaves fitting values unchanged", () => {
   const seen = { coerced: 0, asWritten: 0, invalid: 0 };
   fc.assert(
     fc.property(anyCase, ({ schema, value }) => {
@@ -230,7 +235,7 @@ proves(["R106"], "coercion is lossless, touches nothing that fitted, and is done
   expect(Math.min(...Object.values(seen)), "cases of each kind").toBeGreaterThan(RUNS.numRuns / 20);
 });
 
-proves(["R106"], "no text is coerced that could have stayed", () => {
+proves(["R106"], "does not coerce text that the schema accepts as text", () => {
   fc.assert(
     fc.property(casesOf(false), ({ schema, value }) => {
       const checked = compileInput("t.input", schema, LENIENT).check(value);
@@ -248,7 +253,7 @@ proves(["R106"], "no text is coerced that could have stayed", () => {
   );
 });
 
-proves(["R106"], "a strict schema accepts what it accepts, and coerces nothing", () => {
+proves(["R106"], "accepts what a strict schema accepts, without coercion", () => {
   fc.assert(
     fc.property(anyCase, ({ schema, value }) => {
       for (const input of [
@@ -264,7 +269,7 @@ proves(["R106"], "a strict schema accepts what it accepts, and coerces nothing",
   );
 });
 
-test("a zod schema and the same as JSON Schema judge and coerce alike", () => {
+test("decides and coerces alike for a zod schema and its JSON Schema", () => {
   fc.assert(
     fc.property(casesOf(false), ({ schema, value }) => {
       const byZod = compileInput("t.input", schema, LENIENT).check(value);
@@ -277,8 +282,9 @@ test("a zod schema and the same as JSON Schema judge and coerce alike", () => {
   );
 });
 
-// Of a union of which one form fails late, at a bound say, zod tells about that form only: less can be mended.
-test("what a zod schema with unions takes, the same as JSON Schema takes, too", () => {
+// If a form of a union fails late, for example at a bound, zod reports only that form, so less can
+// be coerced.
+test("accepts by JSON Schema whatever the zod schema with unions accepts", () => {
   fc.assert(
     fc.property(anyCase, ({ schema, value }) => {
       const byZod = compileInput("t.input", schema, LENIENT).check(value);
@@ -293,60 +299,60 @@ function asJsonSchema(schema: z.ZodType): ReturnType<typeof jsonSchema> {
   return jsonSchema(compileInput("t.input", schema, LENIENT).jsonSchema);
 }
 
-proves(
-  ["R161"],
-  "what does not fit is reported in few, short lines, each about what was written",
-  () => {
-    fc.assert(
-      fc.property(anyCase, ({ schema, value }) => {
-        for (const input of [schema, asJsonSchema(schema)]) {
-          const checked = compileInput("t.input", input, LENIENT).check(value);
-          if (checked.type === "valid") continue;
-          expect(checked.problems.length).toBeGreaterThan(0);
-          for (const { parameter, expected, received } of checked.problems) {
-            expect(expected).not.toBe("");
-            expect(`${parameter}${expected}${received}`).not.toMatch(/[\n\r]|undefinedundefined/);
-            expect(received?.length ?? 0).toBeLessThanOrEqual(61);
-          }
-          const text = describeProblems("t", checked.problems);
-          expect(text.split("\n").length).toBeLessThanOrEqual(13);
-          expect(text.isWellFormed()).toBe(true);
+proves(["R161"], "reports invalid arguments in few, short lines about the written text", () => {
+  fc.assert(
+    fc.property(anyCase, ({ schema, value }) => {
+      for (const input of [schema, asJsonSchema(schema)]) {
+        const checked = compileInput("t.input", input, LENIENT).check(value);
+        if (checked.type === "valid") continue;
+        expect(checked.problems.length).toBeGreaterThan(0);
+        for (const { parameter, expected, received } of checked.problems) {
+          expect(expected).not.toBe("");
+          expect(`${parameter}${expected}${received}`).not.toMatch(/[\n\r]|undefinedundefined/);
+          expect(received?.length ?? 0).toBeLessThanOrEqual(61);
         }
+        const text = describeProblems("t", checked.problems);
+        expect(text.split("\n").length).toBeLessThanOrEqual(13);
+        expect(text.isWellFormed()).toBe(true);
+      }
+    }),
+    FEWER_RUNS,
+  );
+});
+
+proves(
+  ["R103"],
+  "never throws on model text, and passes only validated arguments to a tool",
+  () => {
+    const text = fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.json({ maxDepth: 4 }),
+      anyCase.map(({ value }) => JSON.stringify(value)),
+      fc.constantFrom("[".repeat(100_000), '{"__proto__":{"a":1}}', '{"a":1e999}', '"\\ud800"', ""),
+    );
+    fc.assert(
+      fc.property(treesOf(true), text, ({ schema }, argumentsText) => {
+        const tool = defineTool({
+          name: "work",
+          description: "Works.",
+          inputSchema: schema,
+          execute: () => "done",
+        });
+        const bound = bindCall(tool, argumentsText);
+        if (bound.type === "rejected") expect(bound.text).toMatch(/^The arguments of work /);
+        else expect("input" in bound && schema.safeParse(bound.input).success).toBe(true);
       }),
-      FEWER_RUNS,
+      RUNS,
     );
   },
 );
-
-proves(["R103"], "no text of a model crashes the check or reaches a tool unvalidated", () => {
-  const text = fc.oneof(
-    fc.string({ unit: "binary" }),
-    fc.json({ maxDepth: 4 }),
-    anyCase.map(({ value }) => JSON.stringify(value)),
-    fc.constantFrom("[".repeat(100_000), '{"__proto__":{"a":1}}', '{"a":1e999}', '"\\ud800"', ""),
-  );
-  fc.assert(
-    fc.property(treesOf(true), text, ({ schema }, argumentsText) => {
-      const tool = defineTool({
-        name: "work",
-        description: "Works.",
-        inputSchema: schema,
-        execute: () => "done",
-      });
-      const bound = bindCall(tool, argumentsText);
-      if (bound.type === "rejected") expect(bound.text).toMatch(/^The arguments of work /);
-      else expect("input" in bound && schema.safeParse(bound.input).success).toBe(true);
-    }),
-    RUNS,
-  );
-});
 
 const KEYWORDS =
   "properties required $ref $id $defs anyOf oneOf allOf not if then items prefixItems additionalProperties patternProperties \
 propertyNames enum const format pattern minimum $dynamicRef unevaluatedProperties contains dependentRequired $schema $async id \
 nullable discriminator type $anchor".split(" ");
 
-test("any JSON is a schema that checks, or is refused with what is wrong with it", () => {
+test("accepts any JSON as a schema that checks, or refuses it with the reason", () => {
   const part = fc.oneof(
     anyJson,
     treesOf(true).map(({ schema }) => z.json().parse(z.toJSONSchema(schema))),

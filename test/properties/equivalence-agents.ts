@@ -1,5 +1,6 @@
-// The agents of the equivalence property: roles, models, tools and hooks that do what a world says. Made afresh for every process; only
-// the outside world, which is what tools and models have been asked so far, continues from one process to the next.
+// The agents of the equivalence property: roles, models, tools and hooks that act as a world
+// prescribes. They are created again for every process; only the outside world, which is the record
+// of requests to tools and models, continues from one process to the next.
 
 import { z } from "zod";
 
@@ -24,7 +25,7 @@ import { flushEventLoop } from "../harness/run-scripted.ts";
 import { hookOf } from "./equivalence-hooks.ts";
 import type { Act, Call, ConditionName, Plan, RolePlan, World } from "./equivalence-world.ts";
 
-/** What happens outside of the processes that run a world. */
+/** The world outside of the processes that run it. */
 export class Outside {
   readonly #plans = new Map<string, Plan>();
   readonly #asked = new Map<string, ModelRequest[]>();
@@ -35,12 +36,12 @@ export class Outside {
     this.#learn(world.root);
   }
 
-  /** What the models of each agent were sent, in order. */
+  /** The requests to the models of each agent, in order. */
   get requests(): Readonly<Record<string, readonly ModelRequest[]>> {
     return Object.fromEntries(this.#asked);
   }
 
-  /** The next reply to an agent, which the request names. */
+  /** Returns the next reply to an agent, which the request names. */
   reply(request: ModelRequest, hasOutput: boolean): ScriptedReply {
     const task = request.messages.findLast((one) => one.role === "user" && one.origin === "task");
     const key = keyOf(task?.text ?? "");
@@ -68,7 +69,7 @@ const GIVES_RESULT: Act = {
   isMeasured: true,
 };
 
-/** The root's role, with all below it. */
+/** Returns the root's role with all roles below it. */
 export function rootRole(world: World, outside: Outside): AgentRole {
   const tools = toolsOf(outside);
   const below = world.roles.reduceRight<readonly AgentRole[]>(
@@ -219,7 +220,7 @@ export function taskOf(key: string): string {
   return `Do #${key}# well.`;
 }
 
-/** The agent that a task is for. */
+/** Returns the agent that a task is for. */
 function keyOf(task: string): string {
   return /#(\S+)#/.exec(task)?.[1] ?? "nobody";
 }
@@ -291,7 +292,7 @@ function isNeeded(mode: string): boolean | string | Promise<boolean | string> {
   return mode === "reason" ? "It is dear." : mode === "always";
 }
 
-/** The same answer to the same question, whatever gives it. */
+/** Returns the same answer to the same question, whoever answers. */
 export function answerTo(question: Question): Answer {
   const given = z.looseObject({ verdict: z.string() }).parse(question.arguments);
   switch (given.verdict) {

@@ -1,5 +1,6 @@
-// The fixture of the equivalence property: plays a world in one of several ways, to its end. Whatever the way, questions get the same
-// answers, and every pause goes through JSON text to a fresh orchestrator with freshly made roles, models, tools and hooks.
+// The fixture of the equivalence property: plays a world in one of several ways, to its end. In
+// every way, questions get the same answers, and every pause goes through JSON to a new
+// orchestrator with new roles, models, tools and hooks.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect } from "vitest";
@@ -21,12 +22,15 @@ import type { World } from "./equivalence-world.ts";
 
 /** How a run is driven. */
 export interface Way {
-  /** Step by step, instead of drained. */
+  /** Iterates over the run instead of draining it. */
   readonly iterates?: boolean;
   readonly onStreamPart?: StartOptions["onStreamPart"];
-  /** Leaves the questions whether a call may run to the caller that resumes the run, instead of an approver. */
+  /** Leaves approvals to the caller that resumes the run, instead of an approver. */
   readonly defersApprovals?: boolean;
-  /** Each time that the run continues: the event, or the phase of the root, at which it is asked to pause; 0: at once. Then no more. */
+  /**
+   * The event, or the phase of the root, at which each continuation of the run is asked to pause; 0
+   * pauses it at once. Later continuations are not paused.
+   */
   readonly pauses?: readonly Moment[];
 }
 
@@ -36,12 +40,12 @@ export interface Moment {
 }
 
 export interface Played extends Performance {
-  /** What iterations gave, over all pauses. */
+  /** The phases of all iterations, over all pauses. */
   readonly phases: readonly PhaseReport[];
   readonly pauses: number;
 }
 
-/** Longer than any limit in time that a world has. */
+/** Longer than any time limit of a world. */
 const PAUSE_MS = 1_000;
 const MOST_PAUSES = 500;
 
@@ -78,7 +82,7 @@ export async function play(world: World, way: Way = {}): Promise<Played> {
   throw new Error(`It was paused more than ${MOST_PAUSES} times.`);
 }
 
-/** The order in which agents start may differ, and with it their ids; what is counted in tokens must not. */
+/** Agents may start in another order and get other ids; their token counts must not differ. */
 function idsOfOneLength(): IdSource {
   const ids = sequentialIds();
   return { next: (kind) => ids.next(kind).replace(/\d+$/, (number) => number.padStart(4, "0")) };
@@ -101,13 +105,13 @@ async function iterated(run: Run, moment: Moment | undefined): Promise<readonly 
   return phases;
 }
 
-/** Nothing takes time but pauses, and those count against no agent. */
+/** Only pauses take time, and they count against no agent. */
 function checkTimes({ agents }: RunResult): void {
   for (const { agentPath, status, durationMs, pausedMs } of agents)
     if (status !== "paused") expect(pausedMs, `${agentPath} stood still`).toBe(durationMs);
 }
 
-/** Counts the events of a run since it continued, and asks it to pause in the midst of one. */
+/** Counts the events of a run since it continued, and requests a pause during one of them. */
 class Watch implements EventSink {
   #run: Run | undefined;
   #left = 0;

@@ -1,4 +1,4 @@
-// Hooks for the equivalence property: each changes something, and depends on nothing but what it is shown.
+// Hooks for the equivalence property: each changes something, and depends only on its input.
 
 import {
   processStep,

@@ -1,6 +1,8 @@
-// Goal: what was admitted before a pause is not stopped after it by a limit that was reached in between: the run without the pause
-// would not have been stopped there (R28). Found by the equivalence property; see equivalence.property.test.ts.
-// Method: one subagent spends the last of its parent's budget while another call of the same reply waits.
+// Goal: a limit that is reached during a pause does not stop what was admitted before, since the
+// run without the pause would not have been stopped there (R28). Found by the equivalence property;
+// see equivalence.property.test.ts.
+// Method: one subagent spends the rest of its parent's budget while another call of the same reply
+// waits.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -15,7 +17,7 @@ import { calls, ends, part, spawn, use } from "../tree/scripted-agents.ts";
 // The root's reply and the child's have five output tokens each.
 const SPENT_BY_THE_CHILD = { outputTokens: 10 };
 
-test("a result that was asked for and given is taken, though a subagent spent the budget meanwhile", async () => {
+test("accepts a requested external result although a subagent spent the budget meanwhile", async () => {
   const fetch = defineTool({ name: "fetch", description: "Fetches.", inputSchema: z.object({}) });
   const child = part("child", [says("Found.")]);
   const root = part("root", [calls(use("fetch"), spawn("child"))], {
@@ -31,7 +33,7 @@ test("a result that was asked for and given is taken, though a subagent spent th
   expect([result.reason.code, executions]).toEqual(["token_limit", ["succeeded", "succeeded"]]);
 });
 
-test("an approved call runs after a resumption as it does when an approver answers at once", async () => {
+test("runs an approved call after a resumption as it does with an immediate approver", async () => {
   const atOnce = await approvedEnding(true);
   expect(atOnce).toEqual([["stopped", "completed"], "token_limit", 1, ["succeeded", "succeeded"]]);
   expect(await approvedEnding(false)).toEqual(atOnce);
@@ -64,7 +66,7 @@ async function approvedEnding(isAskedAtOnce: boolean): Promise<unknown> {
   ];
 }
 
-test("a subagent that was paused with its answer still gives it, though that answer spent its parent's budget", async () => {
+test("returns the answer of a paused subagent although that answer spent its parent's budget", async () => {
   const whole = await pausedEnding(false);
   expect(whole).toEqual([
     ["stopped", "token_limit", ""],

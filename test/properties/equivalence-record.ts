@@ -1,6 +1,8 @@
-// What must be the same however a run was driven: everything but what a pause may change. That is: times, trace and span ids, the
-// numbers of events, how a request compares with the one before (X31), the events that say that something was paused or resumed, the order of events and of
-// errors of parallel agents and of events of parallel calls of one reply, and ids that are given in the order of starting, which are replaced by places in the tree.
+// Everything that must be equal however a run was driven. A pause may change times, trace and span
+// ids, event numbers, how a request compares with the one before (X31), and the events that report
+// pauses and resumptions. It may also change the order of events and errors of parallel agents, the
+// order of events of parallel calls of one reply, and ids that are assigned in starting order;
+// places in the tree replace those ids.
 
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
@@ -13,18 +15,18 @@ export interface Performance {
   readonly outside: Outside;
 }
 
-/** What is left of a run, to be compared whole. */
+/** The remaining record of a run, to be compared as a whole. */
 export interface RunRecord {
   readonly result: unknown;
   /** By agent; the run's own under "run". */
   readonly events: Readonly<Record<string, readonly unknown[]>>;
-  /** What every agent's model was shown, by agent. */
+  /** The requests to every agent's model, by agent. */
   readonly requests: unknown;
   /** Every tool body that ran, sorted. */
   readonly toolRuns: readonly string[];
 }
 
-/** What a run came to. `hidden`: fields in which the way that it was driven shows itself. */
+/** Returns the record of a run. `hidden`: fields that reveal how it was driven. */
 export function recordOf(
   { result, events, outside }: Performance,
   hidden: ReadonlySet<string> = NOTHING,
@@ -82,14 +84,14 @@ function grouped(events: readonly EspalierEvent[]): ReadonlyMap<string, readonly
   return new Map([...groups].toSorted(([left], [right]) => byText(left, right)));
 }
 
-/** What the request before was like is known within one process only. */
+/** The comparison with the request before is known within one process only. */
 function withoutPrefix(event: EspalierEvent): EspalierEvent {
   if (event.type !== "model.requested") return event;
   const { prefix: _ofThisProcess, ...others } = event;
   return others;
 }
 
-/** Events of parallel calls and of parallel subtasks one call after the other. */
+/** Orders events of parallel calls and of parallel subtasks call by call. */
 function inCallOrder(events: readonly EspalierEvent[]): readonly EspalierEvent[] {
   const ordered: EspalierEvent[] = [];
   let parallel: EspalierEvent[] = [];
@@ -132,7 +134,7 @@ const CHANGES_WITH_A_PAUSE: ReadonlySet<string> = new Set([
   "queuedMs",
 ]);
 
-/** A copy without what a pause changes, and with places for ids. */
+/** Returns a copy without the fields that a pause changes, and with places for ids. */
 function plainFor(
   events: readonly EspalierEvent[],
   hidden: ReadonlySet<string>,
@@ -162,7 +164,7 @@ function plainFor(
   };
 }
 
-/** How many there are at the time of a spawn depends on what happens in parallel. */
+/** The number at the time of a spawn depends on parallel agents. */
 function isSpawnCount(value: unknown): boolean {
   return (
     typeof value === "object" &&

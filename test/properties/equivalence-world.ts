@@ -1,11 +1,15 @@
-// Arbitrary worlds for the equivalence property: a tree of scripts, the roles that live by them, and what watches and changes them.
-// Everything in a world is plain data and depends on an agent's own place and step only, so that interleavings do not matter.
+// Arbitrary worlds for the equivalence property: a tree of scripts, the roles that follow them, and
+// the hooks and guards around them. Everything in a world is plain data and depends only on an
+// agent's own place and step, so that interleavings do not matter.
 
 import * as fc from "fast-check";
 
 import type { Budget } from "../../src/policies/budget.ts";
 
-/** What one agent does, model call by model call; then it gives its answer. `key` names the agent in its task. */
+/**
+ * The acts of one agent, model call by model call; then it answers. `key` names the agent in its
+ * task.
+ */
 export interface Plan {
   readonly key: string;
   readonly acts: readonly Act[];
@@ -106,7 +110,10 @@ export function worlds(kind: "wide" | "narrow"): fc.Arbitrary<World> {
     }));
 }
 
-/** The same without limits on tool calls: over one, an agent stops instead of asking an approver. */
+/**
+ * The same world without limits on tool calls: over such a limit an agent stops instead of calling
+ * an approver.
+ */
 export function withoutToolLimits(world: World): World {
   const roles = world.roles.map((plans) =>
     plans.map((plan) => {
@@ -301,7 +308,7 @@ function alone(call: Call, isFirst: boolean): Call {
   return { ...call, plans: call.plans.slice(0, 1).map(narrowed) };
 }
 
-/** Every agent gets a key of its own: its place in the script. */
+/** Gives every agent a key of its own: its place in the script. */
 function withKeys({ acts }: Plan, key: string): Plan {
   return {
     key,

@@ -1,7 +1,8 @@
-// Goal: however a run is driven, drained, step by step, streaming, or paused anywhere and resumed in a fresh process, it comes to the
-// same histories, usage, events and results.
-// Method: random worlds in which everything depends on an agent's own place and step; each is played in two ways, and all that is left
-// of both is compared whole. See equivalence-record.ts for what a pause may change. `FC_RUNS=…` plays more of them.
+// Goal: a run has the same histories, usage, events and results whether it is drained, iterated,
+// streamed, or paused anywhere and resumed in a new process.
+// Method: random worlds in which everything depends on an agent's own place and step. Each is
+// played in two ways, and the whole records are compared. See equivalence-record.ts for the
+// permitted differences. `FC_RUNS=…` plays more worlds.
 
 import * as fc from "fast-check";
 import { expect, vi } from "vitest";
@@ -38,7 +39,7 @@ async function comesToTheSame(
 
 proves(
   ["R1"],
-  "a run step by step is the run drained: the same events in the same order",
+  "emits the same events in the same order for an iterated and a drained run",
   async () => {
     await fc.assert(
       fc.asyncProperty(anyWorld, async (world) => {
@@ -54,7 +55,7 @@ proves(
   },
 );
 
-/** Every event as it came, but for what chance gives it. */
+/** Returns every event in order, without random ids and times. */
 function inOrder({ events }: Played): unknown {
   return events.map((event): Partial<EspalierEvent> => {
     const { traceId: _trace, spanId: _span, ...rest } = event;
@@ -62,38 +63,34 @@ function inOrder({ events }: Played): unknown {
   });
 }
 
-proves(
-  ["R1", "F1"],
-  "a streaming run is the run drained, and what was said is what its replies are",
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(anyWorld, async (world) => {
-        const said = new SaidSteps();
-        const hidden = new Set(["streaming"]);
-        const [, { result }] = await comesToTheSame(world, { onStreamPart: said.take }, hidden);
-        const steps = result.agents.flatMap((agent) => agent.steps);
-        const pieces = steps.map(({ stepId }) => {
-          const { text, calls } = said.of(stepId);
-          return { stepId, text, calls: calls.map(({ callId }) => callId) };
-        });
-        expect(pieces).toEqual(
-          steps.map(({ stepId, io, tools }) => ({
-            stepId,
-            text: io.text,
-            calls: tools.calls.map(({ callId }) => callId),
-          })),
-        );
-      }),
-      { numRuns: RUNS },
-    );
-  },
-);
+proves(["R1", "F1"], "streams exactly the replies of the drained run", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyWorld, async (world) => {
+      const said = new SaidSteps();
+      const hidden = new Set(["streaming"]);
+      const [, { result }] = await comesToTheSame(world, { onStreamPart: said.take }, hidden);
+      const steps = result.agents.flatMap((agent) => agent.steps);
+      const pieces = steps.map(({ stepId }) => {
+        const { text, calls } = said.of(stepId);
+        return { stepId, text, calls: calls.map(({ callId }) => callId) };
+      });
+      expect(pieces).toEqual(
+        steps.map(({ stepId, io, tools }) => ({
+          stepId,
+          text: io.text,
+          calls: tools.calls.map(({ callId }) => callId),
+        })),
+      );
+    }),
+    { numRuns: RUNS },
+  );
+});
 
 const seen = new Set<string>();
 
 proves(
   ["R28", "R31", "R32"],
-  "a run paused anywhere, time and again, has the same result",
+  "returns the same result after any number of pauses anywhere",
   async () => {
     await fc.assert(
       fc.asyncProperty(anyWorld, moments, async (world, pauses) => {
@@ -108,12 +105,12 @@ proves(
   },
 );
 
-/** An approver, or the caller. */
+/** Fields that show whether an approver or the caller decided. */
 const WHO_DECIDED: ReadonlySet<string> = new Set(["by"]);
 
 proves(
   ["R28", "R31", "R33"],
-  "questions answered at a resumption have the same result as an approver's answers",
+  "returns the same result for questions answered at a resumption as by an approver",
   async () => {
     const approvals = anyWorld.map(withoutToolLimits);
     await fc.assert(
@@ -127,7 +124,7 @@ proves(
 
 proves(
   ["R28", "R31", "R32"],
-  "a rich tree paused at any of its events has the same result",
+  "returns the same result for a rich tree paused at any of its events",
   async () => {
     const plain = await play(RICH_WORLD);
     expect(plain.result.status).toBe("completed");
@@ -142,16 +139,20 @@ proves(
   },
 );
 
-proves(["R28", "R31"], "a rich tree that pauses again and again has the same result", async () => {
-  const plain = recordOf(await play(RICH_WORLD), WHO_DECIDED);
-  for (const count of [3, 7, 8, 9, 13]) {
-    const pauses = Array.from({ length: 40 }, (): Moment => ({ at: "event", count }));
-    const paused = await play(RICH_WORLD, { pauses, defersApprovals: count % 2 === 0 });
-    expect(recordOf(paused, WHO_DECIDED), `paused at each ${count}th event`).toEqual(plain);
-  }
-});
+proves(
+  ["R28", "R31"],
+  "returns the same result for a rich tree that pauses repeatedly",
+  async () => {
+    const plain = recordOf(await play(RICH_WORLD), WHO_DECIDED);
+    for (const count of [3, 7, 8, 9, 13]) {
+      const pauses = Array.from({ length: 40 }, (): Moment => ({ at: "event", count }));
+      const paused = await play(RICH_WORLD, { pauses, defersApprovals: count % 2 === 0 });
+      expect(recordOf(paused, WHO_DECIDED), `paused at each ${count}th event`).toEqual(plain);
+    }
+  },
+);
 
-/** What the worlds must come across: else their sameness says little. */
+/** Situations that must occur in the worlds; otherwise their equality proves little. */
 const EXPECTED = `
   agent completed, agent stopped, agent failed, call succeeded, call failed, call refused, call not_executed,
   error, step_limit, token_limit, tool_called, finish_reason, stop_requested, unknown_tool, invalid_json, invalid_arguments,

@@ -1,6 +1,7 @@
-// Goal: however often models break, whatever they write beyond their caps, and however many of them stand in for one another, a budget is
-// overspent by no more than one request's excess for each agent. Method: random trees of answers under random budgets; the excess of each
-// request by what its script wrote and its cap.
+// Goal: a budget is overspent by at most one request's excess per agent, however often models fail,
+// however much they write beyond their caps, and however many fallbacks replace them.
+// Method: random trees of answers under random budgets; the excess of each request is calculated
+// from its script and its cap.
 
 import * as fc from "fast-check";
 import { expect } from "vitest";
@@ -22,7 +23,10 @@ const INPUT_TOKENS = 10;
 const CAP = 40;
 const RUNS = { numRuns: 300 };
 
-/** What a model does with one request: it writes so many tokens, and then breaks or replies; or it does not even begin. */
+/**
+ * The reaction of a model to one request: it writes this many tokens and then fails or replies, or
+ * it fails before any output.
+ */
 type Act =
   | { readonly written: number; readonly ends: "replies" | "breaks" }
   | { readonly ends: "refuses" };
@@ -38,14 +42,14 @@ const act: fc.Arbitrary<Act> = fc.oneof(
 const world = fc.record({
   budget: fc.integer({ min: 60, max: 1_500 }),
   maxAttempts: fc.integer({ min: 1, max: 5 }),
-  /** Of each agent, of each of its models. */
+  /** By agent, then by its models. */
   agents: fc.array(
     fc.array(fc.array(act, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 3 }),
     { minLength: 1, maxLength: 3 },
   ),
 });
 
-/** What each agent's requests took beyond their leases, by agent. */
+/** The usage of each agent's requests beyond their leases. */
 type Excesses = Map<string, number[]>;
 
 function replyOf(act_: Act, calls: ScriptedReply["calls"] = []): ScriptedReply {
@@ -62,7 +66,7 @@ function replyOf(act_: Act, calls: ScriptedReply["calls"] = []): ScriptedReply {
   return { text: "Done.", calls, usage };
 }
 
-/** A model of an agent; its acts come round again. */
+/** A model of an agent that repeats its acts cyclically. */
 function modelOf(
   name: string,
   acts: readonly Act[],
@@ -111,7 +115,7 @@ function roleOf(
 
 proves(
   ["M69"],
-  "a budget is overspent by at most one request's excess for each agent, at any number of attempts and fallbacks",
+  "overspends a budget by at most one request's excess per agent, with any attempts and fallbacks",
   async () => {
     let overspent = 0;
     await fc.assert(
@@ -126,7 +130,7 @@ proves(
         const retry = { maxAttempts, random: () => 0 };
         const orchestrator = new Orchestrator({ clock, retryPolicy: retry });
         const run = orchestrator.start(role, "Go.", { budget: { totalTokens: budget } });
-        // Waits of nothing are over as soon as the clock moves.
+        // Waits of zero length end as soon as the clock moves.
         const moving = { isOver: false };
         const ended = run.settled.finally(() => (moving.isOver = true));
         while (!moving.isOver) {
@@ -143,6 +147,6 @@ proves(
     );
     expect(overspent, "worlds that overspend").toBeGreaterThan(RUNS.numRuns / 10);
     await flushEventLoop();
-    takeWarnings(); // Of figures that cannot be true, which are charged by our own count.
+    takeWarnings(); // From implausible figures, which are charged by our own count.
   },
 );

@@ -1,7 +1,7 @@
-// The oracle of figures: every request that scripted models of a run received, and its consumption by
-// the rules of docs/budgets.md. It uses nothing of the code that adds usage up.
+// The oracle of figures: every request that scripted models of a run received, and its consumption
+// by the rules of docs/budgets.md. It shares no code with the implementation that sums usage.
 
-/** The price of a model in micro-dollars per token. `undefined`: it has none. */
+/** The price of a model in micro-dollars per token; `undefined` if it has none. */
 export interface Price {
   readonly input: number;
   readonly cached: number;
@@ -24,18 +24,18 @@ export interface Consumed {
   readonly reportedMicroUsd?: number;
 }
 
-/** One request that a model received. `consumed`: `undefined` if nothing of it is paid for. */
+/** One request that a model received. `consumed` is `undefined` if nothing is charged. */
 export interface LoggedRequest {
   readonly model: ModelFacts;
   readonly fromMs: number;
   toMs: number;
   end: "open" | "replied" | "failed" | "cancelled";
   consumed: Consumed | undefined;
-  /** Milliseconds until the next attempt that the error asks for. */
+  /** The delay before the next attempt that the error requests, in milliseconds. */
   retryAfterMs?: number;
 }
 
-/** One call: a `next()` of a hook, or the only one of a step. */
+/** One call: a `next()` of a hook, or the only call of a step. */
 export interface LoggedCall {
   readonly payer: readonly ModelFacts[];
   readonly requests: LoggedRequest[];
@@ -45,7 +45,7 @@ export interface LoggedCall {
 export interface LoggedStep {
   readonly number: number;
   readonly calls: LoggedCall[];
-  /** Tool calls that fit a tool, if the reply is acted upon. */
+  /** Valid tool calls, if the reply is executed. */
   toolCalls: number;
 }
 
@@ -108,12 +108,12 @@ const FIELDS = [
   "estimatedCalls",
 ] as const;
 
-/** Returns the figures that the oracle knows, of any usage. */
+/** Returns the figures of a usage that the oracle knows. */
 export function pickFigures(usage: Readonly<Record<(typeof FIELDS)[number], number | null>>) {
   return Object.fromEntries(FIELDS.map((field) => [field, usage[field]]));
 }
 
-/** Returns the figures of a call. The cost of each model is rounded up once a call. */
+/** Returns the figures of a call. The cost of each model is rounded up once per call. */
 function figuresOfCall({ payer, requests }: LoggedCall): Figures {
   const paid = requests.filter(({ consumed }) => consumed !== undefined);
   const models = [...new Set(paid.map(({ model }) => model))];
@@ -167,13 +167,13 @@ export function figuresOfAgent({ steps }: LoggedAgent): Figures {
   return sumFigures(steps.map(figuresOfStep));
 }
 
-/** Returns the figures of an agent and all below it. */
+/** Returns the figures of an agent and its descendants. */
 export function figuresOfTree(agent: LoggedAgent, all: readonly LoggedAgent[]): Figures {
   const below = all.filter(({ parent }) => parent === agent.role);
   return sumFigures([figuresOfAgent(agent), ...below.map((child) => figuresOfTree(child, all))]);
 }
 
-/** Attempts that failed, of all calls of a step. */
+/** Returns the failed attempts of all calls of a step. */
 export function failedRequests({ calls }: LoggedStep): number {
   return calls.flatMap(({ requests }) => requests).filter(({ end }) => end === "failed").length;
 }

@@ -1,5 +1,5 @@
-// Plays a random world to its end: with little room in the budget or few slots, cancelled, paused and
-// resumed, as its dice say.
+// Plays a random world to its end: with a small budget or few slots, cancelled, paused and resumed,
+// as its random stream decides.
 
 // oxlint-disable-next-line no-unassigned-import -- the loop loads it late; time must not pass meanwhile
 import "../../src/agent/hooked-model-call.ts";
@@ -15,7 +15,7 @@ import { recorder, type RecordedSpan } from "../telemetry/recorded-spans.ts";
 import type { LoggedAgent } from "./figures-log.ts";
 import { Dice, makeWorld } from "./figures-world.ts";
 
-/** A run that has ended, with all that was recorded of it. */
+/** A run that has ended, with everything that was recorded. */
 export interface Played {
   readonly agents: readonly LoggedAgent[];
   readonly result: RunResult;
@@ -24,7 +24,7 @@ export interface Played {
   readonly metrics: Readings;
   readonly store: Store;
   readonly nowMs: number;
-  /** The agents end as their models say: nothing from outside ends them. */
+  /** The agents end as their models decide; nothing from outside ends them. */
   readonly isUndisturbed: boolean;
   readonly budget: Readonly<Record<string, number>>;
 }
@@ -100,7 +100,7 @@ export async function playWorld(seed: number): Promise<Played> {
   }
 }
 
-/** Waits until nothing happens without time. Returns true if the run has ended, or is paused. */
+/** Waits until nothing happens without time. Returns true if the run has ended or is paused. */
 async function isAtRest({ sink, clock }: Fixture): Promise<boolean> {
   const state = (): string => `${sink.events.length} ${clock.pendingTimers}`;
   for (let quiet = 0, before = state(); quiet < QUIET_TURNS; quiet += 1) {

@@ -1,4 +1,4 @@
-// Compares every view of a run that was played with the figures of the oracle.
+// Compares every view of a played run with the figures of the oracle.
 
 import { expect } from "vitest";
 
@@ -33,7 +33,7 @@ import {
 } from "./figures-log.ts";
 import type { Played } from "./figures-play.ts";
 
-/** What every view must say of an agent. */
+/** The figures that every view must show for an agent. */
 interface Expected {
   readonly log: LoggedAgent;
   readonly agentId: string;
@@ -56,7 +56,7 @@ export async function checkFigures(played: Played): Promise<void> {
   await checkStored(played, all, fold);
 }
 
-/** The oracle does not know which tools ran of a reply that nobody acted upon. */
+/** The oracle does not know which tools ran for a reply that was not executed. */
 function expectedOf({ agents, result, isUndisturbed }: Played): readonly Expected[] {
   const own = new Map(agents.map((log) => [log, figuresOfAgent(log)]));
   const reports = new Map(result.agents.map((report) => [report.role, report]));
@@ -168,7 +168,7 @@ function checkFold(
   }
 }
 
-/** Money is subtracted in whole micro-dollars. */
+/** Subtracts money in whole micro-dollars. */
 function subtract(axis: string, limit: number, spent: number): number {
   if (axis !== "costUsd") return limit - spent;
   return (Math.round(limit * 1_000_000) - Math.round(spent * 1_000_000)) / 1_000_000;
@@ -179,7 +179,7 @@ function amountOf(usage: object, axis: string): number {
   return Number(amounts[axis] ?? 0);
 }
 
-/** What is left to an agent is the least of what is left on its path. */
+/** The amount that remains for an agent is the minimum on its path. */
 function checkLeft(accounts: Played["result"]["accounts"], one: Expected, agent: AgentFold): void {
   const detail = createAgentDetail(agent, []);
   if (detail.remaining === undefined) return;
@@ -198,7 +198,9 @@ function checkLeft(accounts: Played["result"]["accounts"], one: Expected, agent:
     expect(detail.remaining, `left of ${one.path}`).toEqual(Object.fromEntries(least));
 }
 
-/** Failed attempts that a view shows of each step: those before others, and the one that ended it. */
+/**
+ * Failed attempts that a view shows for each step: earlier ones, and the one that ended the step.
+ */
 function failedOf(agent: AgentFold): readonly number[] {
   return createAgentDetail(agent, []).steps.map(
     ({ attempts, error }) => attempts.length + (error === undefined ? 0 : 1),

@@ -1,5 +1,5 @@
-// Random runs of trees of agents whose models, tools and hooks log what they do. All choices of an agent
-// come from a stream of its own, so that the order of parallel agents changes none.
+// Random runs of trees of agents whose models, tools and hooks log their actions. Each agent has a
+// random stream of its own, so that the order of parallel agents changes no choice.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
@@ -26,7 +26,7 @@ import type {
   Price,
 } from "./figures-log.ts";
 
-/** What the model of every agent counts for a request, and the cap of its replies. */
+/** The token count of every request and the cap of every reply. */
 const COUNTED = 40;
 const CAP = 60;
 const BYTES_PER_TOKEN = 3;
@@ -39,7 +39,7 @@ export class Dice {
     this.#state = seed >>> 0;
   }
 
-  /** From 0 to below `sides`. */
+  /** Returns an integer from 0 to below `sides`. */
   roll(sides: number): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
@@ -47,7 +47,7 @@ export class Dice {
     return ((mixed ^ (mixed >>> 14)) >>> 0) % sides;
   }
 
-  /** True once in so many times. */
+  /** Returns true with a probability of one in `sides`. */
   once(times: number): boolean {
     return this.roll(times) === 0;
   }
@@ -64,26 +64,26 @@ const KNOWN_PRICES: readonly [Price, ...Price[]] = [
 ];
 const PRICES: readonly [undefined, ...Price[]] = [undefined, ...KNOWN_PRICES];
 
-/** Kinds of tool calls: those that fit a tool are charged. */
+/** Kinds of tool calls: valid ones are charged. */
 const TOOLS = ["look", "break", "forbidden", "unknown", "misfit", "ask"] as const;
 
-/** A tree of agents, each of a role of its own. */
+/** A tree of agents, each with a role of its own. */
 export interface World {
   readonly root: AgentRole;
   readonly agents: readonly LoggedAgent[];
   readonly dice: Dice;
 }
 
-/** The kind of a world. */
+/** The options of a world. */
 export interface WorldOptions {
   readonly clock: ManualClock;
-  /** Tools may ask for approval. */
+  /** Tools may require approval. */
   readonly hasQuestions: boolean;
   /** Every model has a price. */
   readonly isPriced: boolean;
 }
 
-/** Makes the roles of a world. */
+/** Creates the roles of a world. */
 export function makeWorld(seed: number, options: WorldOptions): World {
   const dice = new Dice(seed);
   const parts: Part[] = [];
@@ -92,7 +92,7 @@ export function makeWorld(seed: number, options: WorldOptions): World {
     const parent = index === 0 ? undefined : parts[dice.roll(index)];
     parts.push(new Part({ ...options, index, seed, parent }));
   }
-  // Roles of children are made before those of their parents.
+  // Roles of children are created before those of their parents.
   for (const part of parts.toReversed()) part.make();
   const [root] = parts;
   if (root?.role === undefined) throw new Error("A world has a root.");
@@ -105,7 +105,7 @@ interface PartFacts extends WorldOptions {
   readonly parent: Part | undefined;
 }
 
-/** One agent: its role, and what it has done. */
+/** One agent: its role, and its log. */
 class Part {
   readonly log: LoggedAgent;
   readonly children: Part[] = [];
@@ -113,7 +113,7 @@ class Part {
   readonly #facts: PartFacts;
   readonly #dice: Dice;
   readonly #replies: string[][] = [];
-  /** Which call of a hook is under way. */
+  /** The number of the hook's current call. */
   readonly #underWay = new AsyncLocalStorage<object>();
   readonly #calls = new Map<object, LoggedCall>();
   readonly #stepCount: number;
@@ -186,7 +186,10 @@ class Part {
     ];
   }
 
-  /** Calls the model several times: one after another or at once, and returns one of the replies. */
+  /**
+   * Calls the model several times, one after another or in parallel, and returns one of the
+   * replies.
+   */
   #hook(): Hook {
     const count = this.#nextCount;
     const isParallel = this.#dice.once(3);
@@ -301,7 +304,9 @@ class Part {
     }
   }
 
-  /** Fails a request: before its answer began, after it, for good, or with the input reported. */
+  /**
+   * Fails a request: before its first output, after it, permanently, or with the input reported.
+   */
   #fail(logged: LoggedRequest, kind: string): ModelError {
     const dice = this.#dice;
     logged.end = "failed";
@@ -350,7 +355,7 @@ class Part {
       outputTokens,
       reasoningTokens: dice.once(2) ? dice.roll(outputTokens) : 0,
     };
-    // A cost of nothing is believed only of models without a price.
+    // A reported cost of zero is believed only for models without a price.
     const isReported = dice.once(6);
     const reportedMicroUsd = 1 + dice.roll(2_000);
     const reportedCostUsd = reportedMicroUsd / 1_000_000;

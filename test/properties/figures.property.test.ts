@@ -1,5 +1,5 @@
 // Goal: a run has the same tokens, costs, counts and states in every view.
-// Method: random trees of scripted agents; an oracle adds up what their models received and replied.
+// Method: random trees of scripted agents; an oracle sums what their models received and replied.
 
 import { expect } from "vitest";
 
@@ -11,7 +11,7 @@ import { playWorld } from "./figures-play.ts";
 const RUNS = Number(process.env["FC_RUNS"] ?? 300);
 const FIRST = Number(process.env["FC_SEED"] ?? 1);
 
-proves(["D547"], "gives the same figures of a run in every view", async () => {
+proves(["D547"], "shows the same figures of a run in every view", async () => {
   for (let seed = FIRST; seed < FIRST + RUNS; seed += 1) {
     const played = await playWorld(seed);
     try {

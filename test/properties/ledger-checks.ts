@@ -19,7 +19,7 @@ import {
   type ReferenceThreshold,
 } from "./ledger-reference.ts";
 
-/** A part of a limit is reported once, when it is spent (X6). */
+/** Reports a threshold of a limit once, when it is reached (X6). */
 export function matchThresholds(
   reached: readonly ReachedThreshold[],
   wanted: readonly ReferenceThreshold[],
@@ -31,7 +31,7 @@ export function matchThresholds(
   if (!isDeepStrictEqual(told.toSorted(), expected.toSorted())) throw wrong(expected, told);
 }
 
-/** What is left to the holder of a lease is as if it had never been given. */
+/** Expects that the remaining amount is as if the holder's lease had not been granted. */
 export function matchRoomWith(
   holder: BudgetAccount,
   lease: ReferenceLease,
@@ -44,7 +44,7 @@ export function matchRoomWith(
   if (!isDeepStrictEqual(told, expected)) throw wrong(expected, told);
 }
 
-/** A lease that was given is the one that the reference gives. */
+/** Expects that a granted lease equals the reference. */
 export function matchLease(
   given: Lease,
   leaseId: LeaseId,
@@ -60,7 +60,7 @@ export function matchLease(
   if (!isDeepStrictEqual(given, lease)) throw wrong(lease, given);
 }
 
-/** A usage below, exactly at, or beyond what a lease holds. */
+/** Returns a usage below, exactly at, or beyond the amount of a lease. */
 export function usageOfLease(
   held: Amounts,
   { input, output, cached }: Readonly<Record<"input" | "output" | "cached", number>>,
@@ -89,7 +89,7 @@ export function throwsAny(action: () => unknown): boolean {
   }
 }
 
-/** Takes over what would be stored of a ledger: its accounts and its open leases. */
+/** Restores a ledger from its stored form: its accounts and its open leases. */
 export function restoredFrom(
   ledger: BudgetLedger,
   holders: ReadonlyMap<LeaseId, AgentId>,
@@ -105,7 +105,7 @@ export function restoredFrom(
   return fresh;
 }
 
-/** The usage of an account with that of one booking, by hand. */
+/** Adds one booking to the usage of an account, independently of the ledger. */
 export function addOwn(own: Usage, usage: Usage): Usage {
   return {
     ...own,
@@ -133,7 +133,7 @@ export function raiseOf(
   return raised === undefined ? {} : { [raised]: Math.ceil((MOST[raised] * percent) / 100) };
 }
 
-/** What a call used in all: what its attempts were charged, and the last one. */
+/** The total usage of a call: the charges of its earlier attempts, and the last attempt. */
 export function wholeOf({ charged }: ReferenceLease, usage: Usage): Usage {
   const { costMicroUsd, ...counts } = charged;
   const whole = { ...usage, costUsd: addUsd(usage.costUsd ?? 0, costMicroUsd / 1_000_000) };

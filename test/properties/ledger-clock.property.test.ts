@@ -1,6 +1,8 @@
-// Goal: whatever begins, ends and closes in whatever order, an agent's clock stands still exactly while a question is open below it
-// and nothing works there, and it is ended exactly at its own limit.
-// Method: random sequences over a small tree; after each, everything is worked out anew from the log, millisecond by millisecond.
+// Goal: in any order of begins, ends and closes, an agent's clock is paused exactly while a
+// question is open below it and nothing works there, and the agent is ended exactly at its own
+// limit.
+// Method: random sequences over a small tree; after each operation, everything is derived again
+// from the log, millisecond by millisecond.
 
 import * as fc from "fast-check";
 import { test } from "vitest";
@@ -11,7 +13,7 @@ import { AgentIdSchema, type AgentId } from "../../src/protocol/ids.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 
 interface Plan {
-  /** An earlier agent, taken modulo; the first is the root. */
+  /** The index of an earlier agent, modulo their number; the first is the root. */
   readonly parent: number;
   readonly limitMs: number | undefined;
   readonly lifeMs: number | undefined;
@@ -22,7 +24,7 @@ type Operation =
   | { readonly type: "end"; readonly opened: number }
   | { readonly type: "advance"; readonly byMs: number };
 
-/** One effect or question, as the log has it. */
+/** One effect or question in the log. */
 interface Period {
   readonly type: "working" | "asking";
   readonly agent: number;
@@ -112,7 +114,7 @@ class Player {
     this.#log.push({ type, agent: index, fromMs: nowMs, untilMs: Infinity });
   }
 
-  /** Ends something, unless it has ended. */
+  /** Ends an effect unless it has ended. */
   #end(opened: number): void {
     const period = this.#log[opened % Math.max(1, this.#log.length)];
     if (period === undefined || period.untilMs < Infinity) return;
@@ -145,7 +147,8 @@ class Player {
       this.#checkEnd(index, overAtMs);
       const isOver = overAtMs !== undefined;
       if (this.#isWatched(index, { pausedMs, isOver })) timers += 1;
-      // One that need not watch its limit, since it ends before, may watch a threshold of it all the same.
+      // An agent that need not watch its limit, since it ends before, may still watch a threshold
+      // of it.
       else if (!isOver && agent.closedAtMs === Infinity && agent.limitMs !== undefined)
         thresholds += 1;
     }
@@ -156,14 +159,14 @@ class Player {
     );
   }
 
-  /** An agent that closed in the millisecond of its end may have been ended before, or not. */
+  /** An agent that closed in the millisecond of its end may or may not have been ended before. */
   #checkEnd(index: number, overAtMs: number | undefined): void {
     const endedAtMs = this.#ended.get(index);
     if (endedAtMs === undefined && overAtMs === this.#agents[index]?.closedAtMs) return;
     check(endedAtMs === overAtMs, `agent_${index} is ended at ${String(overAtMs)}`);
   }
 
-  /** Whether a timer of the agent runs. */
+  /** True if a timer of the agent runs. */
   #isWatched(
     index: number,
     state: { readonly pausedMs: number; readonly isOver: boolean },
@@ -176,12 +179,12 @@ class Player {
     return agent.limitMs + state.pausedMs < above;
   }
 
-  /** The earliest fixed deadline of those above: theirs to watch. */
+  /** Returns the earliest fixed deadline of the ancestors, which they watch themselves. */
   #above({ path }: Agent): number {
     return Math.min(...path.slice(1).map((above) => this.#agents[above]?.lifeMs ?? Infinity));
   }
 
-  /** Whether the clock stands still from this millisecond to the next. */
+  /** True if the clock is paused from this millisecond to the next. */
   #isStill(index: number, atMs: number): boolean {
     const open = this.#log.filter(({ agent, fromMs, untilMs }) => {
       const path = this.#agents[agent]?.path ?? [];
@@ -195,7 +198,7 @@ class Player {
     );
   }
 
-  /** When all have closed, no clock stands still and no timer runs. */
+  /** When all agents have closed, no clock is paused and no timer runs. */
   close(): void {
     for (const { clock } of this.#agents.toReversed()) clock.close();
     check(this.#time.pendingTimers === 0, "no timer is left");
@@ -210,7 +213,7 @@ function check(holds: boolean, expected: string): void {
   if (!holds) throw new Error(`Expected: ${expected}.`);
 }
 
-test("3,000 random sequences: clocks stand still and end agents as the log says", () => {
+test("pauses clocks and ends agents as the log requires in 3,000 random sequences", () => {
   fc.assert(
     fc.property(
       fc.array(plan, { minLength: 1, maxLength: 5, size: "max" }),

@@ -1,4 +1,4 @@
-// What must hold of the accounts of a ledger after every operation, whatever it was.
+// Laws that the accounts of a ledger must satisfy after every operation.
 
 import { isDeepStrictEqual } from "node:util";
 
@@ -21,7 +21,7 @@ import {
 
 const USAGE_FIELDS = UsageSchema().keyof().options;
 
-/** Throws at the first breach. `own` is what each account has spent itself, in the order in which they were opened. */
+/** Throws at the first violation. `own` is the usage of each account itself, in opening order. */
 export function checkAccounts(
   ledger: BudgetLedger,
   reference: LedgerReference,
@@ -30,7 +30,8 @@ export function checkAccounts(
 ): void {
   const accounts = ledger.snapshot();
   const childTotals = new Map<string, Record<string, number>>();
-  // Children are opened after their parents, so from the last on every child comes before its parent.
+  // Children are opened after their parents, so in reverse order every child comes before its
+  // parent.
   for (const [index, account] of [...accounts.entries()].toReversed()) {
     checkLimits(account);
     const expected = reference.accounts[index];
@@ -69,7 +70,7 @@ function spentOf(usage: Usage, axis: LedgerAxis): number {
   return axis === "costMicroUsd" ? costUsd : counts[axis];
 }
 
-/** What an agent and its new children are told of what is left. */
+/** The remaining amounts that an agent and its new children are told. */
 function checkRoom(
   account: BudgetAccount,
   expected: ReferenceAccount,

@@ -7,15 +7,15 @@ import { type SpendLimits } from "../../src/policies/budget.ts";
 import { LEDGER_AXES, type LedgerAxis } from "../../src/protocol/account.ts";
 import { UsageSchema, type Usage } from "../../src/protocol/usage.ts";
 
-/** An account: below which earlier one (taken modulo), with which limits. */
+/** An account: the index of its parent (modulo the number of earlier accounts), and its limits. */
 export interface Seed {
   readonly parent: number;
   readonly limits: SpendLimits;
-  /** What descendants must leave of them. */
+  /** The amounts that descendants must leave. */
   readonly reserve: SpendLimits;
-  /** Until a fixed deadline. */
+  /** The time until a fixed deadline. */
   readonly lifeMs: number | undefined;
-  /** That does not run while the clock stands still. */
+  /** A time limit that does not elapse while the clock is paused. */
   readonly limitMs: number | undefined;
 }
 
@@ -30,7 +30,7 @@ export type Operation =
       readonly price: number;
       readonly least: number | undefined;
     }
-  /** `input` and `output` are added to what the lease holds: below, exactly, or beyond. */
+  /** `input` and `output` are added to the lease's amounts: below, exactly, or beyond. */
   | {
       readonly type: "settle";
       readonly lease: number;
@@ -40,24 +40,27 @@ export type Operation =
     }
   | { readonly type: "release"; readonly lease: number }
   | {
-      /** What an attempt under way has used, added to what it holds, and what a further one asks for. */
+      /**
+       * The usage of a running attempt, relative to its lease, and the amount that a further one
+       * requests.
+       */
       readonly type: "extend";
       readonly lease: number;
       readonly attempt: number;
-      /** Undefined: no attempt has ended, so that several are under way at once. */
+      /** `undefined` if no attempt has ended, so that several run in parallel. */
       readonly used: number | undefined;
       readonly input: number;
       readonly output: number;
       readonly price: number;
     }
-  /** An attempt of a call ends, which may wait for a further one. */
+  /** Ends an attempt of a call, which may wait for a further one. */
   | {
       readonly type: "charge";
       readonly lease: number;
       readonly attempt: number;
       readonly used: number;
     }
-  /** Raises one of the account's limits, or now and then one that it may not have. */
+  /** Raises a limit of the account, occasionally one that it may not have. */
   | {
       readonly type: "grant";
       readonly agent: number;
@@ -76,13 +79,13 @@ export type Operation =
     }
   | { readonly type: "chargeToolCall"; readonly agent: number }
   | { readonly type: "cancel"; readonly waiter: number }
-  /** The agent's clock stands still, or continues if it does. */
+  /** Pauses the agent's clock, or resumes it if it is paused. */
   | { readonly type: "turn"; readonly agent: number }
-  /** Time that counts for none of the agent's limits, as that between two executions. */
+  /** Time that counts against no limit of the agent, such as the time between two executions. */
   | { readonly type: "exclude"; readonly agent: number; readonly ms: number }
-  /** The agent gives back all that it holds. */
+  /** Releases everything that the agent holds. */
   | { readonly type: "releaseAll"; readonly agent: number }
-  /** Another process continues with accounts and open leases as they were stored. */
+  /** Continues in another process with the stored accounts and open leases. */
   | { readonly type: "restart" }
   | { readonly type: "advance"; readonly byMs: number };
 
@@ -111,7 +114,7 @@ export const PRICES: readonly ModelPrice[] = [
 
 const nat = fc.nat({ max: 1_000 });
 
-/** Axes with limits that let some calls run, make others wait and refuse the rest; now and then zero. */
+/** Axes with limits that admit some calls, delay others and refuse the rest; occasionally zero. */
 export const MOST: Readonly<Record<LedgerAxis, number>> = {
   steps: 12,
   totalTokens: 240,
@@ -146,7 +149,7 @@ const seed: fc.Arbitrary<Seed> = fc.record({
   reserve: fc.option(limits, { nil: {}, freq: 3 }).map(quarter),
 });
 
-/** Reserves are small beside limits, or there would be nothing to play for. */
+/** Reserves are small compared with limits, or nothing would be left to distribute. */
 function quarter(amounts: SpendLimits): SpendLimits {
   return Object.fromEntries(
     Object.entries(amounts).map(([axis, amount]) => [axis, Math.ceil(amount / 4)]),
@@ -249,7 +252,10 @@ export function schedules(length: number): fc.Arbitrary<Schedule> {
   });
 }
 
-/** A crowd of up to `length` askers before four accounts, in which one ends, or is granted more, now and then: most of them wait, and for long. */
+/**
+ * A crowd of up to `length` waiting requests on four accounts, in which occasionally a call ends or
+ * a grant arrives: most requests wait, and for long.
+ */
 export function crowds(length: number): fc.Arbitrary<Schedule> {
   const crowded = fc.oneof(
     { weight: 6, arbitrary: asking },

@@ -1,5 +1,6 @@
-// A second, naive ledger to compare the real one with: it keeps every lease and every booking, and works out by words of the
-// design, not of the code, who must be granted what. Integer prices only, so that amounts are exact.
+// A second, naive ledger to compare the real one with: it stores every lease and every booking, and
+// derives every grant from the design instead of the code. Prices are integers, so that amounts are
+// exact.
 
 import type { BudgetRefusal, LastStep, LeaseAsk } from "../../src/budget/lease.ts";
 import { type Amounts, type SpendLimits } from "../../src/policies/budget.ts";
@@ -8,11 +9,14 @@ import type { Usage } from "../../src/protocol/usage.ts";
 
 type Sums = Record<LedgerAxis, number>;
 
-/** The account's own limits in time, and the periods in which its clock stood still; the last may be open. */
+/**
+ * The account's own time limits, and the periods in which its clock was paused; the last may be
+ * open.
+ */
 export interface ReferenceTime {
   readonly openedAtMs: number;
   readonly deadlineAtMs: number | undefined;
-  /** Grants are in it. */
+  /** Grants included. */
   limitMs: number | undefined;
   readonly still: { readonly fromMs: number; untilMs?: number }[];
 }
@@ -21,31 +25,31 @@ export interface ReferenceAccount {
   readonly index: number;
   readonly path: string;
   readonly parent: ReferenceAccount | undefined;
-  /** Grants are in it. */
+  /** Grants included. */
   limits: SpendLimits;
-  /** What descendants must leave of the limits. */
+  /** The amounts of the limits that descendants must leave. */
   readonly reserve: SpendLimits;
   readonly time: ReferenceTime;
   readonly spent: Sums;
   readonly reserved: Sums;
   readonly excess: Sums;
-  /** Parts of limits that were spent before, by axis, limit and percentage. */
+  /** Thresholds that were reached before, by axis, limit and percentage. */
   readonly reached: Set<string>;
 }
 
 export interface ReferenceLease {
   readonly account: ReferenceAccount;
-  /** Of each attempt, in order; nothing once it is charged. */
+  /** The usage of each attempt, in order; removed once it is charged. */
   parts: Amounts[];
-  /** The numbers of the attempts under way. */
+  /** The numbers of the running attempts. */
   underWay: number[];
-  /** What attempts that have ended used. */
+  /** The usage of ended attempts. */
   charged: Sums;
-  /** It waits for one more attempt. */
+  /** True if the call waits for one more attempt. */
   isWaiting: boolean;
 }
 
-/** A request that waits. `id` is how the schedule knows it. */
+/** A waiting request. `id` identifies it in the schedule. */
 export interface ReferenceWaiter {
   readonly id: number;
   readonly account: ReferenceAccount;
@@ -69,7 +73,7 @@ export type ReferenceAnswer =
       readonly refusal: BudgetRefusal;
     };
 
-/** A part of a limit that was spent for the first time. */
+/** A threshold that was reached for the first time. */
 export interface ReferenceThreshold {
   readonly accountPath: string;
   readonly axis: BudgetAxis;
@@ -82,7 +86,7 @@ export class LedgerReference {
   readonly accounts: ReferenceAccount[] = [];
   readonly open: ReferenceLease[] = [];
   line: readonly ReferenceWaiter[] = [];
-  /** Since the caller took them last. */
+  /** Collected since the caller took them last. */
   thresholds: ReferenceThreshold[] = [];
 
   openAccount(
@@ -107,7 +111,7 @@ export class LedgerReference {
     return account;
   }
 
-  /** Answers everyone who can be answered now, in order. */
+  /** Answers every request that can be answered now, in order. */
   serve(nowMs: number): readonly ReferenceAnswer[] {
     const answers: ReferenceAnswer[] = [];
     const contested = new Set<ReferenceAccount>();
@@ -151,7 +155,7 @@ export class LedgerReference {
     return lease;
   }
 
-  /** An attempt has ended: its hold goes, what it used is spent. */
+  /** Ends an attempt: releases its hold and charges its usage. */
   charge(lease: ReferenceLease, attempt: number, usage: Usage): void {
     this.#book(lease.account, lease.parts[attempt - 1] ?? nothing(), usage);
     grow(lease.charged, usedOf(usage), 1);
@@ -159,7 +163,7 @@ export class LedgerReference {
     lease.underWay = lease.underWay.filter((one) => one !== attempt);
   }
 
-  /** Raises limits, if the account has them all; says whether it did. */
+  /** Raises limits if the account has all of them; returns whether it did. */
   grant(account: ReferenceAccount, raise: SpendLimits, moreMs: number | undefined): boolean {
     const isThere = LEDGER_AXES.every(
       (axis) => raise[axis] === undefined || account.limits[axis] !== undefined,
@@ -177,7 +181,7 @@ export class LedgerReference {
     return true;
   }
 
-  /** Books the usage of the attempts under way; undefined: the lease is given back unused. */
+  /** Books the usage of the running attempts; with undefined, the lease is released unused. */
   end(lease: ReferenceLease, usage: Usage | undefined): void {
     this.open.splice(this.open.indexOf(lease), 1);
     this.#book(lease.account, openHoldOf(lease), usage);
@@ -221,20 +225,20 @@ export class LedgerReference {
   }
 }
 
-/** Lets the clock run from now on, if it stands still. */
+/** Resumes the clock if it is paused. */
 export function closeStill({ still }: ReferenceTime, nowMs: number): void {
   const last = still.at(-1);
   if (last !== undefined) last.untilMs ??= nowMs;
 }
 
-/** What the attempts under way hold together. */
+/** Returns the total hold of the running attempts. */
 export function openHoldOf({ parts }: ReferenceLease): Amounts {
   const sum = nothing();
   for (const part of parts) grow(sum, part, 1);
   return sum;
 }
 
-/** Notes the parts of limits that are spent by now, and returns those that were not before. */
+/** Records the thresholds that are reached by now, and returns the new ones. */
 function newMarks({ path, limits, spent, reached }: ReferenceAccount): ReferenceThreshold[] {
   const marks: ReferenceThreshold[] = [];
   for (const axis of LEDGER_AXES) {
@@ -260,9 +264,10 @@ function pathOf(account: ReferenceAccount): readonly ReferenceAccount[] {
   return account.parent === undefined ? [account] : [account, ...pathOf(account.parent)];
 }
 
-/** What a call with this cap may cost at most. */
+/** Returns the maximum cost of a call with this cap. */
 function holdOf({ inputTokens, price, steps = 1 }: LeaseAsk, outputTokens: number): Amounts {
-  // All input may turn out to be cached or written, or neither: the dearest of the three is held, of the tier that a tenth more would reach.
+  // All input may turn out to be cached, written, or neither. The most expensive case is held, at
+  // the tier that a tenth more input would reach.
   const reached = price?.tiers?.filter((tier) => inputTokens * 11 > tier.aboveInputTokens * 10);
   const {
     inputUsdPerMillion = 0,
@@ -277,12 +282,12 @@ function holdOf({ inputTokens, price, steps = 1 }: LeaseAsk, outputTokens: numbe
   return { steps, totalTokens, ...input, outputTokens, costMicroUsd: cost, toolCalls: 0 };
 }
 
-/** The smallest cap that the model takes, or the one that was asked for if that is smaller. */
+/** Returns the smallest cap of the model, or the requested one if it is smaller. */
 function leastOutput({ minOutputTokens = 1, maxOutputTokens }: LeaseAsk): number {
   return Math.min(minOutputTokens, maxOutputTokens);
 }
 
-/** The hold with the largest cap that the path can ever have room for, found by trying. */
+/** Finds the hold with the largest cap that could ever fit on the path, by trial. */
 function largestHold(path: readonly ReferenceAccount[], ask: LeaseAsk): Amounts {
   let cap = ask.maxOutputTokens;
   while (cap > leastOutput(ask) && !canEverFit(path, holdOf(ask, cap))) cap -= 1;
@@ -293,7 +298,10 @@ function canEverFit(path: readonly ReferenceAccount[], hold: Amounts): boolean {
   return findUnfit(path, hold) === undefined;
 }
 
-/** The limit that can never have room for the hold: of the first such axis, at the account with the least room, the lowest of several. */
+/**
+ * Returns the limit that can never fit the hold: on the first such axis, at the account with the
+ * least room, the lowest of several.
+ */
 function findUnfit(path: readonly ReferenceAccount[], hold: Amounts): BudgetRefusal | undefined {
   const [asker] = path;
   for (const axis of LEDGER_AXES) {
@@ -305,7 +313,10 @@ function findUnfit(path: readonly ReferenceAccount[], hold: Amounts): BudgetRefu
   return undefined;
 }
 
-/** The first limit of the path that is reached, so that no call, or no step of a new child (asker: undefined), may follow. */
+/**
+ * Returns the first limit of the path that is reached, so that no call, or no step of a new child
+ * (asker: undefined), may follow.
+ */
 export function findReached(
   account: ReferenceAccount,
   asker: ReferenceAccount | undefined,
@@ -331,7 +342,7 @@ function tightestOn(
   return limiting.find((one) => unspent(one, axis, asker) === least);
 }
 
-/** What the account has not spent and does not keep from the asker. */
+/** Returns the unspent amount of the account that it does not reserve from the asker. */
 function unspent(
   account: ReferenceAccount,
   axis: LedgerAxis,
@@ -340,7 +351,7 @@ function unspent(
   return (account.limits[axis] ?? Infinity) - account.spent[axis] - kept(account, axis, asker);
 }
 
-/** What the account keeps is told only as far as it is not spent already. */
+/** The reserve of the account is reported only as far as it is not spent already. */
 function refusalOf(
   account: ReferenceAccount,
   axis: LedgerAxis,
@@ -359,7 +370,10 @@ function refusalOf(
   return told === 0 ? refusal : { ...refusal, reserve: budgetAmount(axis, told) };
 }
 
-/** What is left on each limited axis to an asker, or to a new child (undefined), beside what calls hold. */
+/**
+ * Returns the remaining amount on each limited axis for an asker, or for a new child (undefined),
+ * in addition to what calls hold.
+ */
 export function leftOf(
   account: ReferenceAccount,
   asker: ReferenceAccount | undefined,
@@ -378,7 +392,7 @@ export function leftOf(
   return left;
 }
 
-/** The limit of steps that leaves none after those that are spent and held by now. */
+/** Returns the step limit that is exhausted by spent and held steps. */
 function findLastStep(path: readonly ReferenceAccount[]): LastStep | undefined {
   const [asker] = path;
   const last = path.find((one) => unspent(one, "steps", asker) - one.reserved.steps <= 0);
@@ -397,7 +411,7 @@ function hasRoomNow(account: ReferenceAccount, hold: Amounts, asker: ReferenceAc
   );
 }
 
-/** What the account keeps from others than its own agent. */
+/** Returns the amount that the account reserves from all but its own agent. */
 function kept(
   account: ReferenceAccount,
   axis: LedgerAxis,
@@ -406,7 +420,10 @@ function kept(
   return account === asker ? 0 : (account.reserve[axis] ?? 0);
 }
 
-/** The deadline that has passed, in the name of who set it: of several at once the one nearest to the root. */
+/**
+ * Returns the expired deadline with the account that set it: of several, the one nearest to the
+ * root.
+ */
 function findOverdue(path: readonly ReferenceAccount[], nowMs: number): BudgetRefusal | undefined {
   const [account] = path;
   const deadline = account === undefined ? null : deadlineOf(account, nowMs);
@@ -431,12 +448,12 @@ function movingDeadline(time: ReferenceTime, nowMs: number): number {
   return time.openedAtMs + pausedMs(time, nowMs) + (time.limitMs ?? Infinity);
 }
 
-/** For how long a clock has stood still. */
+/** Returns how long a clock has been paused. */
 export function pausedMs({ still }: ReferenceTime, nowMs: number): number {
   return still.reduce((sum, { fromMs, untilMs = nowMs }) => sum + untilMs - fromMs, 0);
 }
 
-/** When the agent would have to end if every clock on its path continued from now. */
+/** Returns the end of the agent if every clock on its path continued from now. */
 export function deadlineOf(account: ReferenceAccount, nowMs: number): number | null {
   const deadlines = pathOf(account).flatMap(({ time }) => [
     time.deadlineAtMs ?? Infinity,
@@ -446,18 +463,18 @@ export function deadlineOf(account: ReferenceAccount, nowMs: number): number | n
   return earliest === Infinity ? null : earliest;
 }
 
-/** What was used, with the cost in whole micro-dollars. */
+/** Returns the usage with the cost in whole micro-dollars. */
 function usedOf({ costUsd, ...counts }: Usage): Amounts {
   const costMicroUsd = Math.round((costUsd ?? 0) * 1_000_000);
   return { ...counts, costMicroUsd };
 }
 
-/** Everything that a ledger tells is by the axes of a budget. */
+/** A ledger reports everything by the axes of a budget. */
 export function budgetAxis(axis: LedgerAxis): BudgetAxis {
   return axis === "costMicroUsd" ? "costUsd" : axis;
 }
 
-/** Money is told in dollars. */
+/** Money is reported in dollars. */
 export function budgetAmount(axis: LedgerAxis, amount: number): number {
   return axis === "costMicroUsd" ? amount / 1_000_000 : amount;
 }

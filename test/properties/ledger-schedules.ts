@@ -1,5 +1,6 @@
-// Random schedules over random trees of accounts, played on the real ledger and on the naive one at once. After every operation
-// both must agree, and what must always hold is checked on the real one's accounts alone.
+// Random schedules over random trees of accounts, played on the real and the naive ledger in
+// parallel. After every operation both must agree, and the laws are checked on the accounts of the
+// real ledger alone.
 
 import { isDeepStrictEqual } from "node:util";
 
@@ -52,7 +53,10 @@ interface Pending {
   readonly controller: AbortController;
 }
 
-/** Plays one schedule to its end, then settles what is open until none holds and none waits. Throws at the first breach. */
+/**
+ * Plays one schedule to its end, then settles open leases until none holds and none waits. Throws
+ * at the first violation.
+ */
 export async function play({ seeds, operations }: Schedule): Promise<void> {
   const player = new Player();
   for (const one of seeds) player.openAccount(one);
@@ -65,7 +69,9 @@ export async function play({ seeds, operations }: Schedule): Promise<void> {
 
 class Player {
   readonly #clock = new ManualClock();
-  /** What a journal would make of it: the accounts as they were opened, and every operation done once more (D2). */
+  /**
+   * The form that a journal would store: the accounts as opened, and every operation repeated (D2).
+   */
   #copy = new BudgetLedger(this.#clock);
   readonly #holders = new Map<LeaseId, AgentId>();
   readonly #watch: LedgerWatch = {
@@ -85,7 +91,7 @@ class Player {
   readonly #pending = new Map<number, Pending>();
   readonly #leaseIds = new Map<ReferenceLease, LeaseId>();
   readonly #ended: { readonly leaseId: LeaseId; readonly agentId: AgentId }[] = [];
-  /** What each account spent itself, by hand. */
+  /** The usage of each account itself, calculated independently. */
   readonly #own: Usage[] = [];
   /** Answers of the real ledger since the last comparison. */
   #answers = new Map<number, LeaseOutcome>();
@@ -208,7 +214,7 @@ class Player {
     if (one !== undefined) this.#end(one, undefined);
   }
 
-  /** One more attempt is asked for, once one under way is charged, or beside those. */
+  /** Requests one more attempt, after a running one is charged or in parallel. */
   #extend(extension: Extract<Operation, { type: "extend" }>): void {
     const one = this.#chosen(extension.lease);
     const leaseId = one === undefined ? undefined : this.#leaseIds.get(one);
@@ -224,7 +230,7 @@ class Player {
     );
   }
 
-  /** An attempt ends whose call goes on: it may wait for a further one beside it. */
+  /** Ends an attempt of a call that continues: it may wait for a further one in parallel. */
   #chargeAttempt(lease: ReferenceLease, chosen: number, more: number): void {
     const leaseId = this.#leaseIds.get(lease);
     const attempt = lease.underWay[chosen % Math.max(1, lease.underWay.length)];
@@ -285,7 +291,7 @@ class Player {
     }
   }
 
-  /** What is refused has changed nothing: the lease is open, and no listener is called (B6). */
+  /** A refused operation has changed nothing: the lease is open, and no listener is called (B6). */
   #settleAbsurd({ lease, field, figure }: Extract<Operation, { type: "settleAbsurd" }>): void {
     const one = this.#chosen(lease);
     const leaseId = one === undefined ? undefined : this.#leaseIds.get(one);
@@ -353,7 +359,7 @@ class Player {
     }
   }
 
-  /** What waits is gone with its process; what was stored of the ledger is taken up by another one. */
+  /** Waiting requests are lost with their process; another process restores the stored ledger. */
   #restart(): void {
     this.#ledger = restoredFrom(
       this.#ledger,
@@ -365,7 +371,7 @@ class Player {
     this.#reference.restart(this.#clock.nowMs());
   }
 
-  /** Both ledgers gave the same answers, and the accounts obey the laws. */
+  /** Expects the same answers from both ledgers, and that the accounts satisfy the laws. */
   async compare(): Promise<void> {
     await Promise.resolve();
     await Promise.resolve();
@@ -388,7 +394,7 @@ class Player {
     checkAccounts(this.#ledger, this.#reference, this.#own, nowMs);
   }
 
-  /** What was done, done once more on a copy, gives the same accounts (D2). */
+  /** Expects that repeating all operations on a copy gives the same accounts (D2). */
   #compareCopy(): void {
     const copied = this.#copy.snapshot();
     if (!isDeepStrictEqual(copied, this.#ledger.snapshot()))
@@ -397,13 +403,13 @@ class Player {
     if (this.#copy.leaseCount !== leaseCount) throw wrong(leaseCount, this.#copy.leaseCount);
   }
 
-  /** B5: settling what is open answers everyone in the end, and nothing stays reserved. */
+  /** B5: settling open leases answers every request in the end, and nothing stays reserved. */
   async drain(): Promise<void> {
     for (let one = this.#chosen(0); one !== undefined; one = this.#chosen(0)) {
       this.#settle({ type: "settle", lease: 0, input: -5, output: -5, cached: 0 });
       await this.compare();
     }
-    // A call that waits for a further attempt may have others under way.
+    // A call that waits for a further attempt may have other attempts running.
     const waiting = this.#reference.open.find(({ underWay }) => underWay.length > 0);
     if (waiting !== undefined) {
       this.#chargeAttempt(waiting, 0, -5);

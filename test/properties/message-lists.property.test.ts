@@ -1,4 +1,4 @@
-// Goal: whatever was done to a list, the repaired one is valid; whatever valid history is truncated, the rest is valid.
+// Goal: a repaired list is always valid, and a truncated valid history stays valid.
 // Method: arbitrary lists of messages, and arbitrary valid histories, from a fixed seed.
 
 import * as fc from "fast-check";
@@ -33,7 +33,7 @@ const anyMessage: fc.Arbitrary<Message> = fc.oneof(
 );
 const anyList = fc.array(anyMessage, { maxLength: 14, size: "max" });
 
-/** Instructions, then groups: what was said to the agent, or its reply with all results. */
+/** Instructions, then groups: a message to the agent, or its reply with all results. */
 const validHistory = fc
   .record({
     instructions: fc.nat({ max: 2 }),
@@ -64,7 +64,7 @@ function exchange(ids: readonly string[]): readonly Message[] {
   return [replyWith(...toolCalls), ...toolCalls.map(resultOf)];
 }
 
-test("a repaired list is valid, its repair finds nothing more, and what was given is untouched", () => {
+test("returns a valid list whose repair finds nothing more, and leaves the input unchanged", () => {
   fc.assert(
     fc.property(anyList, (given) => {
       const before = JSON.stringify(given);
@@ -79,7 +79,7 @@ test("a repaired list is valid, its repair finds nothing more, and what was give
   );
 });
 
-test("a list is left as it is exactly if it was valid", () => {
+test("returns the same list exactly if it was valid", () => {
   fc.assert(
     fc.property(fc.oneof(anyList, validHistory), (given) => {
       expect(repairMessages(given).messages === given).toBe(
@@ -90,7 +90,7 @@ test("a list is left as it is exactly if it was valid", () => {
   );
 });
 
-test("a repair loses and makes up only what it tells", () => {
+test("loses and adds only what it reports", () => {
   fc.assert(
     fc.property(anyList, (given) => {
       const { messages, repairs } = repairMessages(given);
@@ -111,7 +111,7 @@ test("a repair loses and makes up only what it tells", () => {
   );
 });
 
-test("after any messages of a valid history were dropped, the repair only completes what was torn", () => {
+test("only completes torn groups after any messages of a valid history were dropped", () => {
   fc.assert(
     fc.property(validHistory, fc.array(fc.nat({ max: 30 }), { maxLength: 5 }), (whole, drops) => {
       const given = whole.filter((_message, index) => !drops.includes(index));
@@ -129,7 +129,7 @@ test("after any messages of a valid history were dropped, the repair only comple
   );
 });
 
-test("a truncated history is valid, keeps what must stay, and accounts for all that went", () => {
+test("keeps a truncated history valid, retains required messages, and reports what was dropped", () => {
   fc.assert(
     fc.property(validHistory, fc.nat({ max: 20 }), (given, keepMessages) => {
       const before = JSON.stringify(given);
@@ -148,7 +148,7 @@ test("a truncated history is valid, keeps what must stay, and accounts for all t
   );
 });
 
-test("truncating step by step leaves the same as at once", () => {
+test("truncates step by step to the same list as at once", () => {
   fc.assert(
     fc.property(validHistory, fc.nat({ max: 20 }), fc.nat({ max: 20 }), (given, one, two) => {
       const [more, less] = [Math.max(one, two), Math.min(one, two)];
@@ -169,7 +169,10 @@ function textsOf(messages: readonly Message[], role: Message["role"]): readonly 
   return messages.filter((message) => message.role === role).map((message) => message.text);
 }
 
-/** Messages that are there or were there once: a notice on the way counts for those of which it tells. */
+/**
+ * Counts messages in the list or dropped earlier: an intermediate notice counts for those that it
+ * reports.
+ */
 function countsOf(messages: readonly Message[]): number {
   return messages.reduce((sum, message, index) => {
     const isNotice = message.role === "user" && message.origin === "notice";

@@ -1,5 +1,7 @@
-// Goal: a cost in dollars is a whole number of micro-dollars: nothing is lost on the way out of the ledger, through JSON, or back.
-// Method: arbitrary whole micro-dollars up to the largest that is counted, from a fixed seed, with those at both ends.
+// Goal: a cost in dollars is a whole number of micro-dollars, and nothing is lost on the way out of
+// the ledger, through JSON, or back.
+// Method: arbitrary whole micro-dollars up to the largest supported amount, from a fixed seed, with
+// both extremes.
 
 import * as fc from "fast-check";
 import { expect } from "vitest";
@@ -24,20 +26,24 @@ const microUsd = fc.oneof(
 );
 const half = microUsd.map((amount) => Math.floor(amount / 2));
 
-proves(["R57"], "a cost in dollars gives its micro-dollars back exactly, through JSON, too", () => {
-  fc.assert(
-    fc.property(microUsd, (amount) => {
-      const costUsd: unknown = JSON.parse(JSON.stringify(toUsd(amount)));
-      expect([costUsd, toMicroUsd(Number(costUsd))]).toEqual([toUsd(amount), amount]);
-      expect(UsageSchema().safeParse({ ...NO_USAGE, costUsd }).success).toBe(true);
-      const limits = { costMicroUsd: amount };
-      expect(toLedgerLimits(toSpendAmounts(limits))).toEqual(limits);
-    }),
-    FIXED,
-  );
-});
+proves(
+  ["R57"],
+  "converts a cost in dollars back to its exact micro-dollars, even through JSON",
+  () => {
+    fc.assert(
+      fc.property(microUsd, (amount) => {
+        const costUsd: unknown = JSON.parse(JSON.stringify(toUsd(amount)));
+        expect([costUsd, toMicroUsd(Number(costUsd))]).toEqual([toUsd(amount), amount]);
+        expect(UsageSchema().safeParse({ ...NO_USAGE, costUsd }).success).toBe(true);
+        const limits = { costMicroUsd: amount };
+        expect(toLedgerLimits(toSpendAmounts(limits))).toEqual(limits);
+      }),
+      FIXED,
+    );
+  },
+);
 
-proves(["R57"], "a sum of costs is the cost of the sum, and equal sums are the same number", () => {
+proves(["R57"], "adds costs exactly, so that equal sums are the same number", () => {
   fc.assert(
     fc.property(half, half, (first, second) => {
       const sum = addUsd(toUsd(first), toUsd(second));
@@ -50,7 +56,7 @@ proves(["R57"], "a sum of costs is the cost of the sum, and equal sums are the s
 
 proves(
   ["R57"],
-  "a cost that is no whole number of micro-dollars, or larger than is counted, is refused",
+  "refuses a cost that is not a whole number of micro-dollars or is too large",
   () => {
     const refused = [
       -0.000001,

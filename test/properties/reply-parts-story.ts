@@ -1,4 +1,5 @@
-// Histories of several writers whose every piece bears a number, and all that may be done to a history.
+// Histories of several writers whose every part bears a number, and every kind of edit of a
+// history.
 
 import * as fc from "fast-check";
 import { expect } from "vitest";
@@ -25,7 +26,7 @@ import {
 export const KEYS = ["acme/one", "acme/two", "acme/three"] as const;
 export type Key = (typeof KEYS)[number];
 
-/** What a piece is made of. */
+/** The description of a part. */
 interface Clay {
   readonly type: ReplyPiece["type"];
   readonly text: string;
@@ -50,7 +51,7 @@ const turn: fc.Arbitrary<Turn> = fc.record({
 });
 export const turns = fc.array(turn, { minLength: 1, maxLength: 5, size: "max" });
 
-/** A history, and every piece in it by its number. */
+/** A history, and every part in it by its number. */
 export interface Story {
   readonly messages: readonly Message[];
   readonly origins: ReadonlyMap<number, Origin>;
@@ -65,7 +66,7 @@ interface Origin {
 
 const FIELDS = ["reasoning_content", "reasoning"] as const;
 
-/** In the forms of both interfaces, so that bodies carry it. */
+/** In the forms of both interfaces, so that request bodies contain it. */
 function sealOf(number: number, writer: Key): Extract<ReplyPiece, { type: "opaque" }>["data"] {
   const seal = `seal-${number}-of-${writer}`;
   const field = FIELDS[number % 2] ?? "reasoning";
@@ -104,7 +105,7 @@ export function told(all: readonly Turn[]): Story {
   const origins = new Map<number, Origin>();
   for (const [reply, one] of all.entries()) {
     const { writer } = one;
-    // Reasoning that is not sealed is known by its text: two side by side would be one.
+    // Unsealed reasoning is identified by its text: two adjacent pieces would be one.
     const said = one.clay.filter(
       (each) => each.type !== "text" || each.isSealed || each.text !== "",
     );
@@ -164,7 +165,9 @@ function changed(
   );
 }
 
-/** Some of the calls, also in another order, with one that was not made, or with the first one twice. */
+/**
+ * Some of the calls, possibly in another order, with an invented one, or with the first one twice.
+ */
 function someOf(calls: readonly ToolCall[], mask: number): readonly ToolCall[] {
   const left = calls.filter((_call, at) => ((mask >> at) & 1) === 1);
   const [first] = calls;
@@ -212,7 +215,7 @@ export const EDITS = {
       messages,
       changed(messages, at, ({ parts: _parts, writtenBy: _writer, ...reply }) => reply),
     ),
-  /** A hook that knows nothing of parts: another length of the text is seen, and other calls. */
+  /** A hook that ignores parts: it changes the length of the text and the calls. */
   stranger: (messages, { at, mask, text }) =>
     changed(messages, at, (reply) => ({
       ...reply,

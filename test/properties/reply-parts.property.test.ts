@@ -1,7 +1,9 @@
-// Goal: whatever was done to a history, what goes out of its replies says what they say; nothing that belongs together is torn; no writer's
-// data reaches another; and a request that only grew begins with the text of the one before.
-// Method: arbitrary histories of several writers, arbitrary edits of every kind that there is. Each piece bears a number, so that what
-// goes out is known again: in its pieces, and in the bodies of both interfaces.
+// Goal: whatever was done to a history, the replies in a request match their messages, related
+// parts stay together, no writer's data reaches another writer, and a request that only grew begins
+// with the text of the request before.
+// Method: arbitrary histories of several writers, and arbitrary edits of every kind. Each part
+// bears a number, by which it is recognised in the outgoing parts and in the bodies of both
+// interfaces.
 
 import * as fc from "fast-check";
 import { expect } from "vitest";
@@ -31,7 +33,7 @@ const FORM = {
   },
 } as const;
 
-/** A model that takes back what was written under this key. */
+/** A model that accepts the data that was written under this key. */
 function reader(replayKey: string): Pick<Model, "provider" | "id" | "replayKey"> {
   return { provider: "", id: "", replayKey };
 }
@@ -49,7 +51,7 @@ function responsesText(messages: readonly Message[]): string {
   return toResponses(requestOf(messages), FORM, false, true);
 }
 
-/** The number that a piece bears; undefined: it is one that any writer might have said. */
+/** Returns the number that a part bears; `undefined` if any writer might have written it. */
 function numberOf(piece: ReplyPiece): number | undefined {
   const known =
     /seal-(\d+)-of/u.exec(JSON.stringify(piece.data ?? null)) ??
@@ -61,7 +63,7 @@ function nameless(piece: ReplyPiece): object {
   return piece.type === "call" ? { ...piece, callId: "" } : piece;
 }
 
-/** What holds of the pieces of a reply, whatever became of it. */
+/** Checks the laws for the parts of a reply, whatever was done to it. */
 function checkPieces(message: AssistantMessage, story: Story, key: Key): void {
   const { origins } = story;
   const pieces = getReplyPieces(message);
@@ -98,7 +100,7 @@ function checkPieces(message: AssistantMessage, story: Story, key: Key): void {
   expect(new Set(numbers.map((number) => origins.get(number)?.reply)).size).toBeLessThan(2);
 }
 
-/** What of a reply is known again, as it was written, but for reasoning at its end. */
+/** Returns the parts of a reply that are recognisable, except for reasoning at its end. */
 function numbersOf(message: AssistantMessage, { messages, origins }: Story): readonly number[] {
   if (message.parts === undefined) return [];
   const replies = messages.filter(({ role }) => role === "assistant");
@@ -107,7 +109,7 @@ function numbersOf(message: AssistantMessage, { messages, origins }: Story): rea
   return own.slice(0, last + 1).flatMap(([, { piece }]) => numberOf(piece) ?? []);
 }
 
-/** The body says what the messages say. */
+/** Expects that the body matches the messages. */
 function checkBodies(messages: readonly Message[], key: Key): void {
   const bodies = [chatText(messages, key), responsesText(messages)];
   const others = KEYS.filter((one) => one !== key);
@@ -155,7 +157,7 @@ function repliesIn(body: unknown): readonly unknown[] {
 
 proves(
   ["M2", "M3"],
-  "whatever was done to a history: what goes out says what it says, whole and to its writer alone",
+  "sends matching, complete parts to their own writer only, whatever was done to a history",
   () => {
     let sealed = 0;
     fc.assert(
@@ -188,7 +190,7 @@ proves(
 const FILLED = '"reasoning_content":';
 const FILLER = `,${FILLED}""`;
 
-/** The body up to the end of its messages. */
+/** Returns the body up to the end of its messages. */
 function upToEnd(body: string): string {
   return body.slice(
     0,
@@ -198,7 +200,7 @@ function upToEnd(body: string): string {
 
 proves(
   ["M4"],
-  "the text of a request is a prefix of the next one, parts included, though other models are sent the same messages between",
+  "extends the text of the previous request, parts included, even if other models were called in between",
   () => {
     fc.assert(
       fc.property(turns, (all) => {

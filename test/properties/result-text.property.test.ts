@@ -1,5 +1,6 @@
-// Goal: whatever a tool returns becomes a text or a TypeError; equal values become equal texts; cuts and leaks keep their laws.
-// Method: random values and texts, with a naive implementation beside each.
+// Goal: any return value of a tool becomes a text or a TypeError, equal values become equal texts,
+// and the laws of shortening and leak detection hold.
+// Method: random values and texts, compared with naive implementations.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -13,7 +14,7 @@ import { shortenText } from "../../src/tools/shorten-text.ts";
 
 const RUNS = { numRuns: 500 };
 
-test("for what is JSON, the text is canonical JSON", () => {
+test("formats JSON values as canonical JSON", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       expect(formatToolResult(value)).toBe(
@@ -36,7 +37,7 @@ const anything = fc.anything({
   withTypedArray: true,
 });
 
-test("whatever it is becomes the same text twice, which is JSON unless it is a text, or a TypeError", () => {
+test("formats any value as the same text twice, or throws a TypeError; except for strings the text is JSON", () => {
   fc.assert(
     fc.property(anything, (value) => {
       const text = textOf(value);
@@ -49,7 +50,7 @@ test("whatever it is becomes the same text twice, which is JSON unless it is a t
   );
 });
 
-/** Undefined for what cannot be shown. */
+/** `undefined` for a value that cannot be shown. */
 function textOf(value: unknown): string | undefined {
   try {
     return formatToolResult(value);
@@ -59,7 +60,7 @@ function textOf(value: unknown): string | undefined {
   }
 }
 
-test("the order in which fields were set does not matter", () => {
+test("ignores the order in which fields were set", () => {
   const entries = fc.uniqueArray(fc.tuple(fc.string(), fc.jsonValue()), {
     selector: ([key]) => key,
   });
@@ -88,7 +89,7 @@ const texts = fc.oneof(
   fc.string({ unit: "binary", maxLength: 200 }),
 );
 
-test("what is shown is a beginning, within the limit, and tears no pair apart", () => {
+test("shows a prefix within the limit that splits no surrogate pair", () => {
   fc.assert(
     fc.property(texts, fc.nat(120), (text, limit) => {
       const { text: shortened, ...facts } = shortenText(text, limit);
@@ -116,7 +117,7 @@ const noise = fc.constantFrom<(text: string) => string>(
   (text) => `\`\`\`json\n${text}\n\`\`\``,
 );
 
-test("a text leaks exactly the arguments that it is equal to", () => {
+test("reports a leak exactly for texts that equal the arguments of a call", () => {
   fc.assert(
     fc.property(json, json, noise, (said, given, around) => {
       const call = {
@@ -137,7 +138,7 @@ test("a text leaks exactly the arguments that it is equal to", () => {
   );
 });
 
-/** No number in it is beyond the safe integers. */
+/** True if no number in the value is beyond the safe integers. */
 function isExact(value: unknown): boolean {
   let exact = true;
   JSON.stringify(value, (_key, part: unknown) => {
@@ -147,7 +148,7 @@ function isExact(value: unknown): boolean {
   return exact;
 }
 
-test("no text at all makes a leak, or the filter of secrets, throw", () => {
+test("never throws in leak detection or secret redaction", () => {
   const call = { callId: CallIdSchema().parse("call_1"), toolName: "look", argumentsText: "{}" };
   const words = fc.constantFrom(
     "token",
@@ -179,7 +180,7 @@ test("no text at all makes a leak, or the filter of secrets, throw", () => {
   );
 });
 
-test("a text without any of the marks of a secret stays as it is", () => {
+test("does not change a text without any character that marks secrets", () => {
   fc.assert(
     fc.property(fc.string({ unit: "grapheme" }), (text) => {
       const plain = text.replaceAll(/[:=%_-]/g, "");

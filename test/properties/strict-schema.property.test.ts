@@ -1,5 +1,7 @@
-// Goal: whatever fits the strict form of a zod schema fits the schema itself, once the nulls that were added are taken out.
-// Method: random schemas of every kind that has a strict form, without what a strict form does not say; values made of the strict form alone.
+// Goal: whatever matches the strict form of a zod schema matches the schema itself, once the added
+// nulls are removed.
+// Method: random schemas of every kind that has a strict form, without rules that a strict form
+// cannot express; values generated from the strict form alone.
 
 import { Ajv2020 } from "ajv/dist/2020.js";
 import * as fc from "fast-check";
@@ -45,7 +47,7 @@ const { schema: schemas } = fc.letrec<{ schema: z.ZodType; leaf: z.ZodType }>((t
   ),
 }));
 
-/** Keys that are there, that may be left out, and that have a default. */
+/** Keys that are required, optional, or have a default. */
 function objectOf(schemas: fc.Arbitrary<z.ZodType>): fc.Arbitrary<z.ZodObject> {
   const property = fc.tuple(schemas, fc.constantFrom("required", "optional", "nullish", "default"));
   return fc
@@ -75,7 +77,7 @@ function present(schema: z.ZodType, presence: string): z.ZodType {
   }
 }
 
-/** Values that fit a schema in strict form. */
+/** Values that match a schema in strict form. */
 function valuesOf(schema: JsonValue | undefined): fc.Arbitrary<JsonValue> {
   const words = isRecord(schema) ? schema : {};
   const { anyOf, enum: values, type, properties, items, minimum, maximum } = words;
@@ -108,7 +110,7 @@ function isList(value: JsonValue | undefined): value is readonly JsonValue[] {
   return Array.isArray(value);
 }
 
-/** What providers demand of each object. */
+/** The requirements of providers for each object. */
 function objectsIn(schema: unknown): readonly Readonly<Record<string, unknown>>[] {
   if (Array.isArray(schema)) return schema.flatMap(objectsIn);
   if (!isRecord(schema)) return [];
@@ -129,7 +131,7 @@ const inputs = fc
     return valuesOf(schema).map((value) => ({ input, jsonSchema, schema, value }));
   });
 
-proves(["M19"], "what fits the strict form fits the schema without the added nulls", () => {
+proves(["M19"], "accepts values of the strict form once the added nulls are removed", () => {
   fc.assert(
     fc.property(inputs, ({ input, jsonSchema, schema, value }) => {
       expect(new Ajv2020({ strict: false }).validate(schema, value)).toBe(true);
@@ -140,7 +142,7 @@ proves(["M19"], "what fits the strict form fits the schema without the added nul
   );
 });
 
-proves(["M19"], "in a strict form every key is required, and there are no others", () => {
+proves(["M19"], "requires every key of a strict form and permits no others", () => {
   fc.assert(
     fc.property(inputs, ({ schema }) => {
       for (const { properties, required, additionalProperties } of objectsIn(schema)) {
@@ -151,7 +153,7 @@ proves(["M19"], "in a strict form every key is required, and there are no others
   );
 });
 
-/** A result of any root that has a strict form, with a value that fits this. */
+/** A result of any root type that has a strict form, with a matching value. */
 const results = fc
   .oneof(
     objectOf(schemas),
@@ -165,7 +167,7 @@ const results = fc
     return valuesOf(strict.schema).map((value) => ({ output, finish, value }));
   });
 
-proves(["M56"], "what fits the strict form of a result is one, wrapped or not", () => {
+proves(["M56"], "accepts values of the strict form of a result, wrapped or not", () => {
   fc.assert(
     fc.property(results, ({ output, finish, value }) => {
       const bound = finish.bind(value);

@@ -1,5 +1,6 @@
-// Goal: no order of changes leads to a state that is unfrozen or at odds with itself.
-// Method: random changes in any order, and random runs that keep to the rules of the loop, from a fixed seed.
+// Goal: no order of changes leads to an unfrozen or inconsistent state.
+// Method: random changes in any order, and random runs that follow the rules of the loop, from a
+// fixed seed.
 
 import * as fc from "fast-check";
 import { expect } from "vitest";
@@ -33,7 +34,7 @@ const FIXED = { seed: 20_261_121, numRuns: 1_000 };
 
 const [FIRST, SECOND] = twoCalls();
 
-/** Each change, and those that need others before them in several forms. */
+/** Each change; changes that need others before them appear in several forms. */
 const anyChange: fc.Arbitrary<Change> = fc.oneof(
   fc.constantFrom(...Object.values(changes())),
   fc.constantFrom<Change>(
@@ -55,7 +56,10 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
     })),
 );
 
-/** Changes in an order that leads somewhere, with others in between: states deep in the life cycle are reached often. */
+/**
+ * Changes in a productive order with others in between, so that states deep in the life cycle are
+ * reached often.
+ */
 const anyChanges = fc
   .array(
     fc.oneof(
@@ -74,7 +78,7 @@ const anyChanges = fc
 
 proves(
   ["R38", "R39", "R44"],
-  "any change on any state gives a new frozen state, or a coded error and no change",
+  "returns a new frozen state, or a coded error without any change, for any change on any state",
   () => {
     fc.assert(
       fc.property(anyChanges, (list) => {
@@ -94,7 +98,10 @@ proves(
   },
 );
 
-/** Runs the changes that are allowed and hands each one with the states around it to `look`. Gives the last state. */
+/**
+ * Applies the permitted changes and passes each one with the states around it to `look`. Returns
+ * the last state.
+ */
 function driven(
   list: readonly Change[],
   look: (before: AgentState, change: Change, next: AgentState) => void,
@@ -108,7 +115,7 @@ function driven(
 
 proves(
   ["R39", "R42"],
-  "in any order of changes, results come into the history together, in call order, and not before all are known (L3)",
+  "adds results to the history together, in call order, and only when all are known (L3)",
   () => {
     let applied = 0;
     fc.assert(
@@ -135,14 +142,14 @@ proves(
   },
 );
 
-proves(["R39", "R42"], "in any order of changes, a step is recorded once (L4)", () => {
+proves(["R39", "R42"], "records a step once in any order of changes (L4)", () => {
   let recorded = 0;
   fc.assert(
     fc.property(anyChanges, (list) => {
       let opened = 0;
       driven(list, (before, change, next) => {
         if (change.type === "nextExecution") opened = 0;
-        // A step whose request was too long is shown anew.
+        // A step whose request was too long is opened again.
         if (change.type === "openStep" && before.step === undefined) opened += 1;
         if (change.type === "recordStep") recorded += 1;
         const isOpen = next.step !== undefined;
@@ -158,7 +165,7 @@ proves(["R39", "R42"], "in any order of changes, a step is recorded once (L4)", 
 
 proves(
   ["R39", "R42"],
-  "in any order of changes, a pause keeps everything, nothing but resume moves it, and resume gives back what was paused",
+  "preserves everything across a pause, which only resume ends, in any order of changes",
   () => {
     let paused = 0;
     fc.assert(
@@ -182,18 +189,21 @@ function callsOf(state: AgentState): readonly ToolCall[] {
   return state.step?.reply?.message.toolCalls ?? [];
 }
 
-/** The calls that have a result in the history, in order. */
+/** Returns the calls that have a result in the history, in order. */
 function answeredIn({ conversation }: AgentState): readonly string[] {
   return conversation.messages.flatMap((message) =>
     message.role === "tool" ? [message.callId] : [],
   );
 }
 
-/** One step of a run that keeps to the rules. */
+/** One step of a run that follows the rules. */
 interface ScriptedStep {
   readonly reply: "recorded" | "discarded" | "none";
   readonly calls: number;
-  /** How many of the first calls get their results later than the others; more than there are: all. */
+  /**
+   * The number of first calls whose results arrive later than the others; with more than there are,
+   * all.
+   */
   readonly cut: number;
   readonly usages: readonly number[];
   readonly hasFailed: boolean;
@@ -219,7 +229,7 @@ const scriptedStep: fc.Arbitrary<ScriptedStep> = fc.record({
 
 proves(
   ["R42", "R43", "R44"],
-  "a run by the rules has numbered steps, one result per call and usage that adds up",
+  "numbers steps, records one result per call, and sums usage in a run that follows the rules",
   () => {
     fc.assert(
       fc.property(fc.array(scriptedStep, { maxLength: 8, size: "max" }), (script) => {
@@ -254,7 +264,7 @@ proves(
   },
 );
 
-proves(["R42"], "the history only grows: what was said stays where it was", () => {
+proves(["R42"], "only appends to the history", () => {
   fc.assert(
     fc.property(fc.array(scriptedStep, { maxLength: 6, size: "max" }), (script) => {
       const histories = script.map(
@@ -323,7 +333,7 @@ function replyChanges(
   if (calls.length === 0) return [recordReply];
   const { pause, resume, applyToolResults } = changes();
   const executions = calls.map(executionOf);
-  // Those after the cut are known first: the results are in call order all the same.
+  // Results after the cut are known first; they still appear in call order.
   return [
     recordReply,
     {

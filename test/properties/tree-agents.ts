@@ -1,4 +1,4 @@
-// The roles of a world, made anew for every process.
+// The roles of a world, created again for every process.
 
 import { z } from "zod";
 
@@ -10,10 +10,10 @@ import { nameOf, type WorldRole } from "./tree-world.ts";
 
 const OUTPUT = z.object({ value: z.number() });
 
-/** The role of this number. */
+/** Returns the role with this number. */
 export function agentRole(role: WorldRole, index: number, outside: Outside): AgentRole {
   const { inherits, windowSize, tells, deniedTools, allowedTools } = role;
-  // Lists for no subagent are refused.
+  // Tool lists without any subagent are refused.
   const lists = { deniedTools, ...(allowedTools === undefined ? {} : { allowedTools }) };
   const { background, parentEndPolicy, failurePolicy, share, reserve } = role;
   const name = nameOf(index);

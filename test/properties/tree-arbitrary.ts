@@ -1,4 +1,5 @@
-// Any world of the tree property. Every tree ends by itself: scripts are finite, and the steps of a run are limited.
+// Arbitrary worlds of the tree property. Every tree ends by itself: scripts are finite, and the
+// steps of a run are limited.
 
 import {
   array,
@@ -37,7 +38,9 @@ import {
 
 const ROLE_COUNT = 3;
 
-/** How much goes wrong: in calm worlds little does, and trees grow; in wild ones anything may. */
+/**
+ * The rate of faults: in calm worlds few occur, and trees grow; in wild ones anything may happen.
+ */
 type Mood = "calm" | "wild";
 
 /** Any world. */
@@ -103,7 +106,7 @@ function worldsOf(mood: Mood): Arbitrary<World> {
   });
 }
 
-/** A root that delegates in its first reply, as a rule: else there would be little of a tree. */
+/** A root that usually delegates in its first reply; otherwise trees would stay small. */
 function rootRole(mood: Mood): Arbitrary<WorldRole> {
   const spawns = array(spawnCall(), { minLength: 1, maxLength: 4, size: "max" });
   const first = record({ delegates: weighted([9, true], [1, false]), spawns });
@@ -350,7 +353,7 @@ function moment(): Arbitrary<Moment> {
   });
 }
 
-/** A budget of the whole run; always with a number of steps, so that no fault can make a run endless. */
+/** A budget of the whole run; always with a step limit, so that no fault can make a run endless. */
 function runBudget(mood: Mood): Arbitrary<Budget> {
   const isCalm = mood === "calm";
   const steps = isCalm ? constantFrom(60, 30) : constantFrom(60, 60, 60, 20, 8, 2);
@@ -391,7 +394,7 @@ const AXES: readonly BudgetAxis[] = [
   "timeMs",
 ];
 
-/** `usual`, and once in a while something else. */
+/** Usually `usual`, occasionally something else. */
 function seldom<const T, U>(usually: number, usual: T, other: Arbitrary<U>): Arbitrary<T | U> {
   const common: WeightedArbitrary<T | U> = { weight: usually, arbitrary: constant(usual) };
   const rare: WeightedArbitrary<T | U> = { weight: 1, arbitrary: other };

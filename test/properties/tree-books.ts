@@ -1,5 +1,5 @@
-// Books for the tree property: a second ledger, kept from events alone, that knows nothing of ours. B1, B2, B4, X4, X5 and X7 are
-// checked at every event.
+// A second ledger for the tree property, derived from events alone and independent of the real one.
+// It checks B1, B2, B4, X4, X5 and X7 at every event.
 
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import {
@@ -29,12 +29,12 @@ type Sums = Record<LedgerAxis, number>;
 
 interface Book {
   readonly account: Account;
-  /** As they were when it was opened; grants raise them. */
+  /** The limits at opening; grants raise them. */
   limits: SpendLimits;
   readonly spent: Sums;
   readonly reserved: Sums;
   readonly excess: Sums;
-  /** What those below it have spent and hold, and by how much they have overspent. */
+  /** The amounts that descendants have spent and hold, and by how much they have overspent. */
   readonly below: Sums;
   readonly excessBelow: Sums;
 }
@@ -43,7 +43,10 @@ interface OpenLease {
   readonly agentId: string;
   readonly hold: Amounts;
   isUsed: boolean;
-  /** True once parts of the call may have been charged, which no event says: what they gave back is free for others. */
+  /**
+   * True once parts of the call may have been charged, which no event reports: the amounts that
+   * they released are free for others.
+   */
   isUnknown: boolean;
 }
 
@@ -122,7 +125,10 @@ class Books {
     this.#checkDeadlines(events);
   }
 
-  /** R142, X4, X5: an account is within its role's budget and its parent's share, and keeps what its role says. */
+  /**
+   * R142, X4, X5: an account is within its role's budget and its parent's share, and reserves what
+   * its role defines.
+   */
   #open({ childId, childPath, agentPath, agentId }: EspalierEvent<"subagent.spawned">): void {
     const book = this.#books.get(childId);
     const parent = this.#books.get(agentId);
@@ -153,13 +159,15 @@ class Books {
     callId,
   }: EspalierEvent<"budget.reserved">): void {
     law(!this.#leases.has(leaseId), "B2: a lease is granted once");
-    // A summary is no step.
+    // A summary is not a step.
     const hold = { ...holdOf(inputTokens, maxOutputTokens), steps: callId === null ? 1 : 0 };
     this.#leases.set(leaseId, { agentId, hold, isUsed: false, isUnknown: false });
     this.#add(agentId, "reserved", hold, 1);
   }
 
-  /** A call with hooks around it may be cancelled, and give back what it held, before it asks a model. */
+  /**
+   * A call with hooks around it may be cancelled, and release its lease, before it calls a model.
+   */
   #start({ agentId, agentPath }: EspalierEvent<"step.started">): void {
     for (const lease of this.#leases.values())
       if (lease.agentId === agentId) this.#forgetHold(lease, agentPath);
@@ -180,11 +188,11 @@ class Books {
     this.#add(lease.agentId, "reserved", lease.hold, -1);
   }
 
-  /** Attempts that broke, and calls that hooks make of one, are charged before their lease is settled. */
+  /** Failed attempts, and additional calls of hooks, are charged before their lease is settled. */
   #isChargedInParts(agentPath: string): boolean {
     const { maxAttempts, roles } = this.#world;
     const role = roleAt(this.#world, agentPath);
-    // The model of a drafted role is that of another.
+    // The model of a drafted role is that of another role.
     return (role === undefined ? roles : [role]).some(
       ({ hooks, script }) =>
         hooks.some(({ point }) => point === "wrapModelCall") ||
@@ -205,7 +213,7 @@ class Books {
     this.#give(leaseId, agentId);
   }
 
-  /** What the lease is known to have held, which is free from now on. */
+  /** The known amount of the lease, which is free from now on. */
   #give(leaseId: string, agentId: string): Amounts {
     const lease = this.#leases.get(leaseId);
     law(this.#leases.delete(leaseId), "B2: a lease is settled or released once");
@@ -234,7 +242,10 @@ class Books {
     }
   }
 
-  /** R58: no agent asks a model at or after its deadline, as grants and pauses have moved it at last. */
+  /**
+   * R58: no agent calls a model at or after its deadline, as grants and pauses have finally moved
+   * it.
+   */
   #checkDeadlines(events: readonly EspalierEvent[]): void {
     for (const { agentId, agentPath, type, atMs } of events) {
       if (type !== "model.requested") continue;
@@ -320,7 +331,7 @@ function holdOf(inputTokens: number, outputTokens: number): Amounts {
   return { ...tokens, costMicroUsd, steps: 1, toolCalls: 0 };
 }
 
-/** What was used, in whole micro-dollars. */
+/** The usage in whole micro-dollars. */
 function toLedgerAmounts(usage: Usage): Amounts {
   const { costUsd, ...counts } = toAmounts(usage);
   return { ...counts, costMicroUsd: Math.round(costUsd * 1_000_000) };
@@ -334,7 +345,7 @@ function add(sums: Sums, amounts: Amounts, sign: 1 | -1): void {
   for (const axis of LEDGER_AXES) sums[axis] += sign * amounts[axis];
 }
 
-/** When the account's own time is over; Infinity: never. */
+/** The end of the account's own time; Infinity if it has no limit. */
 function deadlineOf({ fixedDeadlineAtMs, timeLimitMs, openedAtMs, pausedMs }: Account): number {
   const moving = timeLimitMs === null ? Infinity : openedAtMs + timeLimitMs + pausedMs;
   return Math.min(fixedDeadlineAtMs ?? Infinity, moving);

@@ -1,4 +1,4 @@
-// What the caller of a world's run hands in when it continues: answers and grants.
+// The input of a world's caller when the run continues: answers and grants.
 
 import type { ResumeGrant } from "../../src/orchestrator/run/start-options.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
@@ -25,7 +25,10 @@ export function answerTo(question: Question, isYes: boolean): Answer {
 /** Enough for another while. */
 export const REVIVAL = { which: 0, amount: 4 };
 
-/** More of what an agent of the run has limits on; of a run that is to be continued, its root. */
+/**
+ * Grants more of the limited axes of one agent of the run; of a run that is to be continued, its
+ * root.
+ */
 export function grantsOf(
   { accounts }: RunResult,
   grant: World["grants"][number] | undefined,
@@ -48,7 +51,7 @@ function moreOf({ limits, timeLimitMs }: Account, amount: number): Budget {
   return budget;
 }
 
-/** Axes that are called the same in a budget and on an account. */
+/** Axes with the same name in a budget and on an account. */
 const SAME_AXES = [
   "inputTokens",
   "cachedInputTokens",

@@ -1,4 +1,4 @@
-// What goes wrong around the agents of a world: ids, sinks and tracings.
+// Faults around the agents of a world: ids, sinks and tracings.
 
 import type { IdSource } from "../../src/kernel/id-source.ts";
 import { localTracing } from "../support/local-tracing.ts";
@@ -8,7 +8,9 @@ import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { FOREIGN, Outside, ticks } from "./tree-foreign.ts";
 import type { World } from "./tree-world.ts";
 
-/** Ids that count up, one of which goes wrong. Those of the root are spared, so that every run begins. */
+/**
+ * Ids that count up, one of which fails. Those of the root are spared, so that every run begins.
+ */
 export function failingIds(failing: World["failingId"]): IdSource {
   const ids = sequentialIds();
   let minted = 0;
@@ -24,7 +26,8 @@ export function failingIds(failing: World["failingId"]): IdSource {
   };
 }
 
-// Sinks and tracings that fail are the same in every run, so that the warning about them is given once and not thousands of times.
+// Failing sinks and tracings are the same in every run, so that their warning is given once instead
+// of thousands of times.
 const THROWING: EventSink = {
   emit: () => {
     throw FOREIGN[4];
@@ -59,7 +62,7 @@ function fail(at: string): void {
   if (fault.left === 0) throw new Error("no tracing");
 }
 
-/** Tells the models who asks them, as long as it does not break. */
+/** Passes the calling agent to the models unless the tracing fails. */
 export function faultyTracing({ failsAt, call }: World["tracing"], outside: Outside): Tracing {
   fault.at = failsAt;
   fault.left = failsAt === "place" ? call : 1 + (call % 4);

@@ -1,5 +1,6 @@
-// The fixture for the tree property: plays a world from its start to its end, over all its pauses and grants, and its fork after it. It makes
-// the moments happen, and sees to it that whatever hangs is asked to end at last. What neither ends nor waits for anything is a hang.
+// The fixture of the tree property: plays a world from start to end, over all its pauses and
+// grants, and then its fork. It triggers the moments, and finally cancels whatever hangs. A run
+// that neither ends nor waits for anything is a hang.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
@@ -21,25 +22,25 @@ import type { Moment, World } from "./tree-world.ts";
 import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { texts } from "../support/texts.ts";
 
-/** Something that was asked for from outside, and the number of events before it. */
+/** An external request, and the number of events before it. */
 export interface Order {
   readonly type: "cancel" | "request stop" | "cancel agent";
-  /** When it was given. */
+  /** The time of the request. */
   readonly at: number;
-  /** When it was known everywhere: a few microtasks later. */
+  /** The time at which it was known everywhere: a few microtasks later. */
   readonly after: number;
   readonly agentId: string | undefined;
 }
 
 /** A run, over all its pauses and continuations. */
 export interface PlayedRun {
-  /** Each time that it came to rest. */
+  /** The results of each pause and end. */
   readonly results: readonly RunResult[];
   readonly events: readonly EspalierEvent[];
   readonly orders: readonly Order[];
-  /** What it was forked from; undefined: it was started. */
+  /** The origin of a fork; `undefined` if the run was started. */
   readonly origin: PausedRun | undefined;
-  /** What came of what was written to agents. */
+  /** The outcomes of messages to agents. */
   readonly messagesOpen: number;
 }
 
@@ -53,19 +54,23 @@ export interface Played {
 }
 
 const GRACE_MS = 50;
-/** No world has so many; a run that lasts for ever is cut off there. */
+/** No world has this many events; an endless run is cut off there. */
 export const MOST_EVENTS = 6_000;
 const MOST_PAUSES = 150;
-/** Turns of the event loop without an event after which nothing more comes by itself: no foreign code takes so many. */
+/**
+ * Turns of the event loop without an event after which nothing more happens by itself: no foreign
+ * code takes as many.
+ */
 const QUIET_TURNS = 8;
-/** Microtasks that a call which has begun may take until it says so. */
+/** Microtasks that a call which has begun may take before it is reported. */
 const HOPS = 12;
 /** Longer than any time limit or back-off. */
 const LONG_MS = 20_000;
 
-/** Plays a world. Throws if something is broken on the way. */
+/** Plays a world. Throws if something fails on the way. */
 export async function play(world: World): Promise<Played> {
-  // The loop loads them late, and reading a file takes longer than the turns that a run may be quiet.
+  // The loop loads them late, and reading a file takes longer than the turns that a run may be
+  // quiet.
   await import("../../src/agent/hooked-model-call.ts");
   await import("../../src/agent/phases/compact.ts");
   const outside = new Outside();
@@ -89,7 +94,7 @@ class Fixture {
   #messages = 0;
   #run: Run | undefined;
   #isOver = false;
-  /** Moments that wait for their event, and those that come one after the other. */
+  /** Moments that wait for their event, and those that follow one another. */
   #atEvents: readonly Moment[];
   #inTurn: readonly Moment[];
 
@@ -151,7 +156,7 @@ class Fixture {
     throw new Error(`Broken: it was paused more than ${MOST_PAUSES} times.`);
   }
 
-  /** In a fresh process. An id that cannot be minted is an error of the call, and nothing has happened. */
+  /** In a new process. An id that cannot be created is an error of the call, without any effect. */
   #resumed(stored: string, answers: readonly Answer[], grants: readonly ResumeGrant[]): Run {
     const [role, orchestrator] = this.#process();
     const onStreamPart = texts((text) => void this.#pieces.push(text));
@@ -209,7 +214,7 @@ class Fixture {
     return taken;
   }
 
-  /** What a process that runs the world has: its own roles, models, tools and hooks. */
+  /** The parts of a process that runs the world: its own roles, models, tools and hooks. */
   #process(): readonly [AgentRole, Orchestrator] {
     const { limits, concurrency, maxAttempts } = this.#world;
     const [root, ...others] = this.#world.roles.map((role, index) =>
@@ -249,7 +254,7 @@ class Fixture {
     if (run === undefined || this.#isOver) return;
     switch (act.type) {
       case "advance":
-        // No clock wakes its timers in the midst of other code.
+        // No clock fires its timers within other code.
         setImmediate(() => this.#clock.advance(act.byMs));
         return;
       case "cancel":
@@ -286,7 +291,10 @@ class Fixture {
     }
   }
 
-  /** What is under way without a pause when the order comes, such as the other calls of a reply, may begin yet. */
+  /**
+   * Effects that need no pause when the request comes, such as the other calls of a reply, may
+   * still begin.
+   */
   #order(type: Order["type"], agentId?: string): void {
     const { length } = this.#events;
     const order = { type, at: length, after: length, agentId };
@@ -297,7 +305,7 @@ class Fixture {
     })();
   }
 
-  /** More steps; who has no such limit of its own is refused. */
+  /** Grants more steps; agents without such a limit of their own are refused. */
   #grant(run: Run, { agentPath }: EspalierEvent, amount: number): void {
     try {
       run.grant({ steps: amount }, { by: "world", agentPath });
@@ -311,7 +319,10 @@ class Fixture {
     return started[which % Math.max(1, started.length)];
   }
 
-  /** Plays until the run rests: its moments, then time, then a cancel for what still hangs. */
+  /**
+   * Plays until the run is inactive: its moments, then time, then a cancel for whatever still
+   * hangs.
+   */
   async #comesToRest(run: Run): Promise<RunResult> {
     let over: RunResult | undefined;
     let broken: unknown;
@@ -353,7 +364,7 @@ class Fixture {
     return over;
   }
 
-  /** Until something is over, a moment is due, or nothing happens any more. */
+  /** Waits until something is over, a moment is due, or nothing happens any more. */
   async #quiet(isOver: () => boolean): Promise<void> {
     let seen = this.#events.length;
     let turns = 0;
@@ -368,7 +379,7 @@ class Fixture {
     }
   }
 
-  /** Lets everything that was left behind settle at last: no listener may be called. */
+  /** Lets all abandoned work settle in the end: no listener may be called. */
   async #aftermath(runs: readonly PlayedRun[]): Promise<void> {
     const written = JSON.stringify(runs.map(({ results }) => results));
     const heard = this.#pieces.length;
@@ -401,7 +412,7 @@ function unwrapped(broken: unknown): unknown {
   return typeof broken === "object" && broken !== null && "cause" in broken ? broken.cause : broken;
 }
 
-/** A fork at a step whose history was compacted away. */
+/** A fork at a step whose history was compacted. */
 function isLeftOut(cause: unknown): boolean {
   return EspalierError.is(cause) && cause.code === "invalid_argument";
 }

@@ -1,5 +1,6 @@
-// Foreign code for the tree property: models, tools, hooks, guards and approvers that do what a world says, and break the rules of their
-// ports where it says so. What they have been asked so far outlives the processes that run a world.
+// Foreign code for the tree property: models, tools, hooks, guards and approvers that act as a
+// world prescribes, and break the rules of their ports where it requires that. The record of their
+// requests outlives the processes that run a world.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
@@ -33,7 +34,7 @@ import {
 export const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 const INPUT_TOKENS = 10;
 
-/** Things that no well-behaved code throws; the last ones cannot even be shown. */
+/** Values that no well-behaved code throws; the last ones cannot even be shown. */
 const UNSHOWABLE: unknown = Object.create(null);
 export const FOREIGN: readonly unknown[] = [
   new Error("foreign"),
@@ -48,17 +49,17 @@ export const FOREIGN: readonly unknown[] = [
   }),
 ];
 
-/** Lets everything run that is not waiting for a gate or for the clock, so many times. */
+/** Runs everything that waits neither for a gate nor for the clock, for this many turns. */
 export async function ticks(count: number): Promise<void> {
   for (let tick = 0; tick < count; tick += 1)
     await new Promise<void>((resolve) => void setImmediate(resolve));
 }
 
-/** A request, and who sent it: null, if the tracing broke. */
+/** A request and its sender; null if the tracing failed. */
 export interface Sent {
   readonly by: EventScope | null;
   readonly request: ModelRequest;
-  /** How many events there were before it. */
+  /** The number of events before it. */
   readonly after: number;
 }
 
@@ -69,20 +70,20 @@ export interface Body {
   readonly tool: string;
 }
 
-/** What happens outside of the processes that run a world. */
+/** The world outside of the processes that run it. */
 export class Outside {
   readonly sent: Sent[] = [];
   readonly bodies: Body[] = [];
-  /** Who is at work. */
+  /** The agent that is working. */
   readonly scope = new AsyncLocalStorage<EventScope>();
-  /** Foreign code that waits for what does not come by itself. */
+  /** Foreign code that waits for something that does not come by itself. */
   waiting = 0;
-  /** Events so far. */
+  /** The number of events so far. */
   events = 0;
   readonly #counts = new Map<string, number>();
   readonly #late = Promise.withResolvers<undefined>();
 
-  /** How often this was asked for, this time included. */
+  /** How often this was requested, this time included. */
   count(key: string): number {
     const count = (this.#counts.get(key) ?? 0) + 1;
     this.#counts.set(key, count);
@@ -96,13 +97,13 @@ export class Outside {
     this.waiting -= 1;
   }
 
-  /** Lets everything settle that was left behind. */
+  /** Lets all abandoned work settle. */
   end(): void {
     this.#late.resolve(undefined);
   }
 }
 
-/** The model of a role: acts by its script, whichever agent asks, and then says a last word. */
+/** The model of a role: follows its script, whichever agent calls it, and then answers. */
 export function modelOf(role: WorldRole, name: string, outside: Outside): Model {
   const generate = async (request: ModelRequest, options: GenerateOptions): Promise<ModelReply> => {
     outside.sent.push({ by: outside.scope.getStore() ?? null, request, after: outside.events });
@@ -163,10 +164,12 @@ async function perform(act: Act, asked: Asked): Promise<ModelReply> {
   }
 }
 
-/** Worlds are played one after the other; tools, which are costly to define, serve all of them. */
+/**
+ * Worlds are played one after the other; all of them share the tools, which are costly to define.
+ */
 const fixture = { outside: new Outside() };
 
-/** From now on tools work in this world. */
+/** From now on tools act in this world. */
 export function enter(outside: Outside): void {
   fixture.outside = outside;
 }
@@ -393,7 +396,7 @@ export function guardOf({ tool, says }: WorldGuard): ToolGuard {
   );
 }
 
-/** Undefined: no approver can be asked while the run continues. */
+/** `undefined` if no approver can be called while the run continues. */
 export function approverOf({ approver: { type } }: World, outside: Outside): Approver | undefined {
   switch (type) {
     case "nobody":

@@ -1,4 +1,5 @@
-// Hooks for the tree property: each does its one thing when it is called for the time that its world says, and else nothing.
+// Hooks for the tree property: each has its one effect at the call that its world prescribes, and
+// no other effect.
 
 import {
   observe,
@@ -11,10 +12,13 @@ import {
 import { FOREIGN, type Outside } from "./tree-foreign.ts";
 import type { WorldHook } from "./tree-world.ts";
 
-/** `key`: what tells the hook from others; its calls are counted over pauses. */
+/** `key` identifies the hook; its calls are counted over pauses. */
 export function hookOf(hook: WorldHook, key: string, outside: Outside): Hook {
   const { point } = hook;
-  /** What is to be patched this time. Throws, or gives a promise that rejects, where the world says so. */
+  /**
+   * Returns the patch for this call. Throws, or returns a rejected promise, where the world
+   * requires that.
+   */
   const turn = <Patch>(patch: Patch): Patch | undefined | Promise<undefined> => {
     if (outside.count(`hook ${key}`) !== hook.nth) return undefined;
     if (hook.does === "patches") return patch;

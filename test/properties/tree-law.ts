@@ -1,4 +1,4 @@
-// What a broken law looks like.
+// Assertions for laws.
 
 /** Throws, naming the law, unless it holds. */
 export function law(holds: boolean, rule: string | (() => string)): void {

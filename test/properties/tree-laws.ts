@@ -1,5 +1,5 @@
-// What must hold for every tree, whatever happened in it: read from its events, its results, the requests that were sent and the tool
-// bodies that ran. Nothing here knows how it came about.
+// Laws that every tree must satisfy, derived from its events, its results, the sent requests and
+// the tool bodies that ran. Nothing here knows how the tree was played.
 
 import type { Account } from "../../src/protocol/account.ts";
 import { assertEvent, type EspalierEvent } from "../../src/protocol/event.ts";
@@ -41,7 +41,9 @@ function checkRun(world: World, played: Played, run: PlayedRun): void {
   for (const result of results) checkPausedRun(result);
 }
 
-/** E1: numbered without gaps, over all pauses; one trace for each time that the run ran. */
+/**
+ * E1: events are numbered without gaps, over all pauses; each execution of the run has one trace.
+ */
 function checkNumbers(events: readonly EspalierEvent[], isTraced: boolean): void {
   for (const [index, event] of events.entries())
     law(event.seq === index + 1, `E1: ${event.type} is number ${event.seq}, not ${index + 1}`);
@@ -67,7 +69,7 @@ function isFree({ reserved }: Account): boolean {
   return Object.values(reserved).every((held) => held === 0);
 }
 
-/** L3: whatever a model was sent has one result for each call, in call order. */
+/** L3: every request has one result for each call, in call order. */
 function checkRequests({ sent }: Played): void {
   for (const { request, by } of sent)
     same(
@@ -77,7 +79,7 @@ function checkRequests({ sent }: Played): void {
     );
 }
 
-/** X17: no tool body runs twice for one call, whatever pauses there were, nor for a call that was denied. */
+/** X17: no tool body runs twice for one call, whatever pauses there were, nor for a denied call. */
 function checkBodies({ bodies, runs }: Played): void {
   const ran = new Set<string>();
   for (const { agentPath, callId } of bodies) {
@@ -92,7 +94,7 @@ function checkBodies({ bodies, runs }: Played): void {
   }
 }
 
-/** L3, L4: what was recorded has one result for each call, in call order; steps are numbered. */
+/** L3, L4: the record has one result for each call, in call order; steps are numbered. */
 function checkSteps({ agents }: RunResult): void {
   for (const { agentPath, steps } of agents) {
     for (const { tools, number } of steps) {
@@ -109,7 +111,7 @@ function checkSteps({ agents }: RunResult): void {
   }
 }
 
-/** No invariant of ours breaks, not even where only a model reads its error. */
+/** No invariant of ours breaks, even where only a model reads the error. */
 function checkNoBugs({ agents }: RunResult): void {
   for (const { agentPath, errors, reason, steps } of agents) {
     const results = steps.flatMap(({ tools }) => tools.executions.map(({ text }) => text));
@@ -120,10 +122,10 @@ function checkNoBugs({ agents }: RunResult): void {
 }
 
 const BUG = "This is a bug in espalier";
-/** What two agents of one id come to; the ids are foreign. */
+/** The errors of two agents with one id; foreign code assigns the ids. */
 const TWIN_ID = "an account is opened once";
 
-/** What begins ends once: model calls and tool calls, each within the life of its agent. */
+/** Model calls and tool calls end once each, within the life of their agent. */
 function checkPairs(events: readonly EspalierEvent[]): void {
   const open = new Set<string>();
   const begin = (key: string): void => {
@@ -142,7 +144,9 @@ function checkPairs(events: readonly EspalierEvent[]): void {
   same([...open], [], "what began has ended");
 }
 
-/** B3, X18: an account's total is its own plus its children's; results, events and accounts agree. */
+/**
+ * B3, X18: an account's total is its own plus its children's; results, events and accounts agree.
+ */
 function checkUsage({ events, origin }: PlayedRun, { accounts, agents, usage }: RunResult): void {
   const told = new Map<string, Usage>();
   for (const event of events) {
@@ -181,11 +185,11 @@ function sum(usages: readonly Usage[]): Usage {
   return usages.reduce(addUsage, NO_USAGE);
 }
 
-/** S1, X19: no more model calls and tool bodies at once than there are slots. */
+/** S1, X19: model calls and tool bodies never exceed their slots. */
 function checkWidth({ concurrency }: World, events: readonly EspalierEvent[]): void {
   const models = new Set<string>();
   const tools = new Set<string>();
-  // A call that is rejected before it runs takes no slot. Only its end says so.
+  // A call that is rejected before it runs takes no slot. Only its end reveals that.
   const rejected = new Set(
     events.flatMap((event) =>
       event.type === "tool.ended" && isRejection(event) ? [callOf(event)] : [],
@@ -204,7 +208,10 @@ function checkWidth({ concurrency }: World, events: readonly EspalierEvent[]): v
   }
 }
 
-/** The events from which on a model call had a slot until its reply. One that fails gives it back, and no event says when it has another. */
+/**
+ * The events from which on a model call had a slot until its reply. A failed call releases it, and
+ * no event reports when it gets another.
+ */
 function turnsOf(events: readonly EspalierEvent[]): ReadonlySet<EspalierEvent> {
   const begun = new Map<string, EspalierEvent>();
   const turns = new Set<EspalierEvent>();
@@ -226,7 +233,7 @@ function callOf({ executionId, callId }: EspalierEvent): string {
   return `${executionId} ${callId}`;
 }
 
-/** What ends a call that no body has seen; no body of these worlds asks for a corrected call. */
+/** Outcomes of a call that no body has seen; no body of these worlds requests a corrected call. */
 const REJECTIONS: ReadonlySet<string> = new Set([
   "unknown_tool",
   "invalid_json",

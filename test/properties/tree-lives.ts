@@ -1,4 +1,5 @@
-// Who lives, rests and ends, read from events alone: T1, T2, T5, L2, L4, X8, X9 and X11. Every event is checked as it comes.
+// Lives, pauses and ends of agents, derived from events alone: T1, T2, T5, L2, L4, X8, X9 and X11.
+// Every event is checked as it arrives.
 
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
@@ -7,7 +8,7 @@ import { keptPaths } from "./tree-shape.ts";
 import type { Order, PlayedRun } from "./tree-fixture.ts";
 import { childNameOf, roleAt, type World } from "./tree-world.ts";
 
-/** Throws, naming the law, unless all lives of the run keep to it. */
+/** Throws, naming the law, unless all lives of the run satisfy it. */
 export function checkLives(world: World, run: PlayedRun): void {
   const { events, results, orders } = run;
   const lives = new Lives(world, new Set(keptPaths(run)), unbegunCalls(events));
@@ -27,7 +28,7 @@ export function checkLives(world: World, run: PlayedRun): void {
   law(rests === results.length, "L2: a run that rests says so");
 }
 
-/** Calls of which nothing happened: they are reported all the same, also after a cancel. */
+/** Calls without any effect are reported nevertheless, even after a cancel. */
 function unbegunCalls(events: readonly EspalierEvent[]): ReadonlySet<string> {
   return new Set(
     events.flatMap((event) =>
@@ -57,18 +58,18 @@ type ExecutionStatus = "running" | "paused" | "ended";
 class Lives {
   readonly #world: World;
   readonly #executions = new Map<string, ExecutionStatus>();
-  /** The agents that have not ended, with whose children they are; null: the run's. */
+  /** The agents that have not ended, with their parent; null for the run. */
   readonly #alive = new Map<string, string | null>();
   readonly #paths = new Map<string, string>();
   readonly #parents = new Map<string, string | null>();
-  /** How each agent ended last. */
+  /** The last outcome of each agent. */
   readonly #ends = new Map<string, EspalierEvent<"agent.ended">>();
   /** Subagents that have not settled. */
   readonly #open = new Map<string, Child>();
   readonly #groups = new Map<string, Group>();
   readonly #openSteps = new Map<string, string>();
   readonly #detached = new Set<string>();
-  /** Agents below which, and in which, nothing may begin any more, with the reason. */
+  /** Agents in and below which nothing may begin any more, with the reason. */
   readonly #doomed = new Map<string, string>();
   readonly #everStarted: Set<string>;
   readonly #ending = new Set<string>();
@@ -84,7 +85,7 @@ class Lives {
     this.#unbegun = unbegun;
   }
 
-  /** An agent is asked to end: the run must not settle before it has. */
+  /** An agent whose end was requested: the run must not settle before it has ended. */
   hear(type: Order["type"], agentId: string | undefined): void {
     if (this.#isIdle || type === "request stop") return;
     const root = [...this.#parents].find(([, parentId]) => parentId === null)?.[0];
@@ -96,7 +97,7 @@ class Lives {
     if (this.#isIdle) return;
     if (type === "request stop") this.#isStopping = true;
     if (type === "cancel") this.#isCancelled = true;
-    // One that had ended when it was cancelled may have been continued since.
+    // An agent that had ended when it was cancelled may have been continued since.
     if (agentId !== undefined && this.#ending.has(agentId)) this.#doomed.set(agentId, "a cancel");
   }
 
@@ -179,7 +180,10 @@ class Lives {
     }
   }
 
-  /** L2: an execution begins, rests and ends; nothing is said of it while it rests, or after. */
+  /**
+   * L2: an execution begins, pauses and ends; no event reports it while it is paused, or
+   * afterwards.
+   */
   #checkExecution({ executionId, type, agentPath }: EspalierEvent): void {
     if (executionId === null) return;
     const status = this.#executions.get(executionId);
@@ -199,7 +203,7 @@ class Lives {
     if (type === "agent.ended") this.#executions.set(executionId, "ended");
   }
 
-  /** T5, L1: what was asked to end, or to stop, begins nothing further. */
+  /** T5, L1: an agent whose end or stop was requested begins nothing further. */
   #checkOrders(event: EspalierEvent): void {
     const { type, agentId, agentPath } = event;
     const begins =
@@ -228,7 +232,7 @@ class Lives {
     this.#parents.set(childId, parentId);
     const child = { agentId: childId, parentId, path, stepId, isBackground };
     this.#open.set(childId, child);
-    if (event.callId === null) return; // A subtask stands for itself.
+    if (event.callId === null) return; // A subtask counts separately.
     const group = this.#groupOf(event.agentPath, stepId);
     law(group.decision === undefined, () => `X11: ${path} is started though ${group.decision}`);
     group.living.set(childId, child);
@@ -276,7 +280,7 @@ class Lives {
     if (child !== undefined) this.#count(child, outcome === "completed");
   }
 
-  /** X11: the group of a child that has settled, and what that means for the others. */
+  /** X11: the group of a settled child, and the consequences for the others. */
   #count(child: Child, isCompleted: boolean): void {
     const group = child.stepId === null ? undefined : this.#groups.get(child.stepId);
     if (group === undefined) return;
@@ -312,7 +316,7 @@ class Lives {
   }
 }
 
-/** Those that one reply started. */
+/** The subagents that one reply started. */
 interface Group {
   readonly failurePolicy: World["roles"][number]["failurePolicy"];
   readonly living: Map<string, Child>;

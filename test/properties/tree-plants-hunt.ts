@@ -1,6 +1,8 @@
-// Run as a process of its own, by tree-plants.test.ts: plants a bug while the sources are loaded, and plays worlds until the laws find it.
-// Arguments: the number of the plant, or -1 for none; then the seeds of worlds to play, first those that are given, then as many as the last
-// argument says. Writes one line of JSON: the seed of the world that found it, null if none did, and what the law said.
+// Runs as a separate process, started by tree-plants.test.ts: plants a bug while the sources are
+// loaded, and plays worlds until the laws find it. Arguments: the number of the plant, or -1 for
+// none; then the seeds of worlds to play, first the given ones, then as many as the last argument
+// requests. Writes one line of JSON: the seed of the world that found the bug (null if none did),
+// and the message of the law.
 
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
@@ -42,7 +44,7 @@ process.on("unhandledRejection", (cause) => {
   unowned ??= cause;
 });
 
-/** What the laws say of a world; undefined: nothing. */
+/** Returns the message of the first violated law, or undefined. */
 async function finding(seed: number): Promise<string | undefined> {
   const [world] = sample(worlds(), { seed, numRuns: 1 });
   if (world === undefined) throw new Error("A sample has one world.");
@@ -54,7 +56,7 @@ async function finding(seed: number): Promise<string | undefined> {
   return unowned instanceof Error ? unowned.message : undefined;
 }
 
-/** The first finding that is the one which the plant is for; else the first of all. */
+/** Returns the first finding that matches the plant, or else the first of all. */
 async function hunt(): Promise<Finding> {
   const pinned = seeds === "" ? [] : seeds.split(",").map(Number);
   const others = Array.from({ length: Number(more) }, (_none, index) => index);

@@ -1,6 +1,8 @@
-// Goal: the tree property finds bugs: each of those that are planted on purpose, and nothing where none is planted.
-// Method: every plant is put into the sources of a process of its own while they are loaded, and worlds are played there until a law says
-// what is broken: first the world in which it was found before, then, should worlds have changed since, as many others as it takes.
+// Goal: the tree property finds each bug that is planted on purpose, and reports nothing if none is
+// planted.
+// Method: every plant is inserted into the sources of a separate process while they are loaded.
+// Worlds are played there until a law is violated: first the world that found the plant before,
+// then, in case worlds have changed since, as many others as needed.
 
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -17,16 +19,16 @@ vi.setConfig({ testTimeout: 600_000 });
 
 const HUNT = fileURLToPath(new URL("tree-plants-hunt.ts", import.meta.url));
 const MOST_WORLDS = 600;
-/** Processes at once. */
+/** The number of parallel processes. */
 const WIDTH = 2;
 
 const run = promisify(execFile);
 
-/** What one process has compiled, the next one need not. */
+/** Later processes reuse the code that one process has compiled. */
 const cache = mkdtempSync(join(tmpdir(), "espalier-plants-"));
 afterAll(() => rmSync(cache, { recursive: true, force: true }));
 
-/** What a process with this plant says last; the error of one that cannot be planted. */
+/** Returns the last output of a process with this plant, or the error if it cannot be planted. */
 async function hunted(plant: number, seeds: readonly number[], more: number): Promise<string> {
   const args = [
     "--disable-warning=ExperimentalWarning",
@@ -41,7 +43,7 @@ async function hunted(plant: number, seeds: readonly number[], more: number): Pr
   return stdout.trim().split("\n").at(-1) ?? "";
 }
 
-test("each bug that is planted is found, for what it is", async () => {
+test("finds each planted bug by the expected law", async () => {
   const said = new Map<string, string>();
   const left = [...PLANTS.entries()];
   const hunter = async (): Promise<void> => {
@@ -59,7 +61,7 @@ test("each bug that is planted is found, for what it is", async () => {
   expect(PLANTS.length).toBeGreaterThanOrEqual(12);
 });
 
-test("nothing is found in those worlds where nothing is planted", async () => {
+test("finds nothing in those worlds without a planted bug", async () => {
   const seeds = PLANTS.map(({ seed }) => seed);
   expect(await hunted(-1, seeds, 0)).toBe('{"seed":null,"said":""}');
 });

@@ -1,5 +1,6 @@
-// Bugs to be planted in the sources, each of which the tree property must find: the test of the test. A plant is a change of text; a text
-// that is not there, or not there once, fails: then the plant has to be moved to where its promise is kept now.
+// Bugs to be planted in the sources, each of which the tree property must find: the test of the
+// test. A plant is a replacement of text. It fails if its text does not occur exactly once; then
+// the plant has to be moved to the code that keeps the promise now.
 
 /** One bug. */
 export interface Plant {
@@ -8,9 +9,9 @@ export interface Plant {
   readonly file: string;
   readonly from: string;
   readonly to: string;
-  /** What the property says when it finds it. */
+  /** The message of the property when it finds the bug. */
   readonly law: RegExp;
-  /** A world in which it is found. */
+  /** The seed of a world that finds the bug. */
   readonly seed: number;
 }
 

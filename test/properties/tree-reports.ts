@@ -1,4 +1,5 @@
-// What agents learn of their subagents in the background (X9, X10), and who pays for what models are asked (B4): read from the requests.
+// Laws for the reports of background subagents (X9, X10), and for who pays for model requests (B4),
+// derived from the requests.
 
 import type { ModelRequest } from "../../src/model/model.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
@@ -8,7 +9,10 @@ import type { Sent } from "./tree-foreign.ts";
 import type { Played, PlayedRun } from "./tree-fixture.ts";
 import { childNameOf, roleAt, type World, type WorldRole } from "./tree-world.ts";
 
-/** Throws, naming the law, unless every agent got one report of every subagent that worked beside it, and every request was paid for. */
+/**
+ * Throws, naming the law, unless every agent got one report of every background subagent, and every
+ * request was paid for.
+ */
 export function checkReports(world: World, played: Played, run: PlayedRun): void {
   if (!played.isTraced) return;
   checkPaid(played, run);
@@ -16,7 +20,7 @@ export function checkReports(world: World, played: Played, run: PlayedRun): void
     if (event.type === "agent.ended") checkRecordedOnce(world, played, run, index);
 }
 
-/** B4: a request is sent between the grant of its agent's lease and what gives that back. */
+/** B4: a request is sent between the grant of its agent's lease and its settlement. */
 function checkPaid({ sent, runs }: Played, run: PlayedRun): void {
   const offset = runs
     .slice(0, runs.indexOf(run))
@@ -40,7 +44,10 @@ function checkPaid({ sent, runs }: Played, run: PlayedRun): void {
   }
 }
 
-/** Of an execution that has just ended: what it read of those that it had started beside it. */
+/**
+ * The reports that an execution that has just ended read about the subagents that it had started in
+ * the background.
+ */
 function checkRecordedOnce(world: World, { sent }: Played, run: PlayedRun, end: number): void {
   const { events, results } = run;
   const ended = events[end];
@@ -52,7 +59,8 @@ function checkRecordedOnce(world: World, { sent }: Played, run: PlayedRun, end: 
   const lives = before.filter((event) => isBeside(event) && event.executionId === executionId);
   if (lives.length === 0) return;
   const requests = newMessages(requestsOf(sent, executionId));
-  // Results that come in one step with the answer are not read, since the answer was not to wait for them.
+  // Results that arrive in the same step as the answer are not read, since the answer did not wait
+  // for them.
   const agents = results.flatMap((result) => result.agents);
   const steps = agents.findLast((one) => one.executionId === executionId)?.steps ?? [];
   const lastWords = (steps.at(-1)?.tools.executions ?? []).map(({ text }) => text);
@@ -76,12 +84,15 @@ function checkRecordedOnce(world: World, { sent }: Played, run: PlayedRun, end: 
   }
 }
 
-/** What an agent reads is changed on the way, or left out. */
+/** Messages that are changed on the way, or omitted. */
 function isAltered({ hooks, compacts }: WorldRole): boolean {
   return compacts || hooks.some(({ point }) => point === "afterTool" || point === "beforeModel");
 }
 
-/** Of each request what was not in the first one already: that is history, perhaps of another agent. */
+/**
+ * The part of each request that was not in the first one: the first is history, perhaps of another
+ * agent.
+ */
 function newMessages(requests: readonly ModelRequest[]): readonly (readonly Message[])[] {
   const [first] = requests;
   return requests.map(({ messages }) => messages.slice(first?.messages.length ?? 0));
@@ -102,7 +113,7 @@ function isReport(message: Message, childName: string): boolean {
   return isMail && message.text.startsWith(`${childName}, which`);
 }
 
-/** The whole result, as a wait or a cancel gives it; a receipt and a list have no outcome. */
+/** The whole result, as a wait or a cancel returns it; a receipt and a list have no outcome. */
 function isResult({ role, text }: Message, childName: string): boolean {
   return role === "tool" && givesResult(text, childName);
 }

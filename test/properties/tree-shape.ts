@@ -1,4 +1,5 @@
-// The shape of a tree and what its agents may use: T3 and T4, read from events and requests.
+// Laws for the shape of a tree and the tools of its agents (T3 and T4), derived from events and
+// requests.
 
 import { FINISH_TOOL_NAME } from "../../src/protocol/tool-rule.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
@@ -7,14 +8,17 @@ import { law, same } from "./tree-law.ts";
 import type { PlayedRun } from "./tree-fixture.ts";
 import { roleAt, type World, type WorldCall } from "./tree-world.ts";
 
-/** Throws, naming the law, unless the tree kept to its limits, refusals were true, and no agent was offered what is denied above. */
+/**
+ * Throws, naming the law, unless the tree respected its limits, refusals were true, and no agent
+ * was offered a tool that is denied above.
+ */
 export function checkShape(world: World, run: PlayedRun, result: RunResult): void {
   const shape = new Shape(world, keptPaths(run));
   for (const event of run.events) shape.take(event);
   shape.close(result);
 }
 
-/** So many have started, of so many that may. */
+/** The number started, and the permitted number. */
 type Place = readonly [started: number, limit: number | undefined];
 
 const SETTLING: ReadonlySet<string> = new Set<EspalierEvent["type"]>([
@@ -28,18 +32,20 @@ const SPAWNING: ReadonlySet<string | undefined> = new Set<WorldCall["type"]>(["s
 
 class Shape {
   readonly #world: World;
-  /** Subagents by the path of their parent, and how many live or lived below each path. */
+  /**
+   * Subagents by the path of their parent, and the number of living and total ones below each path.
+   */
   readonly #breadth = new Map<string, number>();
   readonly #below = new Map<string, number>();
   readonly #byDepth: Record<string, number> = {};
   readonly #refusals: Record<string, number> = {};
-  /** What lists took away from agents, and from all below them. */
+  /** The tools that lists removed from agents and all their descendants. */
   readonly #denied = new Map<string, ReadonlySet<string>>();
-  /** Calls that have come to something: a subagent, a refusal, or an end. */
+  /** Calls that have an outcome: a subagent, a refusal, or an end. */
   readonly #settled = new Set<string | null>();
   #total = 0;
 
-  /** `kept`: those that a fork has from its origin. */
+  /** `kept`: the subagents that a fork has from its origin. */
   constructor(world: World, kept: readonly string[]) {
     this.#world = world;
     for (const path of kept) this.#count(path);
@@ -91,7 +97,7 @@ class Shape {
     this.#byDepth[depth] = (this.#byDepth[depth] ?? 0) + 1;
   }
 
-  /** A refusal names a limit that is reached, by those that have started, with those that are ahead of it in its reply. */
+  /** A refusal names a limit that is reached by started subagents and those ahead in its reply. */
   #refused({ refusal, agentPath, depth, callId }: EspalierEvent<"subagent.refused">): void {
     const { code, current = -1, maximum = Infinity } = refusal;
     this.#refusals[code] = (this.#refusals[code] ?? 0) + 1;
@@ -106,14 +112,16 @@ class Shape {
     law(isReached, `T3: ${code} with room left`);
   }
 
-  /** How many have started below the agent, and how many may, by the run and by each role on the path. */
+  /**
+   * The started and the permitted number below the agent, by the run and by each role on the path.
+   */
   #breadths(agentPath: string): readonly Place[] {
     const breadth = this.#breadth.get(agentPath) ?? 0;
     const roles = [agentPath, ...pathsAbove(agentPath)].map((path) => roleAt(this.#world, path));
     return [this.#world, ...roles].map((one) => [breadth, one?.limits.maxBreadthPerParent]);
   }
 
-  /** How many have started in the run, and below each agent on the path, and how many may. */
+  /** The started and the permitted number in the run, and below each agent on the path. */
   #totals(agentPath: string): readonly Place[] {
     const below = [agentPath, ...pathsAbove(agentPath)].map((path): Place => [
       this.#below.get(path) ?? 0,
@@ -122,7 +130,10 @@ class Shape {
     return [[this.#total, this.#world.limits.maxTotalSubagents], ...below];
   }
 
-  /** Calls of the same reply, ahead of this one, that ask for a subagent each and have come to nothing yet. */
+  /**
+   * Calls of the same reply, ahead of this one, that request a subagent each and have no outcome
+   * yet.
+   */
   #ahead(callId: string | null): number {
     const [, role, asked, place] = /^role(\d+)\.(\d+)\.(\d+)$/u.exec(callId ?? "") ?? [];
     const act = this.#world.roles[Number(role)]?.script[Number(asked) - 1];
@@ -135,13 +146,13 @@ class Shape {
       ).length;
   }
 
-  /** T4: no agent is offered what is denied above. */
+  /** T4: no agent is offered a tool that is denied above. */
   #offered({ agentPath, toolNames }: EspalierEvent<"model.requested">): void {
     for (const toolName of toolNames)
       law(!this.#isRemoved(agentPath, toolName), `T4: ${agentPath} is offered ${toolName}`);
   }
 
-  /** T4: no agent runs what is denied above, by lists or by guards. */
+  /** T4: no agent runs a tool that is denied above, by lists or by guards. */
   #used({ agentPath, toolName }: EspalierEvent<"tool.ended">): void {
     law(!this.#isRemoved(agentPath, toolName), `T4: ${agentPath} runs ${toolName}`);
     const forbidding = [agentPath, ...pathsAbove(agentPath)].find((path) =>

@@ -1,4 +1,5 @@
-// What the worlds of the tree property must come across: else that they keep the laws says little.
+// Situations that must occur in the worlds of the tree property; otherwise their compliance proves
+// little.
 
 import type { Played } from "./tree-fixture.ts";
 
@@ -55,7 +56,7 @@ export const EXPECTED: readonly string[] = [
   "several background",
 ];
 
-/** What came up in a world that was played. */
+/** Returns the situations that occurred in a played world. */
 export function sights({ runs }: Played): readonly string[] {
   return runs.flatMap(({ events, results, origin }) => {
     const last = results.at(-1);

@@ -1,12 +1,13 @@
-// Worlds for the tree property: random roles, policies, budgets, limits, scripts, faults and moments, as plain values that fast-check can
-// shrink and print. How they are played is in tree-fixture.ts; what must hold afterwards in tree-laws.ts.
+// Worlds for the tree property: random roles, policies, budgets, limits, scripts, faults and
+// moments, as plain values that fast-check can shrink and print. tree-fixture.ts plays them;
+// tree-laws.ts contains the laws that must hold afterwards.
 
 import type { Budget } from "../../src/policies/budget.ts";
 import type { BudgetShare } from "../../src/policies/budget-share.ts";
 import type { ParentEndPolicy, FailurePolicy } from "../../src/policies/delegation-policy.ts";
 import type { SubagentLimits } from "../../src/policies/subagent-limits.ts";
 
-/** How a tool of the fixture behaves. `never`: it neither settles nor obeys its signal. */
+/** The behaviour of a tool of the fixture. `never`: it neither settles nor obeys its signal. */
 export const TOOL_KINDS = [
   "quick",
   "slow",
@@ -22,7 +23,9 @@ export const TOOL_KINDS = [
 
 export type ToolKind = (typeof TOOL_KINDS)[number];
 
-/** Which of the subagents that its model has read of, the last first; with none, one that is not there. */
+/**
+ * Which of the subagents that its model has read about, the last first; with none, an unknown one.
+ */
 export type Which = number;
 
 export type WorldCall =
@@ -30,11 +33,13 @@ export type WorldCall =
       readonly type: "spawn";
       readonly role: number;
       readonly isBackground: boolean;
-      /** The same task as all others that say so; else a task of its own. */
+      /** The same task as all others with this flag; otherwise a task of its own. */
       readonly isSame: boolean;
       readonly includeResultsFrom: Which | undefined;
     }
-  /** A delegation of the user's own, which starts two at once and gives the outcome of the first. */
+  /**
+   * A delegation of the user's own, which starts two at once and returns the outcome of the first.
+   */
   | { readonly type: "pair"; readonly role: number; readonly denied: ToolKind | undefined }
   | { readonly type: "continue"; readonly child: Which; readonly isBackground: boolean }
   | { readonly type: "list" }
@@ -51,10 +56,10 @@ export type WorldCall =
   | { readonly type: "finish"; readonly fits: boolean }
   | { readonly type: "unknown role" | "unknown tool" | "broken JSON" | "misfit" };
 
-/** What a provider says of its usage. */
+/** The usage that a provider reports. */
 export type Report = "exact" | "none" | "too much" | "nonsense";
 
-/** What a model does when it is asked. */
+/** The reaction of a model to a request. */
 export type Act =
   | {
       readonly type: "says";
@@ -72,14 +77,14 @@ export type Act =
       readonly type: "fails";
       readonly isRetryable: boolean;
       readonly ticks: number;
-      /** Output tokens that had come when the call broke; undefined: it never began. */
+      /** Output tokens received when the call failed; `undefined` if it never began. */
       readonly lost: number | undefined;
     }
   | { readonly type: "throws"; readonly what: number }
   | { readonly type: "hangs"; readonly obeysSignal: boolean }
   | { readonly type: "empty" | "no reply" };
 
-/** A hook of a role: what it does when it is called for the `nth` time, and nothing else. */
+/** A hook of a role: its effect at its `nth` call; it has no other effect. */
 export interface WorldHook {
   readonly point: HookPoint;
   readonly nth: number;
@@ -101,14 +106,14 @@ export const HOOK_POINT_NAMES = [
 ] as const;
 export type HookPoint = (typeof HOOK_POINT_NAMES)[number];
 
-/** Guards of a role: what they say of a tool, everywhere below it. */
+/** Guards of a role: their decision about a tool, everywhere below it. */
 export interface WorldGuard {
   readonly tool: ToolKind;
   readonly says: "deny" | "ask" | "throws";
 }
 
 export interface WorldRole {
-  /** What its models say, whichever agent asks. */
+  /** The replies of its models, whichever agent calls them. */
   readonly script: readonly Act[];
   readonly subagents: readonly boolean[];
   readonly budget: Budget;
@@ -134,9 +139,12 @@ export interface WorldRole {
   readonly compacts: boolean;
 }
 
-/** Something that comes from outside. */
+/** An event from outside. */
 export interface Moment {
-  /** After so many turns of the event loop since the moment before, or right at the event of this number. */
+  /**
+   * After this many turns of the event loop since the moment before, or exactly at the event with
+   * this number.
+   */
   readonly at: { readonly ticks: number } | { readonly event: number };
   readonly act:
     | { readonly type: "advance"; readonly byMs: number }
@@ -172,14 +180,17 @@ export interface World {
   };
   readonly approver: WorldApprover;
   readonly moments: readonly Moment[];
-  /** One after the other for the questions that a pause leaves; then all are approved. */
+  /** Applied in turn to the questions that a pause leaves; afterwards all are approved. */
   readonly answers: readonly boolean[];
   readonly pauseMs: number;
-  /** What is granted whenever a run that was paused continues: to which agent of it, on which of its limited axes. */
+  /**
+   * The grants whenever a paused run continues: to which of its agents, on which of its limited
+   * axes.
+   */
   readonly grants: readonly { readonly which: number; readonly amount: number }[];
-  /** How often a run that a limit stopped is continued by a grant. */
+  /** How often a grant continues a run that a limit stopped. */
   readonly revivals: number;
-  /** The step of the root at which the run is forked when it is over. */
+  /** The step of the root at which the ended run is forked. */
   readonly forkAt: number | undefined;
 }
 
@@ -187,12 +198,12 @@ export function nameOf(role: number): string {
   return `role${role}`;
 }
 
-/** The last segment of a path. */
+/** Returns the last segment of a path. */
 export function childNameOf(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-/** The role of an agent, which its path ends with; undefined: it was written by a model. */
+/** Returns the role of an agent, with which its path ends; `undefined` if a model drafted it. */
 export function roleAt(world: World, path: string): WorldRole | undefined {
   const number = /^role(\d+)/.exec(childNameOf(path))?.[1];
   return number === undefined ? undefined : world.roles[Number(number)];

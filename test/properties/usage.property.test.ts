@@ -1,5 +1,7 @@
-// Goal: sums of usages are exact where costs are not known: no order, and no way to take a sum apart, changes a figure.
-// Method: arbitrary usages from a fixed seed, among them free, priced and unpriced calls, and partly priced sums.
+// Goal: sums of usages are exact even if costs are unknown: neither order nor grouping nor
+// subtraction changes a figure.
+// Method: arbitrary usages from a fixed seed, among them free, priced and unpriced calls, and
+// partly priced sums.
 
 import * as fc from "fast-check";
 import { expect } from "vitest";
@@ -24,7 +26,7 @@ const anyUsage: fc.Arbitrary<Usage> = fc
       .map((microUsd) => toUsage({ ...NO_USAGE, ...counts, costUsd: microUsd / 1_000_000 })),
   );
 
-proves(["D587"], "sums of usages are the same in every order and grouping", () => {
+proves(["D587"], "adds usages to the same sum in every order and grouping", () => {
   fc.assert(
     fc.property(anyUsage, anyUsage, anyUsage, (first, second, third) => {
       expect(addUsage(first, second)).toEqual(addUsage(second, first));
@@ -37,7 +39,7 @@ proves(["D587"], "sums of usages are the same in every order and grouping", () =
   );
 });
 
-proves(["D587"], "a part that is subtracted from a sum leaves the other part", () => {
+proves(["D587"], "leaves one part if the other is subtracted from their sum", () => {
   fc.assert(
     fc.property(anyUsage, anyUsage, (first, second) => {
       expect(subtractUsage(addUsage(first, second), second)).toEqual(first);
@@ -47,7 +49,7 @@ proves(["D587"], "a part that is subtracted from a sum leaves the other part", (
   );
 });
 
-proves(["D586"], "a sum has the cost null if its known part is 0 and a call has no price", () => {
+proves(["D586"], "sums to the cost null if the known part is 0 and a call has no price", () => {
   fc.assert(
     fc.property(fc.array(anyUsage, { maxLength: 4 }), (all) => {
       const sum = all.reduce(addUsage, NO_USAGE);
