@@ -1,5 +1,5 @@
-// Goal: a bad file is one clear error with file and line (X26).
-// Method: one file of each kind, and the whole message.
+// Goal: an invalid role file causes one clear error with file and line (X26).
+// Method: compare the whole message for one file of each kind.
 
 import { symlinkSync } from "node:fs";
 
@@ -13,7 +13,7 @@ import { BAD_ROLE_TEXTS } from "./bad-role-texts.ts";
 import { OPTIONS, parsed, roleFile } from "./role-folder.ts";
 
 for (const [what, text, line, message] of BAD_ROLE_TEXTS) {
-  proves(["X26"], `one error with file and line: ${what}`, async () => {
+  proves(["X26"], `reports one error with file and line: ${what}`, async () => {
     using folder = temporaryFolder({ "a.md": roleFile("model: fast"), "researcher.md": text });
     const file = folder.at("researcher.md");
     const expected = { code: "invalid_role_file", message: `${file}:${line}: ${message}` };
@@ -24,7 +24,7 @@ for (const [what, text, line, message] of BAD_ROLE_TEXTS) {
   });
 }
 
-test("lines are counted alike whatever ends them", () => {
+test("counts lines alike for every line ending", () => {
   const text = roleFile("model: fast", "description: |", "  One", "", "  two", "budget: 5");
   const { data } = thrownBy(() => parsed(text));
   expect(data).toEqual({ file: "roles/researcher.md", line: 7 });
@@ -32,7 +32,7 @@ test("lines are counted alike whatever ends them", () => {
   expect(thrownBy(() => parsed(`\u{FEFF}${text}`)).data).toEqual(data);
 });
 
-test("what defineAgent says is the cause, with its own code", () => {
+test("reports the error of defineAgent as the cause, with its own code", () => {
   const thrown = thrownIn(roleFile("model: fast", "budget: { costUsd: -1 }"));
   expect(thrown.message).toMatch(
     /^roles\/researcher\.md:3: Expected researcher\.budget\.costUsd to be /,
@@ -53,7 +53,7 @@ function thrownIn(text: string): Error {
   throw new Error("Expected an error.");
 }
 
-test("nesting without end is refused at once, however it is written", () => {
+test("refuses deep nesting at once in every notation", () => {
   const deep = [
     `model: ${"[".repeat(15_000)}${"]".repeat(15_000)}`,
     "[".repeat(30_000),
@@ -73,14 +73,14 @@ test("nesting without end is refused at once, however it is written", () => {
     });
 });
 
-test("aliases are refused before anything grows", () => {
+test("refuses aliases before they are expanded", () => {
   const bomb = ["a: &a [x, x]", "b: &b [*a, *a]", "c: [*b, *b]"];
   expect(thrownBy(() => parsed(roleFile(...bomb))).message).toBe(
     "roles/researcher.md:2: Expected plain values, got the anchor &a. Write the value out, without it.",
   );
 });
 
-test("a file that is no UTF-8 is refused with the first line that is none", async () => {
+test("refuses a file that is not UTF-8 and names the first invalid line", async () => {
   const bytes = Buffer.from(roleFile("model: fast", "description: Straße"), "latin1");
   const inUtf16 = Buffer.from(`\u{FEFF}${roleFile("model: fast")}`, "utf16le");
   for (const [content, line] of [
@@ -97,7 +97,7 @@ test("a file that is no UTF-8 is refused with the first line that is none", asyn
   }
 });
 
-test("two files with one role: the second is refused where it says the name", async () => {
+test("refuses the second of two files with one role name, at the line of the name", async () => {
   using folder = temporaryFolder({
     "a.md": roleFile("name: role", "model: fast"),
     "b.md": roleFile("model: fast", "name: role"),
@@ -118,13 +118,13 @@ test("two files with one role: the second is refused where it says the name", as
   });
 });
 
-test("of several bad files the first by name is reported", async () => {
+test("reports the first of several invalid files by name", async () => {
   using folder = temporaryFolder({ "c.md": "", "b.md": "", "a.md": roleFile("model: fast") });
   const { data } = await rejectionOf(readRoles(folder.path, OPTIONS));
   expect(data).toEqual({ file: folder.at("b.md"), line: 1 });
 });
 
-test("a link that leads nowhere is no role that is silently missing", async () => {
+test("refuses a dangling symbolic link", async () => {
   using folder = temporaryFolder();
   symlinkSync(folder.at("gone"), folder.at("role.md"));
   const { code, message } = await rejectionOf(readRoles(folder.path, OPTIONS));
@@ -134,7 +134,7 @@ test("a link that leads nowhere is no role that is silently missing", async () =
   ]);
 });
 
-test("a folder that cannot be read is an option that is wrong", async () => {
+test("refuses a folder that cannot be read as an invalid argument", async () => {
   using folder = temporaryFolder({ "role.md": roleFile("model: fast") });
   const advice =
     'Pass its path, or new URL("roles", import.meta.url) for a folder beside the program.';

@@ -1,4 +1,4 @@
-// Role files with one thing wrong each, and what is said of it.
+// Role files with one fault each, and the expected errors.
 
 import { FILE_FIELDS } from "../../src/roles/role-file-options.ts";
 import { roleFile } from "./role-folder.ts";
@@ -10,7 +10,7 @@ const AXES =
   "inputTokens, cachedInputTokens, outputTokens, totalTokens, costUsd, steps, toolCalls, timeMs";
 const NAME = "letters, digits, _ and -, at most 64, a letter first";
 
-/** What is wrong; the text of `researcher.md`; line and message. */
+/** The fault; the text of `researcher.md`; line and message. */
 export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string])[] = [
   ["nothing", "", 1, `Expected the first line to be ---, got "". ${FENCES}`],
   ["no front matter", "# Hi", 1, `Expected the first line to be ---, got "# Hi". ${FENCES}`],

@@ -1,5 +1,5 @@
-// Goal: a folder of role files gives the same roles as code (X26).
-// Method: whole roles compared with those of `defineAgent`, and a run of each, event by event.
+// Goal: a folder of role files defines the same roles as code (X26).
+// Method: compare whole roles with those of `defineAgent`, and the events of a run of each.
 
 import { symlinkSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -128,7 +128,7 @@ function codeRoles(): readonly AgentRole[] {
   return [lead, researcher, writer];
 }
 
-proves(["X26"], "a folder of role files gives the same roles as code", async () => {
+proves(["X26"], "reads the same roles from a folder as from code", async () => {
   using folder = temporaryFolder({
     "a-lead.md": LEAD.replace("---\n", "---\nname: lead\n"),
     "researcher.md": RESEARCHER,
@@ -138,7 +138,7 @@ proves(["X26"], "a folder of role files gives the same roles as code", async () 
   expect(roles).toStrictEqual(codeRoles());
 });
 
-/** A run of a lead that delegates once, with roles that are made of these models. */
+/** Runs a lead that delegates once, with roles that use these models. */
 async function played(
   rolesOf: (models: Readonly<Record<string, Model>>) => Promise<readonly AgentRole[]>,
 ) {
@@ -156,7 +156,7 @@ async function played(
   return { result, events: sink.events, requests: [slow.requests, quick.requests] };
 }
 
-proves(["X26"], "a tree of roles from files runs as the same tree in code does", async () => {
+proves(["X26"], "runs a tree of roles from files like the same tree in code", async () => {
   using folder = temporaryFolder({
     "helper.md": "---\ndescription: Helps\nmodel: quick\ntools: [search]\n---\nHelp.",
     "lead.md": "---\nmodel: slow\nsubagents: [helper]\nbudget: {steps: 9}\n---\nLead.",
@@ -181,7 +181,7 @@ proves(["X26"], "a tree of roles from files runs as the same tree in code does",
   expect(files).toEqual(code);
 });
 
-test("a role in a file may name one in code, and a name that no role has is found when a run is started", async () => {
+test("lets a role in a file refer to a role in code, and reports unknown names when a run starts", async () => {
   using folder = temporaryFolder({ "lead.md": roleFile("model: fast", "subagents: [critic]") });
   const [lead] = await readRoles(folder.path, {
     models: { fast: new ScriptedModel([says("Done.")]) },
@@ -198,7 +198,7 @@ test("a role in a file may name one in code, and a name that no role has is foun
   expect((await run(lead)).status).toBe("completed");
 });
 
-test("only files that end in .md and do not begin with a dot are read, in the order of their names", async () => {
+test("reads only .md files that do not begin with a dot, in the order of their names", async () => {
   using folder = temporaryFolder({
     "b.md": roleFile("model: fast"),
     "B.md": roleFile("model: fast"),
@@ -219,12 +219,12 @@ test("only files that end in .md and do not begin with a dot are read, in the or
   }
 });
 
-test("an empty folder has no roles", async () => {
+test("returns no roles for an empty folder", async () => {
   using folder = temporaryFolder();
   expect(await readRoles(folder.path, OPTIONS)).toEqual([]);
 });
 
-test("a function may give the models, and is asked by name", async () => {
+test("calls a function for the model of each name", async () => {
   using folder = temporaryFolder({
     "a.md": roleFile("model: gpt-5-mini"),
     "b.md": roleFile('model: "5"'),
@@ -239,7 +239,7 @@ test("a function may give the models, and is asked by name", async () => {
   expect(asked).toEqual([["gpt-5-mini"], ["5"]]);
 });
 
-test("a mark at the start, and line ends of Windows, make no difference", async () => {
+test("ignores a byte order mark and Windows line endings", async () => {
   const text = roleFile("model: fast", "description: |", "  One", "  two", "budget:", "  steps: 2");
   using folder = temporaryFolder({ "role.md": text });
   using windows = temporaryFolder({ "role.md": `\u{FEFF}${text.replaceAll("\n", "\r\n")}` });
@@ -248,7 +248,7 @@ test("a mark at the start, and line ends of Windows, make no difference", async 
 
 const nothing = (): readonly Message[] => [];
 
-test("code says what a file cannot, and comes first in what both say, key by key", async () => {
+test("lets code override and extend the fields of a file, key by key", async () => {
   using folder = temporaryFolder({
     "lead.md": roleFile(
       "model: fast",
@@ -288,7 +288,7 @@ test("code says what a file cannot, and comes first in what both say, key by key
     delegation: { background: true },
     stopWhen: [stopWhen],
   });
-  // The tool Finish is made anew for every role.
+  // The tool Finish is created again for every role.
   expect({ ...lead, finish: undefined, tools: lead?.tools.map(({ name }) => name) }).toEqual({
     ...expected,
     finish: undefined,
@@ -304,7 +304,7 @@ test("code says what a file cannot, and comes first in what both say, key by key
   );
 });
 
-test("what code leaves undefined is not said", () => {
+test("ignores undefined fields in code", () => {
   const lead = { budget: undefined, wrapUp: undefined };
   const text = roleFile("name: lead", "model: fast", "budget: { steps: 3 }", "wrapUp: Stop.");
   expect(parsed(text, { extend: { lead } })).toEqual(parsed(text));

@@ -1,5 +1,5 @@
-// Goal: what a role file may say cannot drift from what `defineAgent` takes, nor from what the document says.
-// Method: the fields are taken from the error of `defineAgent` itself, and the document is read as text.
+// Goal: the fields of a role file match those of `defineAgent` and of the document.
+// Method: take the fields from the error of `defineAgent`, and read the document as text.
 
 import { globSync, readFileSync } from "node:fs";
 
@@ -10,7 +10,7 @@ import { CODE_FIELDS, EXTENSION_FIELDS, FILE_FIELDS } from "../../src/roles/role
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { thrownBy } from "../support/thrown.ts";
 
-test("every field of a definition is said in a file, below it, or in code", () => {
+test("covers every field of a definition by file, instructions or code", () => {
   const stray = { name: "solo", instructions: "Work.", model: new ScriptedModel([]), stray: 1 };
   const { message } = thrownBy(() => defineAgent(stray));
   const [, fields = ""] = /to be one of (.*), got "stray"/.exec(message) ?? [];
@@ -19,24 +19,24 @@ test("every field of a definition is said in a file, below it, or in code", () =
   );
 });
 
-test("code may say everything but the name and the instructions", () => {
+test("lets code set every field except the name and the instructions", () => {
   expect([...EXTENSION_FIELDS, "name"].toSorted()).toEqual(
     [...FILE_FIELDS, ...CODE_FIELDS].toSorted(),
   );
 });
 
-test("the document names every field that only code can say", () => {
+test("documents every field that only code can set", () => {
   const document = readFileSync("docs/agent-files.md", "utf8");
   expect(CODE_FIELDS.filter((field) => !document.includes(`\`${field}\``))).toEqual([]);
 });
 
-test("the file in the document is the one of the example", () => {
+test("shows the file of the example in the document", () => {
   const [, sample = ""] =
     /```md\n([\s\S]*?)```/.exec(readFileSync("docs/agent-files.md", "utf8")) ?? [];
   expect(sample).toBe(readFileSync("examples/roles/researcher.md", "utf8"));
 });
 
-test("only this entry loads a parser of YAML", () => {
+test("loads a YAML parser only in this entry point", () => {
   const users = globSync("src/**/*.ts").filter((file) =>
     /from "yaml"|\/roles\//.test(readFileSync(file, "utf8")),
   );

@@ -1,5 +1,6 @@
-// Goal: what code gives to role files is checked, and its faults are distinguished from those of the files.
-// Method: a good file with wrong options, one at a time.
+// Goal: the options for role files are validated, and their faults are distinguished from faults of
+// the files.
+// Method: a valid file with wrong options, one at a time.
 
 import { expect, test } from "vitest";
 
@@ -11,7 +12,7 @@ import { spyTool } from "../harness/tools.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
 import { fast, OPTIONS, parsed, roleFile, search } from "./role-folder.ts";
 
-test("what code adds is no fault of a file", () => {
+test("reports a fault in code as invalid_argument instead of invalid_role_file", () => {
   const text = roleFile("model: fast", "budget: { steps: 1 }");
   const hooks = { extend: { researcher: { hooks: 5 } } };
   const inGroup = { extend: { researcher: { budget: { totalTokens: -1 } } } };
@@ -28,7 +29,7 @@ const brokenModels = (): never => {
   throw new Error("no such model");
 };
 
-test("models that cannot be given are a fault of the file that names them", () => {
+test("reports an unavailable model at the file that names it", () => {
   const text = roleFile("model: mini");
   const start =
     'roles/researcher.md:2: Expected researcher.model to be the name of a model that models() returns, got "mini".';
@@ -43,7 +44,7 @@ test("models that cannot be given are a fault of the file that names them", () =
   );
 });
 
-test("options that cannot be used are refused, too", () => {
+test("refuses invalid options", () => {
   const text = roleFile("model: fast");
   const faults: readonly (readonly [object, string])[] = [
     [{ tols: [] }, "parseRole.tols"],
@@ -65,7 +66,7 @@ test("options that cannot be used are refused, too", () => {
   expect(fields).toEqual(faults.map(([, field]) => field));
 });
 
-test("what code says of a role that no file has is refused with the names that there are", async () => {
+test("refuses an extension of a role that no file defines, and lists the roles", async () => {
   using folder = temporaryFolder({ "a.md": roleFile("model: fast") });
   const options = { ...OPTIONS, extend: { b: {} } };
   expect((await rejectionOf(readRoles(folder.path, options))).message).toBe(
@@ -73,38 +74,30 @@ test("what code says of a role that no file has is refused with the names that t
   );
 });
 
-proves(
-  ["V51"],
-  "tools are named by how their names begin, each once, in the order in which they are given",
-  () => {
-    const tools = ["files_read", "files_write", "save"].map((name) => spyTool(name));
-    const named = (list: string): readonly string[] =>
-      parsed(roleFile("model: fast", `tools: ${list}`), { tools }).tools.map(({ name }) => name);
-    expect(named("[files_*]")).toEqual(["files_read", "files_write"]);
-    expect(named("[save, files_write, files_*]")).toEqual(["save", "files_write", "files_read"]);
-    for (const wrong of ['["*"]', "[gone_*]", "[files_]", '["files_*read"]'])
-      expect(thrownBy(() => named(wrong)).message).toContain(
-        "Expected researcher.tools[0] to be the name of a given tool (files_read, files_write, save)",
-      );
-  },
-);
-
-proves(
-  ["V51"],
-  "a file that names no model has the default one; one that names one has that",
-  () => {
-    const options = { defaultModel: fast };
-    expect(parsed(roleFile(), options).model.id).toBe("fast");
-    expect(parsed(roleFile("model: strong"), options).model.id).toBe("strong");
-    const extended = { ...options, extend: { researcher: { model: OPTIONS.models.strong } } };
-    expect(parsed(roleFile(), extended).model.id).toBe("strong");
-    expect(thrownBy(() => parsed(roleFile(), { defaultModel: "fast" })).data["field"]).toBe(
-      "parseRole.defaultModel",
+proves(["V51"], "selects tools by name prefix, each once, in the given order", () => {
+  const tools = ["files_read", "files_write", "save"].map((name) => spyTool(name));
+  const named = (list: string): readonly string[] =>
+    parsed(roleFile("model: fast", `tools: ${list}`), { tools }).tools.map(({ name }) => name);
+  expect(named("[files_*]")).toEqual(["files_read", "files_write"]);
+  expect(named("[save, files_write, files_*]")).toEqual(["save", "files_write", "files_read"]);
+  for (const wrong of ['["*"]', "[gone_*]", "[files_]", '["files_*read"]'])
+    expect(thrownBy(() => named(wrong)).message).toContain(
+      "Expected researcher.tools[0] to be the name of a given tool (files_read, files_write, save)",
     );
-  },
-);
+});
 
-proves(["V51"], "what a file names is known before there are models and tools for it", () => {
+proves(["V51"], "uses the default model for a file without a model", () => {
+  const options = { defaultModel: fast };
+  expect(parsed(roleFile(), options).model.id).toBe("fast");
+  expect(parsed(roleFile("model: strong"), options).model.id).toBe("strong");
+  const extended = { ...options, extend: { researcher: { model: OPTIONS.models.strong } } };
+  expect(parsed(roleFile(), extended).model.id).toBe("strong");
+  expect(thrownBy(() => parsed(roleFile(), { defaultModel: "fast" })).data["field"]).toBe(
+    "parseRole.defaultModel",
+  );
+});
+
+proves(["V51"], "parses the names in a file before models and tools are available", () => {
   const text = roleFile(
     "name: web",
     "model: m",

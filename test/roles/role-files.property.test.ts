@@ -1,5 +1,7 @@
-// Goal: what is written to a role file is read back as the role that it is in code; whatever a file holds, it is a role or one error.
-// Method: arbitrary definitions, written as YAML and as JSON; and such files, damaged at arbitrary places. From a fixed seed.
+// Goal: a role written to a file is read back as the same role, and any file content results in a
+// role or one error.
+// Method: arbitrary definitions written as YAML and as JSON, and such files damaged at arbitrary
+// places, from a fixed seed.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -12,7 +14,7 @@ import { parsed, save, search, strong, written } from "./role-folder.ts";
 
 const FIXED = { seed: 20_261_122, numRuns: 200 };
 
-/** Texts that YAML might take for something else, and arbitrary ones. */
+/** Texts that YAML might misread, and arbitrary texts. */
 const text = fc
   .oneof(
     fc.constantFrom("yes", "null", "~", "5", "1e3", "0x10", "- a", "a: b", "#a", "---", "&a", "*a"),
@@ -78,7 +80,7 @@ const data = fc.record(
 const tools = fc.subarray([search, save]);
 const style = fc.constantFrom("yaml" as const, "json" as const);
 
-proves(["X26"], "arbitrary roles that are written to files are read back as they are", () => {
+proves(["X26"], "reads arbitrary roles back unchanged", () => {
   fc.assert(
     fc.property(
       roleName,
@@ -110,7 +112,7 @@ const damage = fc.record({
   added: fc.constantFrom("", ...MARKS, "\n", "\r\n", "\n---\n", "\t", "  ", "? ", "...\n", "\0"),
 });
 
-test("a damaged file is a role, or one error with a line that it has", () => {
+test("parses a damaged file as a role or reports one error with an existing line", () => {
   fc.assert(
     fc.property(data, style, fc.array(damage, { maxLength: 4 }), (fields, yaml, damages) => {
       let file = written({ model: "strong", tools: ["search"], ...fields }, "Work.", yaml);
@@ -125,7 +127,7 @@ test("a damaged file is a role, or one error with a line that it has", () => {
   );
 });
 
-/** True for a role, and for an error that is as it should be. */
+/** True for a role and for a well-formed error. */
 function isRoleOrError(file: string, lines: number): boolean {
   const outcome = thrownOr(() => parsed(file));
   if (!("code" in outcome)) return outcome.name !== "";

@@ -1,4 +1,4 @@
-// What the tests of role files read with, and files to begin with.
+// Options with which the tests read role files, and files to start from.
 
 import { stringify } from "yaml";
 
@@ -17,18 +17,18 @@ export const save = spyTool("save");
 
 export const OPTIONS = { models: { fast, strong }, tools: [search, save] };
 
-/** A file with this front matter, as lines. */
+/** Returns a file with these lines of front matter. */
 export function roleFile(...frontMatter: readonly string[]): string {
   return ["---", ...frontMatter, "---", "", "Work.", ""].join("\n");
 }
 
-/** The role of a text in `roles/researcher.md`. Options may be wrong. */
+/** Parses a text as `roles/researcher.md`. Options may be wrong. */
 export function parsed(text: string, options: object = {}): AgentRole {
   const given: Partial<RoleFileOptions> = options;
   return parseRole(text, { file: "roles/researcher.md", ...OPTIONS, ...given });
 }
 
-/** A file that says `fields` in YAML, or in JSON, which is YAML, too. */
+/** Returns a file with `fields` as YAML, or as JSON, which is YAML as well. */
 export function written(fields: object, instructions: string, style: "yaml" | "json"): string {
   const front =
     style === "yaml"
