@@ -1,5 +1,7 @@
-// Goal: the bench measures what it says, each workload on both sides, and no figure stands whose spans were lost.
-// Method: the command itself, with little work in one round; figures are looked at for being there, never for size.
+// Goal: the bench measures each workload on both sides as documented, and reports no figure whose
+// spans were lost.
+// Method: run the command itself with little work in one round; check that figures are present,
+// never their size.
 
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -9,7 +11,7 @@ import { afterAll, expect, test, vi } from "vitest";
 
 import { proves } from "../harness/proves.ts";
 
-/** Catches a hang only: some forty processes, one after the other. */
+/** Only catches a hang: some forty processes run one after the other. */
 const HANGS_MS = 600_000;
 
 vi.setConfig({ testTimeout: HANGS_MS });
@@ -30,7 +32,7 @@ async function bench(
   return stdout;
 }
 
-/** Cells of the rows of all tables, without their heads and rules. */
+/** Returns the cells of the rows of all tables, without their headings and rules. */
 function rowsOf(text: string): readonly (readonly string[])[] {
   const lines = text.split("\n");
   const rows = lines.filter(
@@ -48,7 +50,7 @@ function rowsOf(text: string): readonly (readonly string[])[] {
 
 const AMOUNT = /^-?\d+(\.\d+)?( (ms|µs|KB|MB|×))?$/;
 const RATIO = /^-?\d+\.\d\d$/;
-/** What must be reported of each workload, and what the next fixtures must reach. */
+/** The required figures of each workload, and the required limits of the next fixtures. */
 const FIGURES = [
   ["**W1**: one agent, 50 tool steps", "CPU per step, three warm-up runs", "≤ 0.8"],
   ["", "CPU per step, sixty warm-up runs", "≤ 0.6"],
@@ -124,7 +126,7 @@ const FIGURES = [
 
 proves(
   ["R186"],
-  "one command measures every workload, and what each is stands beside the figures on record",
+  "measures every workload in one command and describes each beside the recorded figures",
   async () => {
     const text = await bench([]);
     const rows = rowsOf(text);
@@ -149,7 +151,10 @@ proves(
   },
 );
 
-/** By endpoint and by what delivers: spans that arrive, and that are lost. A small burst fits into the queue of the SDK, too. */
+/**
+ * By endpoint and exporter: spans that arrive or are lost. A small burst fits into the queue of the
+ * SDK as well.
+ */
 const BURSTS = [
   ["takes them", "SDK as it comes", "202", "0"],
   ["takes them", "`setUpNodeTracing`", "202", "0"],
@@ -169,7 +174,7 @@ const LOSSES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "spans go elsewhere": { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://127.0.0.1:1/v1/traces" },
 };
 
-test.each(Object.entries(LOSSES))("the bench fails when %s", async (_what, environment) => {
+test.each(Object.entries(LOSSES))("fails if %s", async (_what, environment) => {
   await expect(bench(["W3"], environment)).rejects.toThrow(
     /W3, espalier: Expected spans of .* to arrive, got .* A cost without its spans says nothing\./,
   );

@@ -1,11 +1,14 @@
-// What must hold for every run, checked in one pass: the checks of `outcome` look at all events for each agent, which is too slow for
-// ten thousand.
+// Laws that every run must satisfy, checked in one pass: the checks of `outcome` scan all events
+// for each agent, which is too slow for ten thousand agents.
 
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { assertEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 
-/** Checking the form of each of some hundred thousand events would take longer than the run: every so manieth is checked. */
+/**
+ * Checking the form of some hundred thousand events would take longer than the run, so only a
+ * sample is checked.
+ */
 const CHECKED_EVERY = 97;
 
 /** Throws, naming the law, unless all of them hold. */
@@ -19,7 +22,7 @@ function law(holds: boolean, rule: () => string): void {
   if (!holds) throw new Error(`Broken: ${rule()}.`);
 }
 
-/** E1: numbered without gaps, one trace, the end of the run last. */
+/** E1: events are numbered without gaps and share one trace; the end of the run comes last. */
 function checkStream(events: readonly EspalierEvent[]): void {
   for (const [index, event] of events.entries()) {
     law(event.seq === index + 1, () => `E1: ${event.type} is ${event.seq}, not ${index + 1}`);
@@ -64,7 +67,10 @@ function checkLives(events: readonly EspalierEvent[]): void {
   law(unsettled.size === 0, () => `T1: ${unsettled.size} spawns are not settled`);
 }
 
-/** B1, B3, X18: an account's total is its own plus its children's, nothing is held, and no limit is overdrawn. */
+/**
+ * B1, B3, X18: an account's total is its own plus its children's, nothing is held, and no limit is
+ * overdrawn.
+ */
 function checkAccounts({ accounts, agents, usage }: RunResult): void {
   const below = new Map<string | null, Usage>();
   for (const { parentAgentId: parentId, total } of accounts)

@@ -1,4 +1,5 @@
-// Trees of thousands, with models that answer from the request alone, and a count of what the run asks of its surroundings.
+// Trees of thousands of agents, with models that answer from the request alone, and counters for
+// the run's use of its environment.
 
 import { SPAWN_TOOL_NAME, type AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
@@ -14,7 +15,7 @@ import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { flushEventLoop } from "../harness/run-scripted.ts";
 import { checkBigTree } from "./big-tree-laws.ts";
 
-/** What every reply costs; a lease of these models holds exactly that. */
+/** The usage of every reply; a lease of these models holds exactly that. */
 export const TOKENS_PER_REPLY = 15;
 const usage = { inputTokens: 10, cachedInputTokens: 0, outputTokens: 5, reasoningTokens: 0 };
 const MOST_OUTPUT = 5;
@@ -28,7 +29,7 @@ function model(id: string, generate: Model["generate"]): Model {
   return { provider: "scripted", id, countTokens: () => usage.inputTokens, generate };
 }
 
-/** No two tasks of a run are the same: delegating one thing again and again would be questioned. */
+/** No two tasks of a run are equal, since repeated delegations would be refused. */
 let tasks = 0;
 
 /** Delegates `total` tasks to `below`, `perReply` at once, then answers. */
@@ -75,7 +76,7 @@ function aborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** How often a run asked for the time, for an id, and gave a sink an event. */
+/** Counts how often a run read the time, created an id and emitted an event. */
 export interface Work {
   readonly clockReadings: number;
   readonly ids: number;
@@ -96,7 +97,7 @@ export interface Bounds {
   readonly maxTotalSubagents?: number;
 }
 
-/** Plays a tree to its end and checks all laws. `meanwhile` is called once it has begun. */
+/** Plays a tree to its end and checks all laws. `meanwhile` is called once the run has begun. */
 export async function playBigTree(
   root: AgentRole,
   { budget = {}, maxTotalSubagents = MANY }: Bounds = {},

@@ -1,5 +1,5 @@
-// A program: runs an agent against each of the servers that it is given, with and without streaming, and prints how each run ended and
-// the most memory that was in use. Its heap is bounded by the process that starts it.
+// A program that runs an agent against each of the given servers, with and without streaming, and
+// prints how each run ended and the peak memory use. The process that starts it bounds its heap.
 
 import { z } from "zod";
 
@@ -21,13 +21,13 @@ if (gc === undefined) throw new Error("Expected node --expose-gc.");
 let peakBytes = 0;
 const base = process.memoryUsage();
 
-/** Bytes outside of the heap, of which the bound of the heap knows nothing. */
+/** Bytes outside of the heap, which the heap limit does not cover. */
 function bytesOutside(): number {
   const { external, arrayBuffers } = process.memoryUsage();
   return Math.max(external - base.external, arrayBuffers - base.arrayBuffers);
 }
 
-/** What is in use, not what waits to be collected: when that happens is not for us to say. */
+/** Memory in use, without garbage that is not collected yet. */
 function measure(): void {
   if (bytesOutside() < peakBytes + STEP_BYTES) return;
   gc?.();
@@ -52,7 +52,7 @@ const watch: typeof globalThis.fetch = async (url, init) => {
 const runs = [];
 for (const baseUrl of baseUrls) {
   for (const streams of [false, true]) {
-    // Our own transport, and one that lets us look at each piece.
+    // Our own transport, and one that lets the test inspect each chunk.
     const model = openai("m", {
       baseUrl,
       apiKey: "sk-test-0123456789",

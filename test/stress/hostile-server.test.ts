@@ -1,6 +1,7 @@
-// Goal: whatever a server sends, a run ends with a clear reason, in bounded memory, and its budget is passed by one call's excess at most.
-// Method: servers that never end, send a gigabyte, lie about usage, redirect or break the protocol; a program of its own with a small
-// heap as their client, which says how its runs ended.
+// Goal: whatever a server sends, a run ends with a clear reason, in bounded memory, and exceeds its
+// budget by one call's excess at most.
+// Method: servers that never end, send a gigabyte, report false usage, redirect or break the
+// protocol. Their client is a separate program with a small heap, which reports how its runs ended.
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -17,7 +18,10 @@ const HEAP_MIB = 64;
 const MOST_BYTES = 64 * MIB;
 const CAP = 200;
 const BUDGET = 5_000;
-/** What one reply can cost beyond its cap: 16 bytes a token and 4 KiB, at three bytes a token. */
+/**
+ * The maximum cost of a reply beyond its cap: 16 bytes per token and 4 KiB, at three bytes per
+ * token.
+ */
 const MOST_EXCESS = Math.ceil((16 * CAP + 4_096) / 3);
 
 const ReportSchema = z.object({
@@ -52,7 +56,7 @@ const JSON_TYPE = { contentType: "application/json" } as const;
 
 interface Hostile {
   readonly answer: (count: number) => ServerReply;
-  /** As each run ends: not streamed, streamed. */
+  /** The end of each run: not streamed, streamed. */
   readonly ends: readonly string[];
   readonly requests: number;
 }
@@ -128,7 +132,7 @@ const HOSTILE: Readonly<Record<string, Hostile>> = {
 
 proves(
   ["S7.3", "S7.6", "S7.14", "S7.25", "X1"],
-  "whatever a server sends, runs end with a clear reason, in bounded memory and within the budget and one call",
+  "ends runs against hostile servers with a clear reason, in bounded memory and within the budget plus one call",
   async () => {
     await using other = await OpenAiServer.start(() => says("Thank you."));
     await using elsewhere = await OpenAiServer.start(() =>

@@ -1,6 +1,7 @@
-// Goal: a tree of ten thousand agents is nothing special: all that holds for small ones holds for it, and each agent costs the same work.
-// Method: models that answer from the request alone, budgets that are spent to the last token, and counted work instead of time: what
-// the run asks of its clock, its ids and its sinks.
+// Goal: a tree of ten thousand agents obeys the same laws as a small one, and each agent costs the
+// same work.
+// Method: models that answer from the request alone, and budgets that are spent to the last token.
+// Work is counted instead of timed: reads of the clock, created ids and emitted events.
 
 import { describe, expect, test } from "vitest";
 
@@ -9,7 +10,7 @@ import { lead, playBigTree, TOKENS_PER_REPLY, worker, type Work } from "./big-tr
 
 const TIMEOUT_MS = 120_000;
 
-/** A tree in which every agent has ten below it. */
+/** A tree in which every agent has ten children. */
 function byTens(depth: number): ReturnType<typeof lead> {
   let role = worker();
   for (let level = depth; level > 0; level -= 1) role = lead(`lead${level}`, role, 10);
@@ -18,7 +19,7 @@ function byTens(depth: number): ReturnType<typeof lead> {
 
 describe("ten thousand agents in one tree", () => {
   test(
-    "ten below every agent, four deep, and a budget that is spent to the last token",
+    "completes four levels of ten children per agent on a budget that is spent to the last token",
     async () => {
       const leads = 1 + 10 + 100 + 1_000;
       const workers = 10_000;
@@ -40,7 +41,7 @@ describe("ten thousand agents in one tree", () => {
   );
 
   test(
-    "one reply that starts them all, and ten more than the limit allows",
+    "starts ten thousand subagents from one reply and refuses ten more",
     async () => {
       const { result, sink } = await playBigTree(lead("lead", worker(), 10_010), {
         maxTotalSubagents: 10_000,
@@ -64,7 +65,7 @@ describe("ten thousand agents in one tree", () => {
   );
 
   test(
-    "a cancel while all of them live ends every one, leaves first",
+    "cancels ten thousand live subagents, leaves first",
     async () => {
       const { opened } = latch();
       const root = lead("lead", worker(opened), 10_000);
@@ -80,7 +81,7 @@ describe("ten thousand agents in one tree", () => {
   );
 });
 
-/** What a subagent more costs. */
+/** Returns the work for one more subagent. */
 function slope(less: Work, more: Work, subagents: number): Work {
   return {
     clockReadings: (more.clockReadings - less.clockReadings) / subagents,

@@ -1,5 +1,5 @@
-// Goal: ten thousand may wait for one signal, and a feed may have as many values, at the same cost for each.
-// Method: listeners of the platform are counted; a feed is compared with a plain array.
+// Goal: ten thousand listeners of one signal, and as many values in a feed, each cost the same.
+// Method: count listeners of the platform; compare a feed with a plain array.
 
 import { getEventListeners } from "node:events";
 
@@ -11,7 +11,7 @@ import { Feed } from "../../src/orchestrator/run/run-readers.ts";
 
 const MANY = 10_000;
 
-test("many wait for one signal behind one listener, and are called in order, once", () => {
+test("calls many waiters of one signal in order, once, through one listener", () => {
   const controller = new AbortController();
   const { signal } = controller;
   const told: number[] = [];
@@ -23,7 +23,7 @@ test("many wait for one signal behind one listener, and are called in order, onc
   expect(getEventListeners(signal, "abort")).toHaveLength(0);
 });
 
-test("one that takes it back is not called, also if that happens while others are", () => {
+test("does not call a waiter that was removed, even during the calls of others", () => {
   const controller = new AbortController();
   const told: string[] = [];
   const takeBack: (() => void)[] = [];
@@ -37,7 +37,7 @@ test("one that takes it back is not called, also if that happens while others ar
   expect(told).toEqual(["first", "third"]);
 });
 
-test("a signal without waiters keeps no listener, and can be waited for again", () => {
+test("keeps no listener on a signal without waiters, and accepts new waiters", () => {
   const controller = new AbortController();
   const { signal } = controller;
   const backs = Array.from({ length: 3 }, () => addAbortHandler(signal, () => expect.fail("told")));
@@ -49,7 +49,7 @@ test("a signal without waiters keeps no listener, and can be waited for again", 
   expect(told).toBe(1);
 });
 
-test("a feed gives what an array would", async () => {
+test("returns the same values from a feed as from an array", async () => {
   const acts = fc.array(fc.constantFrom("add", "take", "clear"), { maxLength: 200 });
   await fc.assert(
     fc.asyncProperty(acts, async (taken) => {
