@@ -1,7 +1,8 @@
-// Goal: whatever wrappers, guards and failures come together in one reply, each call results in what the documents say, and the model
-// reads it.
-// Method: every order of the wrappers, every answer of up to three guards, every failure; each compared with an oracle that knows the
-// documents only, and the telling ones with golden files. All calls are made in parallel with others.
+// Goal: for any combination of wrappers, guards and failures in one reply, each call has the
+// documented outcome, which the model reads.
+// Method: every order of the wrappers, every decision of up to three guards, and every failure.
+// Each is compared with an oracle that is written from the documents, and the instructive ones with
+// golden files.
 
 import { describe, expect, test } from "vitest";
 
@@ -52,7 +53,7 @@ const ACT_NAMES: readonly ActName[] = Object.keys(ACTS).filter(
   (name): name is ActName => name in ACTS,
 );
 
-/** The call that gives up the agent first ends the other one. */
+/** The call that aborts the agent first ends the other one. */
 function endedTogether(alone: OrderRecord): OrderRecord {
   const ends = alone.calls.flatMap(({ errorCode, endedAtMs }) =>
     errorCode === "tool_error" ? [endedAtMs] : [],
@@ -80,7 +81,7 @@ describe("wrappers in every order", () => {
   for (const act of ACT_NAMES) {
     proves(
       ["R116", "R117", "R118", "R119", "R120"],
-      `every order, every answer of a guard, around a tool that ${act}`,
+      `has the documented outcome in every order, for every guard decision, around a tool that ${act}`,
       async () => {
         for (const way of WAYS) {
           for (const order of ORDERS) {
@@ -96,7 +97,7 @@ describe("wrappers in every order", () => {
   }
 
   for (const act of ["fails twice, then answers", "hangs twice, then answers"] as const) {
-    proves(["R120"], `a tool that ${act}: what each order means`, async () => {
+    proves(["R120"], `matches the golden table of every order around a tool that ${act}`, async () => {
       const plays = [];
       for (const order of ORDERS)
         plays.push([order, await playOrder({ order, act, way: "ask" })] as const);
@@ -106,7 +107,7 @@ describe("wrappers in every order", () => {
 
   proves(
     ["R116", "R69"],
-    "guard, wrapper and tool want a call asked about: one question, with all reasons, in every order",
+    "asks one question with the reasons of guard, wrapper and tool, in every order",
     async () => {
       for (const order of ORDERS) {
         const act = "answers at once";
@@ -117,7 +118,7 @@ describe("wrappers in every order", () => {
     },
   );
 
-  test("where the approval stands changes nothing; every order of the others means something else", async () => {
+  test("has the same outcome for every position of the approval, and another for every order of the others", async () => {
     const seen = new Map<string, string>();
     for (const order of ORDERS) {
       const { record } = await playOrder({ order, act: "fails twice, then answers", way: "allow" });
@@ -135,7 +136,7 @@ describe("wrappers in every order, and a run that is cancelled", () => {
     for (const cancelAtMs of [25, 125, 325, 425, 1_025, 1_125, 2_025]) {
       proves(
         ["R118", "R119"],
-        `a tool that ${act}, cancelled at ${cancelAtMs}: what has ended stays, nothing further is tried, no timer is left`,
+        `keeps ended calls, retries nothing and leaves no timer: a tool that ${act}, cancelled at ${cancelAtMs}`,
         async () => {
           for (const order of ORDERS) {
             const expected = expectedOrder({ order, act, way: "allow" });
@@ -158,7 +159,7 @@ describe("wrappers in every order, and a run that is cancelled", () => {
 /** Every sequence of up to three guards. */
 const SEQUENCES = [0, 1, 2, 3].flatMap((length) => sequencesOf(SAYINGS, length));
 
-/** Each choice of up to three guards once, whatever their order. */
+/** Each combination of up to three guards once, whatever their order. */
 const CHOICES = SEQUENCES.filter((sayings) => choiceOf(sayings) === shown(sayings));
 
 function shown(sayings: readonly Saying[]): string {
@@ -169,7 +170,9 @@ function choiceOf(sayings: readonly Saying[]): string {
   return shown(SAYINGS.flatMap((saying) => sayings.filter((one) => one === saying)));
 }
 
-/** All approvers; of three guards that leave no question, one that must not be asked, and none. */
+/**
+ * All approvers; for three guards that leave no question, one that must not be called, and none.
+ */
 function approvalsFor(sayings: readonly Saying[], need: Need): readonly Approval[] {
   const { asked } = expectedGuards({ sayings, need, approval: "nobody" });
   return sayings.length < 3 || asked.length > 0 ? APPROVALS : ["approver approves", "pause, denied"];
@@ -179,7 +182,7 @@ describe("guards with every answer", () => {
   for (const need of NEEDS) {
     proves(
       ["R65", "R66", "R67", "R68", "R69", "R72"],
-      `every sequence of up to three guards, with every approver; the tool itself: ${need}`,
+      `applies every sequence of up to three guards with every approver; the tool itself: ${need}`,
       async () => {
         const decided = new Map<string, string>();
         for (const sayings of SEQUENCES) {
@@ -198,7 +201,7 @@ describe("guards with every answer", () => {
 
     proves(
       ["R65", "R66", "R72", "R75"],
-      `three guards, of the orchestrator, the root and the child that makes the call; the tool itself: ${need}`,
+      `applies guards of the orchestrator, the root and the calling child; the tool itself: ${need}`,
       async () => {
         for (const sayings of sequencesOf(SAYINGS, 3)) {
           const { ran, end, text, guarded, asked, answered } = expectedGuards({
@@ -214,7 +217,7 @@ describe("guards with every answer", () => {
     );
   }
 
-  proves(["R65", "R66", "R68"], "the decisions, as a table to read", async () => {
+  proves(["R65", "R66", "R68"], "matches the golden table of decisions", async () => {
     const blocks = [];
     for (const need of NEEDS) {
       const rows = [];
@@ -241,7 +244,7 @@ describe("guards with every answer", () => {
   for (const way of ["approver", "pause"] as const) {
     proves(
       ["R66", "R67", "R68", "R69", "R72"],
-      `every answer in one reply, asked by ${way}`,
+      `matches the golden trace of every decision in one reply, asked by ${way}`,
       async () => {
         const { fixture, model } = await playAllAnswers(way);
         const text = `${goldenLanes(fixture.sink.events)}\n${readings(model.requests[1])}`;
@@ -251,7 +254,7 @@ describe("guards with every answer", () => {
   }
 });
 
-/** What must not depend on the order of the guards. */
+/** The part of a decision that must not depend on the order of the guards. */
 function decisionOf({ ran, end, asked, answered, isPaused }: GuardRecord): string {
   return JSON.stringify([ran, end.slice(0, 2), asked.length, answered, isPaused]);
 }
@@ -259,7 +262,7 @@ function decisionOf({ ran, end, asked, answered, isPaused }: GuardRecord): strin
 const EACH_ALONE = Object.entries({ ...ALONE, ...BEFORE_CALLS });
 
 describe("every failure", () => {
-  test("the table of failures has nothing that the matrix leaves out", () => {
+  test("covers every failure code of tools", () => {
     const { interrupted: _ofTwoProcesses, ...others } = TOOL_FAILURES;
     expect(Object.keys(ALONE).toSorted()).toEqual(Object.keys(others).toSorted());
   });
@@ -288,7 +291,7 @@ describe("every failure", () => {
   }
 
   for (const [code, play] of Object.entries(BEFORE_CALLS)) {
-    test(`${code}: a reply that reaches the limit is followed by no call`, async () => {
+    test(`${code}: makes no call of a reply that reaches the limit`, async () => {
       const played = await playFailures(play);
       expect(executionsOf(played).map(({ errorCode }) => errorCode)).toEqual([
         "not_executed",
@@ -301,7 +304,7 @@ describe("every failure", () => {
 
   proves(
     ["R108", "R159", "R160", "R168"],
-    "each beside calls that succeed, as a table to read",
+    "matches the golden table of each failure beside calls that succeed",
     async () => {
       const blocks = [];
       for (const [code, play] of EACH_ALONE)
@@ -312,7 +315,7 @@ describe("every failure", () => {
 
   proves(
     ["R159"],
-    "each severity alone, in a root and in a child, as a table to read",
+    "matches the golden table of each severity alone, in a root and in a child",
     async () => {
       const blocks = [];
       for (const { severity, where, play } of SEVERITY_PLAYS)
@@ -323,7 +326,7 @@ describe("every failure", () => {
 
   proves(
     ["R108", "R115", "R124", "R125", "R160", "R168"],
-    "all in one reply, with a call that succeeds between any two: events, and what the model reads",
+    "matches the golden events and messages of all failures in one reply, between successful calls",
     async () => {
       const played = await playTogether();
       const { fixture, result, lead } = played;
@@ -338,7 +341,7 @@ describe("every failure", () => {
 
   proves(
     ["R110", "R164", "R165", "R71"],
-    "all in one reply, under each policy: the first reason to stop ends the others, of those that were there the highest wins",
+    "stops at the first reason under each policy; the highest of simultaneous reasons wins",
     async () => {
       const rows = [];
       for (const retryLimitPolicy of ["continue", "stop"] as const) {
@@ -372,7 +375,7 @@ describe("every failure", () => {
 
 proves(
   ["R115", "R124"],
-  "the answer to a call of an unknown tool names no tool that a filter took away",
+  "names no tool that a filter removed in the answer to a call of an unknown tool",
   async () => {
     const { lead } = await playFailures(ALONE.unknown_tool);
     const offered = lead.model.requests[0]?.tools.map(({ name }) => name) ?? [];
@@ -386,7 +389,7 @@ proves(
 for (const graceMs of [999, 1_000, 1_001, 5_000]) {
   proves(
     ["R118"],
-    `a call that is cancelled and does not obey leaves no timer, though its time of 1,000 ms runs out within the grace of ${graceMs}`,
+    `leaves no timer for a cancelled call that ignores its signal, with 1,000 ms limit and ${graceMs} ms grace`,
     async () => {
       const played = await playFailures({
         reply: besideOthers([use("hang")]),

@@ -1,5 +1,7 @@
-// Goal: what comes of a call hangs on no other call, until the agent has to stop: then the others of the same reply are cut off.
-// Method: any calls in any replies under any error budget and policy, compared with a count of what each results in alone.
+// Goal: the outcome of a call depends on no other call until the agent has to stop; then the other
+// calls of the reply are cut off.
+// Method: arbitrary calls in arbitrary replies under any error budget and policy, compared with the
+// outcome of each call alone.
 
 import * as fc from "fast-check";
 import { expect } from "vitest";
@@ -19,7 +21,7 @@ const CUT: ReadonlySet<string> = new Set([
   "not_executed not_executed",
 ]);
 
-/** All of them, if these are some of them; else these. */
+/** All of them if the list contains some of them, or else the list itself. */
 function withinList(some: readonly string[], all: readonly string[]): readonly string[] {
   const left = [...all];
   for (const one of some) {
@@ -32,7 +34,7 @@ function withinList(some: readonly string[], all: readonly string[]): readonly s
 
 proves(
   ["R109", "R110", "R164", "R165", "R166", "R71", "R125"],
-  "any calls in any replies: none changes what comes of another, and the counts stop the agent where they must",
+  "leaves calls independent of each other, and stops the agent at the exact failure counts",
   async () => {
     const seen = new Set<string>();
     await fc.assert(
@@ -55,7 +57,7 @@ proves(
         const ends = executionsOf(played).map(({ type, errorCode }) =>
           errorCode === undefined ? type : `${type} ${errorCode}`,
         );
-        // Once the agent has to stop, calls of the same reply that are under way are cut off (S7.16).
+        // Once the agent has to stop, running calls of the same reply are cut off (S7.16).
         const isStopped = result.status === "stopped";
         const uncut = ends.map((end, index) =>
           isStopped && index >= ends.length - lastCalls && CUT.has(end)

@@ -1,5 +1,7 @@
-// Goal: the order of events is fixed, also where things go wrong; and what is reported of stops and usage adds up.
-// Method: whole traces, one line per event, compared with golden files; sums over the events of every golden run and every ending.
+// Goal: the order of events is fixed, even after failures, and the reported stops and usage are
+// consistent.
+// Method: compare whole traces, one line per event, with golden files; sum the events of every
+// golden run and every ending.
 
 import { expect, test } from "vitest";
 
@@ -17,13 +19,13 @@ import { goldenLines } from "../support/golden-lines.ts";
 import { GOLDEN_SCRIPTS, type Played } from "../support/golden-scripts.ts";
 
 for (const [name, play] of Object.entries(GOLDEN_SCRIPTS)) {
-  proves(["R179"], `the trace of ${name} is the golden one`, async () => {
+  proves(["R179"], `matches the golden trace of ${name}`, async () => {
     const { fixture } = await play();
     checkGolden(name, goldenLines(fixture.sink.events));
   });
 }
 
-test("a trace is the same every time", async () => {
+test("emits the same trace every time", async () => {
   for (const play of Object.values(GOLDEN_SCRIPTS)) {
     const [first, second] = [await play(), await play()];
     expect(goldenLines(second.fixture.sink.events)).toBe(goldenLines(first.fixture.sink.events));
@@ -36,7 +38,7 @@ const ALL: readonly (readonly [name: string, play: () => Promise<Played>])[] = [
 ];
 
 for (const [name, play] of ALL) {
-  proves(["R180"], `${name}: every evaluation says all signals, who wins and what there is to do`, async () => {
+  proves(["R180"], `${name}: reports all signals, the winner and the pending work in every evaluation`, async () => {
     const { fixture } = await play();
     const raised = new Map<string, readonly StopSignal[]>();
     for (const event of fixture.sink.events) {
@@ -55,7 +57,7 @@ for (const [name, play] of ALL) {
       expect(evaluationsOf(fixture.sink.events, ended.agentId).at(-1)?.winner).toEqual(ended.reason);
   });
 
-  proves(["R181"], `${name}: what the steps used is what each agent used, and the run`, async () => {
+  proves(["R181"], `${name}: sums the usage of steps to that of each agent and of the run`, async () => {
     const { fixture, result } = await play();
     if (result.status === "paused") return;
     const used = Map.groupBy(fixture.sink.events, ({ agentId }) => agentId);
@@ -74,7 +76,7 @@ function evaluationsOf(events: readonly EspalierEvent[], agentId: string) {
   );
 }
 
-proves(["R180"], "there is one evaluation event for each time that the loop decides", async () => {
+proves(["R180"], "emits one evaluation event per decision of the loop", async () => {
   const fixture = newFixture();
   const work = spyTool("work");
   const { role } = soloist([asks("work", {}), {}, says("almost"), says("done")], {
@@ -87,7 +89,7 @@ proves(["R180"], "there is one evaluation event for each time that the loop deci
     if (phase === "infer" && state.log.steps.length === 2) void run.steer("And?");
     if (phase === "decide") decisions += 1;
     const evaluated = fixture.sink.ofType("continuation.evaluated").length;
-    // That nothing further starts is said at the very end, with every signal that came.
+    // The event that nothing further starts comes at the very end, with every signal.
     expect(evaluated).toBe(phase === "ended" || decisions < 4 ? decisions : 3);
   }
   await fixture.outcome(run);
@@ -106,7 +108,7 @@ proves(["R180"], "there is one evaluation event for each time that the loop deci
   ]);
 });
 
-proves(["R181"], "a child's tokens are in the total once, and in its own step only", async () => {
+proves(["R181"], "counts a child's tokens once in the total, and in its own step only", async () => {
   const { fixture, result } = await GOLDEN_SCRIPTS["child-runs"]?.() ?? expect.fail("no script");
   const steps = fixture.sink.ofType("step.completed");
   expect(steps.reduce((sum, { usage }) => sum + usage.totalTokens, 0)).toBe(
