@@ -1,5 +1,5 @@
-// Goal: a Node that is too old is named when the library is imported. Method: a process that says it
-// is an older version, and the version that the package asks for.
+// Goal: importing the library on an outdated Node reports the required version.
+// Method: a process that claims an older version, and the version in the manifest.
 
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { proves } from "../harness/proves.ts";
 
 const ManifestSchema = z.object({ engines: z.object({ node: z.string() }) });
 
-/** What a process of this version of Node says that imports the library. */
+/** Returns the output of a process with this version of Node that imports the library. */
 function importedBy(version: string): string {
   const older = `data:text/javascript,${encodeURIComponent(
     `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } });`,
@@ -29,7 +29,7 @@ function importedBy(version: string): string {
   return stdout.trim();
 }
 
-proves(["D580"], "names the version that it needs when an older Node imports the library", () => {
+proves(["D580"], "names the required version if an older Node imports the library", () => {
   const { engines } = ManifestSchema.parse(JSON.parse(readFileSync("package.json", "utf8")));
   expect(engines.node).toBe(">=22.19.0");
   for (const version of ["20.20.2", "22.18.0"])

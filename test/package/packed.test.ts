@@ -1,5 +1,5 @@
-// Goal: the package has what a user needs and nothing else, and a package that has not is not made.
-// Method: the manifest of the repository, as it is packed; packages made up, each with one thing wrong.
+// Goal: the package contains exactly what a user needs, and an invalid package is not built.
+// Method: the packed manifest of the repository, and made-up packages with one fault each.
 
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -28,7 +28,7 @@ const FILES = [
 
 proves(
   ["D203"],
-  "the manifest that is packed has what a user needs, and nothing for development",
+  "packs a manifest with everything a user needs and nothing for development",
   () => {
     const fields =
       "name version description keywords license bin files type sideEffects exports dependencies peerDependencies peerDependenciesMeta engines";
@@ -50,7 +50,7 @@ for (const [what, files] of [
   ["examples/apps/chat/chat.db", ["examples/apps/chat/chat.db"]],
   ["knip.json", ["knip.json"]],
 ] as const)
-  proves(["D203"], `a package with ${what} is refused`, () => {
+  proves(["D203"], `refuses a package with ${what}`, () => {
     expect(packageProblems(manifest, [...FILES, ...files])).toEqual([
       `${what} is packed, and nobody needs it.`,
     ]);
@@ -58,7 +58,7 @@ for (const [what, files] of [
 
 proves(
   ["D203"],
-  "a package is refused if an entry is missing, or its manifest is that of the repository",
+  "refuses a package without an entry file, or with the manifest of the repository",
   () => {
     expect(
       packageProblems(
@@ -82,7 +82,7 @@ proves(
   },
 );
 
-proves(["D203"], "a link of a document that leads out of the package is found", () => {
+proves(["D203"], "finds a document link that leads out of the package", () => {
   const documents = new Map([
     ["README.md", "[a](docs/a.md) [b](https://example.org) [c](#c) [d](CONTRIBUTING.md)"],
     ["docs/a.md", "[a](../examples/) [b](a.md#here) [c](../src/a.ts)"],
@@ -93,7 +93,7 @@ proves(["D203"], "a link of a document that leads out of the package is found", 
   ]);
 });
 
-proves(["D203"], "so are a picture that is not packed, and a link as HTML has it", () => {
+proves(["D203"], "finds pictures that are not packed, and HTML links", () => {
   const documents = new Map([
     [
       "docs/a.md",
@@ -108,13 +108,13 @@ proves(["D203"], "so are a picture that is not packed, and a link as HTML has it
   ]);
 });
 
-test("the line that names a map is taken out, and no other", () => {
+test("removes only the line that names a source map", () => {
   const code = 'const a = "//# sourceMappingURL=b";\n';
   expect(withoutMap(`${code}//# sourceMappingURL=a.js.map\n`)).toBe(code);
   expect(withoutMap(code)).toBe(code);
 });
 
-proves(["D207"], "`npm pack` at the root packs nothing, and says what to run", () => {
+proves(["D207"], "refuses `npm pack` at the root and names the command to run", () => {
   const { status, stdout, stderr } = spawnSync("npm", ["pack", "--dry-run", "--silent"], {
     encoding: "utf8",
     shell: process.platform === "win32",
@@ -123,7 +123,7 @@ proves(["D207"], "`npm pack` at the root packs nothing, and says what to run", (
   expect(stderr).toContain("Expected `npm run pack [-- <folder>]`");
 });
 
-proves(["D207"], "of the commands of npm that pack the root, the script of that name may", () => {
+proves(["D207"], "lets only `npm run` commands pack the root", () => {
   const may = ["run", "run-script", "pack", "publish", "install", undefined].filter(
     (command) => barePackProblem(command) === undefined,
   );

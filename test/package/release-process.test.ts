@@ -1,5 +1,6 @@
-// Goal: a release leaves the repository alone until it is published, and takes over exactly what was checked.
-// Method: the script itself on a small repository, with an npm that writes down what it was asked.
+// Goal: a release does not change the repository until it is published, and takes over exactly what
+// was checked.
+// Method: the script itself on a small repository, with an npm that records its commands.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, readFileSync } from "node:fs";
@@ -28,7 +29,9 @@ const FILES = {
   "CHANGELOG.md": "# Changelog\n\n## [Unreleased]\n\n- A thing.\n",
 };
 
-/** Of a repository whose own configuration alone says who works in it. `onCheck`: done while the checks run. */
+/**
+ * Releases a repository whose own configuration names the author. `onCheck` runs during the checks.
+ */
 function released(onCheck: string, ...options: readonly string[]) {
   using folder = temporaryFolder({ "bin/npm": NPM });
   using project = temporaryFolder(FILES);
@@ -60,7 +63,7 @@ function released(onCheck: string, ...options: readonly string[]) {
     status,
     stdout,
     stderr,
-    // Where it is done is another place each time.
+    // Replaces the place, which is another one each time.
     asked: asked.map((line) => line.replaceAll(/\S*\/espalier-release-[^/\s]+/g, "<place>")),
     commits: git("log", "--format=%an: %s").split("\n"),
     tags: git("tag"),
@@ -82,7 +85,7 @@ const UNTOUCHED = {
   version: FILES["package.json"],
 };
 
-proves(["D206"], "without --publish everything is checked and said, and nothing changes", () => {
+proves(["D206"], "checks and reports everything without --publish, and changes nothing", () => {
   const { stdout, ...rest } = released("true");
   expect(rest).toEqual({ ...UNTOUCHED, status: 0, stderr: "", asked: CHECKED });
   expect(stdout).toBe(
@@ -90,25 +93,21 @@ proves(["D206"], "without --publish everything is checked and said, and nothing 
   );
 });
 
-proves(
-  ["D206"],
-  "with --publish the tarball goes out, and the commit and its tag come over",
-  () => {
-    const { stdout, ...rest } = released("true", "--publish");
-    expect(rest).toEqual({
-      status: 0,
-      stderr: "",
-      asked: [...CHECKED, "publish <place>/espalier-0.2.0.tgz"],
-      commits: ["Somebody: Release 0.2.0", "Somebody: All"],
-      tags: "v0.2.0",
-      tree: "",
-      version: '{ "version": "0.2.0" }\n',
-    });
-    expect(stdout).toContain("Published. Push main and the tag v0.2.0.\n");
-  },
-);
+proves(["D206"], "publishes the tarball with --publish, and adds the commit and its tag", () => {
+  const { stdout, ...rest } = released("true", "--publish");
+  expect(rest).toEqual({
+    status: 0,
+    stderr: "",
+    asked: [...CHECKED, "publish <place>/espalier-0.2.0.tgz"],
+    commits: ["Somebody: Release 0.2.0", "Somebody: All"],
+    tags: "v0.2.0",
+    tree: "",
+    version: '{ "version": "0.2.0" }\n',
+  });
+  expect(stdout).toContain("Published. Push main and the tag v0.2.0.\n");
+});
 
-proves(["D206"], "where a check fails nothing is packed or published", () => {
+proves(["D206"], "neither packs nor publishes if a check fails", () => {
   const { status, asked, commits, tags, tree, version } = released("exit 1", "--publish");
   expect({ commits, tags, tree, version }).toEqual(UNTOUCHED);
   expect([status, asked]).toEqual([1, CHECKED.slice(0, 2)]);
@@ -118,7 +117,7 @@ for (const [what, onCheck, tree] of [
   ["a file changed", 'echo >> "$REPOSITORY/CHANGELOG.md"', " M CHANGELOG.md"],
   ["main moved", 'git -C "$REPOSITORY" commit --quiet --allow-empty --message=Later', ""],
 ] as const)
-  proves(["D206"], `where ${what} while the checks ran nothing is published`, () => {
+  proves(["D206"], `publishes nothing if ${what} while the checks ran`, () => {
     const told = released(onCheck, "--publish");
     expect(told.stderr).toContain("Nothing is published. Commit it, and release anew.");
     expect(told).toMatchObject({ status: 1, asked: CHECKED, tags: "", tree });

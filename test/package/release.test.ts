@@ -1,5 +1,7 @@
-// Goal: a release that is not ready is refused, with all reasons; one that is says what would be published.
-// Method: the facts that the script checks, one thing wrong at a time; the files of the repository.
+// Goal: a release that is not ready is refused with all reasons, and a ready one lists the files to
+// publish.
+// Method: the facts that the script checks, with one fault at a time, and the files of the
+// repository.
 
 import { readFileSync } from "node:fs";
 
@@ -24,17 +26,13 @@ const READY: ReleaseFacts = {
     "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A thing.\n\n## [0.1.0] - 2026-11-27\n\n- All.\n",
 };
 
-proves(
-  ["D204"],
-  "what is ready is released; a first version, too, that nothing was released under",
-  () => {
-    expect(releaseProblems(READY)).toEqual([]);
-    expect(
-      releaseProblems({ ...READY, version: "0.10.0", current: "0.9.1", tags: ["v0.9.1"] }),
-    ).toEqual([]);
-    expect(releaseProblems({ ...READY, version: "0.1.0", tags: [] })).toEqual([]);
-  },
-);
+proves(["D204"], "accepts a release that is ready, even the first version", () => {
+  expect(releaseProblems(READY)).toEqual([]);
+  expect(
+    releaseProblems({ ...READY, version: "0.10.0", current: "0.9.1", tags: ["v0.9.1"] }),
+  ).toEqual([]);
+  expect(releaseProblems({ ...READY, version: "0.1.0", tags: [] })).toEqual([]);
+});
 
 for (const [what, change, problem] of [
   ["a dirty tree", { status: " M README.md\n" }, /clean working tree, got:\n M README\.md/],
@@ -56,12 +54,12 @@ for (const [what, change, problem] of [
   ],
   ["no Unreleased", { changelog: "# Changelog\n\n## [0.1.0]\n\n- All.\n" }, /lines under/],
 ] as const)
-  proves(["D204"], `${what} is refused`, () => {
+  proves(["D204"], `refuses ${what}`, () => {
     const problems = releaseProblems({ ...READY, ...change });
     expect(problems).toEqual([expect.stringMatching(problem)]);
   });
 
-proves(["D204"], "all reasons are said at once", () => {
+proves(["D204"], "reports all reasons at once", () => {
   expect(releaseProblems({ ...READY, branch: "work", status: "?? a", changelog: "" }).length).toBe(
     3,
   );
@@ -69,7 +67,7 @@ proves(["D204"], "all reasons are said at once", () => {
 
 proves(
   ["D204"],
-  "the release says its version wherever the repository says one, and dates its changes",
+  "writes the version into every file that contains it and dates the changelog",
   () => {
     const { version: current } = ManifestSchema.parse(
       JSON.parse(readFileSync("package.json", "utf8")),
@@ -97,7 +95,7 @@ proves(
   },
 );
 
-proves(["D204"], "what would be published is listed with its sizes", () => {
+proves(["D204"], "lists the files to publish with their sizes", () => {
   const files = [
     { path: "LICENSE", size: 1_000 },
     { path: "dist/index.js", size: 3_000 },
