@@ -1,5 +1,7 @@
-// Goal: the chat streams to the person who asked, and to no other; it continues after a kill, and keeps to the allowance of each person.
-// Method: the program as a process, its pages asked for as a browser does, against a server that speaks Chat Completions.
+// Goal: the chat streams only to the person who asked, continues after a kill, and respects each
+// person's allowance.
+// Method: the program as a process, requested as by a browser, against a server that speaks Chat
+// Completions.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -10,41 +12,40 @@ import { chatWith, heldReply } from "./chat-service.ts";
 
 const ANSWER = "An espalier is a tree.";
 const Piece = z.object({ text: z.string().optional() });
-/** Its time goes into two starts of a process that reads all of `src`: a limit for what hangs, on a machine that does much else. */
+/**
+ * A limit for a hanging test: the process, which starts twice, reads all of `src` on a busy
+ * machine.
+ */
 const STARTED_TWICE_MS = 120_000;
 
-proves(
-  ["D202"],
-  "a page is served, and what is answered comes in pieces, then as a result",
-  async () => {
-    const { promise: isFollowed, resolve: goOn } = Promise.withResolvers<void>();
-    const { ask, say, messages } = await chatWith(async () => {
-      await isFollowed;
-      return says(ANSWER);
-    });
-    expect(await (await ask("/")).text()).toContain("new EventSource");
-    expect((await say("What is it?")).status).toBe(202);
-    const stream = await ask("/stream");
-    expect(stream.status).toBe(200);
-    goOn();
-    const text = await stream.text();
-    const pieces = [...text.matchAll(/^event: part\ndata: (.+)$/gm)].map(([, data = ""]) =>
-      Piece.parse(JSON.parse(data)),
-    );
-    const texts = pieces.flatMap((piece) => piece.text ?? []);
-    expect(texts.length).toBeGreaterThan(1);
-    expect(texts.join("")).toBe(ANSWER);
-    expect(text).toMatch(/event: result\ndata: .*An espalier is a tree\./);
-    expect(await messages()).toEqual([
-      { role: "user", text: "What is it?" },
-      { role: "assistant", text: ANSWER },
-    ]);
-  },
-);
+proves(["D202"], "serves a page and streams the answer in parts, then as a result", async () => {
+  const { promise: isFollowed, resolve: goOn } = Promise.withResolvers<void>();
+  const { ask, say, messages } = await chatWith(async () => {
+    await isFollowed;
+    return says(ANSWER);
+  });
+  expect(await (await ask("/")).text()).toContain("new EventSource");
+  expect((await say("What is it?")).status).toBe(202);
+  const stream = await ask("/stream");
+  expect(stream.status).toBe(200);
+  goOn();
+  const text = await stream.text();
+  const pieces = [...text.matchAll(/^event: part\ndata: (.+)$/gm)].map(([, data = ""]) =>
+    Piece.parse(JSON.parse(data)),
+  );
+  const texts = pieces.flatMap((piece) => piece.text ?? []);
+  expect(texts.length).toBeGreaterThan(1);
+  expect(texts.join("")).toBe(ANSWER);
+  expect(text).toMatch(/event: result\ndata: .*An espalier is a tree\./);
+  expect(await messages()).toEqual([
+    { role: "user", text: "What is it?" },
+    { role: "assistant", text: ANSWER },
+  ]);
+});
 
 proves(
   ["D202"],
-  "pieces come while the model still speaks; a killed service goes on, and the page with it",
+  "streams while the model replies, and continues after a kill, for the open page as well",
   async () => {
     const [lost, again] = [heldReply(ANSWER), heldReply(ANSWER)];
     const { ask, say, messages, restart } = await chatWith(
@@ -81,7 +82,7 @@ proves(
 
 proves(
   ["D202"],
-  "one question at a time, an allowance for each, also after a restart; nobody sees another's",
+  "accepts one question at a time within each person's allowance, even after a restart, and keeps chats private",
   async () => {
     const { promise: mayEnd, resolve: goOn } = Promise.withResolvers<void>();
     const { ask, say, messages, restart } = await chatWith(
@@ -108,19 +109,15 @@ proves(
   STARTED_TWICE_MS,
 );
 
-proves(
-  ["D202"],
-  "who is not known is let in nowhere, and what is no question is refused",
-  async () => {
-    const { ask, say } = await chatWith(() => says(ANSWER));
-    for (const path of ["/", "/messages", "/stream"])
-      expect((await ask(path, {}, "ann:other")).status).toBe(401);
-    expect((await say("")).status).toBe(400);
-    expect(
-      (await ask("/messages", { method: "POST", body: '{"text":"From a form"}' })).status,
-    ).toBe(415);
-    expect((await say("x".repeat(60_000))).status).toBe(413);
-    expect((await ask("/nowhere")).status).toBe(404);
-    expect((await say("What is it?")).status).toBe(202);
-  },
-);
+proves(["D202"], "refuses unknown persons everywhere, and invalid questions", async () => {
+  const { ask, say } = await chatWith(() => says(ANSWER));
+  for (const path of ["/", "/messages", "/stream"])
+    expect((await ask(path, {}, "ann:other")).status).toBe(401);
+  expect((await say("")).status).toBe(400);
+  expect((await ask("/messages", { method: "POST", body: '{"text":"From a form"}' })).status).toBe(
+    415,
+  );
+  expect((await say("x".repeat(60_000))).status).toBe(413);
+  expect((await ask("/nowhere")).status).toBe(404);
+  expect((await say("What is it?")).status).toBe(202);
+});

@@ -1,4 +1,5 @@
-// A program of `examples/apps` as a process of its own, with nothing in its environment but what the test puts there.
+// Runs a program of `examples/apps` as a separate process, whose environment contains only what the
+// test sets.
 
 import { spawn } from "node:child_process";
 import { resolve } from "node:path";
@@ -8,7 +9,7 @@ import type { WireRequest } from "../support/openai-server.ts";
 export interface AppOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** What its standard input says, which ends then. */
+  /** The text of its standard input, which ends afterwards. */
   readonly input?: string;
 }
 
@@ -30,7 +31,7 @@ export function startApp(app: string, args: readonly string[], options: AppOptio
   return { child, ended };
 }
 
-/** What the model is shown: the messages of a request as one text. */
+/** Returns the messages of a request as one text. */
 export function shownIn({ body }: WireRequest): string {
   return JSON.stringify(body["messages"]);
 }

@@ -1,5 +1,6 @@
-// Goal: the research works in the background, in parallel, and writes nothing without approval.
-// Method: the program against a server that speaks Chat Completions; each researcher is answered once both have asked.
+// Goal: the research runs in the background, in parallel, and writes nothing without approval.
+// Method: the program against a server that speaks Chat Completions; each researcher is answered
+// once both have made their requests.
 
 import { existsSync, readFileSync } from "node:fs";
 
@@ -15,7 +16,7 @@ const LEAD = "Split the question";
 const researcher = (task: string) =>
   ["SpawnSubagent", { role: "researcher", task, background: true }] as const;
 
-/** Two researchers, of which none is answered before both are there, then a report. */
+/** Two researchers, neither of which is answered before both have made requests, then a report. */
 function researching(file: string): Handler {
   const { promise: areBothThere, resolve } = Promise.withResolvers<void>();
   let there = 0;
@@ -53,7 +54,7 @@ async function research(options: { input?: string; args?: readonly string[]; fil
 
 proves(
   ["D201"],
-  "two researchers work at once, and the report is written once a person says yes",
+  "runs two researchers in parallel and writes the report once a person approves",
   async () => {
     const { code, stdout, stderr, written, shown } = await research({ input: "y\n" });
     expect([code, stdout, written], stderr).toEqual([0, "It froze.\n", "# Frost"]);
@@ -74,12 +75,12 @@ for (const [said, options] of [
   ["nothing", { input: "" }],
   ["no, by the flag", { args: ["--write", "no"] }],
 ] as const)
-  proves(["D201"], `nothing is written where the answer is ${said}`, async () => {
+  proves(["D201"], `writes nothing if the answer is ${said}`, async () => {
     const { code, stdout, written } = await research(options);
     expect([code, stdout, written]).toEqual([0, "It froze.\n", undefined]);
   });
 
-proves(["D201"], "with the flag nobody is asked, and no other place is written to", async () => {
+proves(["D201"], "asks nobody with the flag, and writes to no other place", async () => {
   const { written, stderr } = await research({ args: ["--write", "yes"] });
   expect([written, stderr.includes("[y/N]")]).toEqual(["# Frost", false]);
 });

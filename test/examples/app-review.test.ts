@@ -1,5 +1,6 @@
-// Goal: the code review reviews each file that a branch changes, gives a typed decision, and spends no more than it may.
-// Method: the program, in a git repository made for it, against a server that speaks Chat Completions.
+// Goal: the code review reviews each file that a branch changes, returns a typed decision, and
+// stays within its budget.
+// Method: the program in a temporary git repository, against a server that speaks Chat Completions.
 
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -17,7 +18,7 @@ const B = "src/b.ts";
 const LEAD = "Start one reviewer";
 const FINDING = { file: A, line: 2, severity: "blocker", problem: "It divides by zero." } as const;
 
-/** A repository whose branch changes two files of three. */
+/** Creates a repository whose branch changes two of three files. */
 function repository(): string {
   const folder = temporaryFolder({ [A]: "one\n", [B]: "one\n", "src/c.ts": "one\n" });
   afterwards(() => folder[Symbol.dispose]());
@@ -34,7 +35,10 @@ function repository(): string {
   return folder.path;
 }
 
-/** A lead that starts a reviewer per file, and reviewers that read the change and find something in the first of them. */
+/**
+ * A lead that starts a reviewer per file, and reviewers that read the change and report a finding
+ * in the first of them.
+ */
 const reviewing: Handler = (request) => {
   const shown = shownIn(request);
   if (shown.includes(LEAD))
@@ -59,7 +63,7 @@ async function review(handler: Handler, ...args: readonly string[]) {
 
 proves(
   ["D200"],
-  "each changed file has a reviewer that reads its diff, and the verdict is theirs",
+  "gives each changed file to a reviewer that reads its diff, and reports their verdict",
   async () => {
     const { code, stdout, stderr, requests } = await review(reviewing);
     expect([code, stdout, stderr.split("\n").filter(Boolean).length]).toEqual([
@@ -74,7 +78,7 @@ proves(
   },
 );
 
-proves(["D200"], "a verdict of another form is asked for again", async () => {
+proves(["D200"], "requests a verdict of another form again", async () => {
   let isFirst = true;
   const { code, stdout, requests } = await review((request, count) => {
     const shown = shownIn(request);
@@ -87,30 +91,26 @@ proves(["D200"], "a verdict of another form is asked for again", async () => {
   expect(requests.map(shownIn).at(-1)).toContain("verdict");
 });
 
-proves(
-  ["D200"],
-  "a review that would cost more than it may is stopped, says so, and approves nothing",
-  async () => {
-    const dear = { prompt_tokens: 10, completion_tokens: 8_000, total_tokens: 8_010 };
-    const { code, stdout, stderr, requests } = await review(
-      (request, count) => {
-        const reply = reviewing(request, count);
-        if (reply instanceof Promise || reply.type !== "says") return reply;
-        return shownIn(request).includes(LEAD) ? reply : { ...reply, usage: dear };
-      },
-      "--budget",
-      "0.10",
-    );
-    expect(stdout).toMatch(/^Not reviewed: src\/a\.ts, src\/b\.ts$/m);
-    expect(stderr).toContain("stopped: ");
-    expect(requests.length).toBeLessThan(8);
-    expect(code).toBe(2);
-  },
-);
+proves(["D200"], "stops a review at its budget, reports that and approves nothing", async () => {
+  const dear = { prompt_tokens: 10, completion_tokens: 8_000, total_tokens: 8_010 };
+  const { code, stdout, stderr, requests } = await review(
+    (request, count) => {
+      const reply = reviewing(request, count);
+      if (reply instanceof Promise || reply.type !== "says") return reply;
+      return shownIn(request).includes(LEAD) ? reply : { ...reply, usage: dear };
+    },
+    "--budget",
+    "0.10",
+  );
+  expect(stdout).toMatch(/^Not reviewed: src\/a\.ts, src\/b\.ts$/m);
+  expect(stderr).toContain("stopped: ");
+  expect(requests.length).toBeLessThan(8);
+  expect(code).toBe(2);
+});
 
 proves(
   ["D200"],
-  "without room for a first call there is no verdict, and the reason is told",
+  "reports the reason instead of a verdict if the budget has no room for a first call",
   async () => {
     const { code, stdout, requests } = await review(() => says("never"), "--budget", "0.000001");
     expect([code, requests.length]).toEqual([2, 0]);
@@ -118,7 +118,7 @@ proves(
   },
 );
 
-proves(["D200"], "nothing is asked where nothing has changed", async () => {
+proves(["D200"], "makes no request if nothing has changed", async () => {
   const { code, stdout, requests } = await review(() => says("never"), "--base", "work");
   expect([code, stdout, requests.length]).toEqual([0, "Nothing has changed since work.\n", 0]);
 });

@@ -1,5 +1,5 @@
-// The chat of `examples/apps` for a test: a process of its own, which may be killed and started again on the same file, and a server that
-// speaks Chat Completions for its model.
+// The chat of `examples/apps` for a test: a separate process, which may be killed and restarted on
+// the same file, and a server that speaks Chat Completions as its model.
 
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -15,7 +15,10 @@ const Shown = z.array(z.object({ role: z.string(), text: z.string() }));
 
 type Init = Omit<RequestInit, "headers"> & { readonly headers?: Readonly<Record<string, string>> };
 
-/** It listens. Its people are ann, whose password is `secret`, and bob, whose is `other`. */
+/**
+ * The service listens. Its users are ann, whose password is `secret`, and bob, whose password is
+ * `other`.
+ */
 export async function chatWith(handler: Handler, ...args: readonly string[]) {
   const folder = temporaryFolder();
   afterwards(() => folder[Symbol.dispose]());
@@ -41,7 +44,7 @@ export async function chatWith(handler: Handler, ...args: readonly string[]) {
     return await fetch(url + path, { ...init, headers: { authorization, ...init.headers } });
   };
   return {
-    /** Where it listens now. */
+    /** The current address. */
     url: () => url,
     ask,
     say: async (text: string, login?: string) =>
@@ -65,10 +68,10 @@ export async function chatWith(handler: Handler, ...args: readonly string[]) {
   };
 }
 
-/** A reply of which `begun` comes at once, and the rest when the test says so. */
+/** A reply whose part `begun` comes at once, and the rest when the test releases it. */
 export function heldReply(text: string) {
   const { promise: until, resolve: goOn } = Promise.withResolvers<void>();
-  // The first chunk says whose message it is; each of the others has four characters.
+  // The first chunk contains the role of the message; each of the others has four characters.
   const reply: Says = says(text, { interrupted: { type: "pause", afterChunks: 3, until } });
   return { reply, begun: text.slice(0, 8), goOn };
 }

@@ -1,4 +1,4 @@
-// A folder on disk for one test: made from a list of files, gone when disposed.
+// A folder on disk for one test: created from a list of files, removed when disposed.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 
 export interface TemporaryFolder extends Disposable {
   readonly path: string;
-  /** The absolute path of something in it. */
+  /** Returns the absolute path of an entry. */
   at(name: string): string;
 }
 

@@ -1,5 +1,7 @@
-// Goal: the tree of the example has what it promises, and what docs/jaeger.md says to enter finds it.
-// Method: the example as a process of its own, and a sink that takes its spans; searches as Jaeger does them.
+// Goal: the tree of the example has the promised shape, and the searches in docs/jaeger.md find its
+// spans.
+// Method: the example as a separate process, and a sink that receives its spans; searches as Jaeger
+// runs them.
 
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -23,14 +25,14 @@ async function example(env: Readonly<Record<string, string>>): Promise<string> {
   return stdout;
 }
 
-/** What Jaeger compares: status as a tag, and every value as text. */
+/** The values that Jaeger compares: status as a tag, and every value as text. */
 function tagsOf({ attributes, status }: SinkSpan): ReadonlyMap<string, string> {
   const tags = new Map(Object.entries(attributes).map(([key, value]) => [key, String(value)]));
   if (status === "ERROR") tags.set("error", "true");
   return tags;
 }
 
-/** By the field Tags: all of them on one span. */
+/** Searches by the field Tags: all tags on one span. */
 function hasTags(span: SinkSpan, query: string): boolean {
   const tags = tagsOf(span);
   return query.split(" ").every((pair) => {
@@ -39,14 +41,14 @@ function hasTags(span: SinkSpan, query: string): boolean {
   });
 }
 
-/** By the box in an open trace: a part of a name, a key, a value, or both. */
+/** Searches by the box in an open trace: a part of a name, a key, a value, or both. */
 function isFound(span: SinkSpan, text: string): boolean {
   const tags = [...tagsOf(span)].map(([key, value]) => `${key}=${value}`);
   const texts = [span.name, ...tags, ...span.events.map(({ name }) => name)];
   return texts.some((one) => one.toLowerCase().includes(text.toLowerCase()));
 }
 
-test("sent away, it is one trace in which every search of the document finds what it is for", async () => {
+test("exports one trace in which every search of the document finds its spans", async () => {
   await using sink = await OtlpSink.open();
   const stdout = await example({ OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint });
   const { spans } = sink;
@@ -81,7 +83,7 @@ test("sent away, it is one trace in which every search of the document finds wha
     expect(new Set(found), query).toEqual(new Set([name]));
   }
 
-  // What the field Min Duration leaves.
+  // The spans that remain with the field Min Duration.
   const lasting = (operation: string, minimumMs: number): readonly SinkSpan[] =>
     spans.filter(
       ({ name, startMs, endMs }) => name.startsWith(operation) && endMs - startMs >= minimumMs,
@@ -93,7 +95,7 @@ test("sent away, it is one trace in which every search of the document finds wha
   expect([subagents.length, Math.max(...depths.map(Number))]).toEqual([10, 3]);
 });
 
-test("without an endpoint it runs all the same, and says what to do", async () => {
+test("runs without an endpoint and explains how to set one", async () => {
   expect(await example({})).toContain(
     "No trace was sent: set OTEL_EXPORTER_OTLP_ENDPOINT, as examples/jaeger says.",
   );
