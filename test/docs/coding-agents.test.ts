@@ -1,5 +1,5 @@
-// Goal: the program that coding agents copy runs, and does what the page says.
-// Method: it runs as a process of its own against a server that speaks Chat Completions.
+// Goal: the program that coding agents copy runs as the page describes.
+// Method: run it as a separate process against a server that speaks Chat Completions.
 
 import { execFile } from "node:child_process";
 
@@ -33,7 +33,7 @@ async function runProgram(baseUrl: string, ...args: readonly string[]): Promise<
   });
 }
 
-/** A buyer with two clerks, of which the second misspells its product first. */
+/** A buyer with two clerks; the second first misspells its product. */
 async function startModel(): Promise<OpenAiServer> {
   return await OpenAiServer.start(({ bodyText }) => {
     if (!bodyText.includes("Ask one clerk per product")) {
@@ -55,7 +55,7 @@ async function startModel(): Promise<OpenAiServer> {
   });
 }
 
-proves(["D703"], "the program for coding agents orders once it is approved", async () => {
+proves(["D703"], "places the order once it is approved", async () => {
   await using server = await startModel();
   const { code, stdout, stderr } = await runProgram(server.baseUrl, "--yes");
   expect([code, stdout]).toEqual([0, "{ ordered: true, euros: 24 }\n"]);
@@ -74,7 +74,7 @@ proves(["D703"], "the program for coding agents orders once it is approved", asy
 
 proves(
   ["D703"],
-  "without approval it orders nothing, and a failed model gives exit code 1",
+  "places no order without approval, and exits with code 1 if the model fails",
   async () => {
     await using server = await startModel();
     const denied = await runProgram(server.baseUrl);

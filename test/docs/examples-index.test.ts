@@ -1,4 +1,4 @@
-// Goal: a reader finds every example, and the command that runs it.
+// Goal: a reader finds every example and the command that runs it.
 // Method: compare the index with the folder.
 
 import { globSync, readFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { proves } from "../harness/proves.ts";
 
 const INDEX = readFileSync("examples/README.md", "utf8");
 
-proves(["D702"], "the index has each example once, with its command and what it shows", () => {
+proves(["D702"], "lists each example once, with its command and a description", () => {
   const lines = [...INDEX.matchAll(/^- \[`node examples\/(.+?)`\]\((.+?)\):? (\w)?/gm)];
   const entries = lines.map(([, command = "", link, text]) => ({ command, link, hasText: !!text }));
   const programs = globSync("*.ts", { cwd: "examples" });

@@ -1,5 +1,6 @@
-// Goal: what a newcomer sees first is there and safe to type: pictures, and first commands (V130, V131).
-// Method: the documents and the files that they name, as they stand in the repository.
+// Goal: the first pictures and commands that a newcomer sees exist and are safe to type (V130,
+// V131).
+// Method: read the documents and the files that they name.
 
 import { globSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -18,24 +19,28 @@ const manifest = z
   .object({ scripts: z.record(z.string(), z.string()) })
   .parse(JSON.parse(readFileSync("package.json", "utf8")));
 
-proves(["V130"], "each picture is there, light and dark, small, and shown by a document", () => {
-  const shown = documents.flatMap(({ file, text }) =>
-    [...text.matchAll(/<picture>([\s\S]*?)<\/picture>/g)].map(([, inner = ""]) => {
-      const [, dark = ""] =
-        /media="\(prefers-color-scheme: dark\)" srcset="([^"]+)"/.exec(inner) ?? [];
-      const [, words = "", light = ""] = /<img alt="([^"]+)" src="([^"]+)"/.exec(inner) ?? [];
-      expect([file, light], words).toEqual([file, dark.replace("-dark.", "-light.")]);
-      return [light, dark].map((path) => join(dirname(file), path));
-    }),
-  );
-  const there = globSync("docs/pictures/*");
-  expect(new Set(shown.flat())).toEqual(new Set(there));
-  expect(there.filter((file) => statSync(file).size > MAX_BYTES)).toEqual([]);
-});
+proves(
+  ["V130"],
+  "has each picture in a light and a dark version, small, and shown by a document",
+  () => {
+    const shown = documents.flatMap(({ file, text }) =>
+      [...text.matchAll(/<picture>([\s\S]*?)<\/picture>/g)].map(([, inner = ""]) => {
+        const [, dark = ""] =
+          /media="\(prefers-color-scheme: dark\)" srcset="([^"]+)"/.exec(inner) ?? [];
+        const [, words = "", light = ""] = /<img alt="([^"]+)" src="([^"]+)"/.exec(inner) ?? [];
+        expect([file, light], words).toEqual([file, dark.replace("-dark.", "-light.")]);
+        return [light, dark].map((path) => join(dirname(file), path));
+      }),
+    );
+    const there = globSync("docs/pictures/*");
+    expect(new Set(shown.flat())).toEqual(new Set(there));
+    expect(there.filter((file) => statSync(file).size > MAX_BYTES)).toEqual([]);
+  },
+);
 
 proves(
   ["V131"],
-  "the demo in the browser stands first, and the script of the demo builds its page",
+  "shows the browser demo as the first command, whose script builds the page",
   () => {
     const readme = documents[0]?.text ?? "";
     expect(/```sh\n(.*?) {2,}#/.exec(readme)?.[1]).toBe("npm ci && npm run demo -- --view");
@@ -43,7 +48,7 @@ proves(
   },
 );
 
-proves(["V131"], "no document has npx run a package before it was installed", () => {
+proves(["V131"], "never runs a package with npx before it is installed", () => {
   for (const { file, text } of documents) {
     const first = text.indexOf("npx espalier");
     const installed = text.search(/npm install espalier\b/);

@@ -1,4 +1,5 @@
-// Goal: the Jaeger that goes with the examples listens to this machine alone, has its files, and lifts tags that spans really have.
+// Goal: the Jaeger of the examples listens to this machine alone, has its files, and highlights
+// tags that spans really have.
 // Method: read its files as Docker and Jaeger would. Neither runs here.
 
 import { existsSync, globSync, readFileSync } from "node:fs";
@@ -71,7 +72,7 @@ const { jaeger } = ComposeSchema.parse(parse(read("compose.yaml"))).services;
 const config = JaegerSchema.parse(parse(read("jaeger.yaml")));
 const page = UiSchema.parse(JSON.parse(read("jaeger-ui.json")));
 
-test("only this machine reaches it", () => {
+test("listens on this machine only", () => {
   expect(jaeger.ports).toEqual(["127.0.0.1:16686:16686", "127.0.0.1:4318:4318"]);
   const { http, grpc } = config.extensions.jaeger_query;
   const received = config.receivers["otlp"]?.protocols["http"]?.endpoint;
@@ -83,7 +84,7 @@ test("only this machine reaches it", () => {
   ]);
 });
 
-test("the container has the files that its configuration names, and its version is said alike everywhere", () => {
+test("mounts the files that the configuration names, and uses one version everywhere", () => {
   const mounted = jaeger.volumes.map((volume) => volume.split(":"));
   const { working_dir: folder } = jaeger;
   for (const [here = "", there] of mounted) {
@@ -104,7 +105,7 @@ test("the container has the files that its configuration names, and its version 
   expect(new Set(versions)).toEqual(new Set([jaeger.image.split(":")[1]]));
 });
 
-test("every part that is named in the configuration is there", () => {
+test("defines every component that the configuration names", () => {
   const { service, extensions, receivers, exporters } = config;
   expect(service.extensions).toEqual(Object.keys(extensions));
   expect(service.pipelines["traces"]).toEqual({
@@ -118,25 +119,25 @@ test("every part that is named in the configuration is there", () => {
   ]).toEqual([storage, storage]);
 });
 
-test("every tag with the id of another trace is a link to it, and to nothing else", () => {
+test("links every tag with the id of another trace to that trace, and no other tag", () => {
   const traceIds = Object.values(names.ESPALIER).filter((name) => name.endsWith(".trace_id"));
   expect(new Set(page.linkPatterns.map(({ key, url }) => [key, url]))).toEqual(
     new Set(traceIds.map((name) => [name, `/trace/#{${name}}`])),
   );
 });
 
-test("Jaeger traces nothing of its own, for which no port is open", () => {
+test("disables Jaeger's own traces and metrics, for which no port is open", () => {
   expect(jaeger.environment["OTEL_TRACES_SAMPLER"]).toBe("always_off");
   expect(config.extensions.jaeger_query.enable_tracing).toBe(false);
   expect(config.service.telemetry.metrics.level).toBe("none");
 });
 
-/** Where the settings of the pages put a tag. */
+/** Returns the position of a tag by the settings of the pages. */
 function rankOf(name: string): number {
   return page.topTagPrefixes.findIndex((prefix) => name.startsWith(prefix));
 }
 
-proves(["S7.34"], "outcome, reason, refusal and the totals of a subtree come first", () => {
+proves(["S7.34"], "lists outcome, reason, refusal and the totals of a subtree first", () => {
   const attributes = [
     ...Object.values(names.GEN_AI),
     ...Object.values(names.ESPALIER),
@@ -157,7 +158,7 @@ proves(["S7.34"], "outcome, reason, refusal and the totals of a subtree come fir
   expect(attributes.filter((name) => rankOf(name) === -1)).toEqual([]);
 });
 
-proves(["S7.34"], "the document says which tab and which grouping to choose", () => {
+proves(["S7.34"], "documents which tab and which grouping to choose", () => {
   const [, section = ""] =
     /### Which tab, which grouping\n([\s\S]*?)\n#/.exec(readFileSync("docs/jaeger.md", "utf8")) ??
     [];
@@ -168,7 +169,7 @@ proves(["S7.34"], "the document says which tab and which grouping to choose", ()
   expect(groupings).toEqual([agentName, requestModel, toolName]);
 });
 
-test("every attribute that the documents about Jaeger and linked traces name is one that spans have", () => {
+test("names only attributes that spans have in the documents about Jaeger and linked traces", () => {
   const known = new Set<string>();
   for (const group of Object.values(names)) {
     if (typeof group !== "object") continue;

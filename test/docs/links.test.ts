@@ -1,5 +1,6 @@
 // Goal: every link in a document leads to a file, and to the heading that it names.
-// Method: read every document as the pages of a repository do, and follow each link outside of code.
+// Method: read every document as the pages of a repository do, and follow each link outside of
+// code.
 
 import { existsSync, globSync, readFileSync, statSync } from "node:fs";
 import { posix } from "node:path";
@@ -10,14 +11,14 @@ import { slugOf } from "../../site/slug.ts";
 
 const documents = globSync(["*.md", "docs/**/*.md", "examples/**/README.md"]).toSorted();
 
-/** Without code, which may hold brackets of its own. */
+/** Returns the document without code, which may contain brackets of its own. */
 function prose(file: string): string {
   return readFileSync(file, "utf8")
     .replaceAll(/^ *```[\s\S]*?^ *```$/gm, "")
     .replaceAll(/`[^`\n]*`/g, (code) => code.replaceAll(/[[\]()]/g, ""));
 }
 
-/** A link in brackets, one whose address stands below the text, and one or a picture as HTML has it. */
+/** An inline link, a reference link, and an HTML link or picture. */
 const LINKS = [
   /\]\((?!\w+:)([^)\s]+)\)/g,
   /^ {0,3}\[[^\]\n]+\]: *<?(?!\w+:)([^\s>]+)/gm,
@@ -25,12 +26,12 @@ const LINKS = [
   /\bsrcset="(?!\w+:)([^"\s]+)"/g,
 ];
 
-/** What the links of a text lead to, those to other places left out. */
+/** Returns the targets of the links of a text, without external ones. */
 function linksOf(text: string): readonly string[] {
   return LINKS.flatMap((form) => [...text.matchAll(form)].map(([, link = ""]) => link));
 }
 
-/** The names of links whose address should stand below the text, and does not. */
+/** Returns the names of reference links without a definition. */
 function unnamedIn(text: string): readonly string[] {
   const names = new Set(
     [...text.matchAll(/^ {0,3}\[([^\]\n]+)\]:/gm)].map(([, name = ""]) => name.toLowerCase()),
@@ -40,7 +41,7 @@ function unnamedIn(text: string): readonly string[] {
     .filter((name) => !names.has(name.toLowerCase()));
 }
 
-/** The anchors of a document; one that comes again is numbered. */
+/** Returns the anchors of a document; repeated ones are numbered. */
 function anchorsOf(file: string): ReadonlySet<string> {
   const counts = new Map<string, number>();
   const text = readFileSync(file, "utf8").replaceAll(/^ *```[\s\S]*?^ *```$/gm, "");
@@ -53,7 +54,7 @@ function anchorsOf(file: string): ReadonlySet<string> {
   return new Set(anchors);
 }
 
-/** What is wrong with a link, or nothing. */
+/** Returns the problem of a link, or undefined. */
 function problemOf(file: string, link: string): string | undefined {
   const [path = "", anchor] = link.split("#");
   const aim = path === "" ? file : posix.join(posix.dirname(file), path);
@@ -63,7 +64,7 @@ function problemOf(file: string, link: string): string | undefined {
   return anchorsOf(aim).has(anchor) ? undefined : "no such heading";
 }
 
-test("every link of the documents leads to a file that is there, and to a heading in it", () => {
+test("links every document only to existing files and headings", () => {
   const problems: string[] = [];
   let count = 0;
   for (const file of documents) {
@@ -79,7 +80,7 @@ test("every link of the documents leads to a file that is there, and to a headin
   expect(count).toBeGreaterThan(300);
 });
 
-test("a link is found in each form in which a document may have it", () => {
+test("finds a link in each form that documents use", () => {
   const text = `[a](a.md#b) [b](https://example.org) [c][] [d][E]
 <a href="f.md">f</a> <picture><source srcset="g.png"><img src="h.png"></picture> <img src="https://example.org/i.png">
 

@@ -1,4 +1,4 @@
-// Goal: the README alone says which Node is needed, and agrees with the manifests.
+// Goal: only the README states which Node is needed, in agreement with the manifests.
 // Method: compare each version of Node that a document names with `engines` and the pinned Node.
 
 import { globSync, readFileSync } from "node:fs";
@@ -27,7 +27,7 @@ const { engines } = z
   .parse(read("package.json"));
 const development = z.object({ version: z.string() }).parse(read("scripts/node/package.json"));
 
-test("the README alone says which Node programs and clones need, as the manifests do", () => {
+test("states the required Node versions only in the README, as in the manifests", () => {
   const [needed = ""] = /\d+\.\d+/.exec(engines.node) ?? [];
   const [pinned = ""] = development.version.split(".");
   const named = documents.flatMap((file) =>
@@ -42,7 +42,7 @@ test("the README alone says which Node programs and clones need, as the manifest
   );
 });
 
-test("no document names the required version without the word Node", () => {
+test("never names the required version without the word Node", () => {
   const [needed = ""] = /\d+\.\d+/.exec(engines.node) ?? [];
   const naming = documents.filter((file) => readFileSync(file, "utf8").includes(needed));
   expect(naming).toEqual(["README.md"]);

@@ -1,5 +1,6 @@
 // Goal: documents and comments do not become harder to read.
-// Method: count the words and forms that CONTRIBUTING.md warns of, in the project and in texts made up for it.
+// Method: count the words and forms that CONTRIBUTING.md warns of, in the project and in made-up
+// texts.
 
 import { expect } from "vitest";
 
@@ -56,40 +57,44 @@ const CLEAN = {
   "README: line of the first npm install": 4,
 };
 
-proves(["D701"], "the documents and comments of the project keep to their bounds", () => {
+proves(["D701"], "keeps the documents and comments of the project within their bounds", () => {
   expect(findProseProblems(countProse(readProseTexts()), readProseBounds())).toEqual([]);
 });
 
-proves(["D701"], "plain texts count nothing, and code in documents does not count", () => {
+proves(["D701"], "counts nothing in plain texts and in code of documents", () => {
   expect(valuesOf(textsOf(SOURCE, DOCUMENT, README))).toEqual(CLEAN);
 });
 
-proves(["D701"], "each hard form in a document, a comment or the README exceeds its bound", () => {
-  const comments = [
-    "What stands here is said of it",
-    "Those that wait; one that waits is none.",
-    `It has ${"many ".repeat(20)}words.`,
-  ];
-  const source = comments.map((text) => `/** ${text} */\nconst a = 1;\n`).join("");
-  const document = "# What of it\n\nThe run says what is told.\n";
-  const bad = textsOf(source, document, `# A\n\n${"word ".repeat(20)}\n`);
-  const problems = findProseProblems(countProse(bad), CLEAN);
-  expect(problems.map((problem) => /"(.+?)"/.exec(problem)?.[1])).toEqual(Object.keys(CLEAN));
-  expect(problems.at(-3)).toBe(
-    'Expected "examples in docstrings" to be at least 1, got 0. Rewrite what you added.',
-  );
-  expect(problems.at(-1)).toBe(
-    'Expected "README: line of the first npm install" to be at most 4, got 5. Rewrite what you added.',
-  );
-});
+proves(
+  ["D701"],
+  "exceeds its bound for each hard form in a document, a comment or the README",
+  () => {
+    const comments = [
+      "What stands here is said of it",
+      "Those that wait; one that waits is none.",
+      `It has ${"many ".repeat(20)}words.`,
+    ];
+    const source = comments.map((text) => `/** ${text} */\nconst a = 1;\n`).join("");
+    const document = "# What of it\n\nThe run says what is told.\n";
+    const bad = textsOf(source, document, `# A\n\n${"word ".repeat(20)}\n`);
+    const problems = findProseProblems(countProse(bad), CLEAN);
+    expect(problems.map((problem) => /"(.+?)"/.exec(problem)?.[1])).toEqual(Object.keys(CLEAN));
+    expect(problems.at(-3)).toBe(
+      'Expected "examples in docstrings" to be at least 1, got 0. Rewrite what you added.',
+    );
+    expect(problems.at(-1)).toBe(
+      'Expected "README: line of the first npm install" to be at most 4, got 5. Rewrite what you added.',
+    );
+  },
+);
 
-proves(["D701"], "a count without a bound is a problem", () => {
+proves(["D701"], "reports a count without a bound", () => {
   const { "comments: what": _bound, ...others } = CLEAN;
   const problems = findProseProblems(countProse(textsOf(SOURCE, DOCUMENT, README)), others);
   expect(problems).toEqual(['Expected a bound for "comments: what" in prose-bounds.json.']);
 });
 
-proves(["D701"], "bounds are tightened in steps, with some room, and never loosened", () => {
+proves(["D701"], "tightens bounds in steps, with some room, and never loosens them", () => {
   const counts = [
     { name: "better", value: 1.2, grain: 0.5 },
     { name: "close", value: 2, grain: 0.5 },

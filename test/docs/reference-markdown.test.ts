@@ -1,5 +1,6 @@
 // Goal: a docstring keeps its paragraphs, lists, links and examples on a page of the reference.
-// Method: docstrings with each of them, and the Markdown that the generator of the reference makes.
+// Method: docstrings with each of them, and the Markdown that the generator of the reference
+// writes.
 
 import { expect, test } from "vitest";
 
@@ -23,7 +24,7 @@ Unused parts are returned to {@link
 
 Default: \`"pool"\`.`;
 
-test("a docstring in a section keeps its paragraphs and lists", () => {
+test("keeps paragraphs and lists of a docstring in a section", () => {
   expect(prose(DOCSTRING, HOMES)).toBe(
     `Shares the budget of [\`Budget\`](agent.md#budget). Modes:
 
@@ -36,7 +37,7 @@ Default: \`"pool"\`.`,
   );
 });
 
-test("a docstring in a cell of a table has its paragraphs and list items in one line", () => {
+test("writes paragraphs and list items of a docstring in one line of a table cell", () => {
   expect(cell(DOCSTRING, HOMES)).toBe(
     [
       "Shares the budget of [`Budget`](agent.md#budget). Modes:",
@@ -46,7 +47,7 @@ test("a docstring in a cell of a table has its paragraphs and list items in one 
   );
 });
 
-test("the first sentence of a docstring ends before its list", () => {
+test("ends the first sentence of a docstring before its list", () => {
   expect(firstSentence("Options of `share`\n- `pool`: one.")).toBe("Options of `share`");
   expect(firstSentence("Shares: one\nfor all. Others do not.")).toBe("Shares: one for all.");
 });
@@ -82,7 +83,7 @@ const DECLARATION: Declaration = {
   ],
 };
 
-test("a section has examples before tables, and those of inherited fields where they are declared", () => {
+test("writes examples before tables, and examples of inherited fields where they are declared", () => {
   expect(section(DECLARATION, HOMES)).toBe(`### Limits
 
 \`import { Limits } from "espalier"\`

@@ -1,5 +1,6 @@
-// Goal: code as a document shows it runs (R187).
-// Method: every TypeScript sample of the documents stands, word for word, in an example that runs in the same check.
+// Goal: code samples in documents run (R187).
+// Method: every TypeScript sample of the documents occurs, word for word, in an example that runs
+// in the same check.
 
 import { globSync, readFileSync } from "node:fs";
 
@@ -9,7 +10,7 @@ import { z } from "zod";
 import { SETTING_FIELDS } from "../../src/tools/tool-settings.ts";
 import { proves } from "../harness/proves.ts";
 
-// Those of a folder are run by an example.
+// An example runs the roles of a folder.
 const examples = globSync(["examples/*.ts", "examples/{scale-out,service}/*.ts"]).map((file) =>
   unindented(readFileSync(file, "utf8")),
 );
@@ -22,8 +23,9 @@ const documents = globSync([
   file: file.replaceAll("\\", "/"),
   text: readFileSync(file, "utf8"),
 }));
-// Code of other libraries, in the guides for who comes from them, is marked as `typescript`, and so are declarations in the reference,
-// which `npm run check:reference` holds against the source.
+// Code of other libraries, in the guides for their users, is marked as `typescript`. The same
+// applies to declarations in the reference, which `npm run check:reference` compares with the
+// source.
 const isOther = (file: string): boolean =>
   /^docs\/(guides\/coming-from-[\w-]+\.md|reference\/)/.test(file);
 const samples = documents.flatMap(({ file, text }) =>
@@ -32,7 +34,7 @@ const samples = documents.flatMap(({ file, text }) =>
     .map(({ sample }) => ({ file, sample })),
 );
 
-/** Code blocks in TypeScript, however they are marked. */
+/** TypeScript code blocks, however they are marked. */
 function samplesOf(
   text: string,
 ): readonly { readonly language: string; readonly sample: string }[] {
@@ -40,12 +42,12 @@ function samplesOf(
   return [...blocks].map(([, language = "", sample = ""]) => ({ language, sample }));
 }
 
-/** A sample may be from within a function. */
+/** A sample may be an excerpt of a function. */
 function unindented(text: string): string {
   return text.replaceAll(/^ +/gm, "");
 }
 
-proves(["R187"], "every sample of the documents stands in an example that runs", () => {
+proves(["R187"], "contains every sample of the documents in an example that runs", () => {
   const lost = samples.filter(
     ({ sample }) => !examples.some((text) => text.includes(unindented(sample))),
   );
@@ -54,7 +56,7 @@ proves(["R187"], "every sample of the documents stands in an example that runs",
 
 proves(
   ["R187"],
-  "there is a sample of a stop condition, of a guard, of a filter, of a tool and of a delegation",
+  "shows samples of a stop condition, a guard, a filter, a tool and a delegation",
   () => {
     const shown = samples.map(({ sample }) => sample).join("\n");
     for (const word of [
@@ -68,13 +70,13 @@ proves(
   },
 );
 
-test("every setting of a tool is in the document", () => {
+test("documents every setting of a tool", () => {
   const tools = documents.find(({ file }) => file === "docs/tools.md")?.text ?? "";
   const rows = [...tools.matchAll(/^\| `(\w+)` +\|[^|]+\| /gm)].map(([, name]) => name);
   expect(new Set(rows.filter((name) => name !== "needsApproval"))).toEqual(new Set(SETTING_FIELDS));
 });
 
-test("every option of a wrapper, every error that is distinguished and the filter of leaks are in the document", () => {
+test("documents every option of a wrapper, every distinguished error and the filter of leaks", () => {
   const tools = documents.find(({ file }) => file === "docs/tools.md")?.text ?? "";
   const words = ["timeoutMs", "maxAttempts", "initialDelayMs", "maxDelayMs", "shouldRetry"];
   words.push("maxCalls", "windowMs", 'exceededPolicy: "refuse"', "reason", "isToolTimeout");
@@ -82,7 +84,7 @@ test("every option of a wrapper, every error that is distinguished and the filte
   expect(words.filter((word) => !tools.includes(word))).toEqual([]);
 });
 
-test("the package brings along what its README points to", () => {
+test("packs every file that the README links to", () => {
   const manifest: unknown = JSON.parse(readFileSync("package.json", "utf8"));
   const { files } = z.object({ files: z.array(z.string()) }).parse(manifest);
   const links = [...readFileSync("README.md", "utf8").matchAll(/\]\((?!http)([\w-]+)/g)];

@@ -1,4 +1,5 @@
-// Goal: the services that go with the examples of scale-out listen to this machine alone, and their workers get the settings that they read.
+// Goal: the services of the scale-out examples listen to this machine alone, and their workers get
+// the settings that they read.
 // Method: read the files as Docker and Node would. Docker does not run here.
 
 import { readFileSync } from "node:fs";
@@ -16,7 +17,7 @@ const { services } = z
   .looseObject({ services: z.record(z.string(), ServiceSchema) })
   .parse(parse(readFileSync(`${FOLDER}/compose.yaml`, "utf8")));
 
-test("only this machine reaches them", () => {
+test("listens on this machine only", () => {
   expect(Object.values(services).flatMap(({ ports }) => ports)).toEqual([
     "127.0.0.1:5432:5432",
     "127.0.0.1:8080:8080",
@@ -24,7 +25,7 @@ test("only this machine reaches them", () => {
   ]);
 });
 
-test("workers read every variable that they are given, and take Restate alone for Restate", () => {
+test("sets only variables that the workers read, and admits requests of Restate only", () => {
   const { environment = {} } = services["worker"] ?? {};
   const read = ["engine.ts", "roles.ts"].map((file) => readFileSync(`${FOLDER}/${file}`, "utf8"));
   const names = new Set(read.join("\n").match(/\b[A-Z]+(?:_[A-Z]+)*\b/g));

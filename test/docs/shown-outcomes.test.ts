@@ -1,5 +1,6 @@
-// Goal (S7.35): how a span shows in its row how it ended is what the table of docs/jaeger.md says.
-// Method: read the table; export the golden stories and a run by hand for the outcomes that none of them has; compare span by span.
+// Goal (S7.35): a span shows its outcome as the table of docs/jaeger.md describes.
+// Method: read the table; export the golden stories and a hand-made run for the other outcomes;
+// compare span by span.
 
 import { readFileSync } from "node:fs";
 
@@ -32,7 +33,7 @@ function table(): ReadonlyMap<string, Row> {
   );
 }
 
-/** What the stories leave out. */
+/** The outcomes that the stories lack. */
 function others(): RunScript {
   const run = new RunScript();
   const lead = run.root;
@@ -50,7 +51,7 @@ function others(): RunScript {
   return run;
 }
 
-proves(["S7.35"], "every span that is exported shows its outcome as the table says", async () => {
+proves(["S7.35"], "shows the outcome of every exported span as in the table", async () => {
   await using sink = await OtlpSink.open();
   const provider = new NodeTracerProvider({
     spanProcessors: [new SimpleSpanProcessor(new OTLPTraceExporter({ url: sink.tracesUrl }))],
@@ -80,6 +81,6 @@ proves(["S7.35"], "every span that is exported shows its outcome as the table sa
   expect(seen).toEqual(new Set(rows.keys()));
 });
 
-test("the table has all outcomes that there are", () => {
+test("lists every outcome in the table", () => {
   expect(new Set(table().keys())).toEqual(new Set(Object.keys(SHOWN_AS)));
 });

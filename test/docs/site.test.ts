@@ -1,5 +1,7 @@
-// Goal: no document is forgotten on the site, and a newcomer finds the way (D685 to D688). `npm run docs` checks the pages in Chromium.
-// Method: call the functions that make the pages with the documents and with changed ones, and read the animation.
+// Goal: the site contains every document, and a newcomer finds the way (D685 to D688). `npm run
+// docs` checks the pages in Chromium.
+// Method: call the functions that build the pages with the documents and with changed ones, and
+// read the animation.
 
 import { globSync, readFileSync } from "node:fs";
 
@@ -12,18 +14,18 @@ import { proves } from "../harness/proves.ts";
 
 const documents = globSync(["*.md", "docs/**/*.md", "examples/README.md"]);
 
-test("every document is in one group of the sidebar", () => {
+test("places every document in one group of the sidebar", () => {
   const placed = groupsOf(documents).flatMap(({ files }) => files);
   expect(placed.toSorted()).toEqual(documents.toSorted());
 });
 
-test("a document that is in no group is named, and so is one that is gone", () => {
+test("reports a document without a group, and a missing document", () => {
   expect(() => groupsOf([...documents, "docs/new.md"])).toThrow(/docs\/new\.md is in none/);
   const less = documents.filter((file) => file !== "docs/tools.md");
   expect(() => groupsOf(less)).toThrow(/no docs\/tools\.md/);
 });
 
-test("guides, references and decisions are placed by their folder", () => {
+test("places guides, references and decisions by their folder", () => {
   const more = ["docs/guides/zzz.md", "docs/reference/zzz.md", "docs/decisions/zzz.md"];
   const groups = groupsOf([...documents, ...more]);
   expect(
@@ -33,7 +35,7 @@ test("guides, references and decisions are placed by their folder", () => {
   ).toEqual(["Guides", "Reference", "Project"]);
 });
 
-proves(["D685"], "the groups of the sidebar are in the order of a newcomer", () => {
+proves(["D685"], "orders the groups of the sidebar for a newcomer", () => {
   expect(groupsOf(documents).map(({ text }) => text)).toEqual([
     "Get started",
     "Core concepts",
@@ -44,7 +46,7 @@ proves(["D685"], "the groups of the sidebar are in the order of a newcomer", () 
   ]);
 });
 
-proves(["D686"], "a query is searched with the words of the documents, without stop words", () => {
+proves(["D686"], "searches for the words of a query and their synonyms, without stop words", () => {
   expect(
     ["How to approve: human in the loop?", "Cost", "resume", "max turns", "humanity", "to be"].map(
       (query) => tokenizeQuery(query),
@@ -61,7 +63,7 @@ proves(["D686"], "a query is searched with the words of the documents, without s
 
 proves(
   ["D686"],
-  "guides rank above concepts, these above the reference, and decisions last",
+  "ranks guides above concepts, concepts above the reference, and decisions last",
   () => {
     const pages = [
       "/decisions/2026-11-22-prices.html#cost",
@@ -73,7 +75,7 @@ proves(
   },
 );
 
-proves(["D687"], "the home page divides README.md into a hero, commands and the rest", () => {
+proves(["D687"], "divides README.md into a hero, commands and the rest for the home page", () => {
   const readme =
     "# name\n\nOne\nsentence.\n\nInstall:\n\n```sh\nnpm install espalier zod\n```\n\n## More\n";
   const { hero, commands, body } = homeOf(readme);
@@ -85,14 +87,14 @@ proves(["D687"], "the home page divides README.md into a hero, commands and the 
   expect(homeOf(readFileSync("README.md", "utf8")).commands).toContain("npx espalier demo");
 });
 
-proves(["D687"], "a README.md without commands, or without a title, is refused", () => {
+proves(["D687"], "refuses a README.md without commands or without a title", () => {
   expect(() => homeOf("# name\n\nOne sentence.\n")).toThrow(/npm install espalier/);
   expect(() => homeOf("name\n\n```sh\nnpm install espalier\n```\n")).toThrow(/a title/);
 });
 
 proves(
   ["D688"],
-  "the animation of the demo is small and short, and its still does not move",
+  "keeps the animation of the demo small and short, and its still image static",
   () => {
     const animation = readFileSync("site/public/demo.svg");
     expect(animation.length).toBeLessThanOrEqual(2_000_000);

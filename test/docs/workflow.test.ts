@@ -1,4 +1,4 @@
-// Goal: a host that runs workflows runs the same gate as a clone.
+// Goal: the hosted workflow runs the same gate as a clone.
 // Method: read the workflow as the host would. It does not run here.
 
 import { readFileSync, statSync } from "node:fs";
@@ -26,7 +26,7 @@ const WorkflowSchema = z.looseObject({
   ),
 });
 
-proves(["D700"], "the workflow runs .ci/run with a time limit and may only read", () => {
+proves(["D700"], "runs .ci/run with a time limit and read permission only", () => {
   const { permissions, jobs } = WorkflowSchema.parse(
     parse(readFileSync(".github/workflows/ci.yml", "utf8")),
   );
