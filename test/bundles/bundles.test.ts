@@ -1,5 +1,6 @@
-// Goal: a program that uses the package can be bundled to one file, which runs where there is no package. Method: each bundler makes a
-// file of the same program, outside of this project; Node runs it against a server that speaks Chat Completions.
+// Goal: a program that uses the package can be bundled to one file, which runs without the package.
+// Method: each bundler builds a file of the same program outside of this project; Node runs it
+// against a server that speaks Chat Completions.
 
 import { execFile } from "node:child_process";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
@@ -59,24 +60,20 @@ for (const [bundler, bundle] of [
   ["Vite", byVite],
 ] as const) {
   for (const format of ["esm", "cjs"] as const) {
-    proves(
-      ["M29"],
-      `a program runs when ${bundler} has made one file of it (${format})`,
-      async () => {
-        const folder = await emptyFolder();
-        const file = join(folder, format === "esm" ? "program.mjs" : "program.cjs");
-        await bundle(format, file);
-        expect(await readdir(folder)).toEqual([basename(file)]);
-        await using server = await OpenAiServer.start((_request, count) =>
-          count === 1 ? calls(["weather", { city: "Lyon" }]) : says("It is 21 degrees."),
-        );
-        const run = promisify(execFile)(process.execPath, [file, server.baseUrl], { cwd: folder });
-        const { stdout, stderr } = await run;
-        expect([JSON.parse(stdout), stderr]).toEqual([
-          { status: "completed", text: "It is 21 degrees.", toolsUsed: { weather: 1 } },
-          "",
-        ]);
-      },
-    );
+    proves(["M29"], `runs a program that ${bundler} bundled to one file (${format})`, async () => {
+      const folder = await emptyFolder();
+      const file = join(folder, format === "esm" ? "program.mjs" : "program.cjs");
+      await bundle(format, file);
+      expect(await readdir(folder)).toEqual([basename(file)]);
+      await using server = await OpenAiServer.start((_request, count) =>
+        count === 1 ? calls(["weather", { city: "Lyon" }]) : says("It is 21 degrees."),
+      );
+      const run = promisify(execFile)(process.execPath, [file, server.baseUrl], { cwd: folder });
+      const { stdout, stderr } = await run;
+      expect([JSON.parse(stdout), stderr]).toEqual([
+        { status: "completed", text: "It is 21 degrees.", toolsUsed: { weather: 1 } },
+        "",
+      ]);
+    });
   }
 }

@@ -1,5 +1,7 @@
-// Goal: importing the package costs little: what is not needed yet is not loaded, and no class exists twice. Method: the files that
-// `npm run build` makes, in a folder of their own; programs that import them print what was loaded. Sizes and counts have limits, times never.
+// Goal: importing the package is cheap: modules load when they are first needed, and no class
+// exists twice.
+// Method: run `npm run build` into a separate folder; programs that import the files print what was
+// loaded. Sizes and counts have limits, times never.
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -15,20 +17,20 @@ import { proves } from "../harness/proves.ts";
 
 const MOST_FILES = 2;
 const MOST_BYTES = 1_010 * 1024;
-/** All of what loads on import besides our own files. The ones that are not listed are loaded when they are first needed. */
+/** All packages that load on import. Those that are not listed load when they are first needed. */
 const PACKAGES = ["jsonrepair", "nanoid", "zod"];
 const BUILT_IN = ["node:async_hooks", "node:os", "node:process"];
 
 let folder = "";
 
-// Within the project: the packages are found from there.
+// Within the project, so that the packages are found.
 beforeAll(async () => {
   folder = await mkdtemp(resolve("node_modules/.bundles-"));
   await bundle(folder);
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-/** What a program of its own prints as JSON. */
+/** Returns what a separate program prints as JSON. */
 async function printed<Value>(schema: z.ZodType<Value>, program: string): Promise<Value> {
   const flags = ["--disable-warning=ExperimentalWarning", "--input-type=module", "--eval"];
   const { stdout } = await promisify(execFile)(process.execPath, [...flags, program]);
@@ -42,7 +44,7 @@ const LoadedSchema = z.object({
   builtIn: z.array(z.string()),
 });
 
-/** What is loaded while a file is imported. */
+/** Returns the modules that load while a file is imported. */
 function loadedBy(file: string): Promise<z.infer<typeof LoadedSchema>> {
   return printed(
     LoadedSchema,
@@ -71,21 +73,17 @@ function loadedBy(file: string): Promise<z.infer<typeof LoadedSchema>> {
   );
 }
 
-proves(
-  ["M46"],
-  "importing the root loads two files, and no package that is not needed yet",
-  async () => {
-    const { own, packages, builtIn } = await loadedBy("index.js");
-    const bytes = own.reduce((all, one) => all + one, 0);
-    expect(own.length).toBeLessThanOrEqual(MOST_FILES);
-    expect(bytes).toBeLessThanOrEqual(MOST_BYTES);
-    expect({ packages, builtIn }).toEqual({ packages: PACKAGES, builtIn: BUILT_IN });
-  },
-);
+proves(["M46"], "loads two files for the root, and no package that is not needed yet", async () => {
+  const { own, packages, builtIn } = await loadedBy("index.js");
+  const bytes = own.reduce((all, one) => all + one, 0);
+  expect(own.length).toBeLessThanOrEqual(MOST_FILES);
+  expect(bytes).toBeLessThanOrEqual(MOST_BYTES);
+  expect({ packages, builtIn }).toEqual({ packages: PACKAGES, builtIn: BUILT_IN });
+});
 
 proves(
   ["M46"],
-  "importing the root builds no schema of zod, and its first use builds those alone",
+  "builds no zod schema on import, and only the needed ones on first use",
   async () => {
     const [imported, ofZod, used] = await printed(
       z.array(z.number()),
@@ -113,14 +111,11 @@ proves(
   },
 );
 
-proves(
-  ["D650"],
-  "a run that has room for all its calls does not load p-queue, and one call that waits does",
-  async () => {
-    const loaded = (concurrency: object) =>
-      printed(
-        z.boolean(),
-        `
+proves(["D650"], "loads p-queue only for a run in which a call has to wait", async () => {
+  const loaded = (concurrency: object) =>
+    printed(
+      z.boolean(),
+      `
     import { registerHooks } from "node:module";
     let isLoaded = false;
     registerHooks({
@@ -145,13 +140,12 @@ proves(
     if (text !== "Led.") throw new Error(text);
     console.log(JSON.stringify(isLoaded));
   `,
-      );
-    expect(await loaded({ modelCalls: 2 })).toBe(false);
-    expect(await loaded({ modelCalls: 1 })).toBe(true);
-  },
-);
+    );
+  expect(await loaded({ modelCalls: 2 })).toBe(false);
+  expect(await loaded({ modelCalls: 1 })).toBe(true);
+});
 
-test("no module stands in two files, whichever entries are used", async () => {
+test("contains no module in two files, whichever entries are used", async () => {
   const names = await readdir(folder, { recursive: true });
   const seen = new Map<string, string[]>();
   for (const name of names.filter((one) => one.endsWith(".js.map"))) {

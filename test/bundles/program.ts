@@ -1,4 +1,5 @@
-// What is bundled: a program that uses the package as its users do, with one tool and a model at the address that it is given.
+// The bundled program: it uses the package as its users do, with one tool and a model at the given
+// address.
 
 import { z } from "zod";
 

@@ -1,5 +1,6 @@
-// Goal: a bundler leaves out what a program does not import. Method: the files that `npm run build` makes, and programs of one import, bundled
-// and made small; packages stay outside. Sizes have limits.
+// Goal: a bundler omits what a program does not import.
+// Method: bundle and minify programs with one import each from the files that `npm run build`
+// creates; packages stay external. Sizes have limits.
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,7 +18,8 @@ const KIB = 1024;
 let folder = "";
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "tree-shaking-"));
-  // Bundles are made of paths of this project, beside which `package.json` says that modules have no effects.
+  // Bundles are built from paths in this project, whose `package.json` declares that modules have
+  // no side effects.
   await bundle(folder);
   const { type, sideEffects } = z
     .record(z.string(), z.unknown())
@@ -44,7 +46,7 @@ async function bundled(name: string): Promise<string> {
   return outputFiles.map(({ text }) => text).join("\n");
 }
 
-/** Whether a function, a class or a constant of this name is in a bundle. */
+/** Returns whether a bundle contains a function, a class or a constant of this name. */
 const has = (text: string, part: string): boolean =>
   new RegExp(`(?:function|class) ${part}\\b|\\b${part} ?=[^=]`).test(text);
 
@@ -53,14 +55,14 @@ for (const [name, most] of [
   ["defineAgent", 190],
   ["memoryStore", 130],
 ] as const)
-  proves(["D205"], `a program of ${name} alone has at most ${most} KiB, and no loop`, async () => {
+  proves(["D205"], `bundles ${name} alone in at most ${most} KiB, without the loop`, async () => {
     const text = await bundled(name);
     expect(text.length).toBeLessThan(most * KIB);
     const parts = ["runAgent", "Supervisor", "EventSchema"];
     expect(parts.filter((part) => has(text, part))).toEqual([]);
   });
 
-proves(["D205"], "what is imported is there: an orchestrator brings the loop", async () => {
+proves(["D205"], "bundles the loop with an orchestrator", async () => {
   const text = await bundled("Orchestrator");
   expect([has(text, "runAgent"), has(text, "Supervisor")]).toEqual([true, true]);
 });
