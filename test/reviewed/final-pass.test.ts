@@ -1,4 +1,4 @@
-// Found by the last review of the tools: each test shows one bug.
+// Bugs found by the last review of the tools; each test reproduces one bug.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -13,7 +13,7 @@ import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
 test.for([false, true])(
-  "what a delegation queued before its subagent was paused is worked off (paused: %s)",
+  "runs subtasks that a delegation queued before its subagent was paused (paused: %s)",
   async (needsApproval) => {
     const kid = defineAgent({
       name: "kid",
@@ -64,7 +64,7 @@ test.for([
   { what: "refers to itself", input: ring },
   { what: "throws when it is looked at", input: shy },
 ])(
-  "arguments of which the schema makes what $what can be guarded and asked about",
+  "guards and asks about arguments that the schema transforms to what $what",
   async ({ input }) => {
     const seen: unknown[] = [];
     const guard = toolGuard((call) => {
@@ -87,7 +87,7 @@ test.for([
   },
 );
 
-test("what was approved runs, also where the schema would make no JSON of it the second time", async () => {
+test("runs an approved call even if the schema would not produce JSON a second time", async () => {
   const got: number[] = [];
   const grow = defineTool({
     name: "grow",

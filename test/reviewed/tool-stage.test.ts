@@ -1,4 +1,4 @@
-// Found by review of the tools: each test shows one bug.
+// Bugs found by review of the tools; each test reproduces one bug.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -19,7 +19,7 @@ import { spyTool } from "../harness/tools.ts";
 const long = () =>
   spyTool("long", () => "x".repeat(99), { maxResultCharacters: 10, longResultPolicy: "summarize" });
 
-test("a filter that gives a promise, which rejects, fails its agent and nothing else", async () => {
+test("fails only its own agent if a filter returns a promise that rejects", async () => {
   const { role } = soloist([says("never")], {
     tools: [spyTool("look")],
     toolFilters: [toolFilter(rejecting(), { name: "later" })],
@@ -28,7 +28,7 @@ test("a filter that gives a promise, which rejects, fails its agent and nothing 
   expect(agents[0]?.errors.map(({ code }) => code)).toEqual(["tool_filter_failed"]);
 });
 
-/** What a program in plain JavaScript may do. */
+/** Calls that a program in plain JavaScript may make. */
 function rejecting(): ToolFilter["check"] {
   const check: unknown = reject;
   if (isCheck(check)) return check;
@@ -43,7 +43,7 @@ function isCheck(value: unknown): value is ToolFilter["check"] {
   return typeof value === "function";
 }
 
-test("a child that is paused when a hook breaks over its sibling ends with their parent", async () => {
+test("ends a paused child with its parent if a hook for its sibling throws", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const kid = defineAgent({
     name: "kid",
@@ -74,11 +74,11 @@ test("a child that is paused when a hook breaks over its sibling ends with their
       }),
     ],
   });
-  const { agents } = await newFixture().run(lead); // The fixture says: every spawn settles, no parent ends over a living child.
+  const { agents } = await newFixture().run(lead); // The fixture checks that every spawn settles and no parent ends before its child.
   expect(agents.map(({ status }) => status)).toEqual(["failed", "cancelled"]);
 });
 
-test("an approved call that was let through before the pause is not judged again for the sake of a later batch", async () => {
+test("does not evaluate an approved call of before the pause again because of a later batch", async () => {
   const log: string[] = [];
   const make = (): AgentRole => {
     const usage = { inputTokens: 10, outputTokens: 20 };
@@ -124,7 +124,7 @@ test("an approved call that was let through before the pause is not judged again
   ]);
 });
 
-test("a denial is no result that a model is paid to put into words of its own", async () => {
+test("does not summarise a denial with a model call", async () => {
   const { role, model } = soloist([asks("long", {}), says("brief"), says("done")], {
     tools: [long()],
     guards: [toolGuard(() => ({ type: "deny", reason: "Never on a Sunday." }))],
@@ -134,7 +134,7 @@ test("a denial is no result that a model is paid to put into words of its own", 
   expect([model.requests.length, text.includes("brief")]).toEqual([2, false]);
 });
 
-test("nothing is summarised for an agent that fails", async () => {
+test("summarises nothing for an agent that fails", async () => {
   const bad = spyTool("bad", () => {
     throw new ToolError("over", { severity: "abortive" });
   });
@@ -159,7 +159,7 @@ function part(name: string, model: ScriptedModel): AgentRole {
   });
 }
 
-test("time that a summary waits for the budget is waiting time", async () => {
+test("counts a summary's wait for the budget as waiting time", async () => {
   const held = latch();
   const counting = {
     countTokens: ({ tools }: { tools: readonly unknown[] }) => (tools.length > 0 ? 10 : 100),
@@ -195,7 +195,7 @@ test("time that a summary waits for the budget is waiting time", async () => {
   expect([waits.map(({ waitedMs }) => waitedMs), waited]).toEqual([[1_000], 1_000]);
 });
 
-test("an error whose severity changes when it is looked at is an error like any other", async () => {
+test("handles an error whose severity changes when it is read like any other error", async () => {
   const outcomes = [];
   for (const changesAt of [1, 2, 3, 4, 5, 6]) {
     let looks = 0;
