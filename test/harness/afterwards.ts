@@ -1,9 +1,9 @@
-// What a test leaves behind is ended after it. Test files share their modules: a hook that one of these registers would hold for the first
-// file only, so that the set-up of every file calls `cleanUp`.
+// Cleans up after each test. Test files share their modules, so a hook that one of these modules
+// registers would apply to the first file only; therefore the set-up of every file calls `cleanUp`.
 
 const cleanups: (() => unknown)[] = [];
 
-/** Does it after the test, however the test ends; the last is done first. */
+/** Runs the function after the test, however the test ends, in reverse order of registration. */
 export function afterwards(cleanup: () => unknown): void {
   cleanups.push(cleanup);
 }

@@ -1,4 +1,5 @@
-// Preloaded by `NODE_OPTIONS` into the processes that tests start: a host beyond this machine ends them.
+// Preloaded by `NODE_OPTIONS` into the processes that tests start: a connection to another host
+// ends them.
 
 import { keepToLoopback } from "./loopback-only.ts";
 

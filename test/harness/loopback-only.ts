@@ -1,10 +1,10 @@
-// Nothing that a test does leaves this machine (R25). Loaded into every test process, and by `NODE_OPTIONS` into every process of Node that
-// a test starts.
+// Prevents tests from reaching another machine (R25). Loaded into every test process, and by
+// `NODE_OPTIONS` into every Node process that a test starts.
 
 import { subscribe } from "node:diagnostics_channel";
 import { isIPv4, Socket } from "node:net";
 
-/** Ends every connection to a host beyond this machine, and reports its name or address. */
+/** Ends every connection to another machine and reports its name or address. */
 export function keepToLoopback(report: (host: string) => void): void {
   subscribe("net.client.socket", (message) => {
     const socket = socketOf(message);
@@ -12,7 +12,7 @@ export function keepToLoopback(report: (host: string) => void): void {
       if (isLoopback(host)) return;
       report(host);
       const error = new Error(`Expected a test to keep to this machine, got ${host}.`);
-      process.nextTick(() => socket.destroy(error)); // node:net is still at work on the attempt.
+      process.nextTick(() => socket.destroy(error)); // node:net is still processing the attempt.
     };
     socket.on("lookup", (_error, _address, _family, host) => refuse(host));
     socket.on("connectionAttempt", (address) => refuse(address));

@@ -1,4 +1,5 @@
-// Goal: the watch over test processes sees what it is for. Method: each fault on purpose, in this process and in one of its own.
+// Goal: the watch over test processes detects each fault.
+// Method: cause each fault on purpose, in this process and in a separate one.
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -10,10 +11,10 @@ import { proves } from "./proves.ts";
 import { takeFaults, takeOtherHosts } from "./process-watch.ts";
 
 const run = promisify(execFile);
-// TEST-NET-1 (RFC 5737) and a name that resolves nowhere (RFC 2606): both without an owner.
+// TEST-NET-1 (RFC 5737) and a name that does not resolve (RFC 2606).
 const OTHERS = ["http://192.0.2.1/", "http://host.invalid/"];
 
-proves(["R25"], "a request beyond this machine fails, and with it the test", async () => {
+proves(["R25"], "fails a request to another machine, and with it the test", async () => {
   for (const url of OTHERS) {
     await expect(fetch(url)).rejects.toThrow();
     expect(takeOtherHosts()[0]).toBe(new URL(url).hostname);
@@ -22,7 +23,7 @@ proves(["R25"], "a request beyond this machine fails, and with it the test", asy
 
 proves(
   ["R25"],
-  "a process that a test starts ends when it reaches beyond this machine",
+  "ends a process that a test started when it connects to another machine",
   async () => {
     for (const url of OTHERS) {
       const program = `process.on("unhandledRejection", () => {}); await fetch(${JSON.stringify(url)}).catch(() => {});`;
@@ -32,14 +33,14 @@ proves(
   },
 );
 
-test("this machine may be reached by every one of its names", async () => {
+test("permits connections to this machine by each of its names", async () => {
   await using sink = await OtlpSink.open();
   const { port } = new URL(sink.endpoint);
   for (const host of ["localhost", "127.0.0.1"]) await fetch(`http://${host}:${port}/v1/traces`);
   await run(process.execPath, ["--eval", `fetch("http://127.0.0.1:${port}/v1/traces")`]);
 });
 
-test("a rejection without an owner and a warning are seen once", async () => {
+test("reports an unhandled rejection and a warning once", async () => {
   void Promise.reject(new Error("Not handled."));
   process.emitWarning("Look here.");
   await new Promise((resolve) => setImmediate(resolve));

@@ -1,5 +1,6 @@
-// What a test process must not do: leave a rejection without an owner, warn unexpectedly, or reach another machine. Vitest loads this module
-// once per worker, however many test files the worker runs.
+// Detects what a test process must not do: leave a rejection unhandled, emit an unexpected warning,
+// or reach another machine. Vitest loads this module once per worker, however many test files the
+// worker runs.
 
 import { keepToLoopback } from "./loopback-only.ts";
 
@@ -20,7 +21,7 @@ process.env["NODE_OPTIONS"] = `--import=${new URL("child-loopback.ts", import.me
 
 export const NO_FAULTS: Faults = { rejections: [], warnings: [], otherHosts: [] };
 
-/** What has gone wrong since it was last asked. */
+/** Faults since the last call. */
 export function takeFaults(): Faults {
   return {
     rejections: rejections.splice(0),
@@ -34,7 +35,7 @@ export function takeWarnings(): readonly string[] {
   return warnings.splice(0);
 }
 
-/** Takes the hosts that a test meant to reach, so that they do not fail it. */
+/** Takes the hosts that a test reached on purpose, so that they do not fail it. */
 export function takeOtherHosts(): readonly string[] {
   return otherHosts.splice(0);
 }

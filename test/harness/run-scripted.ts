@@ -1,4 +1,5 @@
-// The way in which tests run agents: manual clock, sequential ids, recorded events, and the checks that hold for every run.
+// Runs agents for tests: a manual clock, sequential ids, recorded events, and the checks that hold
+// for every run.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { ok } from "node:assert/strict";
@@ -37,27 +38,30 @@ export interface Fixture {
   readonly clock: ManualClock;
   readonly sink: RecordingSink;
   readonly orchestrator: Orchestrator;
-  /** Starts a run; its events are checked when `outcome` is awaited. */
+  /** Starts a run; `outcome` checks its events. */
   start(role: AgentRole, task?: MessageContent, options?: StartOptions): Run;
-  /** The result, after all that must hold for every run was checked. */
+  /** Returns the result after checking everything that must hold for every run. */
   outcome(run: Run): Promise<RunResult>;
-  /** `start` and `outcome` in one. */
+  /** Combines `start` and `outcome`. */
   run(role: AgentRole, options?: StartOptions): Promise<RunResult>;
-  /** Continues a paused run as a fresh process would: another orchestrator with the same clock, ids and sink, from JSON text. */
+  /**
+   * Continues a paused run as a new process would: another orchestrator with the same clock, ids
+   * and sink, from JSON.
+   */
   resume(
     role: AgentRole,
     paused: PausedRun | undefined,
     answers?: readonly Answer[],
     more?: OrchestratorOptions,
   ): Run;
-  /** The same for a run that is paused or that a limit stopped, with more of the budget. */
+  /** Continues a run that is paused or that a limit stopped, with more budget. */
   grantOn(
     role: AgentRole,
     stored: PausedRun | undefined,
     grants: readonly ResumeGrant[],
     answers?: readonly Answer[],
   ): Run;
-  /** Forks a run at rest as a fresh process would. */
+  /** Forks an inactive run as a new process would. */
   fork(role: AgentRole, stored: PausedRun | undefined, options?: ForkOptions): Run;
 }
 
@@ -96,10 +100,13 @@ export function newFixture(options: OrchestratorOptions = {}): Fixture {
   };
 }
 
-/** Events of which the shape was checked: those of a run that continues are given again, and are frozen. */
+/** Events whose form was checked: those of a continued run are emitted again, and are frozen. */
 const checked = new WeakSet<EspalierEvent>();
 
-/** What must hold for every run, whatever happened in it. Of every event with `ok`: `expect` takes longer than the run. */
+/**
+ * Checks what must hold for every run. Uses `ok` for every event, since `expect` takes longer than
+ * the run.
+ */
 export function checkRun(result: RunResult, events: readonly EspalierEvent[]): void {
   const own = events.filter((event) => event.runId === result.runId);
   for (const event of own) {
@@ -133,7 +140,7 @@ export function checkRun(result: RunResult, events: readonly EspalierEvent[]): v
   );
 }
 
-/** The status of a result by the code of its reason, if it is not `stopped`. */
+/** The status of a result by the code of its reason, unless it is `stopped`. */
 const STATUS_OF: ReadonlyMap<string, SettledStatus> = new Map([
   ["completed", "completed"],
   ["error", "failed"],
@@ -142,7 +149,7 @@ const STATUS_OF: ReadonlyMap<string, SettledStatus> = new Map([
   ["pause_requested", "paused"],
 ]);
 
-/** Checks how executions end, and gives the agents that are paused. */
+/** Checks how executions end, and returns the paused agents. */
 function checkTerminalEvents(
   events: readonly EspalierEvent[],
   isPaused: boolean,
@@ -187,7 +194,10 @@ function checkTerminalEvents(
   return new Set(paused.values());
 }
 
-/** True if a run continues whose process died: agents that were alive continue without having been paused. */
+/**
+ * True if a run continues after its process crashed: agents that were alive continue without having
+ * been paused.
+ */
 function isRecovery(event: EspalierEvent): boolean {
   return event.type === "run.resumed" && event.recovery !== undefined;
 }
@@ -226,7 +236,10 @@ function checkSettlement(events: readonly EspalierEvent[], paused: ReadonlySet<s
   ).toEqual([]);
 }
 
-/** The end of an execution lists what was raised in it, in order, and the end of the run what was raised in that of the root. */
+/**
+ * Checks that the end of an execution lists its signals in order, and the end of the run those of
+ * the root.
+ */
 function checkSignals(events: readonly EspalierEvent[]): void {
   const raised = new Map<string | null, readonly StopSignal[]>();
   let ofRoot: readonly StopSignal[] = [];
@@ -260,11 +273,14 @@ function checkSteps(events: readonly EspalierEvent[], isPaused: boolean): void {
 
 const CALL_EVENTS = ["tool.started", "tool.paused", "tool.resumed", "tool.ended", "tool.rejected"];
 
-/** One word for each event of a call, in their order. A subagent that is paused when its parent stops leaves its call open. */
+/**
+ * Returns one word for each event of a call, in order. A subagent that is paused when its parent
+ * stops leaves its call open.
+ */
 const COURSE = /^(rejected|started( paused resumed)*( ended| paused| paused ended)?)$/u;
 
 function checkCalls(events: readonly EspalierEvent[]): void {
-  // A call that was under way when its process died is reported once more.
+  // A call that was running when its process crashed is reported once more.
   if (events.some(isRecovery)) return;
   const courses = new Map<string, Map<string | null, string>>();
   for (const { type, executionId, stepId, callId } of events) {

@@ -6,7 +6,7 @@ import {
   type ScriptStep,
 } from "../../src/testing/scripted-model.ts";
 
-/** A role without subagents over a scripted model, which is at hand for inspection. */
+/** A role without subagents over a scripted model, which tests may inspect. */
 export interface Soloist {
   readonly role: AgentRole;
   readonly model: ScriptedModel;

@@ -4,7 +4,10 @@ import { defineTool, type ToolDefinition } from "../../src/tools/define-tool.ts"
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
 
-/** A tool that counts its calls and does what the test says. Scripts may repeat a call as they like. */
+/**
+ * A tool that counts its calls and behaves as the test defines. Scripts may repeat a call any
+ * number of times.
+ */
 export function spyTool(
   name: string,
   execute: (context: ToolContext) => unknown = () => `${name} done`,
