@@ -1,5 +1,7 @@
-// Goal: an SDK that our copy of the API cannot see is no silence (see also test/sdk/mixed-api), and one that is not asked is no alarm.
-// Method: something registered as an older copy of the API would do it; whole runs placed; what warns once is loaded anew for each test.
+// Goal: an SDK that our copy of the API cannot see causes a warning (see also test/sdk/mixed-api),
+// and an unused one does not.
+// Method: a value registered as an older copy of the API would register it; whole runs are traced;
+// modules that warn once are reloaded for each test.
 
 import { ProxyTracerProvider, trace } from "@opentelemetry/api";
 import {
@@ -41,7 +43,7 @@ const warningOf = (losses: string): unknown =>
     ),
   );
 
-test("without any SDK, or with one that is seen, there is nothing to warn about", async () => {
+test("warns of nothing without an SDK, or with one that is visible", async () => {
   expect(await warningsOfARun()).toEqual([]);
   registerAsOlderCopy({ diag: {} });
   expect(await warningsOfARun()).toEqual([]);
@@ -50,27 +52,27 @@ test("without any SDK, or with one that is seen, there is nothing to warn about"
   expect(await warningsOfARun()).toEqual([]);
 });
 
-test("a provider of an older copy of the API is warned about once, with both versions", async () => {
+test("warns once of a provider of an older API copy, with both versions", async () => {
   registerAsOlderCopy({ trace: recorder().provider });
   expect(await warningsOfARun()).toEqual([warningOf("Runs are not traced\\.")]);
   expect(await warningsOfARun()).toEqual([]);
 });
 
-test("also one for metrics alone, unless a meter of one's own is used", async () => {
+test("warns of an older copy for metrics alone, unless a custom meter is used", async () => {
   registerAsOlderCopy({ metrics: {} });
   const { createNoopMeter } = await import("@opentelemetry/api");
   expect(await warningsOfARun({ meter: createNoopMeter() })).toEqual([]);
   expect(await warningsOfARun()).toEqual([warningOf("Metrics of runs are not recorded\\.")]);
 });
 
-test("both are said at once", async () => {
+test("combines both losses in one warning", async () => {
   registerAsOlderCopy({ trace: {}, metrics: {} });
   expect(await warningsOfARun()).toEqual([
     warningOf("Runs are not traced\\. Metrics of runs are not recorded\\."),
   ]);
 });
 
-test("a tracer of one's own that does not sample is no alarm, and neither is tracing that is disabled", async () => {
+test("does not warn if a custom tracer does not sample, or if tracing is disabled", async () => {
   registerAsOlderCopy({ trace: new ProxyTracerProvider() });
   const provider = new NodeTracerProvider({ sampler: new AlwaysOffSampler() });
   expect(await warningsOfARun({ tracer: provider.getTracer("own") })).toEqual([]);
@@ -81,7 +83,7 @@ test("a tracer of one's own that does not sample is no alarm, and neither is tra
   expect(takeWarnings()).toEqual([]);
 });
 
-test("a set-up beside an older copy that is not even an SDK names the versions, and still delivers", async () => {
+test("names both versions when it is set up beside an older copy without an SDK, and still delivers spans", async () => {
   registerAsOlderCopy({ diag: {} });
   const { setUpNodeTracing } = await import("../../src/telemetry/node-setup.ts");
   const exporter = new InMemorySpanExporter();

@@ -1,5 +1,6 @@
-// Goal: who was given the result of a subagent in the background is linked to it. Method: real runs over a pause and over a crash, in
-// processes that know nothing of each other, and an exporter in memory.
+// Goal: an agent that received the result of a background subagent is linked to it.
+// Method: real runs over a pause and over a crash, in independent processes, and an exporter in
+// memory.
 
 import { expect } from "vitest";
 
@@ -17,13 +18,13 @@ import { approveAll, payTool } from "../support/pause-stories.ts";
 import { calls, part, spawn, until } from "../tree/scripted-agents.ts";
 import { recorder, type RecordedSpan, type Recorder } from "./recorded-spans.ts";
 
-/** Says what comes next by the history, so that a process that continues says the same. */
+/** Selects the next reply by the history, so that a process that continues gives the same reply. */
 const inTurn =
   (...replies: readonly ScriptedReply[]) =>
   ({ messages }: ModelRequest): ScriptedReply =>
     replies[messages.filter(({ role }) => role === "assistant").length] ?? says("Done.");
 
-/** A lead with a scout in the background and one for which it waits. */
+/** Creates a lead with a scout in the background and one for which it waits. */
 function leadOf(...scoutSays: readonly ScriptedReply[]): AgentRole {
   const beside = { role: "scout", task: "Look.", background: true };
   const scout = part("scout", inTurn(...scoutSays), { tools: [payTool()] });
@@ -34,7 +35,9 @@ function leadOf(...scoutSays: readonly ScriptedReply[]): AgentRole {
   return part("lead", script, { subagents: [scout.role], delegation: { background: true } }).role;
 }
 
-/** The name of an agent, how many it was given results of, and the agents to which it is linked. */
+/**
+ * Returns, for each span of the lead, the number of results that it received and its linked agents.
+ */
 function awaited({ spans }: Recorder): readonly unknown[] {
   const all = spans();
   const nameOf = (spanId: string): string | undefined =>
@@ -52,7 +55,7 @@ const tracingOf = ({ tracer }: Recorder): SpanProjector => new SpanProjector(tra
 
 proves(
   ["D320"],
-  "over a pause, an agent is linked to those whose results it was given",
+  "links an agent to the subagents whose results it received, over a pause",
   async () => {
     const lead = leadOf(calls({ toolName: "pay", arguments: { amount: 1 } }), says("Seen."));
     const first = new Orchestrator({ tracing: tracingOf(recorder()) });
@@ -67,24 +70,28 @@ proves(
   },
 );
 
-proves(["D320"], "and over a crash", async () => {
-  const store = memoryStore();
-  const hanging = latch();
-  const lead = leadOf({ ...says("Seen."), after: hanging.opened });
-  const sink = new RecordingSink();
-  const first = new Orchestrator({ store, sinks: [sink], tracing: tracingOf(recorder()) });
-  const run = first.start(lead, "Do it.");
-  const lost = run.result.catch((cause: unknown) => {
-    if (!EspalierError.is(cause) || cause.code !== "run_fenced") throw cause;
-  });
-  await until(() => sink.ofType("model.requested").length === 4);
-  await run.whenPersisted();
-  const recorded = recorder();
-  const again = leadOf(says("Seen."));
-  const next = new Orchestrator({ store, tracing: tracingOf(recorded), roles: [again] });
-  const recovered = await next.resume(run.runId, { takeOver: true });
-  expect((await recovered.result).text).toBe("Done.");
-  hanging.open();
-  await lost;
-  expect(awaited(recorded)).toContainEqual([1, ["invoke_agent scout#1"]]);
-});
+proves(
+  ["D320"],
+  "links an agent to the subagents whose results it received, over a crash",
+  async () => {
+    const store = memoryStore();
+    const hanging = latch();
+    const lead = leadOf({ ...says("Seen."), after: hanging.opened });
+    const sink = new RecordingSink();
+    const first = new Orchestrator({ store, sinks: [sink], tracing: tracingOf(recorder()) });
+    const run = first.start(lead, "Do it.");
+    const lost = run.result.catch((cause: unknown) => {
+      if (!EspalierError.is(cause) || cause.code !== "run_fenced") throw cause;
+    });
+    await until(() => sink.ofType("model.requested").length === 4);
+    await run.whenPersisted();
+    const recorded = recorder();
+    const again = leadOf(says("Seen."));
+    const next = new Orchestrator({ store, tracing: tracingOf(recorded), roles: [again] });
+    const recovered = await next.resume(run.runId, { takeOver: true });
+    expect((await recovered.result).text).toBe("Done.");
+    hanging.open();
+    await lost;
+    expect(awaited(recorded)).toContainEqual([1, ["invoke_agent scout#1"]]);
+  },
+);

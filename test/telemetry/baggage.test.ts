@@ -1,5 +1,7 @@
-// Goal: where it is switched on, and only there, calls that leave a tool say for which run and agent they are made; nothing else of ours does.
-// Method: an SDK in memory with the propagators of W3C, an HTTP server that says which headers came, and a real MCP server.
+// Goal: with baggage enabled, and only then, requests of a tool name their run and agent. Nothing
+// else adds baggage.
+// Method: an SDK in memory with the W3C propagators, an HTTP server that records headers, and a
+// real MCP server.
 
 import { context, propagation, ProxyTracerProvider, trace } from "@opentelemetry/api";
 import { createServer, type IncomingHttpHeaders } from "node:http";
@@ -28,7 +30,7 @@ afterAll(() => {
   propagation.disable();
 });
 
-/** The headers that an HTTP call in a tool of a subagent sends. */
+/** Returns the headers of an HTTP request that a tool of a subagent sends. */
 async function headersOfCall(fixture: Fixture): Promise<IncomingHttpHeaders> {
   const received: IncomingHttpHeaders[] = [];
   const server = createServer((request, response) => {
@@ -69,7 +71,7 @@ function started({ sink }: Fixture): EspalierEvent {
   return event;
 }
 
-/** The entries of a header of baggage, decoded. */
+/** Returns the entries of a baggage header, decoded. */
 function entriesOf(header: unknown): Readonly<Record<string, string>> {
   const pairs = String(header).split(",");
   return Object.fromEntries(
@@ -80,7 +82,7 @@ function entriesOf(header: unknown): Readonly<Record<string, string>> {
   );
 }
 
-test("by default a call in a tool carries the trace and no baggage", async () => {
+test("sends the trace and no baggage from a tool by default", async () => {
   for (const options of [{}, { baggage: false }]) {
     const fixture = traced(options);
     const headers = await headersOfCall(fixture);
@@ -92,7 +94,7 @@ test("by default a call in a tool carries the trace and no baggage", async () =>
   }
 });
 
-test("switched on, it says the run and the agent, and keeps what the caller of the run put there", async () => {
+test("adds the run and the agent to the baggage of the caller if enabled", async () => {
   const given = propagation.createBaggage({
     customer: { value: "17" },
     "espalier.run.id": { value: "of somebody else" },
@@ -110,7 +112,7 @@ test("switched on, it says the run and the agent, and keeps what the caller of t
   });
 });
 
-test("switched off, what the caller put there continues as it is", async () => {
+test("passes the baggage of the caller on unchanged if disabled", async () => {
   const given = propagation.createBaggage({ customer: { value: "17" } });
   const fixture = traced();
   const headers = await context.with(propagation.setBaggage(context.active(), given), () =>
@@ -119,12 +121,12 @@ test("switched off, what the caller put there continues as it is", async () => {
   expect(headers["baggage"]).toBe("customer=17");
 });
 
-/** What stands in the baggage for an agent. */
+/** Returns the expected baggage of an agent. */
 function place({ sink }: Fixture, agentPath: string): object {
   return { "espalier.run.id": sink.events[0]?.runId, "espalier.agent.path": agentPath };
 }
 
-test("a run that a tool starts says its own place", async () => {
+test("sets the baggage of a nested run to its own run and agent", async () => {
   const seen: unknown[] = [];
   const note = defineTool({
     name: "note",
@@ -152,7 +154,9 @@ test("a run that a tool starts says its own place", async () => {
   expect(seen).toEqual([place(innerFixture, "inner"), place(fixture, "outer")]);
 });
 
-/** What the server's tool `meta` gives, called in a run whose caller has baggage of its own. */
+/**
+ * Returns the result of the server's tool `meta`, called in a run whose caller has its own baggage.
+ */
 async function metaOf(transport: McpTransport, fixture: Fixture): Promise<unknown> {
   const server = await connectMcp({
     name: "peer",
@@ -174,14 +178,14 @@ async function metaOf(transport: McpTransport, fixture: Fixture): Promise<unknow
   }
 }
 
-test("to an MCP server nothing of the baggage goes by default, whatever put it there", async () => {
+test("sends no baggage to an MCP server by default", async () => {
   const fixture = traced();
   const meta = await metaOf(handMadeOverStdio("well").transport, fixture);
   const { traceId, spanId } = started(fixture);
   expect(meta).toEqual({ traceparent: `00-${traceId}-${spanId}-01` });
 });
 
-test("switched on, our two entries go to an MCP server, in _meta and in the headers, and those of others stay", async () => {
+test("sends only its own two entries to an MCP server if enabled, in _meta and in the headers", async () => {
   const { transport, headers } = await handMadeOverHttp();
   const fixture = traced({ baggage: true });
   const meta = await metaOf(transport, fixture);
@@ -196,7 +200,7 @@ test("switched on, our two entries go to an MCP server, in _meta and in the head
   ]);
 });
 
-test("switched off for a run that a tool of another one starts, nothing of either goes to an MCP server", async () => {
+test("sends no baggage to an MCP server from a nested run for which it is disabled", async () => {
   const within = traced();
   let meta: unknown;
   const nest = defineTool({
@@ -214,7 +218,7 @@ test("switched off for a run that a tool of another one starts, nothing of eithe
   expect(meta).toEqual({ traceparent: `00-${traceId}-${spanId}-01` });
 });
 
-test("without a tracer that records, baggage is there all the same", async () => {
+test("adds baggage even if the tracer does not record", async () => {
   const tracer = new ProxyTracerProvider().getTracer("none");
   const fixture = traced({ tracer, baggage: true });
   const headers = await headersOfCall(fixture);
@@ -224,7 +228,7 @@ test("without a tracer that records, baggage is there all the same", async () =>
   ]);
 });
 
-test("an option that is neither true nor false is refused", () => {
+test("rejects an option `baggage` that is not a boolean", () => {
   const given: unknown = "yes";
   const options: object = { baggage: given };
   expect(() => openTelemetry(options)).toThrow(

@@ -1,7 +1,8 @@
-// A process whose spans all end at once: 1,000 agents, or as many as its second argument says, with 20
-// spans each, below two of the run. `burst-program.ts default` leaves them to the SDK as it comes, `burst-program.ts espalier` to
-// `setUpNodeTracing`. The endpoint is in its environment. Prints one line when the burst is over, and
-// one with what it knows when tracing was shut down.
+// A process whose spans all end at once: 1,000 agents, or the number in its second argument, with
+// 20 spans each, below two spans of the run. `burst-program.ts default` leaves them to the defaults
+// of the SDK, `burst-program.ts espalier` to `setUpNodeTracing`. The endpoint is in its
+// environment. Prints one line after the burst, and one with the delivery counts after the
+// shutdown.
 
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";

@@ -1,5 +1,6 @@
-// Goal: what a span says of a model call besides its usage: where the model is served, and what was written to a cache.
-// Method: real runs, the OpenAI driver against a server on the loopback among them; an exporter in memory.
+// Goal: the span of a model call records where the model is served, how it was called and what was
+// written to a cache.
+// Method: real runs, some over the OpenAI driver against a loopback server; an exporter in memory.
 
 import { expect, test, vi } from "vitest";
 import { z } from "zod";
@@ -33,89 +34,85 @@ async function chatSpan(model: Model, definition: object = {}): Promise<Recorded
 
 const output = z.object({ count: z.int() });
 
-/** What a span says of how its model was asked and served. */
+/** Returns the attributes about how the model was called and served. */
 function facts({ attributes }: RecordedSpan): object {
   const names = /^(openai\.|gen_ai\.(output|request)\.|espalier\.model\.)/;
   return Object.fromEntries(Object.entries(attributes).filter(([name]) => names.test(name)));
 }
 
-proves(
-  ["M59"],
-  "over each interface a call says how it was asked, and how it was served",
-  async () => {
-    const text = '{"count":3}';
-    const completion = {
-      id: "chat_1",
-      object: "chat.completion",
-      model: "m",
-      service_tier: "default",
-      usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
-      choices: [{ index: 0, message: { role: "assistant", content: text }, finish_reason: "halt" }],
-    };
-    const response = responseOf({
-      status: "completed",
-      output: [message(text)],
-      usage: usageOf(10, 5),
-      service_tier: "flex",
-    });
-    const asked = async (
-      body: object,
-      options: OpenAiOptions,
-      definition: object,
-    ): Promise<object> => {
-      await using server = await OpenAiServer.start(() => ({
-        type: "raw",
-        body: JSON.stringify(body),
-      }));
-      const model = openai("m", { baseUrl: server.baseUrl, ...options });
-      return facts(await chatSpan(model, definition));
-    };
-    const settings = {
-      temperature: 0.5,
-      modelSettings: { topP: 0.9, seed: 7, stopSequences: ["END"] },
-    };
-    const reasoning = { modelSettings: { reasoning: { effort: "low" } } };
-    const tier = { supportsStructuredOutputs: true, serviceTier: "auto" } as const;
-    expect([
-      await asked(response, { api: "responses", ...tier }, { output, ...reasoning }),
-      await asked(completion, tier, { output, ...settings }),
-      await asked(completion, { extraBody: { service_tier: "flex" } }, {}),
-    ]).toEqual([
-      {
-        "gen_ai.request.model": "m",
-        "gen_ai.request.max_tokens": 8192,
-        "gen_ai.output.type": "json",
-        "openai.api.type": "responses",
-        "openai.request.service_tier": "auto",
-        "openai.response.service_tier": "flex",
-        "espalier.model.reasoning_effort": "low",
-      },
-      {
-        "gen_ai.request.model": "m",
-        "gen_ai.request.max_tokens": 8192,
-        "gen_ai.request.temperature": 0.5,
-        "gen_ai.request.top_p": 0.9,
-        "gen_ai.request.seed": 7,
-        "gen_ai.request.stop_sequences": ["END"],
-        "gen_ai.output.type": "json",
-        "openai.api.type": "chat_completions",
-        "openai.request.service_tier": "auto",
-        "openai.response.service_tier": "default",
-      },
-      {
-        "gen_ai.request.model": "m",
-        "gen_ai.request.max_tokens": 8192,
-        "openai.api.type": "chat_completions",
-        "openai.request.service_tier": "flex",
-        "openai.response.service_tier": "default",
-      },
-    ]);
-  },
-);
+proves(["M59"], "records how a call was requested and served over each interface", async () => {
+  const text = '{"count":3}';
+  const completion = {
+    id: "chat_1",
+    object: "chat.completion",
+    model: "m",
+    service_tier: "default",
+    usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
+    choices: [{ index: 0, message: { role: "assistant", content: text }, finish_reason: "halt" }],
+  };
+  const response = responseOf({
+    status: "completed",
+    output: [message(text)],
+    usage: usageOf(10, 5),
+    service_tier: "flex",
+  });
+  const asked = async (
+    body: object,
+    options: OpenAiOptions,
+    definition: object,
+  ): Promise<object> => {
+    await using server = await OpenAiServer.start(() => ({
+      type: "raw",
+      body: JSON.stringify(body),
+    }));
+    const model = openai("m", { baseUrl: server.baseUrl, ...options });
+    return facts(await chatSpan(model, definition));
+  };
+  const settings = {
+    temperature: 0.5,
+    modelSettings: { topP: 0.9, seed: 7, stopSequences: ["END"] },
+  };
+  const reasoning = { modelSettings: { reasoning: { effort: "low" } } };
+  const tier = { supportsStructuredOutputs: true, serviceTier: "auto" } as const;
+  expect([
+    await asked(response, { api: "responses", ...tier }, { output, ...reasoning }),
+    await asked(completion, tier, { output, ...settings }),
+    await asked(completion, { extraBody: { service_tier: "flex" } }, {}),
+  ]).toEqual([
+    {
+      "gen_ai.request.model": "m",
+      "gen_ai.request.max_tokens": 8192,
+      "gen_ai.output.type": "json",
+      "openai.api.type": "responses",
+      "openai.request.service_tier": "auto",
+      "openai.response.service_tier": "flex",
+      "espalier.model.reasoning_effort": "low",
+    },
+    {
+      "gen_ai.request.model": "m",
+      "gen_ai.request.max_tokens": 8192,
+      "gen_ai.request.temperature": 0.5,
+      "gen_ai.request.top_p": 0.9,
+      "gen_ai.request.seed": 7,
+      "gen_ai.request.stop_sequences": ["END"],
+      "gen_ai.output.type": "json",
+      "openai.api.type": "chat_completions",
+      "openai.request.service_tier": "auto",
+      "openai.response.service_tier": "default",
+    },
+    {
+      "gen_ai.request.model": "m",
+      "gen_ai.request.max_tokens": 8192,
+      "openai.api.type": "chat_completions",
+      "openai.request.service_tier": "flex",
+      "openai.response.service_tier": "default",
+    },
+  ]);
+});
 
 proves(
   ["M59"],
-  "a model that says nothing of interfaces and tiers has no such attributes",
+  "omits interface and tier attributes for a model that does not report them",
   async () => {
     const model: Model = { provider: "own", id: "m", generate: () => Promise.resolve(REPLY) };
     expect(facts(await chatSpan(model))).toEqual({
@@ -130,7 +127,7 @@ const REPLY = {
   finishReason: "stop",
 } as const;
 
-test("a call says where its model is served", async () => {
+test("records the server of a model", async () => {
   await using server = await OpenAiServer.start(() => says("Well."));
   const { attributes } = await chatSpan(openai("m", { baseUrl: server.baseUrl }));
   const { hostname, port } = new URL(server.baseUrl);
@@ -140,7 +137,7 @@ test("a call says where its model is served", async () => {
   ]);
 });
 
-test("OpenAI's own address is the default, and the environment's wins over it", () => {
+test("uses OpenAI's address by default and prefers the environment", () => {
   vi.stubEnv("OPENAI_BASE_URL", "");
   expect(openai("m").server).toEqual({ address: "api.openai.com", port: 443 });
   vi.stubEnv("OPENAI_BASE_URL", "http://models.internal/v1");
@@ -148,13 +145,13 @@ test("OpenAI's own address is the default, and the environment's wins over it", 
   vi.unstubAllEnvs();
 });
 
-test("a model that says nothing of a server has no such attributes", async () => {
+test("omits server attributes for a model that reports no server", async () => {
   const model: Model = { provider: "own", id: "m", generate: () => Promise.resolve(REPLY) };
   const { attributes } = await chatSpan(model);
   expect(Object.keys(attributes).filter((name) => name.startsWith("server."))).toEqual([]);
 });
 
-test("a server that is none is refused with the role", () => {
+test("rejects a role whose model has an invalid server", () => {
   const model: Model = {
     provider: "own",
     id: "m",
@@ -165,7 +162,7 @@ test("a server that is none is refused with the role", () => {
   expect(thrownBy(role)).toMatchObject({ code: "invalid_argument" });
 });
 
-proves(["S7.33"], "a cost that is zero is on a span, an unknown one is not", async () => {
+proves(["S7.33"], "records a cost of zero and omits an unknown cost", async () => {
   const price = (usd: number) => ({
     inputUsdPerMillion: usd,
     cachedInputUsdPerMillion: usd,
@@ -203,7 +200,7 @@ proves(["S7.33"], "a cost that is zero is on a span, an unknown one is not", asy
   expect(costs).toEqual([each(undefined), each(0), each(0.000_014), each(undefined)]);
 });
 
-test("what was written to a cache stands under its new name and under the one that viewers read", async () => {
+test("records cache writes under their new name and under the name that viewers read", async () => {
   const usage = { inputTokens: 900, cachedInputTokens: 100, outputTokens: 5, reasoningTokens: 0 };
   const model = (written?: number): Model => ({
     provider: "own",
@@ -223,7 +220,7 @@ test("what was written to a cache stands under its new name and under the one th
   };
   expect(await said(512)).toEqual([512, 512, 900]);
   expect(await said()).toEqual([undefined, undefined, 900]);
-  const [, , charged] = await said(801); // More than there is: as good as no usage, and charged by estimate.
+  const [, , charged] = await said(801); // More than the input: the usage is rejected and the call charged by estimate.
   expect(charged).not.toBe(900);
   expect(takeWarnings()).toEqual([expect.stringContaining("an impossible usage")]);
 });

@@ -1,5 +1,6 @@
-// Runs of every kind in which whatever is written holds a canary: users, models, tools, hooks, guards and those who answer.
-// Names that are exported by design hold none: of roles, tools and models, call ids, keys of metadata, descriptions and descriptions.
+// Runs of every kind in which all written text contains a canary: text of users, models, tools,
+// hooks, guards and people who answer. Names that are exported by design contain none: names of
+// roles, tools and models, call ids, metadata keys and descriptions.
 
 import { z } from "zod";
 
@@ -24,7 +25,7 @@ export const CANARY = "canary-5150";
 
 type Watched = Pick<OrchestratorOptions, "tracing" | "sinks">;
 
-/** Each goes its whole way with the tracing that it is given. */
+/** Each runs to its end with the given tracing. */
 export const CANARY_RUNS: Readonly<Record<string, (options: Watched) => Promise<void>>> = {
   "tools that succeed, fail, are refused and are made up": toolCalls,
   "hooks, sections and a filter of texts": hooked,
@@ -131,7 +132,7 @@ async function withoutPurpose(options: Watched): Promise<void> {
   const pays = spyTool("pays", () => CANARY, { needsApproval: true });
   const { role } = soloist([calls(called("pays")), says(SAID)], { tools: [pays] });
   const ids = sequentialIds();
-  ids.next("run"); // Another run than the one before: they may share a tracing.
+  ids.next("run"); // Another run id than before, since runs may share a tracing.
   const fixture = newFixture({ ...options, ids });
   const paused = await fixture.outcome(fixture.start(role, CANARY, START));
   const answers = paused.questions.map((question) => approve(question));
@@ -178,7 +179,7 @@ async function delegated(options: Watched): Promise<void> {
   await fixture.outcome(fixture.start(lead.role, CANARY, START));
 }
 
-/** Nothing is looked up any more: the names are whatever the model wrote. */
+/** Names are no longer looked up after the stop request: they are whatever the model wrote. */
 async function stoppedMeanwhile(options: Watched): Promise<void> {
   const reader = part("reader", [says(SAID)]);
   const again = {

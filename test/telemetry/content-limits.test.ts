@@ -1,6 +1,7 @@
-// Goal: no attribute is longer than a backend takes, whatever wrote it; what was shortened is named on its span and ends with a mark.
-// Method: real runs whose texts have megabytes, with an in-memory exporter and no limit of the SDK's own; every attribute of every span
-// measured.
+// Goal: no attribute is longer than a backend accepts. A shortened attribute is listed on its span
+// and ends with a mark.
+// Method: real runs with texts of megabytes, an in-memory exporter and no limit of the SDK; every
+// attribute of every span is measured.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -22,7 +23,7 @@ import { recorder, type RecordedSpan } from "./recorded-spans.ts";
 
 const MEGABYTES = "word ".repeat(400_000);
 
-/** The longest of the attributes of spans and of their events, and of their names. */
+/** Returns the length of the longest attribute or name among spans and their events. */
 function longest(spans: readonly RecordedSpan[]): number {
   const values = spans.flatMap(({ attributes, events }) => [
     ...Object.values(attributes),
@@ -73,7 +74,7 @@ proves(
   },
 );
 
-test("a name or a description of megabytes is cut, named on its span, and warned about once", async () => {
+test("cuts a name or a description of megabytes, lists it on its span and warns once for each attribute", async () => {
   const recording = recorder();
   const tracing = openTelemetry({ tracer: recording.tracer, content: true });
   const tool = defineTool({
@@ -117,7 +118,7 @@ test("a name or a description of megabytes is cut, named on its span, and warned
   expect(warned).toHaveLength(4);
 });
 
-test("a list of names is as long as a text may be, and ends with the mark", async () => {
+test("shortens a list of names to the length of a text and ends it with the mark", async () => {
   const names = Array.from({ length: 10_000 }, (_, index) => `name ${index}`);
   const { bounded, shortened } = shortenAttributes({
     list: names,
@@ -135,7 +136,7 @@ test("a list of names is as long as a text may be, and ends with the mark", asyn
   expect(takeWarnings()).toHaveLength(1);
 });
 
-test("what fits is exported as it is, and nothing is said of it", async () => {
+test("exports content that fits unchanged and lists no attribute", async () => {
   const recording = recorder();
   const tracing = openTelemetry({ tracer: recording.tracer, content: true });
   await newFixture({ tracing }).run(soloist([says("x".repeat(16_000))]).role);

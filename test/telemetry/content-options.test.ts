@@ -1,5 +1,6 @@
-// Goal: content goes out only if an option or a variable says so, in words that can be understood, and code wins over variables.
-// Method: every word of the variables against what it switches on and what it warns about; then options that do not fit.
+// Goal: content is exported only if an option or a variable enables it. Options have precedence
+// over variables.
+// Method: every value of the variables with its effect and its warnings; then invalid options.
 
 import { afterEach, expect, test, vi } from "vitest";
 
@@ -15,7 +16,7 @@ const EMIT = "OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT";
 
 afterEach(() => vi.unstubAllEnvs());
 
-proves(["R178"], "content is off unless an option or a variable says otherwise", () => {
+proves(["R178"], "exports no content unless an option or a variable enables it", () => {
   const words = ["", " ", "NO_CONTENT", "no_content", "false", "False", "SPAN_ONLY", "span_only"];
   words.push("SPAN_AND_EVENT", "true", "TRUE", " true ");
   expect(words.map((word) => [word, isOn({ [CAPTURE]: word })])).toEqual([
@@ -45,7 +46,7 @@ proves(["R178"], "content is off unless an option or a variable says otherwise",
   }
 });
 
-test("the variable is read when the tracing is made", () => {
+test("reads the variable when the tracing is created", () => {
   vi.stubEnv(CAPTURE, "SPAN_ONLY");
   const tracing = openTelemetry();
   vi.stubEnv(CAPTURE, "NO_CONTENT");
@@ -55,7 +56,7 @@ test("the variable is read when the tracing is made", () => {
   ]).toEqual([false, true]);
 });
 
-test("content that is to be in events only is nowhere, and one warning says so", async () => {
+test("exports no content and warns once if the variable asks for events only", async () => {
   expect([isOn({ [CAPTURE]: "event_only" }), isOn({ [CAPTURE]: "EVENT_ONLY" })]).toEqual([
     false,
     false,
@@ -66,7 +67,7 @@ test("content that is to be in events only is nowhere, and one warning says so",
   ]);
 });
 
-test("an unknown word is off, and one warning names variable, words and what came", async () => {
+test("treats an unknown value as off and warns once with the variable and its allowed values", async () => {
   const unknown = { [CAPTURE]: "yes", [EMIT]: "sometimes" };
   expect([isOn(unknown), isOn(unknown)]).toEqual([false, false]);
   expect(isOn({ [CAPTURE]: "x".repeat(2_000_000) })).toBe(false);
@@ -79,13 +80,13 @@ test("an unknown word is off, and one warning names variable, words and what cam
   ]);
 });
 
-test("a variable is not looked at when code has said what is wanted", async () => {
+test("ignores the variable if the option is set", async () => {
   for (const content of [true, false, {}])
     resolveContentSettings(content, { [CAPTURE]: "perhaps" });
   expect(await warnings()).toEqual([]);
 });
 
-test("JSON is shortened to what the SDK lets through, where a variable lowers that", () => {
+test("shortens JSON to the attribute limit of the SDK if a variable lowers it", () => {
   const lengths = ["100", "1000", "16384", "20000", "-1", "many", ""].map(
     (limit) =>
       resolveContentSettings(true, { OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: limit })?.maxCharacters,
@@ -101,7 +102,7 @@ test("JSON is shortened to what the SDK lets through, where a variable lowers th
   }
 });
 
-test("a choice that is none is refused", () => {
+test("rejects an invalid option `content`", () => {
   const refused = ["SPAN_ONLY", 1, null, [], { redacted: true }, { redact: "secrets" }, new Map()];
   expect(
     refused.map((choice) => {
@@ -140,7 +141,7 @@ test("a choice that is none is refused", () => {
   ]);
 });
 
-/** What a user without types may hand over. */
+/** Passes a value as a program without types would. */
 function foreign(choice: unknown): Parameters<typeof resolveContentSettings>[0] {
   return isChoice(choice) ? choice : expect.fail("nothing");
 }

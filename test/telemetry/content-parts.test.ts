@@ -1,5 +1,7 @@
-// Goal: the reasoning of models is content like their texts; what providers seal into their replies is seen by no observer.
-// Method: runs whose replies have every kind of part, with one canary in the reasoning and one in the data; all that leaves a run.
+// Goal: the reasoning of models is content like their texts. Data that providers seal into their
+// replies is visible to no observer.
+// Method: runs whose replies have every kind of part, with one canary in the reasoning and one in
+// the data; everything that leaves a run is searched.
 
 import { expect } from "vitest";
 
@@ -56,7 +58,7 @@ const SAID = {
 
 proves(
   ["R178", "M5"],
-  "with content, reasoning stands between texts and calls, in order, without data",
+  "exports reasoning between texts and calls, in order and without data, if content is on",
   async () => {
     const recording = recorder();
     const tracing = openTelemetry({ tracer: recording.tracer, content: true });
@@ -82,7 +84,7 @@ proves(
 
 proves(
   ["R178", "M5"],
-  "a redaction hides reasoning as it hides texts, and is shown no data",
+  "lets a redaction hide reasoning like text, and shows it no data",
   async () => {
     const seen: SpanContent[] = [];
     const recording = recorder();
@@ -118,7 +120,7 @@ proves(
 type Watched = Pick<OrchestratorOptions, "tracing" | "sinks" | "clock">;
 type Play = (options: Watched, heard: string[]) => Promise<RunResult>;
 
-/** Ways of a reply with parts through a run. */
+/** Paths of a reply with parts through a run. */
 const PLAYS: Readonly<Record<string, Play>> = {
   "a tree whose child inherits": async (options, heard) => {
     const helper = part("helper", [thinks("c2"), says("Ok.")], { tools: [spyTool("look")] });
@@ -169,7 +171,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
 for (const [name, play] of Object.entries(PLAYS))
   proves(
     ["M5"],
-    `${name}: data is in no span, event, line, picture or piece; reasoning in spans with content, and in pieces`,
+    `exposes data nowhere, and reasoning only in content of spans and in stream parts: ${name}`,
     async () => {
       const watched = async (content: boolean) => {
         const clock = new ManualClock();

@@ -1,5 +1,7 @@
-// Goal: a redaction decides what goes out, and one that is wrong in any way lets nothing out and harms no run.
-// Method: a run whose content is redacted, its spans compared whole; then every way in which foreign code can be wrong.
+// Goal: a redaction decides which content is exported. A faulty redaction exports nothing and harms
+// no run.
+// Method: a run whose content is redacted, with its spans compared in full; then every kind of
+// faulty redaction.
 
 import { expect, test } from "vitest";
 
@@ -17,7 +19,7 @@ import { unfrozenParts } from "../support/frozen.ts";
 import { recorder } from "./recorded-spans.ts";
 import { contentOf, type SpokenSpan } from "./spoken-spans.ts";
 
-/** What the spans of a run say whose every text holds a secret. */
+/** Returns the content of the spans of a run in which every text contains a secret. */
 async function spoken(redact: RedactContent): Promise<readonly SpokenSpan[]> {
   const recording = recorder();
   const tracing = openTelemetry({ tracer: recording.tracer, content: { redact } });
@@ -29,7 +31,7 @@ async function spoken(redact: RedactContent): Promise<readonly SpokenSpan[]> {
   return contentOf(recording.spans());
 }
 
-proves(["R178"], "what a redaction gives is what goes out", async () => {
+proves(["R178"], "exports the content that a redaction returns", async () => {
   const spans = await spoken((content) => {
     switch (content.type) {
       case "request":
@@ -64,7 +66,7 @@ proves(["R178"], "what a redaction gives is what goes out", async () => {
   ]);
 });
 
-test("it is asked about each piece once, with the place of its call and a frozen copy", async () => {
+test("passes each content to the redaction once, frozen and with the place of its call", async () => {
   const asked: [SpanContent["type"], EventScope["stepId"], EventScope["callId"]][] = [];
   const unfrozen: string[] = [];
   await spoken((content, place) => {
@@ -83,7 +85,7 @@ test("it is asked about each piece once, with the place of its call and a frozen
   expect(unfrozen).toEqual([]);
 });
 
-test("the copy is a copy: what the tool works with is never frozen", async () => {
+test("passes a copy to the redaction, so the values of a tool are never frozen", async () => {
   const recording = recorder();
   const tracing = openTelemetry({ tracer: recording.tracer, content: { redact: (one) => one } });
   let last: unknown;
@@ -186,7 +188,7 @@ const BROKEN: Readonly<Record<string, readonly [(content: SpanContent) => unknow
 };
 
 for (const [name, [redact, why]] of Object.entries(BROKEN)) {
-  test(`of one that ${name} nothing goes out; one warning says why, and the run continues`, async () => {
+  test(`exports nothing, warns once with the reason and continues the run if a redaction ${name}`, async () => {
     expect(await spoken(foreign(redact))).toEqual([]);
     const [warning = "", ...more] = takeWarnings();
     expect(more).toEqual([]);
@@ -199,7 +201,7 @@ for (const [name, [redact, why]] of Object.entries(BROKEN)) {
   });
 }
 
-/** Foreign code keeps to no type. */
+/** Passes a redaction that does not keep to its type, as foreign code may. */
 function foreign(redact: (content: SpanContent) => unknown): RedactContent {
   return isRedaction(redact) ? redact : expect.fail("no function");
 }

@@ -1,6 +1,7 @@
-// Goal: off, no byte that leaves the process holds a word of what users, models or tools wrote; on, it is on the spans of the calls and nowhere else;
-// redacted, it is gone.
-// Method: runs of every kind with a canary in each text, seen by an in-memory exporter and by an OTLP endpoint as raw bodies.
+// Goal: with content off, no exported byte contains text of users, models or tools. With content
+// on, only spans of calls contain it. A redaction removes it.
+// Method: runs of every kind with a canary in each text, exported to memory and to an OTLP endpoint
+// as raw bodies.
 
 import { afterEach, describe, expect, test, vi } from "vitest";
 
@@ -15,7 +16,7 @@ import { recorder, type RecordedSpan } from "./recorded-spans.ts";
 
 afterEach(() => vi.unstubAllEnvs());
 
-/** Attributes that hold the canary, each once. */
+/** Returns the attributes that contain the canary, each once. */
 function holders(spans: readonly RecordedSpan[]): readonly string[] {
   const names = spans.flatMap(({ name, attributes, events }) => [
     ...(name.includes(CANARY) ? ["the name of a span"] : []),
@@ -41,27 +42,27 @@ async function watched(
 
 for (const name of Object.keys(CANARY_RUNS)) {
   describe(name, () => {
-    proves(["R178", "S7.7"], "off by default: no span says a word of it", async () => {
+    proves(["R178", "S7.7"], "exports no content on spans by default", async () => {
       const spans = await watched(name, {});
       expect(spans.length).toBeGreaterThan(3);
       expect(holders(spans)).toEqual([]);
       expect(JSON.stringify(spans)).not.toContain(CANARY);
     });
 
-    test("on: it is on model calls and tool calls, and only where content belongs", async () => {
+    test("exports content only on model calls and tool calls if enabled", async () => {
       const found = holders(await watched(name, { content: true }));
       expect(found).toContain("chat gen_ai.input.messages");
       expect(found).toContain("execute_tool gen_ai.tool.call.arguments");
       expect(found.filter((one) => !PLACES.has(one))).toEqual([]);
     });
 
-    test("redacted: it is gone", async () => {
+    test("exports no content if a redaction removes it", async () => {
       expect(holders(await watched(name, { content: { redact: nothing } }))).toEqual([]);
     });
   });
 }
 
-test("the runs come by every kind of event that holds words of models, tools or users", async () => {
+test("covers every type of event that contains text of models, tools or users", async () => {
   const sink = new RecordingSink();
   for (const run of Object.values(CANARY_RUNS)) await run({ sinks: [sink] });
   const seen = new Set<string>(sink.events.map(({ type }) => type));
@@ -69,7 +70,10 @@ test("the runs come by every kind of event that holds words of models, tools or 
   expect(JSON.stringify(sink.events).split(CANARY).length).toBeGreaterThan(40);
 });
 
-/** Progress is reported by MCP servers alone, and the others say numbers and ids: span-silence.test.ts has them. */
+/**
+ * Only MCP servers report progress, and the others contain numbers and ids: see
+ * span-silence.test.ts.
+ */
 const ELSEWHERE = [
   "tool.progressed",
   "subagent.detached",
@@ -86,10 +90,10 @@ const PLACES: ReadonlySet<string> = new Set([
   "execute_tool gen_ai.tool.call.result",
 ]);
 
-/** Everything that reaches an endpoint, of all runs. */
+/** Returns everything that all runs send to an endpoint. */
 async function sentBy(options: NodeTracingOptions): Promise<OtlpSink> {
   await using sink = await OtlpSink.open();
-  // Each with a tracing of its own: their ids are the same, and a pause is continued from once.
+  // Each run has its own tracing: their ids are the same, and a pause is continued only once.
   for (const run of Object.values(CANARY_RUNS)) {
     const node = setUpNodeTracing({ ...options, tracesUrl: sink.tracesUrl });
     await run({ tracing: node.tracing });
@@ -99,30 +103,28 @@ async function sentBy(options: NodeTracingOptions): Promise<OtlpSink> {
   return sink;
 }
 
-proves(
-  ["R178"],
-  "off by default: no byte that is sent to an endpoint holds a word of it",
-  async () => {
-    const sink = await sentBy({});
-    expect(sink.spans.length).toBeGreaterThan(40);
-    expect(sink.bodies).not.toContain(CANARY);
-  },
-);
+proves(["R178"], "sends no content to an endpoint by default", async () => {
+  const sink = await sentBy({});
+  expect(sink.spans.length).toBeGreaterThan(40);
+  expect(sink.bodies).not.toContain(CANARY);
+});
 
-test("on, the same bytes hold it; and with a redaction they do not", async () => {
+test("sends content to an endpoint if enabled, unless a redaction removes it", async () => {
   expect((await sentBy({ content: true })).bodies).toContain(CANARY);
   const { bodies } = await sentBy({ content: { redact: nothing } });
   expect(bodies).not.toContain(CANARY);
 });
 
-test("batches of spans with content are smaller, unless a variable says how large they are", async () => {
+test("limits batches of spans with content to 128 unless a variable sets the size", async () => {
   expect(await largestBatch({ content: true })).toBe(128);
   expect(await largestBatch({})).toBeGreaterThan(128);
   vi.stubEnv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "64");
   expect(await largestBatch({ content: true })).toBe(64);
 });
 
-/** The most spans that are exported at once, of some hundreds that wait while the first batches are under way. */
+/**
+ * Returns the size of the largest batch, of some hundred spans that wait during the first exports.
+ */
 async function largestBatch(options: NodeTracingOptions): Promise<number> {
   const batches: number[] = [];
   const runsEnded = Promise.withResolvers<void>();

@@ -1,5 +1,6 @@
-// Goal: with content switched on, each call's span says what went in and what came out, and nothing is anywhere else.
-// Method: real runs with an in-memory exporter; the content of all their spans compared whole.
+// Goal: with content on, the span of each call contains its input and output, and no other span
+// does.
+// Method: real runs with an in-memory exporter; the content of all spans is compared in full.
 
 import { trace } from "@opentelemetry/api";
 import { expect, test } from "vitest";
@@ -29,7 +30,7 @@ import { recorder } from "./recorded-spans.ts";
 
 type Traced = Pick<OrchestratorOptions, "approver" | "hooks">;
 
-/** What the spans of a run of one agent say, in the order of their ends. */
+/** Returns the content of the spans of a run with one agent, in the order of their ends. */
 async function spoken(
   script: readonly ScriptStep[],
   role: Partial<Omit<AgentDefinition, "model">> = {},
@@ -51,7 +52,7 @@ const add = defineTool({
 
 proves(
   ["R178"],
-  "a model call holds what was asked and said, a tool call arguments and result",
+  "records messages on model calls, and arguments and results on tool calls",
   async () => {
     const question = [{ role: "user", parts: text("Do it.") }];
     const call = { type: "tool_call", id: "call_1", name: "add", arguments: { a: 2 } };
@@ -95,7 +96,7 @@ proves(
   },
 );
 
-test("what calls came to is said as it was: failures, refusals, names that were made up, arguments that are no JSON", async () => {
+test("records failures, refusals, unknown tools and invalid arguments unchanged", async () => {
   const broken = spyTool("broken", () => {
     throw new Error("the disk is full");
   });
@@ -136,7 +137,7 @@ test("what calls came to is said as it was: failures, refusals, names that were 
   ]);
 });
 
-test("a text that would lose something as a value is shown as the text that it is", () => {
+test("shows a text as text if parsing it would lose information", () => {
   const whole = [
     '{"a":1,"b":[-0.5,1e5,1.50E+3,"1234567890123456789"]}',
     '[0,1.0,{"":" \\" \\\\ "}]',
@@ -161,7 +162,7 @@ test("a text that would lose something as a value is shown as the text that it i
   );
 });
 
-test("arguments are those of the call that ran, and the result is what the model read", async () => {
+test("records the arguments with which a call ran and the result that the model read", async () => {
   const write = spyTool("write", () => "x".repeat(50), {
     needsApproval: true,
     maxResultCharacters: 10,
@@ -186,7 +187,7 @@ test("arguments are those of the call that ran, and the result is what the model
   expect(JSON.stringify(last)).toContain("[Shortened: 10 of 51 characters");
 });
 
-test("a delegation, its subagent, and the tool by which an agent gives its result", async () => {
+test("records a delegation and the tool by which its subagent returns a result", async () => {
   const recording = recorder();
   const reader = part("reader", [asks("Finish", { pages: 3 })], {
     output: z.object({ pages: z.int() }),
@@ -203,7 +204,7 @@ test("a delegation, its subagent, and the tool by which an agent gives its resul
   ]);
 });
 
-test("over a pause, a call says its arguments on both spans, and its result on the last", async () => {
+test("records arguments on both spans of a paused call, and the result on the last one", async () => {
   const recording = recorder();
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const elsewhere = defineTool({ name: "ask", description: "Asks.", inputSchema: z.object({}) });
@@ -229,7 +230,7 @@ test("over a pause, a call says its arguments on both spans, and its result on t
   ]);
 });
 
-test("a summary is a model call like any other", async () => {
+test("records a summary like any other model call", async () => {
   const read = spyTool("read", () => "long ".repeat(20), {
     maxResultCharacters: 10,
     longResultPolicy: "summarize",
@@ -243,7 +244,7 @@ test("a summary is a model call like any other", async () => {
   ]);
 });
 
-test("a call that a hook makes twice has two spans, each with what was said in it", async () => {
+test("records two spans for a model call that a hook makes twice, each with its own content", async () => {
   const twice = wrapModelCall(async (_call, next) => {
     await next();
     return await next();
@@ -256,7 +257,7 @@ test("a call that a hook makes twice has two spans, each with what was said in i
   ]);
 });
 
-test("a call that fails says what was asked, and a span that a sampler left out says nothing", async () => {
+test("records the input of a failed call, and nothing for a span that is not sampled", async () => {
   const recording = recorder();
   const tracing = openTelemetry({ tracer: recording.tracer, content: true });
   const { role } = soloist([{ error: new TypeError("The model is down.") }]);
@@ -272,7 +273,7 @@ test("a call that fails says what was asked, and a span that a sampler left out 
   await newFixture({ tracing: off }).run(soloist([says("Done.")]).role);
 });
 
-test("content whose call is not open is on no span: not on the agent's, nor on that of another call", async () => {
+test("drops content whose call is not open", async () => {
   const recording = recorder();
   const tracing = openTelemetry({ tracer: recording.tracer, content: true });
   const { recordContent } = tracing;
@@ -313,7 +314,7 @@ test("content whose call is not open is on no span: not on the agent's, nor on t
   expect(contentOf(recording.spans())).toEqual([]);
 });
 
-test("a tracing that fails to take content is left out, and the run continues as without", async () => {
+test("continues the run without a tracing that fails to record content", async () => {
   for (const failing of [1, 2, 3, 4]) {
     const local = localTracing();
     let pieces = 0;
@@ -332,7 +333,7 @@ test("a tracing that fails to take content is left out, and the run continues as
   }
 });
 
-test("nothing is made for a tracing that does not ask for content", async () => {
+test("has no `recordContent` unless content is on", async () => {
   const local = localTracing();
   expect([
     local.recordContent,
@@ -345,7 +346,7 @@ function neverAsked(): undefined {
   throw new Error("asked about a span that is not recorded");
 }
 
-/** Tool calls with arguments and result. */
+/** Returns the tool calls with their arguments and results. */
 function callsOf(spans: readonly SpokenSpan[]): readonly (readonly unknown[])[] {
   return spans
     .filter(({ span }) => /^(execute_tool|spawn) /.test(span))

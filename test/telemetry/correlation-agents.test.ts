@@ -1,5 +1,7 @@
-// Goal: code that no call of an agent is wrapped around has the ids of the agent that it works for, and never those of another one.
-// Method: a filter, a token counter and a store that log, in a tree of agents; what they saw compared whole.
+// Goal: user code outside of calls has the ids of the agent that it works for, and never those of
+// another agent.
+// Method: a filter, a token counter and a store that log, in a tree of agents; all their lines are
+// compared.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -13,7 +15,7 @@ import { flushEventLoop } from "../harness/run-scripted.ts";
 import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 import { logbook } from "./logbook.ts";
 
-test("filters and token counters of a subagent stand at the subagent, those of its parent at the parent", async () => {
+test("gives filters and token counters the ids of their own agent", async () => {
   const { lines, write } = logbook();
   const own = (who: string) => ({
     toolFilters: [
@@ -63,7 +65,7 @@ test("filters and token counters of a subagent stand at the subagent, those of i
   );
 });
 
-test("a store that writes a run stands nowhere, whichever agent had something to write", async () => {
+test("gives a store no ids, whichever agent's records it writes", async () => {
   const { lines, write } = logbook();
   const kept = memoryStore();
   const store: Store = new Proxy(kept, {

@@ -1,5 +1,6 @@
-// Goal: lines of clients, and of code around them, carry the ids of their request; with OpenTelemetry, those of the active span.
-// Method: real clients of OpenAI and of MCP against servers of our own; an SDK in memory.
+// Goal: log lines of clients and of code around them carry the ids of their request; with
+// OpenTelemetry, those of the active span.
+// Method: real OpenAI and MCP clients against local servers; an SDK in memory.
 
 import { context, trace } from "@opentelemetry/api";
 import { expect, test } from "vitest";
@@ -18,7 +19,7 @@ import { firstIds, logbook } from "./logbook.ts";
 import { recorder } from "./recorded-spans.ts";
 import { texts } from "../support/texts.ts";
 
-test("text that arrives in pieces, and a client's own fetch, have the ids of their request", async () => {
+test("gives stream listeners and a custom fetch the ids of their request", async () => {
   const { lines, write } = logbook();
   const reply = serverSays("It is a tree.");
   await using server = await OpenAiServer.start(() => reply);
@@ -45,7 +46,7 @@ test("text that arrives in pieces, and a client's own fetch, have the ids of the
   }
 });
 
-test("the request to an MCP server has the ids of the call", async () => {
+test("gives the request to an MCP server the ids of its call", async () => {
   const { lines, write } = logbook();
   const { transport } = await handMadeOverHttp();
   const server = await connectMcp({
@@ -70,7 +71,7 @@ for (const [kind, isRegistered] of [
   ["without an SDK", false],
   ["with an SDK", true],
 ] as const) {
-  test(`with OpenTelemetry ${kind} the ids are those of the events, and of the active span if there is one`, async () => {
+  test(`gives a tool the ids of its event, and of the active span if there is one, with OpenTelemetry ${kind}`, async () => {
     const recording = recorder();
     if (isRegistered) recording.provider.register();
     const { lines, write } = logbook();

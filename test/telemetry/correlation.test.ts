@@ -1,5 +1,7 @@
-// Goal: a logger finds the ids of the place at which it is called, wherever the code of users runs, and nothing anywhere else.
-// Method: code of every kind that writes down what `getCorrelationIds()` gives, compared with the events of the same place.
+// Goal: `getCorrelationIds()` returns the ids of the place at which it is called, wherever user
+// code runs, and no ids anywhere else.
+// Method: code of every kind records the result, which is compared with the events of the same
+// place.
 
 import { z } from "zod";
 import { expect, test } from "vitest";
@@ -26,125 +28,129 @@ import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn } from "../tree/scripted-agents.ts";
 import { firstIds, idsOf, logbook, type Ids } from "./logbook.ts";
 
-proves(["R176"], "code of every kind has the ids of the events of its place", async () => {
-  const { lines, write } = logbook();
-  const later = async (at: string): Promise<void> => {
-    write(at);
-    await flushEventLoop();
-    write(at);
-  };
-  const work = defineTool({
-    name: "work",
-    description: "Works.",
-    inputSchema: z.object({}),
-    needsApproval: async () => {
-      await later("needsApproval");
-      return "Somebody must see it.";
-    },
-    execute: async () => {
-      await later("tool");
-      return "worked";
-    },
-  });
-  const scripted = new ScriptedModel([asks("work", {}), says("Done.")]);
-  const model: Model = {
-    provider: "own",
-    id: "own",
-    countTokens: () => 10,
-    generate: async (request, options) => {
-      await later("model");
-      return await scripted.generate(request, options);
-    },
-  };
-  const lead = defineAgent({
-    name: "lead",
-    instructions: "Work.",
-    model,
-    tools: [withRetries(work)],
-    sections: [
-      {
-        name: "note",
-        messageRole: "user",
-        lifetime: "step",
-        text: async () => {
-          await later("section");
+proves(
+  ["R176"],
+  "returns the ids of the events of its place in every kind of user code",
+  async () => {
+    const { lines, write } = logbook();
+    const later = async (at: string): Promise<void> => {
+      write(at);
+      await flushEventLoop();
+      write(at);
+    };
+    const work = defineTool({
+      name: "work",
+      description: "Works.",
+      inputSchema: z.object({}),
+      needsApproval: async () => {
+        await later("needsApproval");
+        return "Somebody must see it.";
+      },
+      execute: async () => {
+        await later("tool");
+        return "worked";
+      },
+    });
+    const scripted = new ScriptedModel([asks("work", {}), says("Done.")]);
+    const model: Model = {
+      provider: "own",
+      id: "own",
+      countTokens: () => 10,
+      generate: async (request, options) => {
+        await later("model");
+        return await scripted.generate(request, options);
+      },
+    };
+    const lead = defineAgent({
+      name: "lead",
+      instructions: "Work.",
+      model,
+      tools: [withRetries(work)],
+      sections: [
+        {
+          name: "note",
+          messageRole: "user",
+          lifetime: "step",
+          text: async () => {
+            await later("section");
+            return undefined;
+          },
+        },
+      ],
+      guards: [
+        toolGuard(async function guard() {
+          await later("guard");
+          return { type: "allow" };
+        }),
+      ],
+      hooks: [
+        transform("beforeModel", () => later("beforeModel")),
+        transform("beforeTool", () => later("beforeTool")),
+        transform("afterTool", () => later("afterTool")),
+        transform("stop", () => later("stop hook")),
+        wrapModelCall(async function around(_call, next) {
+          await later("wrapModelCall");
+          return await next();
+        }),
+        wrapToolCall(async function around(_call, next) {
+          await later("wrapToolCall");
+          return await next();
+        }),
+        processStep(() => later("processor")),
+        observe("step.started", () => write("observer")),
+      ],
+      stopWhen: [
+        async () => {
+          await later("condition");
           return undefined;
         },
+      ],
+    });
+    const fixture = newFixture({
+      approver: async (question) => {
+        await later("approver");
+        return approve(question);
       },
-    ],
-    guards: [
-      toolGuard(async function guard() {
-        await later("guard");
-        return { type: "allow" };
-      }),
-    ],
-    hooks: [
-      transform("beforeModel", () => later("beforeModel")),
-      transform("beforeTool", () => later("beforeTool")),
-      transform("afterTool", () => later("afterTool")),
-      transform("stop", () => later("stop hook")),
-      wrapModelCall(async function around(_call, next) {
-        await later("wrapModelCall");
-        return await next();
-      }),
-      wrapToolCall(async function around(_call, next) {
-        await later("wrapToolCall");
-        return await next();
-      }),
-      processStep(() => later("processor")),
-      observe("step.started", () => write("observer")),
-    ],
-    stopWhen: [
-      async () => {
-        await later("condition");
-        return undefined;
-      },
-    ],
-  });
-  const fixture = newFixture({
-    approver: async (question) => {
-      await later("approver");
-      return approve(question);
-    },
-    sinks: [{ emit: ({ type }) => (type === "tool.ended" ? write("sink") : undefined) }],
-  });
-  const result = await fixture.run(lead);
-  expect([result.status, result.text]).toEqual(["completed", "Done."]);
+      sinks: [{ emit: ({ type }) => (type === "tool.ended" ? write("sink") : undefined) }],
+    });
+    const result = await fixture.run(lead);
+    expect([result.status, result.text]).toEqual(["completed", "Done."]);
 
-  const first = (type: EspalierEvent["type"], nth = 0): Ids =>
-    firstIds(fixture.sink.events, type, nth);
-  const agent = first("agent.started");
-  const inStep = (nth: number): Ids => ({ ...agent, stepId: first("step.started", nth).stepId });
-  const inCall = { ...inStep(0), callId: first("tool.started").callId };
-  expect(lines).toEqual([
-    ...twice("condition", agent),
-    ...twice("section", inStep(0)),
-    ...twice("beforeModel", inStep(0)),
-    ["observer", inStep(0)],
-    ...twice("wrapModelCall", inStep(0)),
-    ...twice("model", first("model.requested")),
-    ...twice("beforeTool", inCall),
-    ...twice("guard", inCall),
-    ...twice("needsApproval", inCall),
-    ...twice("approver", inCall),
-    ...twice("wrapToolCall", first("tool.started")),
-    ...twice("tool", first("tool.started")),
-    ...twice("afterTool", first("tool.started")),
-    ["sink", first("tool.ended")],
-    ...twice("processor", inStep(0)),
-    ...twice("condition", inStep(0)),
-    ...twice("section", inStep(1)),
-    ...twice("beforeModel", inStep(1)),
-    ["observer", inStep(1)],
-    ...twice("wrapModelCall", inStep(1)),
-    ...twice("model", first("model.requested", 1)),
-    ...twice("processor", inStep(1)),
-    ...twice("condition", inStep(1)),
-    ...twice("stop hook", inStep(1)),
-  ]);
-});
+    const first = (type: EspalierEvent["type"], nth = 0): Ids =>
+      firstIds(fixture.sink.events, type, nth);
+    const agent = first("agent.started");
+    const inStep = (nth: number): Ids => ({ ...agent, stepId: first("step.started", nth).stepId });
+    const inCall = { ...inStep(0), callId: first("tool.started").callId };
+    expect(lines).toEqual([
+      ...twice("condition", agent),
+      ...twice("section", inStep(0)),
+      ...twice("beforeModel", inStep(0)),
+      ["observer", inStep(0)],
+      ...twice("wrapModelCall", inStep(0)),
+      ...twice("model", first("model.requested")),
+      ...twice("beforeTool", inCall),
+      ...twice("guard", inCall),
+      ...twice("needsApproval", inCall),
+      ...twice("approver", inCall),
+      ...twice("wrapToolCall", first("tool.started")),
+      ...twice("tool", first("tool.started")),
+      ...twice("afterTool", first("tool.started")),
+      ["sink", first("tool.ended")],
+      ...twice("processor", inStep(0)),
+      ...twice("condition", inStep(0)),
+      ...twice("section", inStep(1)),
+      ...twice("beforeModel", inStep(1)),
+      ["observer", inStep(1)],
+      ...twice("wrapModelCall", inStep(1)),
+      ...twice("model", first("model.requested", 1)),
+      ...twice("processor", inStep(1)),
+      ...twice("condition", inStep(1)),
+      ...twice("stop hook", inStep(1)),
+    ]);
+  },
+);
 
-/** A line before something was waited for, and one after it. */
+/** Returns a line before an await and one after it. */
 function twice(at: string, ids: Ids): [string, Ids][] {
   return [
     [at, ids],
@@ -152,7 +158,7 @@ function twice(at: string, ids: Ids): [string, Ids][] {
   ];
 }
 
-/** A tool that writes down where it is before and after it waited. */
+/** Creates a tool that logs before and after it waits. */
 function loggingTool(write: (at: string) => void, opened: Promise<void>) {
   return spyTool("look", async () => {
     write("before");
@@ -162,7 +168,7 @@ function loggingTool(write: (at: string) => void, opened: Promise<void>) {
   });
 }
 
-proves(["R176"], "agents beside each other never see each other's ids", async () => {
+proves(["R176"], "never returns the ids of a concurrent agent", async () => {
   const { lines, write } = logbook();
   const [first, second] = [latch(), latch()];
   const latches = [first, second];
@@ -208,7 +214,7 @@ proves(["R176"], "agents beside each other never see each other's ids", async ()
   ]);
 });
 
-test("a run that a tool starts has its own ids, and the tool has its own again afterwards", async () => {
+test("returns the ids of a nested run inside it, and those of the outer tool afterwards", async () => {
   const { lines, write } = logbook();
   const inner = soloist([asks("note", {}), says("Inner.")], {
     name: "inner",
@@ -247,7 +253,7 @@ test("a run that a tool starts has its own ids, and the tool has its own again a
   ]);
 });
 
-test("outside of runs there is an empty object, a new one each time", async () => {
+test("returns a new empty object outside of runs", async () => {
   const fixture = newFixture();
   const seen: Partial<Ids>[] = [getCorrelationIds()];
   const run = fixture.start(soloist([says("Done.")]).role);
@@ -260,7 +266,7 @@ test("outside of runs there is an empty object, a new one each time", async () =
   expect(getCorrelationIds()).toEqual({});
 });
 
-test("what a logger does to the ids changes nothing", async () => {
+test("ignores changes to the returned ids", async () => {
   const seen: Partial<Ids>[] = [];
   const look = spyTool("look", () => {
     Object.assign(getCorrelationIds(), { runId: "mine", level: 30 });
@@ -272,7 +278,7 @@ test("what a logger does to the ids changes nothing", async () => {
   expect(seen).toEqual([firstIds(fixture.sink.events, "tool.started")]);
 });
 
-test("a body that was left behind has the ids of its call, in the trace of its run", async () => {
+test("returns the ids of its call in a tool that was abandoned, in the trace of its run", async () => {
   const { lines, write } = logbook();
   const late = latch();
   const fixture = newFixture({ graceMs: 0 });
@@ -300,7 +306,7 @@ function throws(): never {
   throw new Error("no ids");
 }
 
-test("a tracing that cannot say its ids is left out once, and lines keep the trace that was begun", async () => {
+test("returns ids of the trace that was begun if the tracing fails to return its own", async () => {
   const { lines, write } = logbook();
   const fixture = newFixture({ tracing: { ...localTracing(), getIds: throws } });
   const opened = Promise.resolve();
@@ -316,41 +322,37 @@ test("a tracing that cannot say its ids is left out once, and lines keep the tra
   ]);
 });
 
-proves(
-  ["R176"],
-  "a run without listeners gives ids when it is asked, and keeps to them",
-  async () => {
-    const seen: Record<string, unknown>[] = [];
-    const joined: EspalierEvent[] = [];
-    const look = defineTool({
-      name: "look",
-      description: "Looks.",
-      inputSchema: z.object({}),
-      execute: async () => {
-        seen.push(getCorrelationIds());
-        const reading = (async () => {
-          for await (const event of run.events()) joined.push(event);
-        })();
-        await flushEventLoop();
-        seen.push(getCorrelationIds());
-        void reading;
-        return "seen";
-      },
-    });
-    const lead = defineAgent({
-      name: "lead",
-      instructions: "Look.",
-      model: new ScriptedModel([asks("look", {}), says("Done.")]),
-      tools: [look],
-    });
-    const run = new Orchestrator().start(lead, "Find out.");
-    const { traceId } = await run.result;
-    expect(seen[1]).toEqual(seen[0]);
-    expect(joined.filter(({ type }) => type === "tool.ended").map(({ spanId }) => spanId)).toEqual([
-      seen[0]?.["spanId"],
-    ]);
-    expect(new Set([...seen, ...joined].map((one) => one["traceId"]))).toEqual(new Set([traceId]));
-    const ended = joined.filter(({ type }) => type === "agent.ended" || type === "run.ended");
-    expect(new Set([...ended, seen[0]].map((one) => one?.["spanId"])).size).toBe(3);
-  },
-);
+proves(["R176"], "returns the same ids before and after a listener joins the run", async () => {
+  const seen: Record<string, unknown>[] = [];
+  const joined: EspalierEvent[] = [];
+  const look = defineTool({
+    name: "look",
+    description: "Looks.",
+    inputSchema: z.object({}),
+    execute: async () => {
+      seen.push(getCorrelationIds());
+      const reading = (async () => {
+        for await (const event of run.events()) joined.push(event);
+      })();
+      await flushEventLoop();
+      seen.push(getCorrelationIds());
+      void reading;
+      return "seen";
+    },
+  });
+  const lead = defineAgent({
+    name: "lead",
+    instructions: "Look.",
+    model: new ScriptedModel([asks("look", {}), says("Done.")]),
+    tools: [look],
+  });
+  const run = new Orchestrator().start(lead, "Find out.");
+  const { traceId } = await run.result;
+  expect(seen[1]).toEqual(seen[0]);
+  expect(joined.filter(({ type }) => type === "tool.ended").map(({ spanId }) => spanId)).toEqual([
+    seen[0]?.["spanId"],
+  ]);
+  expect(new Set([...seen, ...joined].map((one) => one["traceId"]))).toEqual(new Set([traceId]));
+  const ended = joined.filter(({ type }) => type === "agent.ended" || type === "run.ended");
+  expect(new Set([...ended, seen[0]].map((one) => one?.["spanId"])).size).toBe(3);
+});

@@ -1,5 +1,6 @@
-// Goal: content that is too long for an attribute is its beginning and a mark, and costs no more than the
-// beginning. Method: any JSON in any room against JSON.stringify; values that count the reads of them.
+// Goal: content that is too long for an attribute is cut to its beginning and a mark, and costs no
+// more than the beginning.
+// Method: any JSON at any length compared with JSON.stringify; values that count their reads.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -8,17 +9,17 @@ import type { JsonValue } from "../../src/kernel/json.ts";
 import { beginJson, cutWithMark } from "../../src/telemetry/bounded/bounded-attributes.ts";
 import { proves } from "../harness/proves.ts";
 
-test("leaves a text that fits as it is", () => {
+test("leaves a text that fits unchanged", () => {
   expect(["", "x".repeat(60)].map((text) => cutWithMark(text, 60))).toEqual(["", "x".repeat(60)]);
 });
 
-proves(["D642"], "ends a text that was cut with a mark, and parts no surrogate pair", () => {
+proves(["D642"], "ends a cut text with a mark and splits no surrogate pair", () => {
   expect(cutWithMark("x".repeat(61), 60)).toBe(`${"x".repeat(53)}… (cut)`);
   expect(cutWithMark("😀".repeat(50), 60)).toBe(`${"😀".repeat(26)}… (cut)`);
   expect(cutWithMark("😀".repeat(50), 61)).toBe(`${"😀".repeat(27)}… (cut)`);
 });
 
-proves(["D642"], "cuts any JSON in any room to its beginning", () => {
+proves(["D642"], "cuts any JSON to its beginning at any length", () => {
   const texts = fc.oneof(
     fc.string({ unit: "binary" }),
     fc.string({ unit: "binary", minLength: 1 }).map((unit) => unit.repeat(300)),

@@ -1,4 +1,5 @@
-// Goal: the span of a delegation is named after what it started. Method: a real run, with a delegation of its own, and an exporter in memory.
+// Goal: the span of a delegation is named after the subagent that it started.
+// Method: a real run with a custom delegation, and an exporter in memory.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -11,7 +12,7 @@ import { newFixture } from "../harness/run-scripted.ts";
 import { calls, part, spawn } from "../tree/scripted-agents.ts";
 import { recorder } from "./recorded-spans.ts";
 
-/** Tries roles in turn, and gives what the last one said. */
+/** Spawns the roles in order and returns the last outcome. */
 const survey = defineDelegation({
   name: "survey",
   description: "Asks several.",
@@ -25,7 +26,7 @@ const survey = defineDelegation({
 
 proves(
   ["D324"],
-  "a delegation is named after its subagent, and after its tool if it starts several",
+  "names the span of a delegation after its subagent, or after its tool if it starts several",
   async () => {
     const scout = part("scout", () => says("Seen."));
     const surveys = [["scout"], ["scout", "scout"], ["nobody", "scout"]];

@@ -16,7 +16,7 @@ import { takeWarnings } from "../harness/process-watch.ts";
 import { placeAll } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
 
-/** Takes what it is given, or answers as the test says. */
+/** Accepts all spans, or answers as the test says. */
 export class Keeper implements AnySpanExporter {
   readonly taken: FinishedSpan[] = [];
   shutdowns = 0;
@@ -52,7 +52,7 @@ export function trace(queue: ExportQueue, { drafts }: RunScript): void {
   placeAll(openTelemetry({ tracer: provider.getTracer("test") }), drafts);
 }
 
-/** Two spans that hold the tree together and two leaves. */
+/** Creates a run with two inner spans and two leaves. */
 export function smallRun(): RunScript {
   const run = new RunScript();
   run.started();

@@ -28,23 +28,27 @@ import {
 import { metricRecorder } from "./recorded-metrics.ts";
 import { wideRun } from "./wide-run.ts";
 
-proves(["D671"], "a burst beyond the queue is one warning with the count", async () => {
-  const keeper = new Keeper();
-  const queue = queueTo(keeper, { maxQueueSize: 60, maxExportBatchSize: 20 });
-  trace(queue, wideRun(10, 8));
-  await queue.forceFlush();
-  const lastError = "the queue of spans was full";
-  const counts = { lostSpans: 42, pendingSpans: 0, lastError };
-  expect(queue.getCounts()).toEqual({ deliveredSpans: 60, ...counts });
-  // The span of the first run was lost with what it reported.
-  trace(queue, smallRun());
-  await queue.shutdown();
-  expect(queue.getCounts()).toEqual({ deliveredSpans: 64, ...counts });
-  expect(droppedIn(keeper.taken)).toEqual([42]);
-  expect(await warnings()).toEqual([lossWarning(lastError, lost(42), CHECK_QUEUE)]);
-});
+proves(
+  ["D671"],
+  "warns once with the count of spans lost in a burst beyond the queue",
+  async () => {
+    const keeper = new Keeper();
+    const queue = queueTo(keeper, { maxQueueSize: 60, maxExportBatchSize: 20 });
+    trace(queue, wideRun(10, 8));
+    await queue.forceFlush();
+    const lastError = "the queue of spans was full";
+    const counts = { lostSpans: 42, pendingSpans: 0, lastError };
+    expect(queue.getCounts()).toEqual({ deliveredSpans: 60, ...counts });
+    // The root span of the first run was lost together with its report.
+    trace(queue, smallRun());
+    await queue.shutdown();
+    expect(queue.getCounts()).toEqual({ deliveredSpans: 64, ...counts });
+    expect(droppedIn(keeper.taken)).toEqual([42]);
+    expect(await warnings()).toEqual([lossWarning(lastError, lost(42), CHECK_QUEUE)]);
+  },
+);
 
-test("each lost span is said on one run, also if the run that said it is lost itself", async () => {
+test("reports each lost span on one run, even if the run that reported it is lost itself", async () => {
   const keeper = new Keeper();
   const queue = queueTo(keeper);
   keeper.answer = (done) => done({ code: 1, error: new Error("disk full") });
@@ -65,7 +69,7 @@ test("each lost span is said on one run, also if the run that said it is lost it
   expect(await warnings()).toEqual([lossWarning("disk full", lost(4))]);
 });
 
-/** Timeouts as the exporters of OpenTelemetry over HTTP and gRPC, and `fetch`, report them. */
+/** Timeouts as OpenTelemetry's exporters over HTTP and gRPC, and `fetch`, report them. */
 const TIMEOUTS: Readonly<Record<string, () => Error>> = {
   HTTP: () => new Error("Request timed out"),
   gRPC: () => Object.assign(new Error("4 DEADLINE_EXCEEDED: no answer"), { code: 4 }),
@@ -75,7 +79,7 @@ const TIMEOUTS: Readonly<Record<string, () => Error>> = {
 for (const [protocol, timeout] of Object.entries(TIMEOUTS)) {
   proves(
     ["D471", "D671"],
-    `spans whose request over ${protocol} timed out count as not confirmed`,
+    `counts spans whose request over ${protocol} timed out as unconfirmed`,
     async () => {
       const recording = metricRecorder();
       metrics.setGlobalMeterProvider(recording.provider);
@@ -112,7 +116,7 @@ for (const [protocol, timeout] of Object.entries(TIMEOUTS)) {
 
 proves(
   ["D673"],
-  "a program that flushes after each run holds no more spans than its queue",
+  "holds no more spans than its queue if a program flushes after each run",
   async () => {
     const keeper = new Keeper();
     const held: ((result: AnyExportResult) => void)[] = [];
@@ -140,7 +144,7 @@ proves(
   },
 );
 
-test("spans that the endpoint refuses within a success are lost, with its words", async () => {
+test("counts spans that the endpoint rejects in a successful response as lost, with its message", async () => {
   const keeper = new Keeper();
   const queue = queueTo(keeper);
   const error = new Error("too old");
@@ -160,7 +164,7 @@ test("spans that the endpoint refuses within a success are lost, with its words"
 
 proves(
   ["D721"],
-  "the words of an endpoint cannot steer the terminal with the warning",
+  "removes control characters of an endpoint's message from the warning",
   async () => {
     const keeper = new Keeper();
     const queue = queueTo(keeper);
@@ -218,7 +222,7 @@ const ODD: Readonly<Record<string, readonly [Keeper["answer"], string]>> = {
 };
 
 test.each(Object.entries(ODD))(
-  "an exporter that %s costs its spans, and no more",
+  "loses only its own spans if an exporter %s",
   async (_what, [answer, lastError]) => {
     const keeper = new Keeper();
     keeper.answer = answer;
@@ -236,7 +240,7 @@ test.each(Object.entries(ODD))(
   },
 );
 
-test("what a processor drops on its own is counted when it is shut down", async () => {
+test("counts spans that a processor dropped when it is shut down", async () => {
   const exporter = new Keeper();
   const queue = new ExportQueue({
     exporter,
@@ -260,7 +264,7 @@ const fail = (): never => {
   throw new Error("already over");
 };
 
-test("an exporter and a processor that throw instead of ending harm no run", async () => {
+test("throws nothing if an exporter and a processor throw at their end", async () => {
   const exporter = new Keeper();
   const queue = new ExportQueue({
     exporter: Object.assign(exporter, { forceFlush: fail, shutdown: fail }),
@@ -271,7 +275,7 @@ test("an exporter and a processor that throw instead of ending harm no run", asy
   expect(queue.getCounts()).toEqual({ deliveredSpans: 0, lostSpans: 0, pendingSpans: 0 });
 });
 
-test("what ends after the shutdown is lost, and counted", async () => {
+test("counts spans that end after the shutdown as lost", async () => {
   const queue = queueTo(new Keeper());
   await queue.shutdown();
   trace(queue, smallRun());
@@ -289,7 +293,7 @@ test("what ends after the shutdown is lost, and counted", async () => {
 const exporter = new Keeper();
 const processor = (counting: AnySpanExporter): BatchSpanProcessor =>
   new BatchSpanProcessor(counting);
-/** What a program without types hands over. */
+/** A value that a program without types may pass. */
 class Unfit implements AnySpanExporter {
   declare readonly export: AnySpanExporter["export"];
   declare readonly onEnd: () => void;
@@ -316,11 +320,11 @@ const REFUSED: Readonly<Record<string, readonly [() => unknown, string]>> = {
   ],
 };
 
-test.each(Object.entries(REFUSED))("%s is refused", (_what, [make, message]) => {
+test.each(Object.entries(REFUSED))("rejects %s", (_what, [make, message]) => {
   expect(make).toThrow(message);
 });
 
-/** What the spans of runs say of spans that were lost. */
+/** Returns the counts of lost spans that the spans of runs report. */
 function droppedIn(spans: readonly FinishedSpan[]): readonly unknown[] {
   return spans
     .map((span) => span.attributes["espalier.telemetry.dropped_spans"])

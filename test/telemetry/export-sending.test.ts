@@ -1,4 +1,4 @@
-// Goal: a slow endpoint receives all spans, and an endpoint that is gone holds nothing up.
+// Goal: a slow endpoint receives all spans, and an endpoint that is gone delays nothing.
 // Method: a manual clock, and an exporter that answers by hand, late or never.
 
 import { context, trace as traceApi } from "@opentelemetry/api";
@@ -32,7 +32,7 @@ const UNREACHABLE: AnyExportResult = {
   error: Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }),
 };
 
-/** A queue with batches of one span, whose exporter answers by hand. */
+/** A queue with batches of one span and an exporter that answers by hand. */
 class ManualExport {
   readonly clock = new ManualClock();
   readonly aborted: number[] = [];
@@ -70,7 +70,7 @@ class ManualExport {
   }
 }
 
-test("one batch is in flight at a time, also while two flushes wait", async () => {
+test("sends one batch at a time, even while two flushes wait", async () => {
   const manual = new ManualExport();
   const flushed = Promise.all([manual.flush(), manual.flush()]);
   const exported: number[] = [];
@@ -83,7 +83,7 @@ test("one batch is in flight at a time, also while two flushes wait", async () =
   expect([exported, manual.clock.pendingTimers]).toEqual([[1, 2, 3, 4, 5, 6, 7, 8], 0]);
 });
 
-test("the batches after two failures in a row are given up; a success in between counts anew", async () => {
+test("abandons the waiting batches after two consecutive failures, counted anew after a success", async () => {
   const manual = new ManualExport();
   const flushed = Promise.all([manual.flush(), manual.flush()]);
   await manual.answer(REFUSED_BY_STATUS, SUCCESS, REFUSED_BY_STATUS, REFUSED_BY_STATUS);
@@ -98,7 +98,7 @@ test("the batches after two failures in a row are given up; a success in between
   expect(await warnings()).toEqual([lossWarning(lastError, lost(7))]);
 });
 
-test("a failure that the exporter has retried gives up the batches that wait", async () => {
+test("abandons the waiting batches after a failure that the exporter has retried", async () => {
   const manual = new ManualExport();
   const flushed = manual.flush();
   await manual.answer(UNREACHABLE);
@@ -113,7 +113,7 @@ test("a failure that the exporter has retried gives up the batches that wait", a
 
 proves(
   ["D471", "D671"],
-  "an endpoint that never answers is given up after two timeouts, and late answers are ignored",
+  "abandons an endpoint after two timeouts and ignores its late answers",
   async () => {
     const manual = new ManualExport();
     const flushed = manual.flush();
@@ -141,7 +141,7 @@ proves(
 
 proves(
   ["D470"],
-  "an endpoint that serves one request after another receives every batch, up to the timeout",
+  "delivers every batch to an endpoint that serves one request after another, up to the timeout",
   async () => {
     for (const serviceMs of [1_000, 3_000, 8_000, 9_999]) {
       const clock = new ManualClock();
@@ -165,7 +165,7 @@ proves(
   },
 );
 
-test("batches are exported with tracing switched off, however long they waited", async () => {
+test("exports batches with tracing suppressed, however long they waited", async () => {
   new NodeTracerProvider().register({ propagator: null });
   const recorded: boolean[] = [];
   const keeper = new Keeper();

@@ -1,5 +1,5 @@
-// Goal: a tracing that fails costs the run nothing, and leaves nothing behind.
-// Method: real runs; processors of spans that throw, and tracings that keep to no contract.
+// Goal: a tracing that fails does not affect its run and leaves nothing behind.
+// Method: real runs; span processors that throw, and tracings that break their contract.
 
 import { NodeTracerProvider, type ReadableSpan } from "@opentelemetry/sdk-trace-node";
 import { expect, test } from "vitest";
@@ -27,7 +27,7 @@ async function warnings(): Promise<readonly string[]> {
   return takeWarnings();
 }
 
-test("a processor that throws: the run continues, every span that was open is ended, nothing is kept", async () => {
+test("continues the run and ends every open span if a span processor throws", async () => {
   const ended: string[] = [];
   let left = 3;
   const provider = new NodeTracerProvider({
@@ -63,7 +63,7 @@ test("a processor that throws: the run continues, every span that was open is en
   ]);
 });
 
-test("the events of a run keep to its trace, and say once what its beginning says", async () => {
+test("keeps all events in one trace and reports sampling only on the first, if a tracing fails later", async () => {
   const local = localTracing();
   let placed = 0;
   const tracing: Tracing = {
@@ -91,7 +91,7 @@ const BREACHES: Readonly<Record<string, (scope: unknown, work: () => unknown) =>
   },
 };
 
-test.each(Object.entries(BREACHES))("one that %s: a tool runs once", async (_what, within) => {
+test.each(Object.entries(BREACHES))("runs a tool once if a tracing %s", async (_what, within) => {
   const { role, ran } = team();
   const tracing: Tracing = Object.assign(localTracing(), { within });
   const result = await newFixture({ tracing }).run(role);
@@ -99,7 +99,7 @@ test.each(Object.entries(BREACHES))("one that %s: a tool runs once", async (_wha
   await warnings();
 });
 
-/** What a tracing may say instead of what it ignores. */
+/** Invalid answers of a tracing about the events that it ignores. */
 const IGNORED: Readonly<Record<string, () => unknown>> = {
   "an array": () => ["step.started"],
   "nothing it could be asked": () => ({ has: () => false }),
@@ -109,7 +109,7 @@ const IGNORED: Readonly<Record<string, () => unknown>> = {
 };
 
 test.each(Object.entries(IGNORED))(
-  "one that ignores %s costs the run nothing",
+  "completes the run if a tracing ignores %s",
   async (_what, get) => {
     const { traceEvent, runInSpan, getIds } = localTracing();
     const parts = { traceEvent, runInSpan, getIds };
@@ -121,7 +121,7 @@ test.each(Object.entries(IGNORED))(
   },
 );
 
-test("what a tracing ignores is asked once, when its run has begun, and is not handed to it", async () => {
+test("reads the ignored events of a tracing once, after the run has started, and does not pass them to it", async () => {
   const { traceEvent: place, runInSpan: within, getIds: idsOf } = localTracing();
   const placed: string[] = [];
   const asked: string[] = [];

@@ -1,5 +1,6 @@
-// Goal: a call that another model of a fallback answered is shown and counted as one of that model. Method: events of a real run through
-// the projection, and through a real meter.
+// Goal: a call that another model of a fallback answered is shown and counted as a call of that
+// model.
+// Method: events of a real run, passed through the projection and through a real meter.
 
 import { expect } from "vitest";
 
@@ -15,7 +16,7 @@ import { placeAll, recorder } from "./recorded-spans.ts";
 
 proves(
   ["M68"],
-  "span and metrics name the model that answered, and the one that was asked for",
+  "names the model that answered, and the model that was asked first, on the span and in metrics",
   async () => {
     const main = new ScriptedModel([failing("model_unavailable", { lostOutputTokens: 3 })], {
       id: "main",

@@ -25,7 +25,7 @@ function modelWith(rawFinishReason: string): Model {
   return { provider: "own", id: "m", generate: () => Promise.resolve(reply) };
 }
 
-/** Runs the model once; returns the attribute of its span and the text of all spans and events. */
+/** Runs the model once. Returns the attribute of its span and the text of all spans and events. */
 async function record(
   content: boolean | { readonly redact: RedactContent },
 ): Promise<{ readonly attribute: unknown; readonly spans: string; readonly events: string }> {
@@ -44,29 +44,25 @@ async function record(
   };
 }
 
-proves(
-  ["D404"],
-  "no span and no event contains the provider's finish reason while content is off",
-  async () => {
-    const { attribute, spans, events } = await record(false);
-    expect([attribute, spans.includes("Ada"), events.includes("Ada")]).toEqual([
-      undefined,
-      false,
-      false,
-    ]);
-  },
-);
+proves(["D404"], "exports no finish reason of the provider while content is off", async () => {
+  const { attribute, spans, events } = await record(false);
+  expect([attribute, spans.includes("Ada"), events.includes("Ada")]).toEqual([
+    undefined,
+    false,
+    false,
+  ]);
+});
 
 proves(
   ["D404"],
-  "the span of the call contains the provider's finish reason while content is on",
+  "exports the provider's finish reason on the span of the call while content is on",
   async () => {
     const { attribute, events } = await record(true);
     expect([attribute, events.includes("Ada")]).toEqual([REASON, false]);
   },
 );
 
-proves(["D404"], "a redaction changes, removes and hides the finish reason", async () => {
+proves(["D404"], "lets a redaction change, remove and hide the finish reason", async () => {
   const seen: unknown[] = [];
   const rewrite = (content: SpanContent): SpanContent => {
     if (content.type !== "reply") return content;
@@ -93,7 +89,7 @@ test("drops a reply for which a redaction returns a finish reason that is not te
   expect(takeWarnings().length).toBe(1);
 });
 
-proves(["D405"], "a finish reason of a provider is cut to 200 characters", () => {
+proves(["D405"], "cuts a finish reason of a provider to 200 characters", () => {
   const size = { inputTokens: 10, maxOutputTokens: 10 };
   const reasons = [200, 201, 10_000].map(async (length) => {
     const model = modelWith("r".repeat(length));

@@ -1,6 +1,6 @@
-// Goal: the spans of whole runs, as an exporter gets them and as they reach an OTLP endpoint, are the golden ones.
-// Method: real runs on a clock moved by hand, ids that follow from the event log; every story in memory, over OTLP as JSON and as
-// protobuf, and twice, compared with one golden file.
+// Goal: the spans of whole runs match the golden files, in an exporter and at an OTLP endpoint.
+// Method: real runs on a manual clock, with ids derived from the event log. Every story runs in
+// memory, over OTLP as JSON and as protobuf, and twice, and is compared with one golden file.
 
 import { OTLPTraceExporter as JsonExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { OTLPTraceExporter as ProtobufExporter } from "@opentelemetry/exporter-trace-otlp-proto";
@@ -50,16 +50,16 @@ const WIRES: readonly Wire[] = [
 
 afterEach(() => vi.unstubAllEnvs());
 
-describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
-  proves(["R178"], `the spans of ${name} are the golden ones`, async () => {
+describe.each(Object.entries(SPAN_STORIES))("the spans of the story %s", (name, story) => {
+  proves(["R178"], `match the golden spans of ${name}`, async () => {
     checkGolden(`spans/${name}`, goldenSpans(await inMemory(story)));
   });
 
-  test("they are the same every time, ids included", async () => {
+  test("are the same every time, including their ids", async () => {
     expect(byId(await inMemory(story))).toEqual(byId(await inMemory(story)));
   });
 
-  test.each(WIRES)("they arrive over OTLP as $form, compressed by $compression", async (wire) => {
+  test.each(WIRES)("arrive over OTLP as $form, compressed by $compression", async (wire) => {
     const { form, compression, exporterTo } = wire;
     vi.stubEnv("OTEL_EXPORTER_OTLP_COMPRESSION", compression);
     await using sink = await OtlpSink.open();

@@ -1,5 +1,7 @@
-// Goal (E82, E85): spans of a run that is kept wait for its store, and for nothing else; those of another run wait for nothing.
-// Method: a sink looks, at each event with which a span ends, whether it has; and a flush after the result, by a batching processor.
+// Goal (E82, E85): spans of a persisted run wait only for its store, and spans of other runs do not
+// wait.
+// Method: a sink checks at each closing event whether its span has ended; a batching processor is
+// flushed after the result.
 
 import {
   BatchSpanProcessor,
@@ -23,13 +25,13 @@ import { payTool } from "../support/pause-stories.ts";
 import { calls } from "../tree/scripted-agents.ts";
 import { leadOfReaders } from "./lead-of-readers.ts";
 
-/** A call that began something in the background ends with that. */
+/** Without `tool.ended`: a call that started background work ends with that work. */
 const CLOSING: ReadonlySet<string> = new Set(["model.replied", "agent.ended", "run.ended"]);
 
 interface Seen {
-  /** For each event with which a span ends: whether it had ended when sinks were given the event. */
+  /** For each closing event, whether its span had ended when sinks received the event. */
   readonly atOnce: readonly boolean[];
-  /** The same, when the result was there. */
+  /** The same at the time of the result. */
   readonly atResult: readonly boolean[];
 }
 
@@ -62,7 +64,7 @@ async function seen(options: OrchestratorOptions): Promise<Seen> {
 
 proves(
   ["E82"],
-  "a span ends with its event where nothing is kept, and once that is kept elsewhere",
+  "ends a span with its event without a store, and once the event is persisted with a store",
   async () => {
     const free = await seen({});
     expect(free.atOnce.length).toBeGreaterThan(9);
@@ -75,7 +77,7 @@ proves(
 
 proves(
   ["E85"],
-  "who flushes after the result, of a run that has ended or paused, has all its spans",
+  "exports all spans in a flush after the result of a run that has ended or paused",
   async () => {
     const clerk = defineAgent({
       name: "clerk",

@@ -2,7 +2,9 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { countedTool, spawnCall, thinker } from "../journal/thinkers.ts";
 
-/** A lead with two readers, each of which uses a tool; one of them works in the background. */
+/**
+ * Creates a lead with two readers, each of which uses a tool; one of them works in the background.
+ */
 export function leadOfReaders(): AgentRole {
   const reader = defineAgent({
     name: "reader",

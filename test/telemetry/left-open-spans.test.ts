@@ -1,4 +1,5 @@
-// Goal (E3): what a dead process left open follows from its events, and is emitted again from nothing else.
+// Goal (E3): the spans that a dead process left open are derived from its events, and emitted from
+// these alone.
 // Method: the events of a run up to a model call, all in one span.
 
 import {
@@ -13,7 +14,10 @@ import { traceIdGenerator } from "../../src/telemetry/otel.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { sampleEvents } from "../support/sample-events.ts";
 
-/** What a process that died in the middle leaves open: its events, on one session, all in one span as after a tracing that failed. */
+/**
+ * Returns the open spans of a process that died: its events are in one session and, as after a
+ * failed tracing, in one span.
+ */
 function leftOpen(): OpenSpans {
   const events = sampleEvents((run) => {
     run.started();
@@ -28,7 +32,7 @@ function leftOpen(): OpenSpans {
   return open;
 }
 
-test("what is emitted again says the session of its run", () => {
+test("emits lost spans with the session of their run", () => {
   const sessions = leftOpen()
     .lost()
     .map(({ body, conversationId }) => [body.type, conversationId]);
@@ -39,7 +43,7 @@ test("what is emitted again says the session of its run", () => {
   ]);
 });
 
-test("where the events of a process stood in one span, one goes on", () => {
+test("continues one span if all events of a process were in one span", () => {
   const exporter = new InMemorySpanExporter();
   const provider = new NodeTracerProvider({
     spanProcessors: [new SimpleSpanProcessor(exporter)],

@@ -1,6 +1,7 @@
-// Goal: without OpenTelemetry an event log still reads as a trace, and nothing is kept of runs that
-// ended or are paused.
-// Method: ids numbered as they appear, whole lists compared; then events in any order, by property.
+// Goal: without OpenTelemetry an event log still reads as a trace, and nothing is stored about runs
+// that have ended or paused.
+// Method: ids are numbered in the order of their appearance and compared as whole lists; then
+// events in any order, by property.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -19,7 +20,7 @@ import { placeAll } from "./recorded-spans.ts";
 import { pausedRun } from "./paused-run.ts";
 import { RunScript } from "./run-script.ts";
 
-test("a run has one trace id, each span one id, and every event those of its scope", () => {
+test("gives a run one trace id, each span one id, and each event the ids of its scope", () => {
   const run = delegatingRun();
   const ids = numbered(placeAll(localTracing(), run.drafts));
   expect(run.drafts.map(({ body }, index) => [body.type, Number(ids[index]?.spanId)])).toEqual([
@@ -49,7 +50,7 @@ test("a run has one trace id, each span one id, and every event those of its sco
   expect(ids.map((id) => id.traceId)).toEqual(ids.map(() => "1"));
 });
 
-test("an event after the end of its run gets ids of its own and opens nothing", () => {
+test("gives an event after the end of its run new ids and opens nothing", () => {
   const run = delegatingRun();
   const late = run.drafts.find(({ body }) => body.type === "tool.started");
   if (late === undefined) expect.fail("no tool was started");
@@ -57,7 +58,7 @@ test("an event after the end of its run gets ids of its own and opens nothing", 
   expect(ids.slice(-2).map((id) => Number(id.spanId))).toEqual([9, 11]);
 });
 
-test("an agent that is continued has a span of its own, which late events of before do not enter", () => {
+test("gives a continued agent a new span, which late events of its first execution do not enter", () => {
   const run = new RunScript();
   const lead = run.root;
   run.started();
@@ -75,7 +76,7 @@ test("an agent that is continued has a span of its own, which late events of bef
   expect(ids.map((id) => Number(id.spanId))).toEqual([2, 3, 3, 3, 4, 4, 3, 3, 5, 2, 2, 2]);
 });
 
-test("a resumed run has one new trace id, and each of its scopes a new span id", () => {
+test("gives a resumed run one new trace id, and each of its scopes a new span id", () => {
   const { drafts } = pausedRun();
   const ids = numbered(placeAll(localTracing(), drafts));
   const resumed = drafts.findIndex(({ body }) => body.type === "run.resumed");
@@ -86,19 +87,19 @@ test("a resumed run has one new trace id, and each of its scopes a new span id",
   expect(ids.slice(resumed).filter((id) => before.has(id.spanId))).toEqual([]);
 });
 
-test("ids by chance differ and have the format of W3C Trace Context", () => {
+test("mints different random ids in the format of W3C Trace Context", () => {
   const ids = placeAll(localTracing(), delegatingRun().drafts);
   expect(new Set(ids.map((id) => id.spanId)).size).toBe(6);
   expect(ids[0]?.traceId).toMatch(/^[0-9a-f]{32}$/);
   expect(ids[0]?.spanId).toMatch(/^[0-9a-f]{16}$/);
 });
 
-test("user code runs as it is", () => {
+test("runs user code unchanged", () => {
   const done = Promise.resolve("done");
   expect(localTracing().runInSpan(new RunScript().root.scope(), () => done)).toBe(done);
 });
 
-test("pooled chance is handed out once, in pieces of the size asked for", () => {
+test("returns each pooled random byte once, in pieces of the requested size", () => {
   let fetched = 0;
   const source: MintHex = (bytes) => {
     fetched += 1;
@@ -112,7 +113,7 @@ test("pooled chance is handed out once, in pieces of the size asked for", () => 
   expect([mintHex(16), fetched]).toEqual(["02030405060708090a0b0c0d0e0f1011", 2]);
 });
 
-test("the ids are those of a span tree, in any order of the events of a run that was not paused", () => {
+test("returns the ids of a span tree for any order of the events of a run that was not paused", () => {
   const inOrder = [delegatingRun(), pausedRun()].flatMap(({ drafts }) => drafts);
   expect(numbered(placeAll(localTracing(), inOrder))).toEqual(treeIds(inOrder));
   const order = fc.array(fc.constantFrom(...delegatingRun().drafts), { maxLength: 60 });
@@ -125,7 +126,7 @@ test("the ids are those of a span tree, in any order of the events of a run that
   );
 });
 
-test("in any order of events each span closes once, and nothing stays open at rest", () => {
+test("closes each span once and leaves none open at the end, for any order of events", () => {
   const drafts = [...delegatingRun().drafts, ...pausedRun().drafts];
   const rests = drafts.filter(
     ({ body }) => body.type === "run.ended" || body.type === "run.paused",
@@ -189,7 +190,7 @@ function treeIds(drafts: readonly EventDraft[]): readonly TraceIds[] {
   return numbered(drafts.map((draft) => tree.place(draft) ?? mintTraceIds(randomHex, undefined)));
 }
 
-/** Returns the same with a number in place of each id, from 1 in the order in which they appear. */
+/** Returns the ids replaced by numbers, from 1 in the order in which they appear. */
 function numbered(ids: readonly TraceIds[]): readonly TraceIds[] {
   const numbers = new Map<string, string>();
   const numberOf = (id: string): string => {

@@ -1,4 +1,5 @@
-// A log for tests of correlation: lines with the ids that a logger finds, and the ids of events to compare them with.
+// A log for correlation tests: lines with the ids that a logger finds, and ids of events to compare
+// them with.
 
 import type { EventScope, TraceIds } from "../../src/extend.ts";
 import { getCorrelationIds, type EspalierEvent } from "../../src/index.ts";
@@ -6,19 +7,19 @@ import { getCorrelationIds, type EspalierEvent } from "../../src/index.ts";
 /** All ids of a place. */
 export type Ids = EventScope & TraceIds;
 
-/** A log, and what writes a line into it. */
+/** The lines of a log, and a function that adds one. */
 export interface Logbook {
   readonly lines: [at: string, ids: Partial<Ids>][];
   write(at: string): void;
 }
 
-/** An empty one. */
+/** Creates an empty log. */
 export function logbook(): Logbook {
   const lines: Logbook["lines"] = [];
   return { lines, write: (at) => void lines.push([at, getCorrelationIds()]) };
 }
 
-/** The ids of an event, as a logger should have them. */
+/** Returns the ids of an event, as a logger should find them. */
 export function idsOf(event: EspalierEvent | undefined): Ids {
   if (event === undefined) throw new Error("Expected such an event.");
   const { runId, agentId, parentAgentId, agentPath, depth } = event;
@@ -27,7 +28,7 @@ export function idsOf(event: EspalierEvent | undefined): Ids {
   return { ...agent, executionId, stepId, callId, traceId, spanId };
 }
 
-/** Of the first event of a type. */
+/** Returns the ids of the nth event of a type, by default of the first. */
 export function firstIds(
   events: readonly EspalierEvent[],
   type: EspalierEvent["type"],

@@ -1,7 +1,9 @@
 import { CANARY } from "./run-script-facts.ts";
 import { RunScript } from "./run-script.ts";
 
-/** A lead whose subagent fails at its model, with a tool that is refused and one that there is not. */
+/**
+ * Creates a lead whose subagent fails at its model, with a refused tool call and an unknown tool.
+ */
 export function measuredTeam(): RunScript {
   const run = new RunScript();
   const lead = run.root;

@@ -1,6 +1,6 @@
-// Goal: whatever meter there is, or none, the run and its spans are as they were.
-// Method: meters that come late, go, throw or keep nothing; spans compared with those of a run that
-// nothing measures.
+// Goal: a run and its spans are the same with any meter and without one.
+// Method: meters that come late, are removed, throw or record nothing; spans are compared with
+// those of a run that is not measured.
 
 import { createNoopMeter, metrics as globalMetrics } from "@opentelemetry/api";
 import { afterEach, describe, expect, test } from "vitest";
@@ -18,7 +18,7 @@ import { RunScript } from "./run-script.ts";
 afterEach(() => globalMetrics.disable());
 
 describe("meters", () => {
-  test("without a provider nothing is kept, and one that comes later takes effect with the next run", async () => {
+  test("take effect with the next run if their provider is registered late", async () => {
     const metrics = new RunMetrics();
     const projector = new SpanProjector(recorder().tracer, String, { metrics });
     const [first, second] = [new RunScript("1"), new RunScript("2")];
@@ -39,7 +39,7 @@ describe("meters", () => {
     expect(metrics.openRuns).toBe(0);
   });
 
-  test("a run keeps the meter that it began with", async () => {
+  test("do not change during a run", async () => {
     const [before, after] = [metricRecorder(), metricRecorder()];
     globalMetrics.setGlobalMeterProvider(before.provider);
     const projector = new SpanProjector(recorder().tracer, String, { metrics: new RunMetrics() });
@@ -55,7 +55,7 @@ describe("meters", () => {
     expect(linesOf(await after.read())).toEqual([]);
   });
 
-  test("one that keeps nothing is as none", () => {
+  test("are treated as absent if they record nothing", () => {
     const metrics = new RunMetrics({ meter: createNoopMeter() });
     const run = new RunScript();
     run.started();
@@ -63,7 +63,7 @@ describe("meters", () => {
     expect(metrics.openRuns).toBe(0);
   });
 
-  test("one that throws, at once or later, takes no span away and causes one warning", async () => {
+  test("remove no span and cause one warning if they throw, at once or later", async () => {
     const plain = recorder();
     placeAll(new SpanProjector(plain.tracer, String), measuredTeam().drafts);
     const { meter } = metricRecorder();
@@ -82,7 +82,7 @@ describe("meters", () => {
     }
   });
 
-  test("a provider that throws takes no span away either", async () => {
+  test("remove no span if their provider throws", async () => {
     const provider = {
       getMeter: () => {
         throw new Error("no provider");
@@ -100,7 +100,7 @@ describe("meters", () => {
     ]);
   });
 
-  test("whatever else breaks causes one warning", async () => {
+  test("cause one warning if measuring fails for another reason", async () => {
     const { drafts } = measuredTeam();
     const metrics = new RunMetrics({ meter: metricRecorder().meter });
     const [draft] = drafts;
@@ -121,7 +121,7 @@ describe("meters", () => {
     ]);
   });
 
-  test("what is no number is not measured, and a clock that goes back gives no negative time", async () => {
+  test("skip values that are not numbers, and record no negative time if the clock goes back", async () => {
     const run = new RunScript();
     run.started();
     run.root.started();
@@ -143,7 +143,7 @@ describe("meters", () => {
   });
 });
 
-test("options that cannot be used are refused by name", () => {
+test("rejects invalid options by name", () => {
   const meter: object = { createCounter: () => undefined };
   const wrong = [{ meter }, { meter: null }, { legacyMetrics: "yes" }, { meters: meter }];
   const messages = wrong.map((options) => refusalOf(options));
@@ -157,7 +157,7 @@ test("options that cannot be used are refused by name", () => {
   ]);
 });
 
-test("spans that were dropped are counted, by a meter that may come late", async () => {
+test("counts dropped spans with a meter that may come late", async () => {
   const instruments = new MeteredInstruments();
   const drop = (spans: number) => instruments.find()?.measure("droppedSpans", spans);
   drop(3);

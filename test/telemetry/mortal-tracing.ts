@@ -1,6 +1,6 @@
 import type { Tracing } from "../../src/protocol/tracing.ts";
 
-/** A tracing of a process that dies: from then on nothing of it arrives. */
+/** Creates the tracing of a process that dies: nothing arrives after its death. */
 export function mortalTracing(tracing: Tracing, isDead: () => boolean): Tracing {
   const nowhere = { traceId: "0".repeat(32), spanId: "0".repeat(16) };
   return {

@@ -1,6 +1,8 @@
-// Goal (E80 to E84): a run that is led by one process after another is one trace, below the span that its caller named.
-// Method: processes are orchestrators of their own, each with a provider and a projector of its own, over one store; the first dies at any of
-// its appends, or gives the run up at any of its events. What both emitted is compared with what the log says.
+// Goal (E80 to E84): a run that one process after another executes is one trace, below the span
+// that its caller named.
+// Method: each process is an orchestrator with its own provider and projector, over one store. The
+// first process dies at any of its appends, or releases the run at any of its events. The spans of
+// both are compared with the log.
 
 import { TraceFlags, context, trace, ROOT_CONTEXT } from "@opentelemetry/api";
 import {
@@ -36,12 +38,12 @@ import { timeFaults } from "./span-times.ts";
 const TRACE_ID = "a".repeat(32);
 const SPAN_ID = "b".repeat(16);
 
-/** How a process ends: it dies, or it gives the run up once an event of this number has happened. */
+/** How a process ends: it dies, or it releases the run after the event of this number. */
 type Parting = Kill | { readonly leavesAt: number };
 
 interface HowMoved {
   readonly traceparent?: string;
-  /** Default: with OpenTelemetry. */
+  /** By default the run is traced with OpenTelemetry. */
   readonly isLocal?: boolean;
   readonly maxSpansPerTrace?: number;
 }
@@ -134,7 +136,7 @@ const OPENING: ReadonlySet<string> = new Set([
   "tool.rejected",
 ]);
 
-/** One list of events, in one trace, with an id of its own for each span. */
+/** Checks that the events are one list in one trace, with one id for each span. */
 function checkEvents(events: readonly EspalierEvent[]): void {
   expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
   expect(events.toSorted((left, right) => left.atMs - right.atMs)).toEqual(events);
@@ -146,7 +148,10 @@ function checkEvents(events: readonly EspalierEvent[]): void {
   expect(new Set(ofRun.map(nameOf)).size).toBe(1);
 }
 
-/** One tree, in which every event has its span. `rootParent`: what the run stands below. */
+/**
+ * Checks that the spans are one tree in which every event has its span. `rootParent`: the span
+ * above the run.
+ */
 function checkSpans({ spans, events }: Moved, rootParent: string | undefined): void {
   const names = spans.map(nameOf);
   expect(names.length).toBe(new Set(names).size);
@@ -161,7 +166,10 @@ function checkSpans({ spans, events }: Moved, rootParent: string | undefined): v
   expect(timeFaults(spans)).toEqual([]);
 }
 
-/** Partings of the first process: it leaves at any event, or dies before any append. `every`: so many of them are one. */
+/**
+ * Returns every nth parting of the first process: it releases the run at any event, or dies before
+ * any append.
+ */
 async function partings(every: number): Promise<readonly Parting[]> {
   const { events, appends } = await moved([]);
   const all: readonly Parting[] = [
@@ -173,7 +181,7 @@ async function partings(every: number): Promise<readonly Parting[]> {
 
 proves(
   ["E80", "E81"],
-  "left at any event or killed before any append: both processes made one tree, and one list of events",
+  "emits one tree and one list of events if a run is released at any event or killed before any append",
   async () => {
     let recoveries = 0;
     for (const parting of await partings(2)) {
@@ -186,7 +194,7 @@ proves(
   },
 );
 
-proves(["E80", "E81"], "the same through four processes", async () => {
+proves(["E80", "E81"], "emits one tree and one list of events through four processes", async () => {
   const { appends } = await moved([]);
   for (let at = 1; at <= appends; at += 6) {
     const story = await moved([{ at, how: "before" }, { leavesAt: 1 }, { at: 3, how: "before" }]);
@@ -195,15 +203,19 @@ proves(["E80", "E81"], "the same through four processes", async () => {
   }
 });
 
-proves(["E80", "E81"], "without OpenTelemetry the ids of events say the same", async () => {
-  for (const parting of await partings(5)) {
-    const { spans, events } = await moved([parting], { isLocal: true });
-    expect(spans).toEqual([]);
-    checkEvents(events);
-  }
-});
+proves(
+  ["E80", "E81"],
+  "places the events of a moved run in one trace without OpenTelemetry",
+  async () => {
+    for (const parting of await partings(5)) {
+      const { spans, events } = await moved([parting], { isLocal: true });
+      expect(spans).toEqual([]);
+      checkEvents(events);
+    }
+  },
+);
 
-proves(["E81"], "a trace that moved is as large as one that did not", async () => {
+proves(["E81"], "limits a trace of a moved run to the size of any other trace", async () => {
   const plain = await moved([], { maxSpansPerTrace: 8 });
   const sizes = ({ spans }: Moved): readonly number[] =>
     [...Map.groupBy(spans, ({ traceId }) => traceId).values()].map(({ length }) => length);
@@ -213,14 +225,14 @@ proves(["E81"], "a trace that moved is as large as one that did not", async () =
     const firstTraceId = story.events[0]?.traceId;
     const first = story.spans.filter(({ traceId }) => traceId === firstTraceId);
     expect(new Set(story.spans.map(nameOf)).size).toBe(story.spans.length);
-    // The calls of one reply stand together.
+    // The calls of one reply stay together.
     expect(first.length).toBeLessThanOrEqual(Math.max(...sizes(plain)) + 4);
   }
 });
 
 proves(
   ["E82"],
-  "a process whose store fails, and that lives on, emits nothing that was not kept",
+  "emits only persisted spans if the store fails and the process lives on",
   async () => {
     const { appends } = await moved([]);
     for (const how of DEATHS) {
@@ -249,7 +261,10 @@ proves(
   },
 );
 
-/** A run in the store of which only that is kept which stands before its first event, as where many runs begin at once. */
+/**
+ * Creates a run whose store contains only the records before its first event, as when many runs
+ * start at once.
+ */
 async function keptWithoutEvents(store: Store, options: StartOptions): Promise<Run["runId"]> {
   const elsewhere = memoryStore({ clock: new ManualClock() });
   const whole = new Orchestrator({ store: elsewhere, ids: sequentialIds() });
@@ -264,13 +279,13 @@ async function keptWithoutEvents(store: Store, options: StartOptions): Promise<R
   return runId;
 }
 
-describe("traceparent", () => {
+describe("the option `traceparent`", () => {
   const sampled = `00-${TRACE_ID}-${SPAN_ID}-01`;
   const unsampled = `00-${TRACE_ID}-${SPAN_ID}-00`;
 
-  proves(["E83"], "the run stands below it, through any move", async () => {
+  proves(["E83"], "places the run below its span, through any move", async () => {
     for (const parting of await partings(5)) {
-      // What was never kept is started anew.
+      // A run that was never persisted is started again.
       const story = await moved([parting], { traceparent: sampled });
       checkEvents(story.events);
       checkSpans(story, SPAN_ID);
@@ -281,7 +296,7 @@ describe("traceparent", () => {
 
   proves(
     ["E83"],
-    "the run stands below it, too, where its process died before its first event was kept",
+    "places the run below its span even if its process died before its first event was persisted",
     async () => {
       for (const isLocal of [true, false]) {
         const clock = new ManualClock(1_000);
@@ -314,7 +329,7 @@ describe("traceparent", () => {
     },
   );
 
-  proves(["E83"], "one that was left out leaves the run out, wherever it is led", async () => {
+  proves(["E83"], "leaves the run unsampled in every process if its flag says so", async () => {
     for (const parting of await partings(5)) {
       const { spans, events } = await moved([parting], { traceparent: unsampled });
       expect(spans).toEqual([]);
@@ -323,7 +338,7 @@ describe("traceparent", () => {
     }
   });
 
-  proves(["E83"], "without OpenTelemetry events are in its trace", async () => {
+  proves(["E83"], "places events in its trace without OpenTelemetry", async () => {
     for (const parting of await partings(5)) {
       const { events } = await moved([parting], { traceparent: sampled, isLocal: true });
       checkEvents(events);
@@ -331,7 +346,7 @@ describe("traceparent", () => {
     }
   });
 
-  proves(["E83"], "it goes before an active span", async () => {
+  proves(["E83"], "has precedence over an active span", async () => {
     const provider = new NodeTracerProvider();
     provider.register();
     const active = {
@@ -362,7 +377,7 @@ describe("traceparent", () => {
     { traceId: TRACE_ID },
   ];
 
-  test.each(MALFORMED)("E84: %j is refused before anything has happened", (traceparent) => {
+  test.each(MALFORMED)("is rejected before anything has happened: %j", (traceparent) => {
     const store = memoryStore({ clock: new ManualClock() });
     const ids = sequentialIds();
     const orchestrator = new Orchestrator({ store, ids });
@@ -375,7 +390,7 @@ describe("traceparent", () => {
     expect(ids.next("run")).toBe("run_1");
   });
 
-  proves(["E84"], "other flags than the one for sampling mean nothing", async () => {
+  proves(["E84"], "ignores flags other than the one for sampling", async () => {
     const { events } = await moved([], { traceparent: `00-${TRACE_ID}-${SPAN_ID}-fe` });
     expect(events[0]).toMatchObject({ traceId: TRACE_ID, isSampled: false });
   });

@@ -1,8 +1,7 @@
-// Goal: with one call, spans of a run reach an OTLP endpoint whole; an endpoint that is down, hangs
-// or is busy costs the program neither an error nor more time than it allowed; every span is
-// accounted for.
-// Method: a loopback sink with fault modes, a clock moved by hand for bounds. The set-up of all
-// tests fails one that leaves an unhandled rejection, or a warning that no test took.
+// Goal: one call exports all spans of a run to an OTLP endpoint. An endpoint that is down, hangs or
+// is busy causes neither an error nor a longer wait than allowed, and every span is counted.
+// Method: a loopback sink with fault modes, and a manual clock for time limits. The setup of all
+// tests fails a test that leaves an unhandled rejection or an unexpected warning.
 
 import { hostname } from "node:os";
 
@@ -25,7 +24,7 @@ import { wideRun } from "./wide-run.ts";
 
 afterEach(() => vi.unstubAllEnvs());
 
-test("all spans of a run arrive in one trace, each below its parent", async () => {
+test("exports all spans of a run in one trace, each below its parent", async () => {
   await using sink = await OtlpSink.open();
   const node = setUpNodeTracing({ tracesUrl: sink.tracesUrl });
   placeAll(node.tracing, delegatingRun().drafts);
@@ -46,7 +45,7 @@ invoke_workflow lead 0–210 outcome=completed
 
 proves(
   ["S7.35"],
-  "endpoint and service name come from the environment, and the resource says process, host and version",
+  "reads endpoint and service name from the environment and reports process, host and version",
   async () => {
     await using sink = await OtlpSink.open();
     vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.endpoint);
@@ -74,7 +73,7 @@ proves(
   },
 );
 
-test("libraries that trace on their own nest below ours, through the global provider", async () => {
+test("nests spans of instrumented libraries below its own through the global provider", async () => {
   await using sink = await OtlpSink.open();
   const node = setUpNodeTracing({ tracesUrl: sink.tracesUrl });
   const run = delegatingRun();
@@ -95,7 +94,7 @@ test("libraries that trace on their own nest below ours, through the global prov
   expect(parent?.name).toBe("chat model-1");
 });
 
-proves(["D672"], "flush and shutdown keep their bounds, and every span is counted", async () => {
+proves(["D672"], "limits the time of flush and shutdown and counts every span", async () => {
   vi.stubEnv("OTEL_EXPORTER_OTLP_TIMEOUT", "2000");
   await using refuse = await OtlpSink.open("refuse");
   await using unavailable = await OtlpSink.open("unavailable");
@@ -136,7 +135,7 @@ proves(["D672"], "flush and shutdown keep their bounds, and every span is counte
   );
 });
 
-test("an endpoint that comes back gets what ends from then on", async () => {
+test("exports the spans that end after an endpoint has recovered", async () => {
   vi.stubEnv("OTEL_EXPORTER_OTLP_TIMEOUT", "2000");
   await using sink = await OtlpSink.open("unavailable");
   const node = setUpNodeTracing({ tracesUrl: sink.tracesUrl });
@@ -156,7 +155,7 @@ test("an endpoint that comes back gets what ends from then on", async () => {
   ]);
 });
 
-test("an endpoint whose answers never end confirms no span, and makes room for others", async () => {
+test("confirms no span to an endpoint whose answers never end, and frees the queue for others", async () => {
   await using sink = await OtlpSink.open("drip");
   vi.stubEnv("OTEL_EXPORTER_OTLP_TIMEOUT", "1000");
   vi.stubEnv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1");
@@ -173,7 +172,7 @@ test("an endpoint whose answers never end confirms no span, and makes room for o
   expect(await warningsGiven()).toEqual([warningOf(sink, lastError, lost, CHECK_TIMEOUT)]);
 });
 
-test("a bound that is none is a warning, and neither a wait without end nor an error", async () => {
+test("warns of an invalid timeout and uses the default", async () => {
   const node = setUpNodeTracing({ exporter: new InMemorySpanExporter() });
   const nothing = { deliveredSpans: 0, lostSpans: 0, pendingSpans: 0 };
   const slips: readonly unknown[] = [null, 5, { timeoutMs: Number.NaN }, { timeoutMs: -1 }];
@@ -186,7 +185,7 @@ test("a bound that is none is a warning, and neither a wait without end nor an e
   ]);
 });
 
-test("after shutdown spans are lost, and counted", async () => {
+test("counts spans after the shutdown as lost", async () => {
   await using sink = await OtlpSink.open();
   const node = setUpNodeTracing({ tracesUrl: sink.tracesUrl });
   await node.shutdown();
@@ -198,7 +197,7 @@ test("after shutdown spans are lost, and counted", async () => {
   expect(await warningsGiven()).toEqual([warningOf(sink, lastError, "Spans lost: 6.", advice)]);
 });
 
-test("a burst that one default queue would lose arrives whole", async () => {
+test("exports all spans of a burst that one default queue would lose", async () => {
   await using sink = await OtlpSink.open();
   const node = setUpNodeTracing({ tracesUrl: sink.tracesUrl });
   placeAll(node.tracing, wideRun(200, 18).drafts);
@@ -210,15 +209,15 @@ test("a burst that one default queue would lose arrives whole", async () => {
   expect(sink.orphans()).toEqual([]);
 });
 
-test("options that do not fit are refused by name", () => {
+test("rejects invalid options by name", () => {
   expect(() => setUpNodeTracing({ serviceName: " " })).toThrow(
     'Expected serviceName to be a non-empty string, got " ". Pass some text.',
   );
 });
 
 /**
- * What three waits report: a flush and a shutdown cut off by the clock, then a flush that nothing
- * cuts off.
+ * Returns the reports of a flush and a shutdown that the clock cuts off, then of a flush without a
+ * limit.
  */
 async function boundedEnds(sink: OtlpSink): Promise<readonly DeliveryCounts[]> {
   const clock = new ManualClock();
@@ -238,7 +237,7 @@ async function boundedEnds(sink: OtlpSink): Promise<readonly DeliveryCounts[]> {
   return [flushReport, closeReport, lastReport];
 }
 
-/** Node gives a warning in the tick after it was emitted. */
+/** Node emits a warning in the tick after its cause. */
 async function warningsGiven(): Promise<readonly string[]> {
   await new Promise((resolve) => setImmediate(resolve));
   return takeWarnings();

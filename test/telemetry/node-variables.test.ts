@@ -1,7 +1,7 @@
-// Goal: tracing goes by the variables that users of OpenTelemetry know; a slip in one of them is
-// said once, with the name, and stops nothing; what the SDK tells only to itself is said, too.
-// Method: stubbed environments, a loopback sink that takes JSON and protobuf, and servers that know
-// nothing of OTLP.
+// Goal: tracing follows the standard variables of OpenTelemetry. A mistake in one of them is
+// reported once by its name and stops nothing. Reports that the SDK only logs become warnings.
+// Method: stubbed environments, a loopback sink for JSON and protobuf, and servers that do not
+// speak OTLP.
 
 import {
   context,
@@ -66,7 +66,7 @@ async function warnings(): Promise<readonly string[]> {
 const WHOLE: DeliveryCounts = { deliveredSpans: 3, lostSpans: 0, pendingSpans: 0 };
 const NOTHING: DeliveryCounts = { deliveredSpans: 0, lostSpans: 0, pendingSpans: 0 };
 
-test("JSON and protobuf, plain and gzip, say the same", async () => {
+test("exports the same spans as JSON and protobuf, plain and compressed", async () => {
   for (const protocol of ["http/json", "http/protobuf"]) {
     for (const compression of ["none", "gzip"]) {
       vi.stubEnv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol);
@@ -87,7 +87,7 @@ test("JSON and protobuf, plain and gzip, say the same", async () => {
   expect(others).toEqual([json, json, json]);
 });
 
-test("an exporter of one's own is used, and shut down", async () => {
+test("uses a custom exporter", async () => {
   const exporter = new OTLPTraceExporter({ url: sink.tracesUrl });
   expect(await traced({ exporter })).toEqual(WHOLE);
   expect(new Set(sink.requests.map(({ contentType }) => contentType))).toEqual(
@@ -95,7 +95,7 @@ test("an exporter of one's own is used, and shut down", async () => {
   );
 });
 
-test("an exporter beside an address is refused, and so is an address that is none", () => {
+test("rejects an exporter beside an address, and an invalid address", () => {
   const exporter = new OTLPTraceExporter();
   expect(() => setUpNodeTracing({ exporter, tracesUrl: "http://me:secr@t@host/v1?key=1" })).toThrow(
     'Expected tracesUrl to be left out when exporter is set, got "http://…@host/v1?…". ' +
@@ -107,7 +107,7 @@ test("an exporter beside an address is refused, and so is an address that is non
   );
 });
 
-test("options that do not fit are refused by name, and nothing is registered", () => {
+test("rejects invalid options by name and registers nothing", () => {
   const slip = { serviceName: "survey", servicename: "survey" };
   expect(() => setUpNodeTracing(slip)).toThrow(
     "Expected setUpNodeTracing.servicename to be one of serviceName, serviceNamePerRole, tracesUrl, exporter, clock, content, " +
@@ -122,7 +122,7 @@ test.each([
   ["OTEL_SDK_DISABLED", "TRUE"],
   ["OTEL_TRACES_EXPORTER", "none"],
   ["OTEL_TRACES_EXPORTER", " None "],
-])("with %s=%s there are no spans, no SDK and no warning", async (name, value) => {
+])("exports no spans, registers no SDK and does not warn with %s=%s", async (name, value) => {
   vi.stubEnv(name, value);
   expect(await traced()).toEqual(NOTHING);
   expect([sink.requests, Reflect.get(trace.getTracerProvider(), "getDelegate")]).toEqual([
@@ -141,13 +141,13 @@ test.each([
   ["parentbased_traceidratio", "1", WHOLE],
   ["always_on", "0", WHOLE],
   ["parentbased_always_on", "0", WHOLE],
-])("the sampler %s with %s is taken as it is meant", async (sampler, share, report) => {
+])("applies the sampler %s with %s", async (sampler, share, report) => {
   vi.stubEnv("OTEL_TRACES_SAMPLER", sampler);
   vi.stubEnv("OTEL_TRACES_SAMPLER_ARG", share);
   expect([await traced(), await warnings()]).toEqual([report, []]);
 });
 
-test("gRPC is not spoken, which is said, and spans arrive as JSON", async () => {
+test("warns that gRPC is not supported and exports JSON", async () => {
   vi.stubEnv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc");
   expect(await traced()).toEqual(WHOLE);
   expect(sink.requests[0]?.contentType).toBe("application/json");
@@ -161,7 +161,7 @@ test("gRPC is not spoken, which is said, and spans arrive as JSON", async () => 
 const reportWarning = (line: string): string =>
   `OpenTelemetry reports: ${line}. See all reports with diag.setLogger().`;
 
-/** Slips in variables that only the SDK reads. */
+/** Reports about variables that only the SDK reads. */
 const SDK_REPORTS = [
   "Configuration: OTEL_EXPORTER_OTLP_COMPRESSION is invalid, expected 'none' or 'gzip' (actual: 'zip')",
   "Failed to read root certificate file",
@@ -169,7 +169,7 @@ const SDK_REPORTS = [
   "Unknown value 'many' for OTEL_SPAN_EVENT_COUNT_LIMIT, expected a number, using defaults",
 ].map((line) => reportWarning(line));
 
-test("a slip in the environment is said once, stops nothing, and shows no secret", async () => {
+test("reports a mistake in the environment once, without secrets, and continues", async () => {
   const slips = {
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "me:secret@localhost:4318?key=secret",
     OTEL_TRACES_SAMPLER: "sometimes",
@@ -209,7 +209,7 @@ test("a slip in the environment is said once, stops nothing, and shows no secret
 });
 
 test.each(["", "half", "1.5", "-0.1", "NaN"])(
-  "a sampling share of %j is reported, and every trace is taken",
+  "reports a sampling share of %j and samples every trace",
   async (share) => {
     vi.stubEnv("OTEL_TRACES_SAMPLER", "traceidratio");
     vi.stubEnv("OTEL_TRACES_SAMPLER_ARG", share);
@@ -218,7 +218,7 @@ test.each(["", "half", "1.5", "-0.1", "NaN"])(
   },
 );
 
-test("what fits is taken as it is, the word for traces before the word for all", () => {
+test("reads valid variables and prefers those for traces to those for all signals", () => {
   expect(
     readTracingVariables({
       OTEL_EXPORTER_OTLP_ENDPOINT: "https://collector:4318/base/",
@@ -259,7 +259,7 @@ test.each([
   ["page", "status 200 with a web page, so this does not look like an OTLP endpoint"],
   ["bad_request", "status 400 (Bad Request)"],
 ] as const)(
-  "of a server that knows no OTLP (%s) the one warning says why, and where",
+  "explains in one warning why a server is not an OTLP endpoint, with its address (%s)",
   async (mode, reason) => {
     await sink.setMode(mode);
     for (const protocol of ["http/json", "http/protobuf"]) {
@@ -274,7 +274,7 @@ test.each([
   },
 );
 
-test("each different report of the SDK is a warning while tracing is set up", async () => {
+test("turns each different report of the SDK into a warning while tracing is set up", async () => {
   const node = setUpNodeTracing();
   diag.error("the first\n  at somewhere");
   for (let time = 0; time < 20; time += 1) diag.warn("the second");
@@ -285,7 +285,7 @@ test("each different report of the SDK is a warning while tracing is set up", as
   expect(await warnings()).toEqual([reportWarning("the first"), reportWarning("the second")]);
 });
 
-test("a flood of reports of the SDK is ten warnings", async () => {
+test("limits a flood of reports of the SDK to ten warnings", async () => {
   const node = setUpNodeTracing();
   for (let time = 0; time < 1_000; time += 1) diag.warn(`report ${time}`);
   await node.shutdown();
@@ -298,7 +298,7 @@ const createHistogram: Meter["createHistogram"] = (name) => {
   return createNoopMeter().createHistogram(name);
 };
 
-test("what is said while tracing is set up is warned about, too", async () => {
+test("warns of reports that the SDK makes during the set-up", async () => {
   const meter: unknown = Object.create(createNoopMeter(), {
     createHistogram: { value: createHistogram },
   });
@@ -308,7 +308,7 @@ test("what is said while tracing is set up is warned about, too", async () => {
   ]);
 });
 
-/** A logger of an application, and what it was given. */
+/** Creates a logger of an application, which records its messages. */
 function listener(): { readonly told: unknown[]; readonly logger: DiagLogger } {
   const told: unknown[] = [];
   const tell = (...words: readonly unknown[]): unknown => told.push(...words);
@@ -318,7 +318,7 @@ function listener(): { readonly told: unknown[]; readonly logger: DiagLogger } {
   };
 }
 
-test("a logger of the application gets everything as before, during and after", async () => {
+test("passes all reports to a logger of the application, before and after the shutdown", async () => {
   const { told, logger } = listener();
   diag.setLogger(logger, DiagLogLevel.ERROR);
   const node = setUpNodeTracing();
@@ -329,7 +329,7 @@ test("a logger of the application gets everything as before, during and after", 
   expect([told, await warnings()]).toEqual([["one", "two"], []]);
 });
 
-test("two set-ups at once leave no logger behind, whichever ends first", async () => {
+test("leaves no logger behind after two concurrent set-ups", async () => {
   const [first, second] = [setUpNodeTracing(), setUpNodeTracing()];
   await first.shutdown();
   diag.error("between");
@@ -342,7 +342,7 @@ test("two set-ups at once leave no logger behind, whichever ends first", async (
   ]);
 });
 
-test("a logger that the application sets later keeps its place after the end", async () => {
+test("leaves a logger in place that the application sets later", async () => {
   const node = setUpNodeTracing();
   const { told, logger } = listener();
   diag.setLogger(logger, { suppressOverrideMessage: true });
@@ -351,7 +351,7 @@ test("a logger that the application sets later keeps its place after the end", a
   expect(told).toEqual(["two"]);
 });
 
-test("what an endpoint refuses within a success is lost", async () => {
+test("counts spans that an endpoint rejects in a successful response as lost", async () => {
   for (const protocol of ["http/json", "http/protobuf"]) {
     vi.stubEnv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol);
     await sink.setMode("partial");
@@ -375,7 +375,7 @@ test("what an endpoint refuses within a success is lost", async () => {
 
 proves(
   ["S7.35"],
-  "without the exporter for OTLP, an exporter of one's own suffices, and otherwise the error has the command",
+  "works with a custom exporter if the OTLP exporter is not installed, and otherwise names the command",
   () => {
     const output = outputWithout(
       "@opentelemetry/exporter-trace-otlp-http",

@@ -1,5 +1,5 @@
-// Goal: spans join what the application traces: below the caller's span, with libraries nested
-// below ours; and a run that nothing records still has ids that hang together.
+// Goal: spans join the traces of the application: below the caller's span, with libraries nested
+// below ours. A run that nothing records still has consistent ids.
 // Method: a globally registered SDK with an in-memory exporter for the first half; the same tracing
 // under suppression, an off sampler and a no-op tracer for the second.
 
@@ -22,7 +22,7 @@ afterAll(() => {
   context.disable();
 });
 
-test("a run is below the span that is active when it starts, whatever is active later", () => {
+test("places a run below the span that is active when it starts, whatever is active later", () => {
   const app = recording.provider.getTracer("app");
   const run = scriptedRun();
   const [started, ...rest] = run.drafts;
@@ -46,7 +46,7 @@ request 0–500
   );
 });
 
-test("a resumed run is below the span that is active when it is resumed", () => {
+test("places a resumed run below the span that is active when it is resumed", () => {
   const app = recording.provider.getTracer("app");
   const { drafts } = pausedRun();
   const resumed = drafts.findIndex(({ body }) => body.type === "run.resumed");
@@ -62,7 +62,7 @@ test("a resumed run is below the span that is active when it is resumed", () => 
   expect([root?.name, root?.parentSpanId]).toEqual(["invoke_workflow lead", spanId]);
 });
 
-test("user code runs inside the span of its place, across await", async () => {
+test("runs user code inside the span of its place, across await", async () => {
   const tracing = openTelemetry();
   const run = scriptedRun();
   const lead = run.root;
@@ -85,21 +85,21 @@ test("user code runs inside the span of its place, across await", async () => {
   ]);
 });
 
-test("user code outside any open run runs as it is", () => {
+test("runs user code outside any open run unchanged", () => {
   const done = Promise.resolve("done");
   expect(openTelemetry().runInSpan(new RunScript().root.scope(), () => done)).toBe(done);
 });
 
-test("a run that is not sampled has the ids of the spans it would have had", () => {
+test("gives an unsampled run one trace id, and a span id for each scope", () => {
   const provider = new NodeTracerProvider({ sampler: new AlwaysOffSampler() });
   expectOneTrace(idsOf(openTelemetry({ tracer: provider.getTracer("off") })));
 });
 
-test("a run without an SDK has one trace id, and a span id for each scope", () => {
+test("gives a run without an SDK one trace id, and a span id for each scope", () => {
   expectOneTrace(idsOf(openTelemetry({ tracer: new ProxyTracerProvider().getTracer("none") })));
 });
 
-test("a run without an SDK, called from a trace of elsewhere, is in that trace", () => {
+test("places a run without an SDK in the trace of its caller", () => {
   const caller = {
     traceId: "a".repeat(32),
     spanId: "b".repeat(16),
@@ -114,11 +114,11 @@ test("a run without an SDK, called from a trace of elsewhere, is in that trace",
   );
 });
 
-test("spans carry the version of the package", () => {
+test("uses the name and version of the package", () => {
   expect(OWN_PACKAGE).toEqual({ name: packageJson.name, version: packageJson.version });
 });
 
-test("an option that does not exist is refused by name", () => {
+test("rejects an unknown option by name", () => {
   const options = { tracer: recording.tracer, tracr: recording.tracer };
   expect(() => openTelemetry(options)).toThrow(
     /^Expected openTelemetry\.tracr to be one of tracer, .*, got "tracr"\. Use tracer\.$/,

@@ -1,7 +1,8 @@
 import { RunScript } from "./run-script.ts";
 
 /**
- * A run whose subagent asks for an approval: one segment up to the pause, one from there to the end.
+ * Creates a run whose subagent asks for an approval: one segment up to the pause, one from there to
+ * the end.
  */
 export function pausedRun(): RunScript {
   const run = new RunScript();

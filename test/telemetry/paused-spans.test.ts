@@ -1,5 +1,6 @@
-// Goal: each segment of a paused run is a whole trace of its own, and no pause looks like a failure.
-// Method: hand-written events in the order of the core, an in-memory exporter, golden trees as in
+// Goal: each segment of a paused run is a whole trace of its own, and no pause looks like a
+// failure.
+// Method: handwritten events in the order of the core, an in-memory exporter, golden trees as in
 // span-projector.test.ts.
 
 import { expect, test } from "vitest";
@@ -13,7 +14,7 @@ import { proves } from "../harness/proves.ts";
 
 proves(
   ["S7.34"],
-  "a pause ends every span as suspended, a wait over it is a span as long as it was, none as an error, and a resumed run is a new trace",
+  "ends every span as suspended at a pause, shows the wait as a span and resumes in a new trace",
   () => {
     const spans = drawn(pausedRun()).spans;
     const traces = [...Map.groupBy(spans, (span) => span.traceId).values()];
@@ -45,7 +46,7 @@ invoke_workflow lead 200–350 outcome=completed
   },
 );
 
-test("a segment that is resumed elsewhere is drawn from its own events alone", () => {
+test("draws a segment that is resumed elsewhere from its own events alone", () => {
   const { drafts } = pausedRun();
   const resumed = drafts.findIndex(({ body }) => body.type === "run.resumed");
   const whole = drawn({ drafts }).spans;
@@ -54,7 +55,7 @@ test("a segment that is resumed elsewhere is drawn from its own events alone", (
   expect(treeOf(alone)).toBe(treeOf(whole.filter(({ traceId }) => traceId !== before?.traceId)));
 });
 
-test("what a pause finds open is suspended with it, and nothing is kept in memory", () => {
+test("suspends the spans that are open at a pause and stores nothing", () => {
   const run = new RunScript();
   const reader = run.root.child("reader");
   run.started();
@@ -78,7 +79,7 @@ invoke_workflow lead (suspended) 0–80 outcome=suspended run.state=suspended
   );
 });
 
-test("a paused subagent that is dismissed has a second span, which says how it ended", () => {
+test("gives a paused subagent that is dismissed a second span with its outcome", () => {
   const run = new RunScript();
   const lead = run.root;
   const reader = lead.child("reader");

@@ -12,12 +12,12 @@ import {
   type MetricDefinition,
 } from "../../src/telemetry/metrics/metric-names.ts";
 
-/** One series: what it is of, and what it came to. */
+/** One series: its attributes and its value. */
 export interface Point {
   readonly attributes: Readonly<Record<string, unknown>>;
-  /** Sum of a counter, or of all that a histogram was given. */
+  /** Sum of a counter, or of all values of a histogram. */
   readonly sum: number;
-  /** Of a histogram: how often it was given something. */
+  /** Number of values of a histogram. */
   readonly count?: number;
 }
 
@@ -26,9 +26,9 @@ export type Readings = ReadonlyMap<string, readonly Point[]>;
 export interface MetricRecorder {
   readonly provider: MeterProvider;
   readonly meter: Meter;
-  /** All that was measured so far. */
+  /** Returns everything that was measured so far. */
   read(): Promise<Readings>;
-  /** The descriptions of what was measured, as the SDK has them. */
+  /** Returns the SDK's descriptions of the metrics that were measured. */
   instruments(): Promise<readonly MetricData[]>;
 }
 
@@ -71,22 +71,22 @@ function pointOf({ attributes, value }: MetricData["dataPoints"][number]): Point
   return { attributes, ...HistogramSchema.parse(value) };
 }
 
-/** The series of one metric. */
+/** Returns the series of one metric. */
 export function pointsOf(readings: Readings, metric: Metric): readonly Point[] {
   return readings.get(METRICS[metric].name) ?? [];
 }
 
-/** All series of one metric together. */
+/** Returns the sum of all series of one metric. */
 export function sumOf(readings: Readings, metric: Metric): number {
   return pointsOf(readings, metric).reduce((total, { sum }) => total + sum, 0);
 }
 
-/** How often a histogram was given something. */
+/** Returns the number of values of a histogram. */
 export function countOf(readings: Readings, metric: Metric): number {
   return pointsOf(readings, metric).reduce((total, { count = 0 }) => total + count, 0);
 }
 
-/** Every series in one line: its metric, what it is of, and what it came to. */
+/** Returns every series as a line: its metric, its attributes and its value. */
 export function linesOf(readings: Readings): readonly string[] {
   const lines = [...readings].flatMap(([name, points]) => {
     return points.map(({ attributes, sum, count }) => {
@@ -100,12 +100,12 @@ export function linesOf(readings: Readings): readonly string[] {
   return lines.toSorted();
 }
 
-/** Those lines that have a part in them. */
+/** Returns the lines that contain this part. */
 export function linesWith(readings: Readings, part: string): readonly string[] {
   return linesOf(readings).filter((line) => line.includes(part));
 }
 
-/** An attribute without the place where its name is registered. */
+/** Returns the name of an attribute without its namespace. */
 function plain(key: string): string {
   return key.replace(/^(?:gen_ai|espalier)\./, "");
 }
@@ -114,7 +114,7 @@ function rounded(sum: number): number {
   return Math.round(sum * 1e6) / 1e6;
 }
 
-/** What holds for the metrics of every run that has settled, over all its segments. */
+/** Checks the metrics of runs that have settled, over all their segments. */
 export function checkMetrics(readings: Readings, results: readonly RunResult[]): void {
   const expected = results.map(({ usage, subagentsByDepth }) => ({
     ...usage.total,
@@ -145,7 +145,7 @@ export function checkMetrics(readings: Readings, results: readonly RunResult[]):
   checkAttributes(readings);
 }
 
-/** Every attribute is one that the table names, and no id. */
+/** Checks that every attribute is in the table and that no value is an id. */
 export function checkAttributes(readings: Readings): void {
   const table = new Map<string, MetricDefinition>(
     Object.values(METRICS).map((definition) => [definition.name, definition]),

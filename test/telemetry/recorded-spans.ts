@@ -1,4 +1,4 @@
-// An OpenTelemetry SDK that keeps finished spans in memory, and its spans in plain values.
+// An OpenTelemetry SDK that stores finished spans in memory, and its spans as plain values.
 
 import {
   InMemorySpanExporter,
@@ -46,7 +46,7 @@ export function recorder(): Recorder {
   };
 }
 
-/** Places all events and gives the ids of each. */
+/** Places all events and returns the ids of each. */
 export function placeAll(tracing: Tracing, drafts: readonly EventDraft[]): readonly TraceIds[] {
   return drafts.map((draft) => tracing.traceEvent(draft));
 }
@@ -62,12 +62,12 @@ const SHOWN = [
   "espalier.subtree.total_tokens",
 ];
 
-/** The tree of all spans with the attributes that tell how they ended. */
+/** Returns the tree of all spans, with the attributes that report how they ended. */
 export function treeOf(spans: readonly PlainSpan[]): string {
   return spanTree(spans, { originMs: START_MS, attributes: SHOWN });
 }
 
-/** A span of the SDK in plain values. */
+/** Converts a span of the SDK to plain values. */
 export function recorded(span: ReadableSpan): RecordedSpan {
   return {
     name: span.name,
@@ -99,7 +99,7 @@ function statusOf(code: SpanStatusCode): PlainSpan["status"] {
   return code === SpanStatusCode.OK ? "OK" : "UNSET";
 }
 
-/** Whole milliseconds. */
+/** Returns whole milliseconds. */
 function msOf(time: HrTime): number {
   return Math.floor(usOf(time) / 1_000);
 }

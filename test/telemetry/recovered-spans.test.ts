@@ -1,6 +1,8 @@
-// Goal (E3): spans that were open when their process died are ended once, by the process that recovers the run, under the ids that the
-// events of the run say; that of the run continues; the tree is whole in every trace.
-// Method: one run through deaths of its processes at every append; every process traces into the same exporter until it dies.
+// Goal (E3): spans that were open when their process died are ended once, by the process that
+// recovers the run, under the ids in the events of the run. The span of the run continues, and the
+// tree is complete in every trace.
+// Method: one run whose processes die at every append. Every process traces into the same exporter
+// until it dies.
 
 import {
   AlwaysOffSampler,
@@ -47,7 +49,7 @@ interface Told {
   readonly spans: readonly RecordedSpan[];
   readonly events: readonly EspalierEvent[];
   readonly appends: number;
-  /** Numbers of events that were kept when their process died before it learned so. */
+  /** Numbers of events that were persisted without their process learning of it before it died. */
   readonly unheard: ReadonlySet<number>;
 }
 
@@ -58,12 +60,12 @@ interface HowTold {
   readonly caller?: SpanContext;
   readonly maxSpansPerTrace?: number;
   readonly sampler?: Sampler;
-  /** Ids are the provider's own. */
+  /** Uses the provider's own ids. */
   readonly hasOwnIds?: boolean;
   readonly startMs?: number;
 }
 
-/** Plays a run whose processes die, one after the other; the last one lives. */
+/** Plays a run whose processes die one after the other; the last one lives. */
 async function told(kills: readonly Kill[], options: HowTold = {}): Promise<Told> {
   const { caller, maxSpansPerTrace = 5_000, sampler, hasOwnIds = false, startMs = 1_000 } = options;
   const exporter = new InMemorySpanExporter();
@@ -173,8 +175,9 @@ function nameOf({ traceId, spanId }: Ids): string {
 }
 
 /**
- * No span was emitted twice, all are one tree in each trace, and all that the journal knows were emitted; but for those whose end was kept
- * without their process knowing so.
+ * Checks that no span was emitted twice, that all are one tree in each trace, and that all spans in
+ * the journal were emitted. Exempt are spans whose end was persisted without their process learning
+ * of it.
  */
 function checkWhole({ spans, events, unheard }: Told): void {
   const names = new Set(spans.map(nameOf));
@@ -196,7 +199,7 @@ function checkWhole({ spans, events, unheard }: Told): void {
   expect(untold).toEqual([]);
 }
 
-/** The span of a call that started a subagent ends with that. */
+/** Returns the calls whose span ends with the subagent that they started. */
 function callsOf(ended: EspalierEvent, events: readonly EspalierEvent[]): readonly EspalierEvent[] {
   if (ended.type !== "agent.ended") return [];
   const callIds = events.flatMap((event) =>
@@ -210,7 +213,7 @@ function callsOf(ended: EspalierEvent, events: readonly EspalierEvent[]): readon
 
 proves(
   ["E80", "E82"],
-  "killed before any append: every span is emitted once, in one trace, without a gap",
+  "emits every span once, in one trace without a gap, if its process is killed before any append",
   async () => {
     const plain = await told([]);
     checkWhole(plain);
@@ -232,7 +235,7 @@ proves(
 
 proves(
   ["E82"],
-  "killed when an append was kept and not acknowledged: only what ended with it is lost",
+  "loses only spans that ended with an append that was persisted but not acknowledged",
   async () => {
     const plain = await told([]);
     let unheard = 0;
@@ -247,7 +250,7 @@ proves(
   },
 );
 
-test("a recovery of which nothing was kept emits nothing", async () => {
+test("emits nothing for a recovery that was not persisted", async () => {
   for (const how of DEATHS) {
     const story = await told([
       { at: 6, how },
@@ -258,41 +261,40 @@ test("a recovery of which nothing was kept emits nothing", async () => {
   }
 });
 
-proves(
-  ["X18"],
-  "what lost calls are charged stands on spans, too: once, and as an estimate",
-  async () => {
-    const plain = await told([]);
-    let lost = 0;
-    for (let at = 1; at <= plain.appends; at += 1) {
-      for (const how of DEATHS) {
-        const { spans, events, unheard } = await told([{ at, how }]);
-        const untold = events.flatMap((event) =>
-          event.type === "model.replied" && unheard.has(event.seq) ? [event.usage] : [],
+proves(["X18"], "records the charges of lost calls on spans once, as an estimate", async () => {
+  const plain = await told([]);
+  let lost = 0;
+  for (let at = 1; at <= plain.appends; at += 1) {
+    for (const how of DEATHS) {
+      const { spans, events, unheard } = await told([{ at, how }]);
+      const untold = events.flatMap((event) =>
+        event.type === "model.replied" && unheard.has(event.seq) ? [event.usage] : [],
+      );
+      const ended = events.findLast((event) => event.type === "run.ended");
+      const calls = spans.filter(({ name }) => name.startsWith("chat ")).filter(isOfKept(events));
+      const sum = (key: "input" | "output"): number => {
+        const name = `gen_ai.usage.${key}_tokens`;
+        return (
+          calls.reduce((total, { attributes }) => total + Number(attributes[name] ?? 0), 0) +
+          untold.reduce((total, usage) => total + usage[`${key}Tokens`], 0)
         );
-        const ended = events.findLast((event) => event.type === "run.ended");
-        const calls = spans.filter(({ name }) => name.startsWith("chat ")).filter(isOfKept(events));
-        const sum = (key: "input" | "output"): number => {
-          const name = `gen_ai.usage.${key}_tokens`;
-          return (
-            calls.reduce((total, { attributes }) => total + Number(attributes[name] ?? 0), 0) +
-            untold.reduce((total, usage) => total + usage[`${key}Tokens`], 0)
-          );
-        };
-        expect({ inputTokens: sum("input"), outputTokens: sum("output") }).toEqual({
-          inputTokens: ended?.usage.total.inputTokens,
-          outputTokens: ended?.usage.total.outputTokens,
-        });
-        lost += calls.filter(
-          ({ attributes }) => attributes["espalier.usage.estimated"] === true,
-        ).length;
-      }
+      };
+      expect({ inputTokens: sum("input"), outputTokens: sum("output") }).toEqual({
+        inputTokens: ended?.usage.total.inputTokens,
+        outputTokens: ended?.usage.total.outputTokens,
+      });
+      lost += calls.filter(
+        ({ attributes }) => attributes["espalier.usage.estimated"] === true,
+      ).length;
     }
-    expect(lost).toBeGreaterThan(0);
-  },
-);
+  }
+  expect(lost).toBeGreaterThan(0);
+});
 
-/** True for spans whose call came to an end of which the journal knows: others were lost, and their ends with them. */
+/**
+ * True for spans of calls that ended according to the journal. Others were lost together with their
+ * ends.
+ */
 function isOfKept(events: readonly EspalierEvent[]): (span: RecordedSpan) => boolean {
   const kept = new Set(
     events.flatMap(({ type, traceId, spanId }) =>
@@ -303,18 +305,18 @@ function isOfKept(events: readonly EspalierEvent[]): (span: RecordedSpan) => boo
     kept.has(`${traceId} ${spanId}`) || attributes["espalier.usage.estimated"] === true;
 }
 
-describe("of a trace that a sampler left out", () => {
+describe("a recovered run whose traces are sampled", () => {
   const never: Sampler = new ParentBasedSampler({ root: new AlwaysOffSampler() });
   const half: Sampler = new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(0.5) });
 
-  test("nothing is emitted, by any process that recovers the run", async () => {
+  test("emits nothing in any process if its trace is not sampled", async () => {
     expect((await told([{ at: 6, how: "after" }], { sampler: never })).spans).toEqual([]);
     expect(
       (await told([{ at: 6, how: "after" }], { sampler: never, hasOwnIds: true })).spans,
     ).toEqual([]);
   });
 
-  test("nor of a run below a caller whose span was left out", async () => {
+  test("emits nothing below a caller whose span is not sampled", async () => {
     new NodeTracerProvider().register();
     const caller = { ...CALLER, traceFlags: TraceFlags.NONE };
     const { spans } = await told([{ at: 6, how: "after" }], { caller });
@@ -323,7 +325,7 @@ describe("of a trace that a sampler left out", () => {
   });
 
   test.each([false, true])(
-    "all of it is emitted or nothing, also with ids of the provider's own: %s",
+    "emits all of its spans or none, with the provider's own ids: %s",
     async (hasOwnIds) => {
       const counts = new Set<number>();
       for (let index = 0; index < 24; index += 1) {
@@ -338,7 +340,7 @@ describe("of a trace that a sampler left out", () => {
   );
 });
 
-test("with ids of the provider's own, a tree that was split keeps to its traces", async () => {
+test("emits a split tree only in its own traces, with the provider's own ids", async () => {
   for (let at = 1; at <= 8; at += 1) {
     const { spans, events } = await told([{ at, how: "after" }], {
       maxSpansPerTrace: 3,
@@ -349,7 +351,7 @@ test("with ids of the provider's own, a tree that was split keeps to its traces"
   }
 });
 
-test("spans of a process that dies while it recovers are emitted by the next one", async () => {
+test("emits the spans of a process that dies while it recovers in the next process", async () => {
   const plain = await told([]);
   for (let at = 2; at < plain.appends; at += 1) {
     const story = await told([
@@ -363,7 +365,7 @@ test("spans of a process that dies while it recovers are emitted by the next one
   }
 });
 
-test("a tree that was split is whole in each of its traces", async () => {
+test("emits a split tree completely in each of its traces", async () => {
   const plain = await told([], { maxSpansPerTrace: 3 });
   expect(new Set(plain.spans.map(({ traceId }) => traceId)).size).toBeGreaterThan(1);
   for (let at = 1; at <= plain.appends; at += 1) {
@@ -376,7 +378,10 @@ test("a tree that was split is whole in each of its traces", async () => {
   }
 });
 
-/** From which span to which the links of a meaning go, in the order of where trace continues in trace. */
+/**
+ * Returns the pairs of spans that links of this type connect, in the order in which the traces
+ * continue.
+ */
 function linked(spans: readonly RecordedSpan[], meaning: string): readonly (readonly string[])[] {
   const pairs = spans.flatMap(({ spanId, links }) =>
     links
@@ -388,7 +393,7 @@ function linked(spans: readonly RecordedSpan[], meaning: string): readonly (read
   );
 }
 
-test("below a span of the caller it goes on there", async () => {
+test("continues a run below the span of its caller", async () => {
   new NodeTracerProvider().register();
   const { spans } = await told([{ at: 6, how: "after" }], { caller: CALLER });
   for (const api of [context, trace, propagation]) api.disable();
@@ -401,7 +406,7 @@ test("below a span of the caller it goes on there", async () => {
   ).toEqual([[[], 1]]);
 });
 
-test("a process that lives on without its store keeps nothing of the run, and ends none of its spans", async () => {
+test("discards the open spans of a run whose store fails, without ending spans of agents", async () => {
   const exporter = new InMemorySpanExporter();
   const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
   const projector = new SpanProjector(provider.getTracer("test"), () => expect.fail("no ids"));

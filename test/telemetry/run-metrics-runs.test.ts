@@ -1,6 +1,7 @@
-// Goal: in real runs the numbers agree with what the runs report, and nothing stays up.
-// Method: scripted models under the manual clock, one meter for all processes of a run; the sums are
-// compared with the usage in the results, and what is special of each run line by line.
+// Goal: the metrics of real runs agree with the usage that the runs report, and no up-down counter
+// stays up.
+// Method: scripted models under the manual clock, one meter for all processes of a run. The sums
+// are compared with the usage in the results, and the specifics of each run line by line.
 
 import { trace } from "@opentelemetry/api";
 import { expect, test } from "vitest";
@@ -36,7 +37,7 @@ function setUp(options: OrchestratorOptions = {}): MeteredFixture {
 
 proves(
   ["X18"],
-  "tools, refusals, subagents and a failing model: the sums are the usage",
+  "sums up to the usage of a run with tools, refusals, subagents and a failing model",
   async () => {
     const { recording, ...s } = setUp({ limits: { maxBreadthPerParent: 1 } });
     const failing = part("failing", [{ error: new Error("down") }]);
@@ -82,7 +83,7 @@ proves(
   },
 );
 
-test("an approval over a pause, in another process: what is pending is down while it stands", async () => {
+test("counts no approval as pending while the run is paused, and measures its wait in another process", async () => {
   const { recording, ...s } = setUp();
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const { role } = soloist([calls(use("pay"), use("pay")), says("Done.")], {
@@ -112,7 +113,7 @@ test("an approval over a pause, in another process: what is pending is down whil
   ]);
 });
 
-test("an approver who is asked: pending while it thinks", async () => {
+test("counts an approval as pending while the approver decides", async () => {
   const mayAnswer = latch();
   const { recording, ...s } = setUp({
     approver: async (question) => {
@@ -136,7 +137,7 @@ test("an approver who is asked: pending while it thinks", async () => {
   ]);
 });
 
-test("subagents in the background, and a cancel", async () => {
+test("measures subagents in the background and a cancellation", async () => {
   const { recording, ...s } = setUp();
   const worker = part("worker", [calls(use("work"))], {
     tools: [tool("work", ({ signal }) => aborted(signal))],
@@ -164,7 +165,7 @@ test("subagents in the background, and a cancel", async () => {
   ]);
 });
 
-test("a hook that asks the model twice at once: both are counted", async () => {
+test("counts both calls of a hook that calls the model twice at once", async () => {
   const { recording, ...s } = setUp();
   const { role } = soloist([says("One."), says("Two.")], {
     hooks: [
@@ -180,7 +181,7 @@ test("a hook that asks the model twice at once: both are counted", async () => {
   checkMetrics(readings, [result]);
 });
 
-test("a call that waits for a slot is measured with its wait", async () => {
+test("measures a call that waits for a slot together with its wait", async () => {
   const { recording, ...s } = setUp({ concurrency: { toolCalls: 1 } });
   const slow = latch();
   const { role } = soloist([calls(use("first"), use("second")), says("Done.")], {

@@ -1,6 +1,7 @@
-// Goal: metrics agree with what runs report, whatever happens in them, also if their process dies.
-// Method: the events of random trees, measured as they stand, and a run whose store fails at each of
-// its appends, measured by the processes themselves; the sums are compared with the results.
+// Goal: metrics agree with the results of runs, whatever happens in them, even if their process
+// dies.
+// Method: the events of random trees, measured as they are, and a run whose store fails at each of
+// its appends, measured by the processes themselves. The sums are compared with the results.
 
 import { sample } from "fast-check";
 import { expect, test } from "vitest";
@@ -31,7 +32,7 @@ import { recorder } from "./recorded-spans.ts";
 const SEED = 4_711;
 const WORLDS = 120;
 
-proves(["X18"], "of any tree, over all its pauses, the sums are those of its result", async () => {
+proves(["X18"], "sums up to the result of any tree, over all its pauses", async () => {
   const seen = { runs: 0, forks: 0, pauses: 0, approvals: 0, cancelled: 0, failures: 0 };
   for (const world of sample(worlds(), { numRuns: WORLDS, seed: SEED })) {
     const { runs } = await play(world);
@@ -52,7 +53,7 @@ proves(["X18"], "of any tree, over all its pauses, the sums are those of its res
   expect(Object.entries(seen).filter(([, times]) => times < 10)).toEqual([]);
 });
 
-test("of a run whose store fails under it nothing is left out; what was emitted and not kept is counted besides", async () => {
+test("omits nothing of a run whose store fails, and also counts emitted work that was not persisted", async () => {
   const { appends } = await playThrough(team);
   const seen = { lost: 0, exact: 0, besides: 0 };
   for (let at = 2; at <= appends; at += 1)
@@ -81,7 +82,7 @@ test("of a run whose store fails under it nothing is left out; what was emitted 
   expect(Object.entries(seen).filter(([, times]) => times < 4)).toEqual([]);
 });
 
-/** Input tokens of all model calls that were booked. */
+/** Returns the input tokens of all model calls that were settled. */
 function bookedIn(events: readonly EspalierEvent[]): number {
   return events.reduce(
     (sum, event) => sum + (event.type === "budget.settled" ? event.usage.inputTokens : 0),
@@ -93,7 +94,7 @@ function hasLost({ recovery }: EspalierEvent<"run.resumed">): boolean {
   return recovery !== undefined && recovery.lostCallCount > 0;
 }
 
-/** A fork reports the subagents of its origin, too: they were not started in it. */
+/** Returns the subagents that were started in this run. A fork also reports those of its origin. */
 function startedIn(events: readonly EspalierEvent[]): Pick<RunResult, "subagentsByDepth"> {
   return { subagentsByDepth: { "1": events.filter(isSpawn).length } };
 }
@@ -116,7 +117,7 @@ async function measured(events: readonly EspalierEvent[]): Promise<Readings> {
   return await read();
 }
 
-/** A lead with a worker beside it and one that it waits for. */
+/** Creates a lead with a worker in the background and one that it waits for. */
 function team(): Play {
   const calls = new Map<string, number>();
   const worker = defineAgent({

@@ -1,7 +1,7 @@
-// Goal: what a run and its agents result in is measured, once each, with few values to tell
-// apart, and whatever a meter does, the run and its spans are as they were.
-// Method: events written by hand through the projection into a real SDK, every series compared.
-// Real runs are in run-metrics-runs.test.ts, random ones in run-metrics.property.test.ts.
+// Goal: the results of a run and its agents are measured once each, with few attribute values. A
+// meter never affects the run and its spans.
+// Method: handwritten events, projected into a real SDK, with every series compared. Real runs are
+// in run-metrics-runs.test.ts, random ones in run-metrics.property.test.ts.
 
 import { describe, expect, test } from "vitest";
 
@@ -35,7 +35,7 @@ async function readingsOf(run: RunScript, legacyMetrics = false): Promise<Readin
   return readings;
 }
 
-test("a run with a subagent, tools, a refusal and a failure: every series that there is", async () => {
+test("records every series of a run with a subagent, tools, a refusal and a failure", async () => {
   const readings = await readingsOf(measuredTeam());
   expect(linesOf(readings)).toEqual([
     "espalier.agents.active | agent.name=lead | 0",
@@ -72,7 +72,7 @@ test("a run with a subagent, tools, a refusal and a failure: every series that t
   ]);
 });
 
-test("with the old names, the same under these besides", async () => {
+test("records the same values under the old names in addition", async () => {
   const lines = linesOf(await readingsOf(measuredTeam(), true));
   expect(lines.filter((line) => /client\.(operation|token)\./.test(line))).toEqual([
     "gen_ai.client.operation.duration | agent.name=lead operation.name=chat provider.name=scripted request.model=model-1 | 0.02 in 1",
@@ -86,7 +86,7 @@ test("with the old names, the same under these besides", async () => {
   expect(newest).toEqual(linesOf(await readingsOf(measuredTeam())));
 });
 
-test("a pause ends what is measured, and what is resumed is measured anew", async () => {
+test("ends all measurements at a pause and starts new ones when the run is resumed", async () => {
   const lines = linesOf(await readingsOf(pausedRun()));
   expect(lines.filter((line) => !line.startsWith("gen_ai.client"))).toEqual([
     "espalier.agents.active | agent.name=lead | 0",
@@ -119,7 +119,7 @@ test("a pause ends what is measured, and what is resumed is measured anew", asyn
 });
 
 describe("approvals", () => {
-  test("what is pending comes down at the answer, and who answered makes no difference", async () => {
+  test("are pending until they are answered, by anyone, or their agent ends", async () => {
     const run = new RunScript();
     const { root: lead } = run;
     const { meter, read } = metricRecorder();
@@ -153,7 +153,7 @@ describe("approvals", () => {
     ]);
   });
 
-  test("a question that is open when its agent ends has no decision", async () => {
+  test("are recorded as abandoned if they are open when their agent ends", async () => {
     const run = new RunScript();
     run.started();
     run.root.started();
@@ -168,7 +168,7 @@ describe("approvals", () => {
   });
 });
 
-test("what is left open when a run ends is measured as the span is, and comes down", async () => {
+test("measures work that is open at the end of a run like its span, and lowers the counters", async () => {
   const run = new RunScript();
   const lead = run.root;
   const reader = lead.child("reader");
@@ -197,7 +197,7 @@ test("what is left open when a run ends is measured as the span is, and comes do
   ]);
 });
 
-test("a run that is left to another process: no durations, but what went up is down", async () => {
+test("records no durations for a run that is released to another process, and lowers the counters", async () => {
   const run = new RunScript();
   const lead = run.root;
   run.started();
@@ -223,7 +223,7 @@ test("a run that is left to another process: no durations, but what went up is d
   ]);
 });
 
-test("a call that was lost with its process is counted for its agent when that continues", async () => {
+test("counts a call that was lost with its process for its agent when the agent continues", async () => {
   const run = new RunScript();
   const lead = run.root;
   run.resumed();
@@ -243,7 +243,7 @@ test("a call that was lost with its process is counted for its agent when that c
   expect(sumOf(readings, "agentInferenceCalls")).toBe(1);
 });
 
-test("one that belongs to no agent that continues is counted without a name", async () => {
+test("counts a lost call of an agent that does not continue without a name", async () => {
   const run = new RunScript();
   run.resumed();
   const stray = run.root.child("reader");
@@ -260,8 +260,8 @@ test("one that belongs to no agent that continues is counted without a name", as
   ]);
 });
 
-describe("few values", () => {
-  test("names that models make up end in one series", async () => {
+describe("attribute values", () => {
+  test("are combined in one series for names that models make up", async () => {
     const run = new RunScript();
     const lead = run.root;
     run.started();
@@ -285,7 +285,7 @@ describe("few values", () => {
       expect(pointsOf(readings, metric).filter(({ sum }) => sum !== 0)).toEqual([]);
   });
 
-  test("what is too long for a name is one of the others", async () => {
+  test("are combined with others for names that are too long", async () => {
     const run = new RunScript();
     const lead = run.root;
     const made = lead.child("x".repeat(2_000_000));
@@ -298,10 +298,10 @@ describe("few values", () => {
     const spawned = pointsOf(await readingsOf(run), "spawnedAgents");
     expect(spawned.map(({ attributes }) => attributes["gen_ai.agent.name"])).toEqual(["_OTHER"]);
     await flushEventLoop();
-    expect(takeWarnings().length).toBeGreaterThan(0); // Spans complain of what was cut.
+    expect(takeWarnings().length).toBeGreaterThan(0); // Spans warn of the attributes that were cut.
   });
 
-  test("an unknown tool has no name, whatever became of the call", async () => {
+  test("contain no name of an unknown tool, whatever the outcome of its call is", async () => {
     const run = new RunScript();
     const lead = run.root;
     run.started();
@@ -319,7 +319,7 @@ describe("few values", () => {
     expect(lines.filter((line) => line.includes("unknown_tool"))).toHaveLength(2);
   });
 
-  test("nothing that users, models or tools wrote is in any of them", async () => {
+  test("contain no text of users, models or tools", async () => {
     const lines = linesOf(await readingsOf(measuredTeam(), true)).concat(
       linesOf(await readingsOf(pausedRun())),
     );

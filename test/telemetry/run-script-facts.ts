@@ -1,4 +1,4 @@
-// What the script of a run says again and again.
+// Facts that the scripts of runs share.
 
 import type { EventBody } from "../../src/protocol/event.ts";
 import type { TerminalStatus } from "../../src/protocol/stop.ts";
@@ -6,7 +6,7 @@ import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 
 export const CANARY = "canary-4711";
 
-/** One model call of 100 tokens in, 20 out. */
+/** One model call of 100 input tokens and 20 output tokens. */
 export const ONE_CALL: Usage = {
   ...NO_USAGE,
   modelCalls: 1,

@@ -1,6 +1,6 @@
-// RunScript: the events of a run, written by hand in the order in which the core emits them.
-// Owns the drafts and their clock, which gains 10 ms with each event. Every text in it that a user,
-// a model or a tool would write holds CANARY.
+// RunScript: the events of a run, written by hand in the order in which the core emits them. Owns
+// the drafts and their clock, which gains 10 ms with each event. Every text that a user, a model or
+// a tool would write contains CANARY.
 
 import type { EspalierError } from "../../src/kernel/error.ts";
 import type { EventScope, EventBody, EventType } from "../../src/protocol/event.ts";
@@ -72,7 +72,7 @@ export class RunScript {
     });
   }
 
-  /** The end of a segment. What is open in it is asked by `askedBy`, if given, about call_1. */
+  /** Ends a segment. `askedBy`, if given, has an open question about call_1. */
   paused(askedBy?: AgentScript): void {
     this.add(this.#correlation(), {
       type: "run.paused",
@@ -133,7 +133,7 @@ export class AgentScript {
     return AgentIdSchema().parse(`agent_${this.#seat.path}`);
   }
 
-  /** An agent that this one could start; says nothing yet. */
+  /** Creates an agent that this one could start, without an event. */
   child(role: string): AgentScript {
     this.#children += 1;
     const path = `${this.#seat.path}/${role}#${this.#children}`;
@@ -169,7 +169,7 @@ export class AgentScript {
     });
   }
 
-  /** A step up to the question to the model. */
+  /** Starts a step, up to the request to the model. */
   asks({ waitedMs = 0, queuedMs = 0 } = {}): void {
     this.#step += 1;
     this.isReserved(waitedMs, this.#step);
@@ -243,7 +243,7 @@ export class AgentScript {
     this.#add({ type: "question.answered", questionId, toolName, ...answer, ...said }, callId);
   }
 
-  /** Hooks change the arguments of a call, and mend what is asked of the model. */
+  /** Adds hooks that change the arguments of a call, and a repair of the request to the model. */
   hooks(callId: string): void {
     const changedBy = [{ hook: "mask", fields: ["arguments"] }];
     const [before, after] = [{ path: CANARY }, { path: `${CANARY} masked` }];
@@ -251,12 +251,12 @@ export class AgentScript {
     this.#add({ type: "request.repaired", repairCount: 1 });
   }
 
-  /** Something about a step, or about a call of it. */
+  /** Adds an event about a step, or about one of its calls. */
   notes(body: EventBody, callId?: string): void {
     this.#add(body, callId);
   }
 
-  /** The call of its next step waiting for budget. */
+  /** Lets the call of the next step wait for budget. */
   awaitsBudget(accountPath: string): void {
     this.#step += 1;
     this.#add({ type: "budget.queued", accountPath });
@@ -293,7 +293,7 @@ export class AgentScript {
     this.#add({ type: "tool.started", toolName, kind, description, index: 0, ...more }, callId);
   }
 
-  /** A call of a tool that there is not, under a name that the model made up. */
+  /** Calls an unknown tool, under a name that the model made up. */
   callsNobody(callId: string): void {
     const begun = { type: "tool.started", toolName: CANARY, kind: "function" } as const;
     this.#add({ ...begun, description: "", index: 0 }, callId);
@@ -308,7 +308,7 @@ export class AgentScript {
     );
   }
 
-  /** A call that is not run. */
+  /** Rejects a call before it runs. */
   rejects(
     callId: string,
     toolName: string,
@@ -319,7 +319,7 @@ export class AgentScript {
     this.#add({ type: "tool.rejected", toolName, ...known, ...place, ...said }, callId);
   }
 
-  /** Without a call: a subtask. */
+  /** Spawns a subagent. Without a call it is a subtask. */
   spawns(callId: string | undefined, child: AgentScript): void {
     this.#add(
       {
@@ -337,7 +337,7 @@ export class AgentScript {
     );
   }
 
-  /** A role is known, unless its name is the canary. */
+  /** Refuses a spawn. The role is known, unless its name is the canary. */
   isRefused(callId: string | undefined, role: string, code: SpawnRefusalCode): void {
     const refusal = { code, message: CANARY, maximum: 3, current: 3 };
     const childDepth = this.#seat.depth + 1;
@@ -433,7 +433,7 @@ export class AgentScript {
     });
   }
 
-  /** A whole life in one step. */
+  /** Runs the agent from its start to its end in one step. */
   lives(spawnCallId?: string): void {
     this.started(spawnCallId);
     this.asks();

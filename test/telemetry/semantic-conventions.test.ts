@@ -1,8 +1,7 @@
-// Goal: a reader need not guess which conventions the names follow: each is in one of two sources, and
-// the documents say which.
-// Method: all names that the code has, against the constants of the conventions' package, and
-// against the list of what is newer, which must hold nothing that the constants have; the table of
-// metrics in docs/metrics.md against the code.
+// Goal: each name follows one of two sources of conventions, which the documents state.
+// Method: all names in the code are compared with the constants of the conventions' package and
+// with the list of newer names, which must contain none of the constants; the table of metrics in
+// docs/metrics.md is compared with the code.
 
 import { readFileSync } from "node:fs";
 
@@ -26,34 +25,34 @@ const KNOWN = new Set<unknown>(Object.values(constants));
 const DEFINITIONS: readonly MetricDefinition[] = Object.values(METRICS);
 const DOCUMENT = readFileSync("docs/metrics.md", "utf8");
 
-/** Every text that the module of names exports, at any depth. */
+/** Returns every text that the module of names exports, at any depth. */
 function textsIn(value: unknown): readonly string[] {
   if (typeof value === "string") return [value];
   if (typeof value !== "object" || value === null) return [];
   return Object.values(value).flatMap(textsIn);
 }
 
-/** Ours, and values that are no names. */
+/** True for names of the conventions: not for our own names, and not for values. */
 function isForeign(text: string): boolean {
   return /^[a-z_]+(\.[a-z_]+)+$/.test(text) && !text.startsWith("espalier.");
 }
 
-test("the constants are of the version that we name", () => {
+test("uses the constants of the documented version", () => {
   expect({ package: manifest.name, version: manifest.version }).toEqual(CONSTANTS);
 });
 
-test("every name that is not ours is one of the conventions", () => {
+test("takes every name that is not its own from the conventions", () => {
   const used = [...textsIn(names), ...DEFINITIONS.map(({ name }) => name)].filter(isForeign);
   expect(used.length).toBeGreaterThan(40);
   expect(used.filter((name) => !KNOWN.has(name) && !Object.hasOwn(NEWER_NAMES, name))).toEqual([]);
   expect(used.filter((name) => name.startsWith("gen_ai.")).length).toBeGreaterThan(35);
 });
 
-test("the list of newer names has none that the constants have", () => {
+test("lists no newer name that the constants contain", () => {
   expect(Object.keys(NEWER_NAMES).filter((name) => KNOWN.has(name))).toEqual([]);
 });
 
-test("operations and values are those of the conventions", () => {
+test("uses the operations and values of the conventions", () => {
   const { OPERATION } = names;
   expect(OPERATION).toEqual({
     workflow: constants.GEN_AI_OPERATION_NAME_VALUE_INVOKE_WORKFLOW,
@@ -74,10 +73,10 @@ test("operations and values are those of the conventions", () => {
 });
 
 type Requested = EventBodies["model.requested"];
-/** What `model.requested` says in the words of the conventions. */
+/** Values of `model.requested` that the conventions define. */
 type RequestValues = readonly (Requested["apiType"] | Requested["outputType"])[];
 
-test("providers have the names of the conventions, where these have one", () => {
+test("uses the provider names of the conventions where they exist", () => {
   const sdk = {
     "anthropic.messages": constants.GEN_AI_PROVIDER_NAME_VALUE_ANTHROPIC,
     "google.generative-ai": constants.GEN_AI_PROVIDER_NAME_VALUE_GCP_GEMINI,
@@ -109,12 +108,12 @@ test("providers have the names of the conventions, where these have one", () => 
   expect([named(sdk, findProviderName), named(hosts, findProvider)]).toEqual([sdk, hosts]);
 });
 
-test("old metrics are those that are made only on request", () => {
+test("marks exactly the old metrics as legacy", () => {
   const legacy = DEFINITIONS.filter(({ isLegacy }) => isLegacy === true);
   expect(legacy.map(({ name }) => name)).toEqual(OLD_METRICS);
 });
 
-test("the document shows every metric as the code has it", () => {
+test("documents every metric as the code defines it", () => {
   const fullNames = new Map(
     [...DOCUMENT.matchAll(/^\| ([a-z ]+?) +\| `([a-z_.]+)` +\|[^|]+\|$/gm)].map(
       ([, short = "", name = ""]) => [short, name],
@@ -139,7 +138,7 @@ test("the document shows every metric as the code has it", () => {
   expect(shown).toEqual(expected);
 });
 
-test("the document says which boundaries histograms have, and which conventions they follow", () => {
+test("documents the boundaries of histograms and the versions of the conventions", () => {
   for (const { boundaries = [] } of DEFINITIONS)
     expect(DOCUMENT, boundaries.join(", ")).toContain(boundaries.join(", "));
   expect(DOCUMENT).toContain("October 2026");

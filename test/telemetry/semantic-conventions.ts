@@ -1,6 +1,6 @@
-// Which names of OpenTelemetry we follow, and where they are written down. Two sources: the
-// constants of `@opentelemetry/semantic-conventions`, which are those of version 1.41 of the GenAI
-// conventions, the last before they moved; and what has been merged in their own place since
+// The names of OpenTelemetry that we follow, and their two sources. The constants of
+// `@opentelemetry/semantic-conventions` are those of version 1.41 of the GenAI conventions, the
+// last one before they moved. Later changes were merged in their new place
 // (`open-telemetry/semantic-conventions-genai`, as of October 2026, not released yet).
 
 /** The package whose constants are compared, and its version. */
@@ -9,7 +9,7 @@ export const CONSTANTS = {
   version: "1.45.0",
 } as const;
 
-/** What those constants lack, each with the change that made it. */
+/** Names that the constants lack, each with the change that added it. */
 export const NEWER_NAMES: Readonly<Record<string, string>> = {
   "gen_ai.client.inference.duration": "#521: for inference, in place of client.operation.duration",
   "gen_ai.client.inference.usage.input_tokens": "#374: in place of client.token.usage",
@@ -27,7 +27,7 @@ export const NEWER_NAMES: Readonly<Record<string, string>> = {
   "gen_ai.invoke_workflow.duration": "#126, #341",
 };
 
-/** Names of metrics that were given up for newer ones: only on request. */
+/** Metrics that were replaced by newer ones, recorded only on request. */
 export const OLD_METRICS: readonly string[] = [
   "gen_ai.client.operation.duration",
   "gen_ai.client.token.usage",

@@ -1,5 +1,7 @@
-// Goal: with a service for each role, a viewer that colours by service shows who is who; nothing else of a trace changes.
-// Method: a tree and a span of another library, sent to a loopback endpoint with the option and without.
+// Goal: with a service for each role, a viewer that colours by service distinguishes the roles.
+// Nothing else in a trace changes.
+// Method: a tree and a span of another library, sent to a loopback endpoint with the option and
+// without.
 
 import { context, propagation, trace } from "@opentelemetry/api";
 import { afterEach, expect, test } from "vitest";
@@ -41,7 +43,7 @@ async function sent(serviceNamePerRole: boolean): Promise<readonly SinkSpan[]> {
   return sink.spans;
 }
 
-test("each role is a service, and other libraries stay with the program's", async () => {
+test("uses a service for each role, and the program's service for other libraries", async () => {
   const services = (await sent(true)).map(({ name, resource }) => [name, resource["service.name"]]);
   expect(new Map(services.map(([name, service]) => [name, service]))).toEqual(
     new Map([
@@ -55,7 +57,7 @@ test("each role is a service, and other libraries stay with the program's", asyn
   );
 });
 
-/** A span without its service and its times, which are those of two runs. */
+/** Returns a span without its service and its times, which differ between two runs. */
 function bare({
   resource,
   startMs,
@@ -76,11 +78,11 @@ function ours(spans: readonly SinkSpan[]): readonly object[] {
     .map(bare);
 }
 
-test("nothing else changes", async () => {
+test("changes nothing else in a trace", async () => {
   expect(ours(await sent(true))).toEqual(ours(await sent(false)));
 });
 
-test("anything but true or false is refused", () => {
+test("rejects a value that is not a boolean", () => {
   const wrong: object = { serviceNamePerRole: "yes" };
   const setUp = (): unknown => setUpNodeTracing(Object.assign({ serviceName: "garden" }, wrong));
   expect(thrownBy(setUp)).toMatchObject({ code: "invalid_argument" });

@@ -1,5 +1,6 @@
-// A program of a few milliseconds that traces two runs, for `node-setup.test.ts`: it is started as
-// a process of its own, with the endpoint in its environment, and prints what became of its spans.
+// A program of a few milliseconds that traces two runs, for `span-program.test.ts`. It is started
+// as its own process, with the endpoint in its environment, and prints the delivery counts of its
+// spans.
 
 import { setUpNodeTracing } from "../../src/telemetry/node-setup.ts";
 import { placeAll } from "./recorded-spans.ts";

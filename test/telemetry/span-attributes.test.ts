@@ -1,5 +1,5 @@
-// Goal: each kind of span says what the conventions ask for and where in the tree it is.
-// Method: whole attribute maps of hand-written runs.
+// Goal: each kind of span has the attributes of the conventions and its place in the tree.
+// Method: whole attribute maps of handwritten runs.
 
 import { expect, test } from "vitest";
 
@@ -12,7 +12,7 @@ import { RunScript } from "./run-script.ts";
 import { CANARY, PREVIOUS_TRACE_ID } from "./run-script-facts.ts";
 import { SAMPLE_MANIFEST_ATTRIBUTES } from "../support/sample-manifest.ts";
 
-test("a workflow span holds the limits of the run and how it ended", () => {
+test("records the limits and the outcome of a run on its workflow span", () => {
   const span = only(delegatingRun(), "invoke_workflow lead");
   expect(span.kind).toBe("INTERNAL");
   expect(span.attributes).toEqual({
@@ -33,7 +33,7 @@ test("a workflow span holds the limits of the run and how it ended", () => {
   });
 });
 
-test("an agent span holds its place, its budget and what its subtree consumed", () => {
+test("records place, budget and usage of its subtree on an agent span", () => {
   const span = only(delegatingRun(), "invoke_agent reader#1");
   expect(span.kind).toBe("INTERNAL");
   expect(span.attributes).toEqual({
@@ -67,7 +67,7 @@ test("an agent span holds its place, its budget and what its subtree consumed", 
   });
 });
 
-test("a model span is a client span and the only kind with gen_ai usage", () => {
+test("uses a client span for a model call, the only kind with gen_ai usage", () => {
   const spans = delegatingRun();
   const span = spans.find(({ name }) => name === "chat model-1");
   expect(span?.kind).toBe("CLIENT");
@@ -102,7 +102,7 @@ test("a model span is a client span and the only kind with gen_ai usage", () => 
   expect(withUsage.map(({ name }) => name)).toEqual(["chat model-1", "chat model-1"]);
 });
 
-test("a spawn span names the subagent and what it was handed", () => {
+test("names the subagent and its inheritance on a spawn span", () => {
   const span = only(delegatingRun(), "spawn reader#1");
   expect(span.kind).toBe("INTERNAL");
   expect(span.attributes).toEqual({
@@ -132,7 +132,7 @@ test("a spawn span names the subagent and what it was handed", () => {
   });
 });
 
-test("a refused spawn says which limit refused and where it stood", () => {
+test("records which limit refused a spawn, and its current value", () => {
   const run = new RunScript();
   run.started();
   run.root.started();
@@ -152,7 +152,7 @@ test("a refused spawn says which limit refused and where it stood", () => {
   );
 });
 
-test("a spawn that is refused before its call runs says the same", () => {
+test("records the same facts for a spawn that is refused before its call runs", () => {
   const run = new RunScript();
   run.started();
   run.root.started();
@@ -179,7 +179,7 @@ test("a spawn that is refused before its call runs says the same", () => {
   expect(spans.flatMap(({ events }) => events)).toEqual([]);
 });
 
-test("what is said of a budget is on the span of its agent; who grants more is not", () => {
+test("records thresholds and grants of a budget on the span of its agent, without who granted them", () => {
   const run = new RunScript();
   run.started();
   run.root.started();
@@ -217,7 +217,7 @@ test("what is said of a budget is on the span of its agent; who grants more is n
   ]);
 });
 
-test("retries, a refused lease and a cancellation are events on their spans", () => {
+test("records retries, a refused lease and a cancellation as events on their spans", () => {
   const run = new RunScript();
   run.started();
   run.root.started();
@@ -266,7 +266,7 @@ test("retries, a refused lease and a cancellation are events on their spans", ()
   ]);
 });
 
-test("a paused run says that it waits and for how many answers, and each agent why it is paused", () => {
+test("records the questions and answers of a paused run, and why each agent paused", () => {
   const spans = spansOf(pausedRun());
   const tellsOfPause = /outcome|state|segment|stop\.|questions|answers|paused|resumed|steps$/;
   const told = ["invoke_workflow lead", "invoke_agent reader#1"].map((name) =>
@@ -310,7 +310,7 @@ test("a paused run says that it waits and for how many answers, and each agent w
   ]);
 });
 
-test("a resumed spawn span names the subagent again", () => {
+test("names the subagent again on a resumed spawn span", () => {
   const resumed = only(spansOf(pausedRun()), "spawn reader#1");
   expect(resumed.attributes).toEqual({
     "espalier.event.seq": 23,
@@ -337,7 +337,7 @@ test("a resumed spawn span names the subagent again", () => {
   });
 });
 
-test("questions, compactions, messages and refused subtasks are events on their agent's span", () => {
+test("records questions, compactions, messages and refused subtasks as events on the agent's span", () => {
   const run = new RunScript();
   const lead = run.root;
   run.started();
@@ -391,7 +391,7 @@ test("questions, compactions, messages and refused subtasks are events on their 
   ]);
 });
 
-test("a call whose price is unknown has no cost, and an estimate says that it is one", () => {
+test("omits an unknown cost and marks an estimated usage", () => {
   const run = new RunScript();
   run.started();
   run.root.started();
@@ -406,7 +406,7 @@ test("a call whose price is unknown has no cost, and an estimate says that it is
   ]);
 });
 
-proves(["M50"], "the span of a call whose arguments were mended says so, and no other does", () => {
+proves(["M50"], "marks only the span of a call whose arguments were repaired", () => {
   const run = new RunScript();
   const lead = run.root;
   run.started();

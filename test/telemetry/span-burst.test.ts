@@ -1,6 +1,6 @@
-// Goal: 1,000 agents with 20 spans each that end at once all arrive; an endpoint that hangs, refuses
-// or is busy costs spans, never the program: it ends by itself, in time, with code 0.
-// Method: the burst in a process of its own, against a loopback sink with fault modes.
+// Goal: 1,000 agents with 20 spans each that end at once are all exported. An endpoint that hangs,
+// refuses or is busy costs only spans: the program exits by itself, in time, with code 0.
+// Method: the burst in its own process, against a loopback sink with fault modes.
 
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -13,7 +13,7 @@ import { proves } from "../harness/proves.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { OtlpSink, type SinkMode } from "../support/otlp-sink.ts";
 
-/** Every 5,000 spans the run continues in a further trace, which has a root of its own. */
+/** After every 5,000 spans the run continues in a further trace, which has its own root. */
 const FURTHER_TRACES = 3;
 const SPANS = 20_002 + FURTHER_TRACES;
 
@@ -50,7 +50,7 @@ function burst(sink: OtlpSink): Promise<Ending> {
   });
 }
 
-proves(["D670"], "the whole burst arrives, each span once", async () => {
+proves(["D670"], "exports each span of the burst once", async () => {
   await using sink = await OtlpSink.open();
   const { code, report, stderr } = await burst(sink);
   const counts = { lostSpans: 0, unconfirmedSpans: 0, pendingSpans: 0 };
@@ -62,7 +62,7 @@ proves(["D670"], "the whole burst arrives, each span once", async () => {
 for (const mode of ["hang", "drip", "refuse", "unavailable"] satisfies readonly SinkMode[])
   proves(
     ["D672"],
-    `with an endpoint in mode ${mode} the program ends by itself, with code 0 and one warning`,
+    `exits by itself with code 0 and one warning if the endpoint is in mode ${mode}`,
     async () => {
       await using sink = await OtlpSink.open(mode);
       const { code, report, stderr } = await burst(sink);

@@ -1,6 +1,6 @@
-// Goal: what holds for the spans of every run, whatever happened in it.
-// Method: the stories of the golden spans in memory, with every event beside its span; and what providers do that choose ids or samples
-// of their own.
+// Goal: the invariants of the spans of every run, whatever happened in it.
+// Method: the stories of the golden spans in memory, with every event beside its span; and
+// providers with their own ids or samplers.
 
 import { context, propagation, ROOT_CONTEXT, trace, TraceFlags } from "@opentelemetry/api";
 import {
@@ -40,12 +40,12 @@ interface Fixture {
 
 interface FixtureOptions {
   readonly sampler?: Sampler;
-  /** Ids are the provider's own. */
+  /** Uses the provider's own ids. */
   readonly hasOwnIds?: boolean;
   readonly options?: OpenTelemetryOptions;
 }
 
-/** An SDK in memory, and what a story emits to it. */
+/** Creates an SDK in memory, which records what a story emits. */
 function setUp({ sampler, hasOwnIds = false, options = {} }: FixtureOptions = {}): Fixture {
   const exporter = new InMemorySpanExporter();
   const provider = new NodeTracerProvider({
@@ -81,8 +81,8 @@ function setUp({ sampler, hasOwnIds = false, options = {} }: FixtureOptions = {}
 const nameOf = ({ traceId, spanId }: Pick<TraceIds, "traceId" | "spanId">): string =>
   `${traceId} ${spanId}`;
 
-describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
-  test("every span says where it is in the tree", async () => {
+describe.each(Object.entries(SPAN_STORIES))("the spans of the story %s", (name, story) => {
+  test("record their place in the tree", async () => {
     const { spans, events } = await played(story);
     const wanted = new Map(events.map((event) => [`${event.scope.runId} ${event.seq}`, event]));
     for (const { attributes } of spans) {
@@ -103,7 +103,7 @@ describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
     }
   });
 
-  test("every span is emitted once, has a parent or is the first of its trace, and every event is in one", async () => {
+  test("are emitted once, below a parent or as the first of a trace, and cover every event", async () => {
     const { spans, events } = await played(story);
     const told = spans.map(nameOf);
     expect(new Set(told).size).toBe(told.length);
@@ -124,7 +124,7 @@ describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
 
   proves(
     ["X18"],
-    `${name}: usage stands on model calls alone, once, and its sum is that of the tree`,
+    `have usage on model calls only, once, with the sum of the tree (${name})`,
     async () => {
       const { spans } = await played(story);
       const usage = spans.filter(({ attributes }) =>
@@ -148,7 +148,7 @@ describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
     },
   );
 
-  proves(["S7.33"], "an unknown cost is on no span", async () => {
+  proves(["S7.33"], "have no cost if it is unknown", async () => {
     const { spans } = await played(story);
     const costs = spans.flatMap(({ attributes }) =>
       Object.entries(attributes).filter(([name]) => name.endsWith("cost.usd")),
@@ -159,7 +159,7 @@ describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
     expect(costs).toEqual([]);
   });
 
-  test("with ids of the provider's own the tree is the same", async () => {
+  test("form the same tree with the provider's own ids", async () => {
     const [ours, theirs] = [await played(story), await played(story, { hasOwnIds: true })];
     expect(pathsIn(theirs.spans)).toEqual(pathsIn(ours.spans));
     expect(new Set(theirs.spans.map(nameOf)).size).toBe(theirs.spans.length);
@@ -172,7 +172,10 @@ describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
   });
 });
 
-/** Where each span stands, by the names above it. One that was emitted again is known by the id that it replaces, too. */
+/**
+ * Returns the place of each span by the names above it. A span that was emitted again is also known
+ * by the id that it replaces.
+ */
 function pathsIn(spans: readonly RecordedSpan[]): readonly string[] {
   const byId = new Map(
     spans.flatMap((span) => {
@@ -252,14 +255,17 @@ describe("a trace that grows too large", () => {
     expect(ids.filter((id) => !known.has(nameOf(id)))).toEqual([]);
   });
 
-  test("without an SDK there is nothing to split", () => {
+  test("is not split without an SDK", () => {
     const tracing = openTelemetry({ tracer: trace.getTracer("none"), maxSpansPerTrace: 3 });
     const ids = placeAll(tracing, wideRun(5, 3).drafts);
     expect(new Set(ids.map(({ traceId }) => traceId)).size).toBe(1);
   });
 });
 
-/** The spans of a tree in traces of ten spans and the rest of a subagent, without those around further traces. */
+/**
+ * Returns the spans of a tree in traces of ten spans and the rest of a subagent, without the roots
+ * of further traces.
+ */
 function splitTree(sampler: Sampler, index: number): readonly RecordedSpan[] {
   const s = setUp({ sampler, options: { maxSpansPerTrace: 10 } });
   const { drafts } = wideRun(6, 4);
@@ -300,7 +306,7 @@ describe("a sampler that takes a share of all traces", () => {
       );
       return new Set(s.spans.map((span) => span.traceId)).size;
     });
-    // The run up to its pause, the wait, and the run after it.
+    // The run up to its pause, the wait, and the run after the pause.
     expect(new Set(kept)).toEqual(new Set([0, 3]));
     const whole = kept.filter((traces) => traces === 3).length;
     expect(whole).toBeGreaterThan(RUNS / 4);
@@ -312,7 +318,7 @@ describe("a sampler that takes a share of all traces", () => {
     expect(new Set(kept)).toEqual(new Set([0, 2 + 6 * 6]));
   });
 
-  test("takes all of a split tree below a caller whose span was taken, and nothing below another one", () => {
+  test("takes all or nothing of a split tree, as the caller's span was sampled", () => {
     new NodeTracerProvider().register();
     for (const traceFlags of [TraceFlags.SAMPLED, TraceFlags.NONE]) {
       const kept = Array.from({ length: 40 }, (_, index) => {
@@ -325,7 +331,7 @@ describe("a sampler that takes a share of all traces", () => {
     }
   });
 
-  test("keeps to what became of a run before its pause, wherever it is resumed", () => {
+  test("follows the decision for a run before its pause, wherever the run is resumed", () => {
     new NodeTracerProvider().register();
     for (const wasSampled of [true, false]) {
       const { drafts } = pausedRun();
@@ -346,8 +352,8 @@ describe("a sampler that takes a share of all traces", () => {
   });
 });
 
-describe("below a span of the caller", () => {
-  test("the event that begins a run says which one, no other does", () => {
+describe("a run below a span of its caller", () => {
+  test("names the span only in the event that starts the run", () => {
     const s = setUp();
     const run = new RunScript();
     run.started();

@@ -1,4 +1,5 @@
-// Goal: a program that traces ends by itself whatever its endpoint does, and gets one warning about lost spans.
+// Goal: a program that traces exits by itself whatever its endpoint does, and gets one warning
+// about lost spans.
 // Method: real processes, and a loopback sink with fault modes.
 
 import { execFile } from "node:child_process";
@@ -13,7 +14,7 @@ import { OtlpSink, type SinkMode } from "../support/otlp-sink.ts";
 const MODES: readonly SinkMode[] = ["ok", "refuse", "unavailable", "hang", "drip"];
 
 test.concurrent.each(MODES)(
-  "a short program ends by itself in mode %s, and is warned once if spans are lost",
+  "exits by itself in mode %s and warns once if spans are lost",
   async (mode) => {
     await using sink = await OtlpSink.open(mode);
     const { code, report, warnings } = await runProgram(sink.endpoint);

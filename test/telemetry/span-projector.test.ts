@@ -1,6 +1,5 @@
-// Goal: a run is one trace whose shape is the shape of the run, and errors stand where they
-// happened.
-// Method: hand-written events in the order of the core, an in-memory exporter, golden trees: `name
+// Goal: a run is one trace in the shape of the run, and errors are recorded where they happened.
+// Method: handwritten events in the order of the core, an in-memory exporter, golden trees: `name
 // start–end [ERROR] attributes [span events]`, in ms since the start, one event each 10 ms.
 
 import { expect, test } from "vitest";
@@ -9,7 +8,7 @@ import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { placeAll, recorder, treeOf } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
 
-test("a tool call is a sibling of the model calls around it", () => {
+test("places a tool call beside the model calls around it", () => {
   const run = new RunScript();
   const lead = run.root;
   run.started();
@@ -36,7 +35,7 @@ invoke_workflow lead 0–190 outcome=completed
   );
 });
 
-test("a subagent is below the call that spawned it, at every depth", () => {
+test("places a subagent below the call that spawned it, at every depth", () => {
   const run = new RunScript();
   const lead = run.root;
   const editor = lead.child("editor");
@@ -72,7 +71,7 @@ invoke_workflow lead 0–360 outcome=completed
   );
 });
 
-test("children that run at the same time stay below their own calls", () => {
+test("places concurrent children below their own calls", () => {
   const run = new RunScript();
   const lead = run.root;
   const [first, second] = [lead.child("reader"), lead.child("reader")];
@@ -117,7 +116,7 @@ invoke_workflow lead 0–320 outcome=completed
   );
 });
 
-test("a failed tool is an error where it failed, and nowhere above", () => {
+test("marks a failed tool as an error, and nothing above it", () => {
   const run = new RunScript();
   const lead = run.root;
   run.started();
@@ -143,7 +142,7 @@ invoke_workflow lead 0–140 outcome=completed
   );
 });
 
-test("a failed model call marks the call, its agent and its spawn, and spares the parent", () => {
+test("marks a failed model call, its agent and its spawn as errors, but not the parent", () => {
   const run = new RunScript();
   const lead = run.root;
   const reader = lead.child("reader");
@@ -176,7 +175,7 @@ invoke_workflow lead 0–220 outcome=completed
   );
 });
 
-test("a failed run is an error from its root", () => {
+test("marks a failed run as an error from its root", () => {
   const run = new RunScript();
   run.started();
   run.root.started();
@@ -194,7 +193,7 @@ invoke_workflow lead 0–80 ERROR type=agent_error outcome=failed
   );
 });
 
-test("a refused spawn and a stop by budget are no errors", () => {
+test("does not mark a refused spawn or a stop by budget as an error", () => {
   const run = new RunScript();
   const lead = run.root;
   run.started();
@@ -219,7 +218,7 @@ invoke_workflow lead (stopped) 0–140 outcome=stopped
   );
 });
 
-test("a cancelled run ends every span, the leaves first, and none as an error", () => {
+test("ends every span of a cancelled run from the leaves up, without an error", () => {
   const run = new RunScript();
   const lead = run.root;
   const reader = lead.child("reader");
@@ -260,7 +259,7 @@ invoke_workflow lead (cancelled) 0–190 outcome=cancelled
   ]);
 });
 
-test("what a run leaves open ends with it, from the leaves up", () => {
+test("ends the spans that a run leaves open with it, from the leaves up", () => {
   const run = new RunScript();
   const reader = run.root.child("reader");
   run.started();
@@ -297,7 +296,7 @@ invoke_workflow lead 0–130 ERROR type=agent_error outcome=failed
   );
 });
 
-test("a subtask is below its agent, whose own span says nothing of it but a refusal", () => {
+test("places a subtask directly below its agent and records refused subtasks as events of the agent", () => {
   const run = new RunScript();
   const lead = run.root;
   const reader = lead.child("reader");
@@ -321,7 +320,7 @@ invoke_workflow lead 0–160 outcome=completed
   );
 });
 
-test("two runs at once are two traces", () => {
+test("draws two concurrent runs as two traces", () => {
   const runs = [new RunScript("1", "lead"), new RunScript("2", "scout")];
   for (const run of runs) {
     run.started();
@@ -344,7 +343,7 @@ test("two runs at once are two traces", () => {
   ]);
 });
 
-test("every event carries the ids of the span it belongs to", () => {
+test("gives every event the ids of the span that it belongs to", () => {
   const run = new RunScript();
   const lead = run.root;
   run.started();

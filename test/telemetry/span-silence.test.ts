@@ -1,5 +1,5 @@
-// Goal: no span says a word of what users, models, tools or those who answer questions wrote.
-// Method: a hand-written run with every type of event, and a canary in every text of them.
+// Goal: no span contains text of users, models, tools or people who answer questions.
+// Method: a handwritten run with every type of event, and a canary in all of their texts.
 
 import { expect, test } from "vitest";
 
@@ -12,7 +12,7 @@ import { RunScript } from "./run-script.ts";
 import { CANARY } from "./run-script-facts.ts";
 import { tellEverything } from "./tell-everything.ts";
 
-test("nothing that was written by a user, a model, a tool or who answers is exported", () => {
+test("exports no text of users, models, tools or people who answer", () => {
   const run = new RunScript();
   tellEverything(run);
   const told = new Set<string>(run.drafts.map(({ body }) => body.type));
@@ -46,7 +46,7 @@ test("nothing that was written by a user, a model, a tool or who answers is expo
   expect(JSON.stringify(spans)).not.toContain(CANARY);
 });
 
-test("a name that was not checked is in no span, whatever the delegation was refused for", () => {
+test("exports no unchecked role name, whatever a delegation was refused for", () => {
   const codes = SpawnRefusalSchema().shape.code.options;
   expect(codes.length).toBeGreaterThan(12);
   for (const code of codes) {

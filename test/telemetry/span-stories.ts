@@ -1,5 +1,5 @@
-// The runs whose spans are golden: each goes its whole way with the tracing that it is given, and moves the clock by hand so that every
-// span has a length.
+// The runs with golden spans. Each runs to its end with the given tracing, and moves the clock by
+// hand so that every span has a length.
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
@@ -20,16 +20,16 @@ import { payTool } from "../support/pause-stories.ts";
 import { mortalTracing } from "./mortal-tracing.ts";
 import { byTask, calls, part, spawn, tool, until, use } from "../tree/scripted-agents.ts";
 
-/** What a process traces with. Asked once for each process of a story. */
+/** Creates the tracing of a process. Called once for each process of a story. */
 export type NewTracing = () => Tracing;
-/** The clock of a process, and what its wall clock shows at first. */
+/** Creates the clock of a process, with its initial wall time. */
 type NewClock = (startMs: number) => ManualClock;
 type Story = (newTracing: NewTracing, newClock?: NewClock) => Promise<void>;
 
 const START_MS = 1_000;
 const manualClock: NewClock = (startMs) => new ManualClock(startMs);
 
-/** A tool that takes a while. */
+/** Creates a tool that takes a while. */
 function works(clock: ManualClock, name = "work", takesMs = 20): FunctionTool {
   return tool(name, () => {
     clock.advance(takesMs);
@@ -43,7 +43,7 @@ function fails(name: string): FunctionTool {
   });
 }
 
-/** A reply after so long. */
+/** Replies after this time. */
 function later(clock: ManualClock, step: Exclude<ScriptStep, Function>, takesMs = 10): ScriptStep {
   return () => {
     clock.advance(takesMs);
@@ -197,7 +197,7 @@ async function background(newTracing: NewTracing, newClock = manualClock): Promi
   await fixture.run(lead.role);
 }
 
-/** Says what follows from the history: a process that continues says the same. */
+/** Selects replies by the history, so that a process that continues gives the same replies. */
 function recoverable(clock: ManualClock): AgentRole {
   const script = byTask({
     "Work.": [later(clock, calls(use("work"))), later(clock, says("Read."))],
@@ -277,7 +277,7 @@ async function session(newTracing: NewTracing, newClock = manualClock): Promise<
   await fixture.run(lead.role, { session: thread });
 }
 
-/** A hook that asks the model twice at once, and takes what comes first. */
+/** Runs a hook that calls the model twice at once and takes the first reply. */
 async function hedged(newTracing: NewTracing, newClock = manualClock): Promise<void> {
   const clock = newClock(START_MS);
   const late = latch();

@@ -1,6 +1,9 @@
-// Goal: no viewer finds a time at which to wonder: every span has a length, and lies within the one around it, whatever happened.
-// Method: the golden runs as they reach an OTLP endpoint, with a clock that stands still in between and with one that never does; what Jaeger 2.20 warns about is the law: an end that is not after its start
-// (`negative_duration_santizer.go`), and a child that does not fit into its parent (`clockskew.go`).
+// Goal: no viewer finds an invalid time: every span has a length and lies within its parent,
+// whatever happened.
+// Method: the golden runs as they reach an OTLP endpoint, with a clock that stands still in between
+// and with one that always ticks. The checks are the warnings of Jaeger 2.20: an end that is not
+// after its start (`negative_duration_santizer.go`), and a child that does not fit into its parent
+// (`clockskew.go`).
 
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { NodeTracerProvider, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-node";
@@ -21,7 +24,7 @@ import { calls, part, tool, use } from "../tree/scripted-agents.ts";
 import { timeFaults } from "./span-times.ts";
 import { SPAN_STORIES } from "./span-stories.ts";
 
-/** The spans of some runs, as they reach an endpoint. */
+/** Returns the spans of some runs, as they reach an endpoint. */
 async function exported(
   work: (newTracing: () => Tracing) => Promise<unknown>,
 ): Promise<readonly SinkSpan[]> {
@@ -36,14 +39,14 @@ async function exported(
   return sink.spans;
 }
 
-describe.each(Object.entries(SPAN_STORIES))("%s", (_name, story) => {
-  proves(["S7.31"], "every exported span lies within its parent, to the microsecond", async () => {
+describe.each(Object.entries(SPAN_STORIES))("the spans of the story %s", (_name, story) => {
+  proves(["S7.31"], "lie within their parents at an endpoint, to the microsecond", async () => {
     const spans = await exported((newTracing) => story(newTracing));
     expect(spans.length).toBeGreaterThan(1);
     expect(timeFaults(spans)).toEqual([]);
   });
 
-  proves(["S7.31"], "the same where time never stands still", async () => {
+  proves(["S7.31"], "lie within their parents with a clock that always ticks", async () => {
     const spans = await exported((newTracing) =>
       story(newTracing, (startMs) => new TickingClock(startMs)),
     );
@@ -68,7 +71,7 @@ describe("a tool that takes 0.3 ms", () => {
       const tools = [tool("quick", passes(0.3)), tool("slow", passes(1.9))];
       const replies = [calls(use("quick")), calls(use("slow")), says("Done.")];
       const { role } = part("lead", replies, { tools });
-      // What the run itself does between two events takes its time, too.
+      // The run itself also takes time between two events.
       const take = ({ type }: EspalierEvent): void => {
         if (type !== "tool.started") clock.advance(0.05);
       };

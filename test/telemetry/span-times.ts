@@ -1,4 +1,4 @@
-// What a viewer would complain of in the times of spans.
+// Problems that a viewer would report about the times of spans.
 
 interface TimedSpan {
   readonly name: string;
@@ -10,7 +10,10 @@ interface TimedSpan {
   readonly events: readonly { readonly name: string; readonly atUs?: number }[];
 }
 
-/** Spans without length, outside their parents, or with events outside themselves. A parent in another process is not looked for. */
+/**
+ * Returns spans without length, outside their parents, or with events outside themselves. A parent
+ * in another process is not checked.
+ */
 export function timeFaults(spans: readonly TimedSpan[]): readonly string[] {
   const byId = new Map(spans.map((span) => [`${span.traceId} ${span.spanId}`, span]));
   return spans.flatMap((span) => {

@@ -1,7 +1,7 @@
-// Goal: a pause closes every scope once, what continues after it has new ones, and nothing is kept in
+// Goal: a pause closes every scope once, a resumption opens new scopes, and nothing is stored in
 // between.
-// Method: hand-written events; a recorder that writes down what it is given, as `verb scope`, where a
-// scope is the path of its agent and what it is, numbered from its first opening.
+// Method: handwritten events; a recorder writes each of its calls as `verb scope`. A scope is the
+// path of its agent and its kind, numbered by its openings.
 
 import { expect, test } from "vitest";
 
@@ -11,7 +11,7 @@ import { proves } from "../harness/proves.ts";
 import { pausedRun } from "./paused-run.ts";
 import { RunScript } from "./run-script.ts";
 
-test("a pause closes each scope once and by its own event, and a resumption opens new ones", () => {
+test("closes each scope once and by its own event at a pause, and opens new ones at a resumption", () => {
   const { told, tree } = placed(pausedRun());
   expect(told).toEqual([
     "open run 1",
@@ -44,7 +44,7 @@ test("a pause closes each scope once and by its own event, and a resumption open
   expect(tree.size).toBe(0);
 });
 
-test("after a pause nothing is kept, whatever was left open in the run", () => {
+test("stores nothing after a pause, whatever was open in the run", () => {
   const { run, lead, reader } = delegating();
   reader.asks();
   lead.calls("call_2", "search");
@@ -62,7 +62,7 @@ test("after a pause nothing is kept, whatever was left open in the run", () => {
   expect(placed(run).tree.size).toBe(0);
 });
 
-test("what is open below a paused agent or call is suspended with it, and nothing else is", () => {
+test("suspends everything that is open below a paused agent or call, and nothing else", () => {
   const { run, lead, reader } = delegating();
   const writer = reader.child("writer");
   const other = lead.child("reader");
@@ -86,7 +86,7 @@ test("what is open below a paused agent or call is suspended with it, and nothin
   expect(placed(run).tree.size).toBe(1);
 });
 
-test("what a cancelled run leaves open is cancelled, and what another leaves is abandoned", () => {
+test("cancels the open scopes of a cancelled run, and abandons those of another one", () => {
   const cancelled = delegating();
   cancelled.run.ended("cancelled");
   const failed = delegating();
@@ -95,7 +95,7 @@ test("what a cancelled run leaves open is cancelled, and what another leaves is 
   expect(ends).toEqual(["abandon lead 1 as cancelled", "abandon lead 1 as abandoned"]);
 });
 
-test("an agent that is paused and resumed while its run lives has a second scope in the same run", () => {
+test("opens a second scope in the same run for an agent that is paused and resumed", () => {
   const { run, lead, reader } = delegating();
   reader.pauses();
   lead.pausesCall("call_1");
@@ -110,7 +110,7 @@ test("an agent that is paused and resumed while its run lives has a second scope
   expect(placed(run).tree.find(reader.scope())).toBe("lead/reader#1 2");
 });
 
-test("a paused child that is dismissed ends below its parent, whose call is closed already", () => {
+test("places a dismissed paused child below its parent, whose call is closed already", () => {
   const { run, lead, reader } = delegating();
   reader.pauses();
   lead.pausesCall("call_1");
@@ -130,7 +130,7 @@ test("a paused child that is dismissed ends below its parent, whose call is clos
   expect(tree.size).toBe(0);
 });
 
-test("what is said of an agent that is not open belongs to its parent, and opens nothing", () => {
+test("assigns events of an agent that is not open to its parent, and opens nothing", () => {
   const { run, lead, reader } = delegating();
   reader.pauses();
   reader.isAnswered("call_1", "write", { answer: "denied" });
@@ -141,7 +141,7 @@ test("what is said of an agent that is not open belongs to its parent, and opens
   expect([tree.find(reader.scope()), tree.find(lead.scope())]).toEqual(["lead 1", "lead 1"]);
 });
 
-test("a question belongs to the agent until its call runs, what is noted then to the call", () => {
+test("assigns a question to its agent until its call runs, and later notes to the call", () => {
   const run = new RunScript();
   const lead = run.root;
   run.started();
@@ -163,7 +163,7 @@ test("a question belongs to the agent until its call runs, what is noted then to
   ]);
 });
 
-test("the child of a subtask is directly below its parent, before and after a pause", () => {
+test("places the child of a subtask directly below its parent, before and after a pause", () => {
   const run = new RunScript();
   const lead = run.root;
   const reader = lead.child("reader");
@@ -183,39 +183,35 @@ test("the child of a subtask is directly below its parent, before and after a pa
   ]);
 });
 
-proves(
-  ["S7.31"],
-  "a span ends with the last one within it: a call that was answered, an agent whose child continues",
-  () => {
-    const { run, lead, reader } = delegating();
-    lead.gets("call_1", "SpawnSubagent");
-    lead.ended();
-    reader.asks();
-    reader.hears();
-    reader.ended();
-    run.ended();
-    const { ended, told, tree } = placed(run);
-    expect(ended.map(([scope]) => scope)).toEqual([
-      "lead/reader#1 model 1",
-      "lead/reader#1 1",
-      "lead call_1 1",
-      "lead 1",
-      "run 1",
-    ]);
-    const atUs = new Map(ended);
-    expect([atUs.get("lead call_1 1"), atUs.get("lead 1")]).toEqual(
-      Array.from({ length: 2 }, () => atUs.get("lead/reader#1 1")),
-    );
-    expect(told.indexOf("close lead 1 by agent.ended")).toBeLessThan(
-      told.indexOf("close lead/reader#1 1 by agent.ended"),
-    );
-    expect(tree.size).toBe(0);
-  },
-);
+proves(["S7.31"], "ends the span of a call or an agent with the last span within it", () => {
+  const { run, lead, reader } = delegating();
+  lead.gets("call_1", "SpawnSubagent");
+  lead.ended();
+  reader.asks();
+  reader.hears();
+  reader.ended();
+  run.ended();
+  const { ended, told, tree } = placed(run);
+  expect(ended.map(([scope]) => scope)).toEqual([
+    "lead/reader#1 model 1",
+    "lead/reader#1 1",
+    "lead call_1 1",
+    "lead 1",
+    "run 1",
+  ]);
+  const atUs = new Map(ended);
+  expect([atUs.get("lead call_1 1"), atUs.get("lead 1")]).toEqual(
+    Array.from({ length: 2 }, () => atUs.get("lead/reader#1 1")),
+  );
+  expect(told.indexOf("close lead 1 by agent.ended")).toBeLessThan(
+    told.indexOf("close lead/reader#1 1 by agent.ended"),
+  );
+  expect(tree.size).toBe(0);
+});
 
 proves(
   ["S7.31"],
-  "time continues from event to event, also where the clock stands still or is set back",
+  "advances time from event to event, even if the clock stands still or is set back",
   () => {
     const { run } = delegating();
     run.ended();
@@ -248,7 +244,7 @@ function delegating() {
   return { run, lead, reader };
 }
 
-/** What the recorder is given of a run, and the scope that each event got. */
+/** Returns the calls of the recorder for a run, and the scope of each event. */
 function placed({ drafts }: RunScript) {
   const told: string[] = [];
   const ended: (readonly [scope: string, atUs: number])[] = [];

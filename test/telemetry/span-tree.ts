@@ -1,7 +1,7 @@
-// Spans as an indented tree of text, readable without running anything. Siblings in order of their
-// start.
+// Renders spans as an indented tree of text, which is readable without running anything. Siblings
+// are in the order of their start.
 
-/** What the renderer needs of a span, wherever it comes from. */
+/** The fields of a span that the renderer needs. */
 export interface PlainSpan {
   readonly name: string;
   readonly spanId: string;
@@ -14,9 +14,9 @@ export interface PlainSpan {
 }
 
 /**
- * One line for each span: name, start and end in ms since `originMs`, status if it is ERROR, the
- * attributes asked for, and the names of its events in brackets. A span whose parent is not among
- * them is a root.
+ * Returns one line for each span: name, start and end in ms since `originMs`, status if it is
+ * ERROR, the requested attributes, and the names of its events in brackets. A span whose parent is
+ * missing is a root.
  */
 export function spanTree(
   spans: readonly PlainSpan[],

@@ -1,9 +1,9 @@
-// The content of spans as plain values: what a reader of a trace would see of it.
+// The content of spans as plain values, as a reader of a trace would see it.
 
 import { parseJson, type JsonValue } from "../../src/kernel/json.ts";
 import type { PlainSpan } from "./span-tree.ts";
 
-/** Its name and its content, by the names of the attributes without `gen_ai.`; only spans that have some. */
+/** Name and content of a span with content, by attribute names without `gen_ai.`. */
 export interface SpokenSpan extends Partial<Record<Said, JsonValue>> {
   readonly span: string;
 }

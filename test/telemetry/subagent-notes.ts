@@ -1,16 +1,16 @@
-// What an agent notes of subagents that it has had for some time. Every text that a model wrote holds CANARY.
+// Events of an agent about existing subagents. Every text that a model wrote contains CANARY.
 
 import type { EventBody } from "../../src/protocol/event.ts";
 import type { AgentScript } from "./run-script.ts";
 import { CANARY } from "./run-script-facts.ts";
 
-/** It continues one that had ended. */
+/** Returns the event of continuing a subagent that had ended. */
 export function continued(child: AgentScript): EventBody<"subagent.continued"> {
   const isBackground = true;
   return { type: "subagent.continued", ...whoIs(child), task: CANARY, isBackground, execution: 2 };
 }
 
-/** It leaves one to the run. */
+/** Returns the event of leaving a subagent to the run. */
 export function detached(child: AgentScript): EventBody<"subagent.detached"> {
   const { childDepth: _depth, ...who } = whoIs(child);
   return { type: "subagent.detached", ...who };

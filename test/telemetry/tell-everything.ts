@@ -5,7 +5,7 @@ import { CANARY, ONE_CALL } from "./run-script-facts.ts";
 import { continued, detached } from "./subagent-notes.ts";
 import { FILTERED, GUARDED, PROGRESSED, REPEATED, RETRIED, summarize } from "./tool-notes.ts";
 
-/** All events there are, each with a canary in all of its texts. */
+/** Adds events of every type, each with a canary in all of its texts. */
 export function tellEverything(run: RunScript): void {
   const lead = run.root;
   const reader = lead.child("reader");

@@ -1,10 +1,11 @@
-// What guards, filters, wrappers and tools tell of calls while they run, by hand: a canary in every text.
+// Handwritten events of guards, filters, wrappers and tools about running calls, with a canary in
+// every text.
 
 import type { EventBody } from "../../src/protocol/event.ts";
 import type { AgentScript } from "./run-script.ts";
 import { CANARY, ONE_CALL } from "./run-script-facts.ts";
 
-/** Filters took tools away from the step. */
+/** Filters removed tools from the step. */
 export const FILTERED: EventBody<"tools.filtered"> = {
   type: "tools.filtered",
   removed: [
@@ -13,7 +14,7 @@ export const FILTERED: EventBody<"tools.filtered"> = {
   ],
 };
 
-/** The text of a reply was but the arguments of its call, and was dropped. */
+/** The text of a reply only repeated the arguments of its call, and was dropped. */
 export const REPEATED: EventBody<"reply.filtered"> = {
   type: "reply.filtered",
   toolName: CANARY,
@@ -31,7 +32,7 @@ export const GUARDED: EventBody<"tool.guarded"> = {
   ],
 };
 
-/** The tool is called once more, without the model. */
+/** The tool is called again, without the model. */
 export const RETRIED: EventBody<"tool.retried"> = {
   type: "tool.retried",
   toolName: CANARY,
@@ -48,7 +49,7 @@ export const PROGRESSED: EventBody<"tool.progressed"> = {
   message: CANARY,
 };
 
-/** The result of a call is summarised, by a model call on the side. */
+/** Adds the events of a result that a separate model call summarises. */
 export function summarize(agent: AgentScript, callId: string): void {
   const error = { code: "model_overloaded", message: CANARY, data: { body: CANARY } };
   const bodies: readonly EventBody[] = [

@@ -1,5 +1,7 @@
-// Goal (S7.32): a tree of any size is shown in few traces, none of which is too large for a viewer; a run that fits is in one.
-// Method: runs by hand with the default options, exported; traces counted, each looked at for gaps and for times that a viewer warns of.
+// Goal (S7.32): a tree of any size is shown in few traces, none of which is too large for a viewer.
+// A run that fits is in one trace.
+// Method: handwritten runs are exported with the default options. The traces are counted, and each
+// is checked for gaps and for times that a viewer warns of.
 
 import {
   InMemorySpanExporter,
@@ -23,7 +25,9 @@ interface Shown {
   readonly sizes: readonly number[];
 }
 
-/** Exported with default options; ids are the provider's own, or follow from the events. */
+/**
+ * Exports a run with the default options. Ids are the provider's own, or derived from the events.
+ */
 function shown({ drafts }: RunScript, idGenerator?: typeof traceIdGenerator): Shown {
   const exporter = new InMemorySpanExporter();
   const provider = new NodeTracerProvider({
@@ -47,11 +51,11 @@ function shown({ drafts }: RunScript, idGenerator?: typeof traceIdGenerator): Sh
 }
 
 describe("a thousand agents that were spawned in one reply", () => {
-  proves(["S7.32"], "of 35 spans each make a handful of traces, none above its size", () => {
+  proves(["S7.32"], "make at most ten traces with 35 spans each, none above its size", () => {
     const { spans, traces, sizes } = shown(crowd(1_000, 16), traceIdGenerator);
     expect(spans.length).toBeGreaterThan(35_000);
     expect(sizes.length).toBeLessThanOrEqual(10);
-    // A step that began in time ends where it began.
+    // A step that began within the limit ends in the same trace.
     expect(Math.max(...sizes)).toBeLessThanOrEqual(MAX + 1_000);
     const placesOf = Map.groupBy(
       spans.filter(({ name }) => name.startsWith("invoke_agent reader")),
@@ -64,25 +68,25 @@ describe("a thousand agents that were spawned in one reply", () => {
     );
   });
 
-  proves(["S7.32"], "make few with a provider that has ids of its own, too", () => {
+  proves(["S7.32"], "make at most ten traces with the provider's own ids", () => {
     expect(shown(crowd(1_000, 16)).sizes.length).toBeLessThanOrEqual(10);
   });
 
-  proves(["S7.32"], "of which each does little are one trace", () => {
+  proves(["S7.32"], "make one trace if each of them does little", () => {
     expect(shown(crowd(1_000, 0)).sizes).toEqual([4 + 3 * 1_000]);
     expect(shown(crowd(999, 1)).sizes).toEqual([4 + 5 * 999]);
   });
 });
 
-proves(["S7.32"], "small agents that follow each other share traces", () => {
+proves(["S7.32"], "shares traces between small agents that follow each other", () => {
   const { sizes, spans } = shown(wideRun(1_000, 17), traceIdGenerator);
   expect(spans.length).toBeGreaterThan(19_000);
   expect(sizes.length).toBeLessThanOrEqual(5);
-  // The calls of one reply stand together.
+  // The calls of one reply stay together.
   expect(Math.max(...sizes)).toBeLessThanOrEqual(MAX + 1_000);
 });
 
-test("an agent that works on and on is in as many traces as it fills, linked one to the next", () => {
+test("splits an agent that works for long into as many traces as it fills, linked one to the next", () => {
   const { sizes, spans } = shown(crowd(1, 6_000), traceIdGenerator);
   expect(sizes.length).toBe(3);
   const places = spans
@@ -98,7 +102,7 @@ test("an agent that works on and on is in as many traces as it fills, linked one
   );
 });
 
-proves(["S7.35"], "how an agent ended is shown in each of its traces", () => {
+proves(["S7.35"], "shows the outcome of an agent in each of its traces", () => {
   for (const [outcome, name, shownStatus] of [
     ["stopped", "invoke_agent lead (stopped)", "UNSET"],
     ["failed", "invoke_agent lead", "ERROR"],
@@ -120,7 +124,7 @@ proves(["S7.35"], "how an agent ended is shown in each of its traces", () => {
   }
 });
 
-proves(["S7.32"], "a wait is a row from 10 ms on, with the name of what waited", () => {
+proves(["S7.32"], "shows a wait of more than 10 ms as a span with the name of what waited", () => {
   const run = new RunScript();
   run.started();
   run.root.started();
@@ -147,20 +151,16 @@ proves(["S7.32"], "a wait is a row from 10 ms on, with the name of what waited",
   ]);
 });
 
-proves(
-  ["D628"],
-  "the wait row of a model call is that of its first attempt, as in the viewer",
-  () => {
-    const run = new RunScript();
-    run.started();
-    run.root.started();
-    run.root.asks({ queuedMs: 20 });
-    run.root.retries(10);
-    run.root.hears({ attemptCount: 2, queuedMs: 65 });
-    run.root.ended();
-    run.ended();
-    const { spans } = shown(run);
-    const rows = spans.filter(({ name }) => name.startsWith("queue_wait"));
-    expect(rows.map(({ attributes }) => attributes["espalier.queue.wait_ms"])).toEqual([20]);
-  },
-);
+proves(["D628"], "shows the wait of the first attempt for a model call, as the viewer does", () => {
+  const run = new RunScript();
+  run.started();
+  run.root.started();
+  run.root.asks({ queuedMs: 20 });
+  run.root.retries(10);
+  run.root.hears({ attemptCount: 2, queuedMs: 65 });
+  run.root.ended();
+  run.ended();
+  const { spans } = shown(run);
+  const rows = spans.filter(({ name }) => name.startsWith("queue_wait"));
+  expect(rows.map(({ attributes }) => attributes["espalier.queue.wait_ms"])).toEqual([20]);
+});

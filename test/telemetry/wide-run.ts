@@ -1,6 +1,6 @@
 import { RunScript } from "./run-script.ts";
 
-/** A root that starts so many agents, each with so many tool calls. */
+/** Creates a root that starts this many agents, each with this many tool calls. */
 export function wideRun(agents: number, calls: number): RunScript {
   const run = new RunScript();
   const lead = run.root;
@@ -23,7 +23,10 @@ export function wideRun(agents: number, calls: number): RunScript {
   return run;
 }
 
-/** A root that starts so many agents in one reply, which then work side by side: in each step a model call and a tool call. */
+/**
+ * Creates a root that starts this many agents in one reply. They work concurrently, with a model
+ * call and a tool call in each step.
+ */
 export function crowd(agents: number, steps: number): RunScript {
   const run = new RunScript();
   const lead = run.root;
