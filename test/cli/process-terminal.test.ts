@@ -135,7 +135,8 @@ proves(["D526"], "shows a run as lost, with its task, once its process was kille
   expect(statusesIn(after.stdout)).toEqual(["lost"]);
   const screen = startAtTerminal(["runs"], { cwd: path }, 80);
   await screen.seen("Buy three");
-  expect(screen.screen()).toContain("lost (1)");
+  expect(screen.screen()).toContain("to do (1)");
+  expect(screen.screen()).toContain("◌ lost");
   expect(screen.screen()).not.toContain("working");
   expect(await screen.ended).toBe(0);
 });
