@@ -123,7 +123,7 @@ limits.raise(budget);
 \`\`\``);
 });
 
-test("an example imports a name that it spreads, and no name of a property", () => {
+test("imports a name that an example spreads, but no property names", () => {
   const codes = {
     ...DECLARATION,
     name: "CODES",

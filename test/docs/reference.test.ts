@@ -1,6 +1,7 @@
-// Goal: whatever a program can import, match on, set or read has its place in the reference, which says what it is (D21 to D26).
-// Method: what there is, out of the reports in etc/, the schemas and the sources, held against the pages. That the pages say what the
-// docstrings say is `npm run check:reference`.
+// Goal: the reference describes everything that a program can import, match on, set or read (D21 to
+// D26).
+// Method: compare the reports in etc/, the schemas and the sources with the pages. `npm run
+// check:reference` compares the pages with the docstrings.
 
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
@@ -22,7 +23,7 @@ const pages = new Map(
   ]),
 );
 
-/** What stands under a heading of the third level, by the heading; of names that are on two pages, both. */
+/** The text under each heading of the third level; names on two pages have both texts. */
 const sections = new Map<string, readonly string[]>();
 for (const [file, page] of pages)
   for (const [, heading = "", text = ""] of page.matchAll(
@@ -37,7 +38,7 @@ function sectionOf(heading: string): string {
   return others.length > 0 ? "" : text;
 }
 
-/** The rows of the tables of a text, cell by cell. */
+/** Returns the rows of the tables of a text, cell by cell. */
 function rowsOf(text: string): readonly (readonly string[])[] {
   return text
     .split("\n")
@@ -50,7 +51,7 @@ function rowsOf(text: string): readonly (readonly string[])[] {
     );
 }
 
-/** The fields that a section has, without those within them. */
+/** Returns the fields of a section, without nested ones. */
 function fieldsOf(text: string): ReadonlySet<string> {
   const rows = rowsOf(text).map(([cell = ""]) => cell.replace(/`|\?$|\?(?=`)/g, ""));
   const methods = [...text.matchAll(/^```typescript\n(\w+)\??[(<]/gm)].map(([, name = ""]) => name);
@@ -75,22 +76,18 @@ const exportedNames: readonly Exported[] = globSync("etc/*.api.md").flatMap((fil
   });
 });
 
-proves(
-  ["D21"],
-  "every public name has a section, which says how it is imported and what it is",
-  () => {
-    expect(exportedNames.length).toBeGreaterThan(400);
-    const missing = exportedNames.filter(({ name, specifier }) => {
-      const text = sectionOf(name);
-      const isImported = text.includes(`{ ${name} } from "${specifier}"`);
-      const words = text.split("\n\n")[1] ?? "";
-      return !isImported || words === "" || /^[`|]{3}|^\|/.test(words);
-    });
-    expect(missing.map(({ name, specifier }) => `${specifier}: ${name}`)).toEqual([]);
-  },
-);
+proves(["D21"], "describes every public name in a section with its import", () => {
+  expect(exportedNames.length).toBeGreaterThan(400);
+  const missing = exportedNames.filter(({ name, specifier }) => {
+    const text = sectionOf(name);
+    const isImported = text.includes(`{ ${name} } from "${specifier}"`);
+    const words = text.split("\n\n")[1] ?? "";
+    return !isImported || words === "" || /^[`|]{3}|^\|/.test(words);
+  });
+  expect(missing.map(({ name, specifier }) => `${specifier}: ${name}`)).toEqual([]);
+});
 
-proves(["D21"], "every public name is in the list of all names, under its entry", () => {
+proves(["D21"], "lists every public name under its entry", () => {
   const list = pages.get("exports.md") ?? "";
   const listed = list.split("\n## ").flatMap((part) => {
     const [specifier = ""] = part.split("\n");
@@ -104,7 +101,7 @@ proves(["D21"], "every public name is in the list of all names, under its entry"
   );
 });
 
-proves(["D24"], "every member of a public interface is in the section of the interface", () => {
+proves(["D24"], "describes every member of a public interface in the interface's section", () => {
   const missing = exportedNames.flatMap(({ name, block }) => {
     if (!/^export interface /m.test(block) || name === "EventBodies") return [];
     const known = fieldsOf(sectionOf(name));
@@ -118,7 +115,7 @@ const SUBJECTS = ["agent.md", "tool.md", "orchestrator.md", "start.md", "results
 
 proves(
   ["D22", "D24"],
-  "every option, and every field of events, results, steps and messages says what it is",
+  "describes every option and every field of events, results, steps and messages",
   () => {
     const silent = [...pages].flatMap(([file, page]) =>
       rowsOf(page).flatMap((cells) => (cells.at(-1) === "" ? [`${file}: ${cells[0] ?? ""}`] : [])),
@@ -129,36 +126,36 @@ proves(
   },
 );
 
-proves(["D22"], "every event has a section with its fields, which says when it is said", () => {
-  const documented = EVENT_TYPES.map((type) => {
-    const text = sectionOf(type);
-    const [words = ""] = text.trim().split("\n\n");
-    return { type, isSaid: /^\w.+\.$/.test(words), fields: fieldsOf(text) };
-  });
-  expect(documented).toEqual(
-    EVENT_TYPES.map((type) => ({
-      type,
-      isSaid: true,
-      fields: new Set(Object.keys(EVENT_SCHEMAS[type]())),
-    })),
-  );
-});
-
 proves(
   ["D22"],
-  "the page of events has the fields of every event, and events that there are",
+  "describes every event in a section with its fields and the time of its emission",
   () => {
-    const page = pages.get("events.md") ?? "";
-    const [, stamp = ""] = page.split("\n## Fields of every event\n");
-    expect(fieldsOf(stamp.split("\n## ")[0] ?? "")).toEqual(
-      new Set(Object.keys(StampSchema().shape)),
+    const documented = EVENT_TYPES.map((type) => {
+      const text = sectionOf(type);
+      const [words = ""] = text.trim().split("\n\n");
+      return { type, isSaid: /^\w.+\.$/.test(words), fields: fieldsOf(text) };
+    });
+    expect(documented).toEqual(
+      EVENT_TYPES.map((type) => ({
+        type,
+        isSaid: true,
+        fields: new Set(Object.keys(EVENT_SCHEMAS[type]())),
+      })),
     );
-    const headings = [...page.matchAll(/^### ([a-z_]+\.[a-z_]+)$/gm)].map(([, type]) => type);
-    expect(new Set(headings)).toEqual(new Set(EVENT_TYPES));
   },
 );
 
-proves(["D23"], "every error code has its cause and its cure", () => {
+proves(["D22"], "lists the fields of every event, and exactly the existing events", () => {
+  const page = pages.get("events.md") ?? "";
+  const [, stamp = ""] = page.split("\n## Fields of every event\n");
+  expect(fieldsOf(stamp.split("\n## ")[0] ?? "")).toEqual(
+    new Set(Object.keys(StampSchema().shape)),
+  );
+  const headings = [...page.matchAll(/^### ([a-z_]+\.[a-z_]+)$/gm)].map(([, type]) => type);
+  expect(new Set(headings)).toEqual(new Set(EVENT_TYPES));
+});
+
+proves(["D23"], "documents cause and remedy of every error code", () => {
   const unions = exportedNames.filter(({ name }) => /^(Model|Run)?ErrorCode$/.test(name));
   const codes = unions.flatMap(({ block }) =>
     [...block.matchAll(/"([a-z_]+)"/g)].map(([, code = ""]) => code),
@@ -174,14 +171,14 @@ proves(["D23"], "every error code has its cause and its cure", () => {
   );
 });
 
-/** Fields of the classes on the page, whose rows have three cells, too. */
+/** Fields of the classes on the page, whose rows also have three cells. */
 function optionsAmong(rows: readonly (readonly string[])[]): readonly string[] {
   return rows.flatMap(([name = "", type = ""]) =>
     type.startsWith("`") ? name.replaceAll("`", "") : [],
   );
 }
 
-proves(["D24"], "every reason for an end or a pause is named where its type is", () => {
+proves(["D24"], "names every reason for an end or a pause beside its type", () => {
   const named = ["StopCode", "PauseCode"].map((name) =>
     [...(/^type \w+ =[\s\S]*?^```/m.exec(sectionOf(name))?.[0] ?? "").matchAll(/"([a-z_]+)"/g)].map(
       ([, code = ""]) => code,
@@ -190,11 +187,14 @@ proves(["D24"], "every reason for an end or a pause is named where its type is",
   expect(named).toEqual([[...STOP_CODES], [...PAUSE_CODES]]);
 });
 
-/** Words in capitals in files that read an environment, and that are no variables of one. */
+/** Capitalised words in files that read an environment, which are not variables. */
 const NO_VARIABLES =
   /^(ERR_|MODULE_NOT_FOUND|NO_CONTENT|SPAN_ONLY|EVENT_ONLY|SPAN_AND_EVENT|ESPALIER_OTEL_|ESPALIER_FLUSH_)/;
 
-/** The variables that a source reads as members of an environment: by a dot, in brackets, or taken apart. */
+/**
+ * Returns the variables that a source reads as members of an environment: by a dot, in brackets, or
+ * by destructuring.
+ */
 function membersRead(source: string): readonly string[] {
   const members = source.matchAll(/\benv(?:ironment)?(?:\?\.)?(?:\.|\[["'`]|(?<=\?\.))(\w+)\b/g);
   const apart = source.matchAll(
@@ -206,7 +206,9 @@ function membersRead(source: string): readonly string[] {
   return [...[...members].map(([, name = ""]) => name), ...taken].filter((name) => name !== "");
 }
 
-/** The variables that the sources read; those of the exporter for OTLP are named by their ends. */
+/**
+ * Returns the variables that the sources read; those of the OTLP exporter are named by their ends.
+ */
 function variablesRead(): ReadonlySet<string> {
   const found = new Set<string>();
   for (const file of globSync("src/**/*.ts")) {
@@ -225,7 +227,7 @@ function variablesRead(): ReadonlySet<string> {
   return found;
 }
 
-test("a variable is seen however a source reads it", () => {
+test("finds a variable in every form in which a source reads it", () => {
   const source = `const { ONE, TWO_B: two = "x", "three_c": three } = process.env;
 env.FOUR; env["five_e"]; env[\`SIX\`]; environment?.["SEVEN"]; env?.EIGHT; env['NINE'];
 const { command, env: shellEnv } = shell;`;
@@ -233,7 +235,7 @@ const { command, env: shellEnv } = shell;`;
   expect(membersRead(source)).toEqual(read.split(" "));
 });
 
-/** What an SDK or an exporter reads and not we. */
+/** Variables that an SDK or an exporter reads. */
 const READ_ELSEWHERE = [
   "OTEL_SERVICE_NAME",
   "OTEL_RESOURCE_ATTRIBUTES",
@@ -249,21 +251,21 @@ const READ_ELSEWHERE = [
   "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
 ];
 
-proves(["D25"], "every environment variable that is read is on the page, and no other", () => {
+proves(["D25"], "lists exactly the environment variables that are read", () => {
   const page = pages.get("environment.md") ?? "";
-  // In the first cell of a row a name may be in small letters.
+  // In the first cell of a row a name may be in lower case.
   const cells = rowsOf(page).map(([cell = ""]) => cell);
   const names = [...page.matchAll(/`([A-Z][A-Z\d_]+)`/g), ...cells.join().matchAll(/`(\w+)`/g)];
   const listed = names.map(([, name = ""]) => name);
   expect(new Set(listed)).toEqual(new Set([...variablesRead(), ...READ_ELSEWHERE]));
 });
 
-/** Exports that are values of attributes, and no names. */
+/** Exports that are values of attributes instead of names. */
 const VALUES: ReadonlySet<string> = new Set(
   "FAILURE SHOWN_AS OUTCOME RUN_STATE UNKNOWN_TOOL".split(" "),
 );
 
-proves(["D26"], "every name that is given to OpenTelemetry is on the page", () => {
+proves(["D26"], "lists every name that is passed to OpenTelemetry", () => {
   const page = pages.get("spans.md") ?? "";
   const rows = new Set(rowsOf(page).map(([name = ""]) => name.replaceAll("`", "")));
   const missing = Object.entries(telemetryNames).flatMap(([group, names]) => {
@@ -274,7 +276,7 @@ proves(["D26"], "every name that is given to OpenTelemetry is on the page", () =
   expect(missing).toEqual([]);
 });
 
-proves(["D21"], "links between the pages hold", () => {
+proves(["D21"], "contains only working links between the pages", () => {
   const anchors = new Map([...pages].map(([file, page]) => [file, anchorsOf(page)]));
   const broken = [...pages].flatMap(([file, page]) =>
     [...page.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = ""]) => {
@@ -289,7 +291,7 @@ proves(["D21"], "links between the pages hold", () => {
   expect(broken).toEqual([]);
 });
 
-/** Anchors of the headings of a page, as GitHub and VitePress make them. */
+/** Returns the anchors of the headings of a page, as GitHub and VitePress create them. */
 function anchorsOf(page: string): ReadonlySet<string> {
   const found = new Set<string>();
   for (const [, heading = ""] of page.matchAll(/^#{1,4} (.+)$/gm)) {

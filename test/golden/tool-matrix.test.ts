@@ -270,7 +270,7 @@ describe("every failure", () => {
   for (const [code, play] of Object.entries(ALONE)) {
     proves(
       ["R108", "R159", "R160"],
-      `${code} is of its class, in the log, in the event and in what is counted`,
+      `${code}: has its class in the log, in the event and in the error counts`,
       async () => {
         const played = await playFailures(play);
         const failing = executionsOf(played).filter(({ errorCode }) => errorCode === code);
