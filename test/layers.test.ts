@@ -1,4 +1,5 @@
-// Goal: imports run only downwards, type imports too, whatever the linter makes of its patterns; and it is given the same table.
+// Goal: imports, type imports included, run only downwards, whatever the linter makes of its
+// patterns, and the linter has the same table.
 // Method: read the imports of all sources as text.
 
 import { globSync, readFileSync } from "node:fs";
@@ -27,7 +28,10 @@ const TELEMETRY = ["", "/bounded", "/content", "/delivery", "/metrics", "/spans"
   (folder) => `telemetry${folder}`,
 );
 
-/** What each folder may import from besides itself: folders, without those in them, and single files. The first is that of the entries. */
+/**
+ * The permitted imports of each folder besides itself: folders without their subfolders, and single
+ * files. The first row is that of the entries.
+ */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   "": [...BELOW_TREE, "model/openai", "orchestrator", ...ORCHESTRATOR, "view"],
   kernel: [],
@@ -76,7 +80,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ],
   terminal: ["index.ts", "extend.ts", "view"],
   config: [...VOCABULARY, "model", ...TOOLS, ...AGENT, "store", "orchestrator/tree"],
-  // The command imports the package by its name, as a program of a user's does; what draws it shares with the terminal view.
+  // The command imports the package by its name, like a user's program; it shares drawing code with
+  // the terminal view.
   cli: ["cli/commands", "view", "terminal"],
   "cli/commands": ["cli", "cli/survey", "view", "terminal"],
   "cli/survey": [],
@@ -84,15 +89,15 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
 
 /** Files that may import more than their folder, and why. */
 const exceptions: Readonly<Record<string, readonly string[]>> = {
-  // Checks its options in the words of all other entries; the view itself is written on the public surface.
+  // Reports option errors like all other entries; the view itself uses the public surface.
   "terminal/jaeger-links.ts": ["kernel"],
-  // Not public: what it takes for a secret is a guess.
+  // Not public: its recognition of secrets is a guess.
   "cli/tell-error.ts": ["tools/redact-secrets.ts"],
 };
 
 /** Files that share their name with another, and why. */
 const namesakes: readonly string[] = [
-  "index.ts", // of an entry: its package name is that of its folder
+  "index.ts", // An entry whose package name is that of its folder.
 ];
 
 const sources = globSync("**/*.ts", { cwd: "src" }).toSorted();
@@ -101,13 +106,16 @@ function others(folders: readonly string[], folder: string): readonly string[] {
   return folders.filter((other) => other !== folder);
 }
 
-/** The folder of a file of the sources, as the table has it. */
+/** Returns the folder of a source file, as in the table. */
 function folderOf(file: string): string {
   const folder = dirname(file);
   return folder === "." ? "" : folder;
 }
 
-/** The sources that a text imports or exports from: by a statement, for its effect, in a type, or while it runs. */
+/**
+ * Returns the sources that a text imports or exports from: by a statement, for its effect, in a
+ * type, or dynamically.
+ */
 function importsOf(file: string, text: string): readonly string[] {
   const found = text.matchAll(/\b(?:from\s*|import\s*\(?\s*)["'](\.[^"']*)["']/g);
   return [...found].map(([, path = ""]) => join(dirname(file), path));
@@ -121,14 +129,14 @@ function forbiddenImports(file: string, text: string): readonly string[] {
     .map((imported) => `${file} imports ${imported}`);
 }
 
-test("every folder has its place in the table, and the table no other", () => {
+test("lists exactly the existing folders in the table", () => {
   const folders = new Set(sources.map(folderOf));
   expect(Object.keys(allowed).toSorted()).toEqual([...folders].toSorted());
   const named = [...Object.values(allowed), ...Object.values(exceptions)].flat();
   expect(named.filter((name) => !folders.has(name) && !sources.includes(name))).toEqual([]);
 });
 
-test("imports run only downwards, type imports too", () => {
+test("permits only downward imports, type imports included", () => {
   const found = sources.flatMap((file) =>
     forbiddenImports(file, readFileSync(join("src", file), "utf8")),
   );
@@ -144,11 +152,11 @@ test.for([
   'export type { A } from "../agent/a.ts";',
   'type A = import("../agent/a.ts").A;',
   'const a = await import("../agent/a.ts");',
-])("an import upwards is seen: %s", (text) => {
+])("detects an upward import: %s", (text) => {
   expect(forbiddenImports("policies/b.ts", text)).toEqual(["policies/b.ts imports agent/a.ts"]);
 });
 
-test("adapters are not seen with the folder they are in", () => {
+test("distinguishes adapters from the folder that contains them", () => {
   const text = 'import { a } from "../model/openai/a.ts";';
   expect(forbiddenImports("agent/b.ts", text)).toEqual(["agent/b.ts imports model/openai/a.ts"]);
 });
@@ -173,7 +181,9 @@ const Linter = z.object({
   ),
 });
 
-/** What the linter forbids a folder: all that is not in it, but for these. */
+/**
+ * Returns the imports that the linter forbids in a folder: everything outside of it except these.
+ */
 function groupOf(folder: string, seen: readonly string[]): readonly string[] {
   const paths = seen.map((name) => {
     const path = relative(join("/", folder), join("/", name));
@@ -188,7 +198,7 @@ function groupOf(folder: string, seen: readonly string[]): readonly string[] {
   return ["../**", "./*/**", ...exempt];
 }
 
-test("the linter has the same table", () => {
+test("gives the linter the same table", () => {
   const { overrides } = Linter.parse(JSON.parse(readFileSync(".oxlintrc.json", "utf8")));
   const restricted = overrides.flatMap(({ files, rules }) =>
     files.map((file) => ({ file, patterns: rules["no-restricted-imports"]?.[1].patterns ?? [] })),
@@ -208,12 +218,12 @@ test("the linter has the same table", () => {
     }),
   ];
   expect(Object.fromEntries(groups)).toEqual(Object.fromEntries(expected));
-  // The linter passes over a pattern with a lookahead without a word.
+  // The linter silently ignores a pattern with a lookahead.
   const regexes = restricted.flatMap(({ patterns }) => patterns.map(({ regex = "" }) => regex));
   expect(regexes.filter((regex) => regex.includes("(?"))).toEqual([]);
 });
 
-test("no two sources have one name", () => {
+test("gives every source file a unique name", () => {
   const names = sources.map((file) => file.slice(file.lastIndexOf("/") + 1));
   const twice = names.filter((name, index) => names.indexOf(name) !== index);
   expect(twice.filter((name) => !namesakes.includes(name))).toEqual([]);

@@ -1,5 +1,5 @@
-// Goal: what a user can import is small, has one place for each name, and shows nothing from inside (H20).
-// Method: the reports in etc/, which `npm run check:api` holds against the declarations that are built.
+// Goal: the public surface is small, has one entry for each name, and exposes no internals (H20).
+// Method: read the reports in etc/, which `npm run check:api` compares with the built declarations.
 
 import { globSync, readdirSync, readFileSync } from "node:fs";
 
@@ -38,7 +38,7 @@ function namesOf(entry: string): ReadonlySet<string> {
   return new Set(exported.map(({ name }) => name));
 }
 
-proves(["H20"], "every entry of the package has a report", () => {
+proves(["H20"], "has a report for every entry of the package", () => {
   const manifest: unknown = JSON.parse(readFileSync("package.json", "utf8"));
   const { exports } = z.object({ exports: z.record(z.string(), z.unknown()) }).parse(manifest);
   const entries = Object.keys(exports).filter((entry) => entry !== "./package.json");
@@ -49,7 +49,7 @@ proves(["H20"], "every entry of the package has a report", () => {
 
 proves(
   ["H20"],
-  "the root exports at most 130 names, and its report has at most 2,500 lines",
+  "exports at most 130 names from the root, in a report of at most 2,500 lines",
   () => {
     expect(namesOf("espalier").size).toBeGreaterThan(100);
     expect(namesOf("espalier").size).toBeLessThanOrEqual(130);
@@ -57,24 +57,24 @@ proves(
   },
 );
 
-proves(["H20"], "all entries together export at most 450 names", () => {
+proves(["H20"], "exports at most 450 names from all entries together", () => {
   const counts = [...reports.keys()].map((entry) => namesOf(entry).size);
   expect(counts.reduce((sum, count) => sum + count)).toBeLessThanOrEqual(450);
 });
 
-proves(["H20"], "every name is exported from one entry", () => {
+proves(["H20"], "exports every name from one entry", () => {
   const all = [...reports.keys()].flatMap((entry) => [...namesOf(entry)]);
   expect(all.filter((name, index) => all.indexOf(name) !== index)).toEqual([]);
 });
 
-proves(["H20"], "nothing can be reached from an entry that no entry exports", () => {
+proves(["H20"], "exports every type that is reachable from an entry", () => {
   const forgotten = [...reports].flatMap(([entry, { declarations }]) =>
     declarations.flatMap(({ name, isExported }) => (isExported ? [] : `${entry}: ${name}`)),
   );
   expect(forgotten).toEqual([]);
 });
 
-proves(["H20"], "what the entries load is what their reports have", async () => {
+proves(["H20"], "exports from the entries at run time only names in their reports", async () => {
   const loaded = {
     espalier: await import("espalier"),
     "espalier-extend": await import("espalier/extend"),
@@ -89,7 +89,9 @@ proves(["H20"], "what the entries load is what their reports have", async () => 
   }
 });
 
-/** The comments of exported declarations and of members, which declaration files have. */
+/**
+ * Returns the comments of exported declarations and of members, which declaration files contain.
+ */
 function publicComments(source: string): readonly string[] {
   const comments = source.matchAll(
     /^(\/\*\*(?:(?!\*\/).)*\*\/)\s*export |^ {2,}(\/\*\*(?:(?!\*\/).)*\*\/)\s*readonly /gms,
@@ -97,7 +99,7 @@ function publicComments(source: string): readonly string[] {
   return [...comments].map(([, declaration, member]) => declaration ?? member ?? "");
 }
 
-proves(["H20"], "no comment that declaration files have cites a promise by its number", () => {
+proves(["H20"], "cites no requirement number in comments of declaration files", () => {
   const marked = globSync("src/**/*.ts").flatMap((file) =>
     publicComments(readFileSync(file, "utf8")).filter((text) =>
       /\((?:[XRCMH]\d|S\d+\.\d)[^()]*\)/.test(text),

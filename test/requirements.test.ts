@@ -1,5 +1,6 @@
-// Goal: every promise is proved or openly planned, and no test cites a promise that does not exist.
-// Method: read the citations, `proves(["R1", …], …)`, out of the sources of all tests.
+// Goal: every requirement is proved or marked as planned, and no test cites a requirement that does
+// not exist.
+// Method: read the citations, `proves(["R1", …], …)`, from the sources of all tests.
 
 import { globSync, readFileSync } from "node:fs";
 
@@ -10,7 +11,7 @@ import { REQUIREMENTS } from "./requirements.ts";
 const CITATION = /proves\(\s*\[([^\]]*)\]/g;
 
 function citedIds(): ReadonlySet<string> {
-  // A suite is run by several test files, for one part after the other.
+  // Several test files run a suite, each for one part.
   const sources = globSync("test/**/*{.test,-suite}.ts").map((file) => readFileSync(file, "utf8"));
   const lists = sources.flatMap((source) =>
     [...source.matchAll(CITATION)].map(([, list = ""]) => list),
@@ -20,7 +21,7 @@ function citedIds(): ReadonlySet<string> {
   );
 }
 
-test("every requirement that is not planned is cited by a test", () => {
+test("cites every requirement that is not planned in a test", () => {
   const cited = citedIds();
   const uncited = Object.entries(REQUIREMENTS)
     .filter(([id, { isPlanned }]) => isPlanned !== true && !cited.has(id))
@@ -28,11 +29,11 @@ test("every requirement that is not planned is cited by a test", () => {
   expect(uncited).toEqual([]);
 });
 
-test("every citation names a requirement", () => {
+test("cites only existing requirements", () => {
   expect([...citedIds()].filter((id) => !(id in REQUIREMENTS))).toEqual([]);
 });
 
-test("a requirement that a test cites is not marked as planned", () => {
+test("marks no cited requirement as planned", () => {
   const cited = citedIds();
   const planned = Object.entries(REQUIREMENTS)
     .filter(([id, { isPlanned }]) => isPlanned === true && cited.has(id))

@@ -1,6 +1,8 @@
-// Goal: the four suites that guard what is promised of a run (golden trace, state transition, continuation, serialisation) exist,
-// run wherever the tests run, and fail when what they guard is broken.
-// Method: each suite's check is a function over its subject: it holds for the real one, and throws for each planted break.
+// Goal: the four suites that guard the promises of a run (golden trace, state transition,
+// continuation, serialisation) exist, run wherever the tests run, and fail when their subject is
+// broken.
+// Method: each suite's check is a function of its subject: it passes for the real one, and throws
+// for each planted break.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -54,7 +56,7 @@ const BROKEN_TRACES: Readonly<Record<string, Breakage>> = {
 };
 
 describe("golden trace", () => {
-  proves(["R185"], "the suite holds for a run as it is, and fails for every break", async () => {
+  proves(["R185"], "passes for an unchanged run and fails for every break", async () => {
     const events = await trace();
     checkGolden("pause", goldenLines(events));
     for (const [what, broken] of Object.entries(BROKEN_TRACES))
@@ -63,7 +65,7 @@ describe("golden trace", () => {
 
   proves(
     ["R179", "R185"],
-    "a golden file that is missing or different fails and is not written",
+    "fails for a missing or different golden file without writing it",
     () => {
       for (const environment of [{}, { CI: "true" }, { CI: "1", UPDATE_GOLDEN: "1" }]) {
         const file = join(folder, "trace.txt");
@@ -78,7 +80,7 @@ describe("golden trace", () => {
     },
   );
 
-  test("it is written where that is asked for, and then holds", () => {
+  test("writes a golden file on request, and passes afterwards", () => {
     const place = { folder, environment: { UPDATE_GOLDEN: "1" } };
     checkGolden("written", "one\n", place);
     expect(readFileSync(join(folder, "written.txt"), "utf8")).toBe("one\n");
@@ -131,14 +133,10 @@ const BROKEN_MOVES: Readonly<Record<string, Move>> = {
 };
 
 describe("state transition", () => {
-  proves(["R185"], "the suite holds for the states as they move", () =>
-    checkTransitions(transition),
-  );
+  proves(["R185"], "passes for the real transitions", () => checkTransitions(transition));
 
   for (const [what, broken] of Object.entries(BROKEN_MOVES))
-    proves(["R185"], `the suite fails when ${what}`, () =>
-      expect(() => checkTransitions(broken)).toThrow(),
-    );
+    proves(["R185"], `fails when ${what}`, () => expect(() => checkTransitions(broken)).toThrow());
 });
 
 type Judge = typeof decideStepOutcome;
@@ -171,17 +169,13 @@ const BROKEN_JUDGES: Readonly<Record<string, Judge>> = {
 };
 
 describe("continuation", () => {
-  proves(["R185"], "the suite holds for the judgement as it is", () =>
-    checkContinuation(decideStepOutcome),
-  );
+  proves(["R185"], "passes for the real decisions", () => checkContinuation(decideStepOutcome));
 
   for (const [what, broken] of Object.entries(BROKEN_JUDGES))
-    proves(["R185"], `the suite fails when ${what}`, () =>
-      expect(() => checkContinuation(broken)).toThrow(),
-    );
+    proves(["R185"], `fails when ${what}`, () => expect(() => checkContinuation(broken)).toThrow());
 });
 
-/** A serialiser that loses or alters something on the way back. */
+/** A serialiser that loses or alters something when it restores a state. */
 function losing(
   alter: (state: ReturnType<Serialiser["stateOf"]>) => ReturnType<Serialiser["stateOf"]>,
 ): Serialiser {
@@ -220,27 +214,23 @@ const BROKEN_SERIALISERS: Readonly<Record<string, Serialiser>> = {
 };
 
 describe("serialisation", () => {
-  proves(["R185"], "the suite holds for the snapshots as they are", () =>
+  proves(["R185"], "passes for the real snapshots", () =>
     checkSerialisation({ snapshotOf: toSnapshot, stateOf: restoreState }),
   );
 
   for (const [what, broken] of Object.entries(BROKEN_SERIALISERS))
-    proves(["R185"], `the suite fails when ${what}`, () =>
+    proves(["R185"], `fails when ${what}`, () =>
       expect(() => checkSerialisation(broken)).toThrow(),
     );
 });
 
-proves(
-  ["R185"],
-  "the suites run wherever the tests run: in the gate, and before every release",
-  () => {
-    expect(readFileSync(".ci/run", "utf8")).toMatch(/^npm run check$/m);
-    const scripts: unknown = JSON.parse(readFileSync("package.json", "utf8"));
-    const check: unknown = expect.stringMatching(/&& npm test &&/);
-    expect(scripts).toMatchObject({ scripts: { test: "vitest run", check } });
-    expect(readFileSync("vitest.config.ts", "utf8")).toContain('include: ["test/**/*.test.ts"]');
-    const suites = ["golden/traces", "agent/transition", "loop/outcomes", "agent/agent-snapshot"];
-    for (const suite of suites)
-      expect(readFileSync(`test/${suite}.test.ts`, "utf8")).not.toMatch(/\b(skip|todo|only)\(/);
-  },
-);
+proves(["R185"], "run in the gate and before every release", () => {
+  expect(readFileSync(".ci/run", "utf8")).toMatch(/^npm run check$/m);
+  const scripts: unknown = JSON.parse(readFileSync("package.json", "utf8"));
+  const check: unknown = expect.stringMatching(/&& npm test &&/);
+  expect(scripts).toMatchObject({ scripts: { test: "vitest run", check } });
+  expect(readFileSync("vitest.config.ts", "utf8")).toContain('include: ["test/**/*.test.ts"]');
+  const suites = ["golden/traces", "agent/transition", "loop/outcomes", "agent/agent-snapshot"];
+  for (const suite of suites)
+    expect(readFileSync(`test/${suite}.test.ts`, "utf8")).not.toMatch(/\b(skip|todo|only)\(/);
+});

@@ -1,4 +1,4 @@
-// Goal: what the linter cannot say about style holds all the same.
+// Goal: style rules that the linter cannot express hold.
 // Method: read the sources as text.
 
 import { globSync, readFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 
 const sources = globSync("src/**/*.ts").map((file) => ({ file, text: readFileSync(file, "utf8") }));
 
-test("nothing in the core speaks of OpenTelemetry's packages", () => {
+test("imports no OpenTelemetry package in the core", () => {
   const outer = ["src/telemetry/", "src/mcp/", "src/cli/"];
   const core = sources.filter(({ file }) => !outer.some((folder) => file.startsWith(folder)));
   expect(
@@ -20,16 +20,16 @@ function agentFilesWith(word: RegExp): readonly string[] {
   return agent.filter(({ text }) => word.test(text)).map(({ file }) => file);
 }
 
-test("L1: stop signals from outside are read in one place, and only the loop asks for it", () => {
+test("L1: reads external stop signals in one place, which only the loop calls", () => {
   expect(agentFilesWith(/\.takeStopRequests\(/)).toEqual(["src/agent/stop-requests.ts"]);
   expect(agentFilesWith(/\bhandle(Stop)?Requests\(agent, /)).toEqual([
-    "src/agent/life-cycle.ts", // what came while its subagents ended
+    "src/agent/life-cycle.ts", // Signals that arrived while its subagents ended.
     "src/agent/run-agent.ts",
-    "src/agent/stop-requests.ts", // where the signals are handled first, and the request to pause after them
+    "src/agent/stop-requests.ts", // Handles the signals first, and the request to pause afterwards.
   ]);
 });
 
-test("an agent reads its in-flight work in five files, and knows no journal", () => {
+test("reads in-flight work in five files of the agent, without access to the journal", () => {
   expect(agentFilesWith(/\?\.inFlight\b/)).toEqual([
     "src/agent/agent-runtime.ts",
     "src/agent/model-call.ts",
@@ -42,8 +42,9 @@ test("an agent reads its in-flight work in five files, and knows no journal", ()
   ).toEqual(["src/agent/agent-runtime.ts", "src/agent/persistence.ts"]);
 });
 
-test("what is made for each call, agent or run has no getters of its own: what they close over stays until a full garbage collection", () => {
-  // Members of a class stand two columns in; deeper in is the getter of an object, made anew with each.
+test("creates no object with getters per call, agent or run, since their closures stay until a full collection", () => {
+  // Members of a class are indented by two columns; a deeper getter belongs to an object literal,
+  // created again each time.
   const folders = /^src\/(agent|hooks|kernel|orchestrator|policies|protocol|tools)\//;
   const own = sources.filter(
     ({ file, text }) => folders.test(file) && /^ {3,}get \w+\(/m.test(text),
@@ -51,7 +52,7 @@ test("what is made for each call, agent or run has no getters of its own: what t
   expect(own.map(({ file }) => file)).toEqual([]);
 });
 
-test("a schema that is checked against an interface is compared with it, in both directions", () => {
+test("compares every schema with its interface in both directions", () => {
   const compared = readFileSync("test/types/schemas.test-d.ts", "utf8");
   const checked = sources.flatMap(({ text }) =>
     [...text.matchAll(/^export const (\w+Schema)\b[^;]*? satisfies (?:\(\) => )?z\./gm)].map(
@@ -62,7 +63,7 @@ test("a schema that is checked against an interface is compared with it, in both
   expect(checked.filter((name) => !compared.includes(`typeof ${name}>`))).toEqual([]);
 });
 
-test("a file with a class says first what the class owns", () => {
+test("begins every file with a class by describing the class", () => {
   const stateful = sources.filter(({ text }) => /^export class (?!\w*Error\b)/m.test(text));
   const silent = stateful.filter(
     ({ text }) => !/^\/\/ |^export class .*\n|^\/\*\*/m.test(text.split("export class")[0] ?? ""),
@@ -70,7 +71,7 @@ test("a file with a class says first what the class owns", () => {
   expect(silent.map(({ file }) => file)).toEqual([]);
 });
 
-test("no file is named after nothing, and nothing is left open", () => {
+test("has no file with a vague name and no TODO", () => {
   expect(
     sources.filter(({ file }) => /\/(utils?|helpers?|common|types|misc)\.ts$/.test(file)),
   ).toEqual([]);
@@ -79,7 +80,7 @@ test("no file is named after nothing, and nothing is left open", () => {
   ).toEqual([]);
 });
 
-test("hooks of tests are registered by test files: a module that they share would register its own for the first of them only", () => {
+test("registers test hooks in no shared module, where they would apply to the first test file only", () => {
   const shared = globSync("test/**/*.ts", { exclude: ["test/**/*.test.ts"] });
   const registering = shared.filter((file) =>
     /^(before|after)(Each|All)\(/m.test(readFileSync(file, "utf8")),
@@ -87,7 +88,7 @@ test("hooks of tests are registered by test files: a module that they share woul
   expect(registering).toEqual(["test/harness/set-up.ts"]);
 });
 
-test("every function, class and type that users can import is documented", () => {
+test("documents every public function, class and type", () => {
   for (const report of globSync("etc/*.api.md")) {
     const text = readFileSync(report, "utf8");
     const exported = [
@@ -99,19 +100,19 @@ test("every function, class and type that users can import is documented", () =>
   }
 });
 
-test("one source file says the version, and it is that of the manifest", () => {
+test("states the version in one source file, equal to the manifest", () => {
   const [, version = ""] = /"version": "([^"]+)"/.exec(readFileSync("package.json", "utf8")) ?? [];
   const saying = sources.filter(({ text }) => text.includes(`"${version}"`));
   expect(saying.map(({ file }) => file)).toEqual(["src/kernel/own-package.ts"]);
 });
 
-/** Adapters of one port have parts of the same names: no file imports from two of them. */
+/** Adapters of one port have parts with the same names: no file imports from two of them. */
 const PARALLEL_FOLDERS = [
   ["src/store/sqlite/", "src/store/postgres/"],
   ["src/model/openai/", "src/model/ai-sdk/"],
 ] as const;
 
-/** Files that have each a part of one name, by which they are all used. */
+/** Files that each have a part of one name, by which they are all used. */
 const COMMANDS = "src/cli/commands/";
 
 /** True if each file is in another one of parallel folders, or is the file of a command. */
@@ -123,7 +124,7 @@ function areParallel(files: readonly string[]): boolean {
   });
 }
 
-/** The keys that more than one file has, but for parallel adapters. */
+/** Returns the keys that more than one file has, except for parallel adapters. */
 function sharedKeys(keysOf: (source: (typeof sources)[number]) => readonly string[]) {
   const filesByKey = new Map<string, string[]>();
   for (const source of sources)
@@ -132,7 +133,7 @@ function sharedKeys(keysOf: (source: (typeof sources)[number]) => readonly strin
   return [...filesByKey].filter(([, files]) => files.length > 1 && !areParallel(files));
 }
 
-test("no two source files have one name, and no name is exported from two", () => {
+test("gives every source file and every export a unique name", () => {
   // Entries of the package are imported by the name of the package.
   expect(
     sharedKeys(({ file }) => (file.endsWith("/index.ts") ? [] : [file.replace(/^.*\//, "")])),
