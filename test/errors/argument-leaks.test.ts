@@ -1,5 +1,7 @@
-// Goal: a reply that only repeats the arguments of one of its calls has said nothing; any other text stays.
-// Method: texts that are the arguments and texts that nearly are, in whole runs: history, steps, result and events.
+// Goal: the text of a reply is dropped if it only repeats the arguments of one of its calls; any
+// other text is kept.
+// Method: texts that equal the arguments and texts that nearly do, in complete runs: history,
+// steps, result and events.
 
 import { expect, test } from "vitest";
 
@@ -11,7 +13,7 @@ import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 interface Said {
-  /** The text in the next request's history, in the step, and as the agent's last text. */
+  /** The text in the next request's history, and in the step. */
   readonly kept: readonly (string | undefined)[];
   readonly events: readonly unknown[];
 }
@@ -31,12 +33,12 @@ async function said(text: string, input: object | string): Promise<Said> {
   return { kept: [spoken?.text, result.steps[0]?.io.text], events };
 }
 
-proves(["R113"], "a false is no zero: the text is kept, and nothing is said of it", async () => {
+proves(["R113"], "keeps a text with 0 for the argument false, without an event", async () => {
   const text = '{"x":0}';
   expect(await said(text, { x: false })).toEqual({ kept: [text, text], events: [] });
 });
 
-proves(["R113"], "the very same JSON is filtered, and one event says so", async () => {
+proves(["R113"], "drops a text that equals the arguments, and emits one event", async () => {
   const text = '{"x":false}';
   expect(await said(text, { x: false })).toEqual({
     kept: ["", ""],
@@ -52,7 +54,7 @@ const FILTERED = {
 } as const;
 
 for (const [what, [text, input]] of Object.entries(FILTERED)) {
-  proves(["R113"], `arguments ${what} are filtered`, async () => {
+  proves(["R113"], `drops arguments ${what}`, async () => {
     const { kept, events } = await said(text, input);
     expect([kept, events.length]).toEqual([["", ""], 1]);
   });
@@ -70,12 +72,12 @@ const KEPT = {
 } as const;
 
 for (const [what, [text, input]] of Object.entries(KEPT)) {
-  proves(["R113"], `a text ${what} is kept`, async () => {
+  proves(["R113"], `keeps a text ${what}`, async () => {
     expect(await said(text, input)).toEqual({ kept: [text, text], events: [] });
   });
 }
 
-test("the text of a reply with several calls is filtered if it repeats any of them, once", async () => {
+test("drops the text of a reply with several calls once if it repeats any of them", async () => {
   const { role } = soloist(
     [
       {
@@ -96,7 +98,7 @@ test("the text of a reply with several calls is filtered if it repeats any of th
   expect(result.steps[0]?.tools.executions).toHaveLength(3);
 });
 
-test("JSON in a reply without calls is an answer", async () => {
+test("accepts JSON in a reply without calls as the answer", async () => {
   const fixture = newFixture();
   const result = await fixture.run(soloist([says('{"a":1}')]).role);
   expect([result.status, result.text, fixture.sink.ofType("reply.filtered")]).toEqual([
@@ -106,7 +108,7 @@ test("JSON in a reply without calls is an answer", async () => {
   ]);
 });
 
-test("what was filtered is no agent's last text, also if the agent is stopped there", async () => {
+test("returns no dropped text as the last text of a stopped agent", async () => {
   const { role } = soloist([asks("work", { a: 1 }, { text: '{"a":1}' })], {
     tools: [spyTool("work")],
   });
@@ -114,7 +116,7 @@ test("what was filtered is no agent's last text, also if the agent is stopped th
   expect([result.status, result.text]).toEqual(["stopped", ""]);
 });
 
-test("a child's reply is filtered, too, and its calls run", async () => {
+test("drops the text of a child's reply, and executes its calls", async () => {
   const child = part("child", [asks("work", { a: 1 }, { text: '{"a":1}' }), says("Child.")], {
     tools: [spyTool("work")],
   });

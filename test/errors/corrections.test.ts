@@ -1,5 +1,7 @@
-// Goal: what the model gets wrong is returned to it as something that it can mend, and nothing runs meanwhile.
-// Method: scripts with a wrong call and a right one; what the model reads next, what the log keeps, and what the tool got.
+// Goal: invalid calls of the model are returned to it with a correctable message, and no tool runs
+// meanwhile.
+// Method: scripts with an invalid and a valid call; the next messages to the model, the log, and
+// the inputs of the tool compared.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -18,7 +20,7 @@ import { acting, ends, executions, fails, retries, succeeds, texts, throws } fro
 
 interface Taking {
   readonly tool: FunctionTool;
-  /** What the tool was run with. */
+  /** The inputs of the tool's executions. */
   readonly inputs: readonly unknown[];
 }
 
@@ -37,7 +39,10 @@ function taking(shape: z.ZodRawShape, more: { readonly coerceArguments?: boolean
   return { tool, inputs };
 }
 
-/** A wrong call and a right one: what the model read, and what the tool got. */
+/**
+ * Runs an invalid and a valid call; returns the messages to the model and the outcomes of the
+ * calls.
+ */
 async function corrected(
   taken: Taking,
   wrong: object | string,
@@ -57,7 +62,7 @@ const RETRIED = ["retry invalid_arguments", "succeeded"];
 
 proves(
   ["R103"],
-  "a text for an integer: the tool is not run, and the model is asked again",
+  "does not execute a tool with text for an integer, and asks the model for a corrected call",
   async () => {
     const taken = taking({ count: z.int() });
     const outcome = await corrected(taken, { count: "x" }, { count: 3 });
@@ -69,7 +74,7 @@ proves(
   },
 );
 
-proves(["R103"], "types are checked in nested objects and lists, too", async () => {
+proves(["R103"], "checks types in nested objects and lists", async () => {
   const taken = taking({ filter: z.object({ tags: z.array(z.object({ id: z.int() })) }) });
   const wrong = { filter: { tags: [{ id: 1 }, { id: true }] } };
   const outcome = await corrected(taken, wrong, { filter: { tags: [{ id: 1 }] } });
@@ -78,7 +83,7 @@ proves(["R103"], "types are checked in nested objects and lists, too", async () 
   expect(taken.inputs).toEqual([{ filter: { tags: [{ id: 1 }] } }]);
 });
 
-proves(["R104"], "a value outside of an enum: the model reads which are allowed", async () => {
+proves(["R104"], "lists the allowed values for a value outside an enum", async () => {
   const taken = taking({ size: z.enum(["small", "large"]) });
   const outcome = await corrected(taken, { size: "huge" }, { size: "large" });
   expect(outcome.ends).toEqual(RETRIED);
@@ -86,21 +91,17 @@ proves(["R104"], "a value outside of an enum: the model reads which are allowed"
   expect(taken.inputs).toEqual([{ size: "large" }]);
 });
 
-proves(
-  ["R105"],
-  "a field that is missing is named; one too many is left out for a plain schema",
-  async () => {
-    const taken = taking({ count: z.int(), note: z.string().optional() });
-    const outcome = await corrected(taken, { note: "a" }, { count: 1, colour: "red" });
-    expect(outcome.ends).toEqual(RETRIED);
-    expect(outcome.told[0]).toContain("- count: expected an integer, but it is missing");
-    expect(taken.inputs).toEqual([{ count: 1 }]);
-  },
-);
+proves(["R105"], "names a missing field, and drops an unknown one for a plain schema", async () => {
+  const taken = taking({ count: z.int(), note: z.string().optional() });
+  const outcome = await corrected(taken, { note: "a" }, { count: 1, colour: "red" });
+  expect(outcome.ends).toEqual(RETRIED);
+  expect(outcome.told[0]).toContain("- count: expected an integer, but it is missing");
+  expect(taken.inputs).toEqual([{ count: 1 }]);
+});
 
 proves(
   ["R106"],
-  "text that spells a number without loss is taken, and the log keeps what was written",
+  "coerces text that is a number without loss, and logs the original arguments",
   async () => {
     const taken = taking({ count: z.int(), fast: z.boolean() });
     const { role, model } = soloist(
@@ -121,7 +122,7 @@ proves(
 );
 
 for (const count of ["1.5", "abc", "", " 1", "1e3", "0x10", "٣"]) {
-  proves(["R106"], `"${count}" is no integer: the tool is not run`, async () => {
+  proves(["R106"], `refuses "${count}" as an integer without executing the tool`, async () => {
     const taken = taking({ count: z.int() });
     const outcome = await corrected(taken, { count }, { count: 1 });
     expect(outcome.ends).toEqual(RETRIED);
@@ -129,7 +130,7 @@ for (const count of ["1.5", "abc", "", " 1", "1e3", "0x10", "٣"]) {
   });
 }
 
-proves(["R106"], "a strict tool takes arguments as they come", async () => {
+proves(["R106"], "does not coerce the arguments of a strict tool", async () => {
   const taken = taking({ count: z.int() }, { coerceArguments: false });
   const outcome = await corrected(taken, { count: "123" }, { count: 123 });
   expect(outcome.ends).toEqual(RETRIED);
@@ -138,7 +139,7 @@ proves(["R106"], "a strict tool takes arguments as they come", async () => {
 
 proves(
   ["R161"],
-  "the message says parameter, expectation, what came and what to do, and nothing of our insides",
+  "names parameter, expectation, value and remedy in the message, and no internals",
   async () => {
     const { told: messages } = await corrected(
       taking({ count: z.int() }),
@@ -158,7 +159,7 @@ for (const [what, wrong] of Object.entries({
   "something after it": '{"count": 1} and so on',
   "a change of the prototype": '{"__proto__": {"count": 1}}',
 })) {
-  test(`arguments that are ${what} are reported, and the raw text is kept`, async () => {
+  test(`reports arguments that are ${what}, and logs the original text`, async () => {
     const taken = taking({ count: z.int() });
     const { role, model } = soloist(
       [asks("order", wrong), asks("order", { count: 1 }), says("Done.")],
@@ -177,54 +178,50 @@ for (const [what, wrong] of Object.entries({
 }
 
 for (const wrong of ["[]", "null", "3", '"text"']) {
-  test(`${wrong} is JSON, but no arguments: the model is asked again`, async () => {
+  test(`refuses ${wrong} as arguments, although it is JSON`, async () => {
     const taken = taking({ count: z.int() });
     expect((await corrected(taken, wrong, { count: 1 })).ends).toEqual(RETRIED);
     expect(taken.inputs).toEqual([{ count: 1 }]);
   });
 }
 
-proves(
-  ["R107"],
-  "a tool asks for another try once: the model reads why at that call, and succeeds",
-  async () => {
-    const tool = acting("book", [
-      throws(new ToolRetryError("There is no room on Monday.", { hint: "Ask for another day." })),
-      succeeds,
-    ]);
-    const first: ScriptedCall = {
-      toolName: "book",
-      arguments: { day: "Monday" },
+proves(["R107"], "lets a tool request a corrected call, whose reason the model reads", async () => {
+  const tool = acting("book", [
+    throws(new ToolRetryError("There is no room on Monday.", { hint: "Ask for another day." })),
+    succeeds,
+  ]);
+  const first: ScriptedCall = {
+    toolName: "book",
+    arguments: { day: "Monday" },
+    callId: "c-monday",
+  };
+  const second: ScriptedCall = {
+    toolName: "book",
+    arguments: { day: "Friday" },
+    callId: "c-friday",
+  };
+  const { role, model } = soloist([calls(first), calls(second), says("Booked.")], {
+    tools: [tool],
+  });
+  const result = await newFixture().run(role);
+  const messages = model.requests[1]?.messages.slice(-2);
+  expect(messages).toEqual([
+    expect.objectContaining({
+      role: "assistant",
+      toolCalls: [{ callId: "c-monday", toolName: "book", argumentsText: '{"day":"Monday"}' }],
+    }),
+    {
+      role: "tool",
       callId: "c-monday",
-    };
-    const second: ScriptedCall = {
       toolName: "book",
-      arguments: { day: "Friday" },
-      callId: "c-friday",
-    };
-    const { role, model } = soloist([calls(first), calls(second), says("Booked.")], {
-      tools: [tool],
-    });
-    const result = await newFixture().run(role);
-    const messages = model.requests[1]?.messages.slice(-2);
-    expect(messages).toEqual([
-      expect.objectContaining({
-        role: "assistant",
-        toolCalls: [{ callId: "c-monday", toolName: "book", argumentsText: '{"day":"Monday"}' }],
-      }),
-      {
-        role: "tool",
-        callId: "c-monday",
-        toolName: "book",
-        text: "book asks for a corrected call: There is no room on Monday. Ask for another day.",
-      },
-    ]);
-    expect(ends(result)).toEqual(["retry tool_retry", "succeeded"]);
-    expect([result.status, result.text]).toEqual(["completed", "Booked."]);
-  },
-);
+      text: "book asks for a corrected call: There is no room on Monday. Ask for another day.",
+    },
+  ]);
+  expect(ends(result)).toEqual(["retry tool_retry", "succeeded"]);
+  expect([result.status, result.text]).toEqual(["completed", "Booked."]);
+});
 
-test("a ToolError of severity retryable is the same as a ToolRetryError", async () => {
+test("treats a ToolError of severity retryable like a ToolRetryError", async () => {
   const tool = acting("book", [
     throws(new ToolError("Full.", { severity: "retryable" })),
     succeeds,
@@ -239,7 +236,7 @@ test("a ToolError of severity retryable is the same as a ToolRetryError", async 
 
 proves(
   ["R108"],
-  "another try, a failure and a success differ in message, event and log",
+  "distinguishes retry, failure and success in messages, events and log",
   async () => {
     const tools = [
       acting("again", [retries]),
@@ -277,7 +274,7 @@ proves(
 
 proves(
   ["R115"],
-  "an unknown tool is reported with the names there are, and the others of the reply run",
+  "reports an unknown tool with the known names, and executes the other calls of the reply",
   async () => {
     const tool = spyTool("look");
     const { role, model } = soloist([calls(use("lokk"), use("look"), use("Look")), says("Done.")], {
@@ -295,7 +292,7 @@ proves(
   },
 );
 
-test("an unknown tool of an agent without any is reported", async () => {
+test("reports an unknown tool of an agent without tools", async () => {
   const { role, model } = soloist([calls(use("look")), says("Done.")]);
   await newFixture().run(role);
   expect(receivedTexts(model.requests[1])).toEqual([
@@ -304,7 +301,7 @@ test("an unknown tool of an agent without any is reported", async () => {
 });
 
 for (const name of ["__proto__", "constructor", "toString", "hasOwnProperty"]) {
-  test(`a tool that would be called ${name} is as unknown as any other`, async () => {
+  test(`reports ${name} as an unknown tool like any other`, async () => {
     const { role, model } = soloist([calls(use(name)), says("Done.")], {
       tools: [spyTool("look")],
     });
@@ -316,14 +313,14 @@ for (const name of ["__proto__", "constructor", "toString", "hasOwnProperty"]) {
   });
 }
 
-test("the unknown name of a megabyte does not become a result of a megabyte", async () => {
+test("truncates an unknown tool name of a megabyte in the result", async () => {
   const { role } = soloist([calls(use("x".repeat(1_000_000))), says("Done.")]);
   const result = await newFixture().run(role);
   expect(ends(result)).toEqual(["failed unknown_tool"]);
   expect(texts(result)[0]?.length).toBeLessThan(51_000);
 });
 
-test("a hook after a call sees that the model is to try again, and may word it otherwise", async () => {
+test("lets an afterTool hook see a retry and change its message", async () => {
   const seen: unknown[] = [];
   const hook = transform("afterTool", ({ outcome, text }) => {
     seen.push([outcome, text]);
@@ -349,7 +346,7 @@ test("a hook after a call sees that the model is to try again, and may word it o
   ]);
 });
 
-test("what a hook rewrote is what is checked, and the log keeps what the model wrote", async () => {
+test("validates the arguments that a hook rewrote, and logs those of the model", async () => {
   const taken = taking({ count: z.int() });
   const { role, model } = soloist([asks("order", { count: 1 }), says("Done.")], {
     tools: [taken.tool],

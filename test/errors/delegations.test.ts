@@ -1,5 +1,6 @@
-// Goal: a delegation that does not behave leaves no subagent behind, and no run waiting.
-// Method: delegations that never end, look away from their subagent, start one late, or make up what came of it.
+// Goal: a misbehaving delegation leaves no subagent behind, and no run waiting.
+// Method: delegations that never end, ignore their subagent, start one late, or return invented
+// outcomes.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -17,7 +18,7 @@ import { ends } from "./tool-acts.ts";
 
 const DONE = says("Done.");
 
-test("a delegation that never ends is left behind like any tool when its run is cancelled", async () => {
+test("abandons a delegation that never ends when its run is cancelled", async () => {
   const ask = defineDelegation({
     name: "ask",
     description: "Asks.",
@@ -34,7 +35,7 @@ test("a delegation that never ends is left behind like any tool when its run is 
   expect(fixture.sink.ofType("run.ended").map(({ status }) => status)).toEqual(["cancelled"]);
 });
 
-test("a delegation that does not wait for its subagent leaves none behind", async () => {
+test("ends the subagent of a delegation that does not wait for it", async () => {
   const held = latch();
   const child = part("child", [says("Child.", { after: held.opened })]);
   const ask = defineDelegation({
@@ -59,7 +60,7 @@ test("a delegation that does not wait for its subagent leaves none behind", asyn
   expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_error"]]);
 });
 
-test("a delegation that starts a subagent after it has ended is refused", async () => {
+test("refuses a subagent that a delegation starts after its end", async () => {
   const held = latch();
   const child = part("child", [says("Child.")]);
   const late: unknown[] = [];
@@ -94,7 +95,7 @@ const REFUSED: SpawnOutcome = {
   refusal: { code: "depth_limit", message: "Not started." },
 };
 
-test("a delegation that looks away from a subagent that is paused leaves none paused", async () => {
+test("ends the paused subagent of a delegation that ignores it", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const child = part("child", [calls(use("pay")), says("never")], { tools: [pay] });
   const ask = defineDelegation({
@@ -115,7 +116,7 @@ test("a delegation that looks away from a subagent that is paused leaves none pa
   expect(ends(result)).toEqual(["refused depth_limit"]);
 });
 
-test("a delegation that gives a paused subagent that there is not has failed", async () => {
+test("fails a delegation that returns a paused subagent that does not exist", async () => {
   const ask = defineDelegation({
     name: "ask",
     description: "Asks.",
@@ -126,7 +127,7 @@ test("a delegation that gives a paused subagent that there is not has failed", a
   expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_error"]]);
 });
 
-test("a delegation whose subagent a hook keeps from starting fails its agent, also if it looks away", async () => {
+test("fails the agent of a delegation if a hook fails at the start of its subagent, even if ignored", async () => {
   const child = part("child", [says("never")]);
   const hooks = [
     transform("subagentStart", () => {

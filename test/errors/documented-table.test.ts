@@ -1,5 +1,7 @@
-// Goal: docs/tool-errors.md lists every failure with its source, its meaning and the text that the model reads, and is true.
-// Method: its tables compared with the one in the code, and each of its examples with a run in which the failure happens.
+// Goal: docs/tool-errors.md correctly lists every failure with its source, its meaning and the
+// message to the model.
+// Method: its tables compared with the one in the code, and each of its examples with a run in
+// which the failure occurs.
 
 import { readFileSync } from "node:fs";
 
@@ -24,7 +26,7 @@ function chapter(heading: string): string {
   return rest.split(/^## /m)[0] ?? "";
 }
 
-/** The rows of the first table of a chapter, cell by cell, without marks for code. */
+/** Returns the rows of the first table of a chapter, cell by cell, without code marks. */
 function rowsOf(heading: string): readonly (readonly string[])[] {
   const lines = chapter(heading).split("\n");
   const start = lines.findIndex((line) => line.startsWith("|"));
@@ -38,13 +40,16 @@ function rowsOf(heading: string): readonly (readonly string[])[] {
   );
 }
 
-/** The example of each code. A line break is written as `⏎`. */
+/** Returns the example of each code. A line break is written as `⏎`. */
 function examples(): ReadonlyMap<string, string> {
   const found = chapter("Messages to the model").matchAll(/^- `([a-z_]+)`: `(.+)`$/gm);
   return new Map([...found].map(([, code = "", text = ""]) => [code, text.replaceAll("⏎", "\n")]));
 }
 
-/** Codes for limits that no call can meet: once a reply is over such a limit, its calls do not begin. */
+/**
+ * Codes of limits that never refuse a call: once a reply exceeds such a limit, its calls do not
+ * start.
+ */
 const UNMET: ReadonlySet<string> = new Set(["step_limit", "token_limit", "cost_limit"]);
 
 const CODES = Object.keys(TOOL_FAILURES).filter((code) => !UNMET.has(code));
@@ -53,7 +58,7 @@ const COUNTS = { error: "a tool error", retry: "a retry", nothing: "no" } as con
 
 const SOURCES = ["validation", "execution", "timeout", "blocked", "limit", "stop request"];
 
-proves(["R160"], "the documented table is the one in the code, row by row", () => {
+proves(["R160"], "documents the table of the code, row by row", () => {
   const documented = rowsOf("Codes").map(([code, , severity, outcome, counts]) => [
     code,
     severity,
@@ -68,7 +73,7 @@ proves(["R160"], "the documented table is the one in the code, row by row", () =
 
 proves(
   ["R160"],
-  "every failure has one of the known sources, and every source has a failure",
+  "documents a known source for every failure, and a failure for every source",
   () => {
     const sources = rowsOf("Codes").map(([, source = ""]) => source);
     expect(sources.filter((source) => !SOURCES.includes(source))).toEqual([]);
@@ -76,40 +81,44 @@ proves(
   },
 );
 
-test("every failure has a run and an example, and there are no others", () => {
+test("documents an example for every failure of a run, and no others", () => {
   expect(Object.keys(FAILURE_SCENES)).toEqual(CODES);
   expect([...examples().keys()]).toEqual(CODES);
 });
 
-/** The last call that came to a code. */
+/** Returns the last call with a code. */
 function callOf({ result }: Played, code: string): ToolExecution {
   return executions(result).findLast(({ errorCode }) => errorCode === code) ?? expect.fail(code);
 }
 
 for (const [code, play] of Object.entries(FAILURE_SCENES)) {
-  proves(["R160"], `${code}: a run has it, as the table and the example say`, async () => {
-    if (!isToolFailureCode(code)) expect.fail(`${code} is in no table`);
-    const { severity, outcome, counts } = TOOL_FAILURES[code];
-    const played = await play();
-    const execution = callOf(played, code);
-    expect([execution.type, execution.severity]).toEqual([outcome, severity]);
-    expect(execution.text).toBe(examples().get(code));
-    const { callId } = execution.call;
-    const { sink } = played.fixture;
-    const told = [...sink.ofType("tool.ended"), ...sink.ofType("tool.rejected")].filter(
-      (event) => event.callId === callId,
-    );
-    expect(told.map((event) => [event.outcome, event.errorCode, event.severity])).toEqual([
-      [outcome, code, severity],
-    ]);
-    const listed = played.result.agents[0]?.toolErrors.filter((error) => error.callId === callId);
-    expect(listed?.map((error) => [error.code, error.severity, error.message])).toEqual(
-      counts === "nothing" ? [] : [[code, severity, execution.text]],
-    );
-  });
+  proves(
+    ["R160"],
+    `produces ${code} in a run as the table and the example document it`,
+    async () => {
+      if (!isToolFailureCode(code)) expect.fail(`${code} is in no table`);
+      const { severity, outcome, counts } = TOOL_FAILURES[code];
+      const played = await play();
+      const execution = callOf(played, code);
+      expect([execution.type, execution.severity]).toEqual([outcome, severity]);
+      expect(execution.text).toBe(examples().get(code));
+      const { callId } = execution.call;
+      const { sink } = played.fixture;
+      const told = [...sink.ofType("tool.ended"), ...sink.ofType("tool.rejected")].filter(
+        (event) => event.callId === callId,
+      );
+      expect(told.map((event) => [event.outcome, event.errorCode, event.severity])).toEqual([
+        [outcome, code, severity],
+      ]);
+      const listed = played.result.agents[0]?.toolErrors.filter((error) => error.callId === callId);
+      expect(listed?.map((error) => [error.code, error.severity, error.message])).toEqual(
+        counts === "nothing" ? [] : [[code, severity, execution.text]],
+      );
+    },
+  );
 }
 
-/** What provider errors there are; the type says that none is left out. */
+/** All provider errors; the type ensures that none is missing. */
 const MODEL_ERRORS = {
   model_rate_limited: 0,
   model_overloaded: 0,
@@ -122,32 +131,28 @@ const MODEL_ERRORS = {
   model_invalid_reply: 0,
 } satisfies Record<ModelErrorCode, 0>;
 
-proves(
-  ["R160"],
-  "every error of a model is documented, and tried again or not as it says",
-  async () => {
-    const documented = modelErrorRows().map(([, code, isNot]) => [
-      code,
-      isNot === undefined ? "yes" : "no",
-    ]);
-    const real: (readonly [string, string])[] = [];
-    for (const code of modelErrorCodes()) {
-      const fixture = newFixture();
-      const run = fixture.start(
-        soloist([{ error: new ModelError({ code, message: "No." }) }, says("Done.")]).role,
-      );
-      await flushEventLoop();
-      fixture.clock.advance(500);
-      const result = await fixture.outcome(run);
-      const isTriedAgain = fixture.sink.ofType("model.retried").length > 0;
-      expect(result.status).toBe(isTriedAgain ? "completed" : "failed");
-      real.push([code, isTriedAgain ? "yes" : "no"]);
-    }
-    expect(documented).toEqual(real);
-  },
-);
+proves(["R160"], "documents every error of a model, and whether it is retried", async () => {
+  const documented = modelErrorRows().map(([, code, isNot]) => [
+    code,
+    isNot === undefined ? "yes" : "no",
+  ]);
+  const real: (readonly [string, string])[] = [];
+  for (const code of modelErrorCodes()) {
+    const fixture = newFixture();
+    const run = fixture.start(
+      soloist([{ error: new ModelError({ code, message: "No." }) }, says("Done.")]).role,
+    );
+    await flushEventLoop();
+    fixture.clock.advance(500);
+    const result = await fixture.outcome(run);
+    const isTriedAgain = fixture.sink.ofType("model.retried").length > 0;
+    expect(result.status).toBe(isTriedAgain ? "completed" : "failed");
+    real.push([code, isTriedAgain ? "yes" : "no"]);
+  }
+  expect(documented).toEqual(real);
+});
 
-/** The rows of the reference: the code, and `not ` if it is not tried again. */
+/** Returns the rows of the reference: the code, and `not ` if it is not retried. */
 function modelErrorRows(): readonly RegExpExecArray[] {
   const [, rest = ""] = readFileSync("docs/reference/errors.md", "utf8").split(
     "\n### ModelErrorCode\n",
@@ -161,7 +166,7 @@ function modelErrorCodes(): readonly ModelErrorCode[] {
   return Object.keys(MODEL_ERRORS).filter(isKnown);
 }
 
-proves(["R164", "R165", "R166"], "the documented limits are the default ones", () => {
+proves(["R164", "R165", "R166"], "documents the default limits", () => {
   const documented = rowsOf("Error budget").map(([limit = "", value]) => [limit, Number(value)]);
   expect(documented).toEqual(Object.entries(DEFAULT_ERROR_BUDGET));
 });

@@ -1,5 +1,6 @@
-// Goal: an agent is allowed as many failures as its error budget says, and not one more.
-// Method: scripts on both sides of each maximum, with failures in several replies and in one, and with what does not count in between.
+// Goal: an agent is allowed exactly as many failures as its error budget permits.
+// Method: scripts on both sides of each maximum, with failures in several replies and in one, and
+// with uncounted outcomes in between.
 
 import { expect, test } from "vitest";
 
@@ -24,12 +25,12 @@ const TOOLS = [
   ...["r1", "r2", "r3", "r4", "r5", "r6"].map((name) => acting(name, [retries])),
 ];
 
-/** A reply that calls these tools. */
+/** Returns a reply that calls these tools. */
 function reply(...names: readonly string[]): ScriptedReply {
   return calls(...names.map(use));
 }
 
-/** Replies of one call each. */
+/** Returns replies of one call each. */
 function single(...names: readonly string[]): readonly ScriptedReply[] {
   return names.map((name) => reply(name));
 }
@@ -53,15 +54,15 @@ function over(
   return ["stopped", "error_budget", { limit, maximum, current }];
 }
 
-// R164
+// maxToolErrors.
 
-proves(["R164"], "five failures are borne by default", async () => {
+proves(["R164"], "allows five failures by default", async () => {
   const script = single("bad", "bad", "good", "bad", "bad", "good", "bad");
   const result = await play([...script, DONE]);
   expect([result.status, result.text]).toEqual(["completed", "Done."]);
 });
 
-proves(["R164"], "the sixth stops the agent, with the limit as the reason", async () => {
+proves(["R164"], "stops the agent at the sixth failure, with the limit as the reason", async () => {
   const script = single("bad", "bad", "good", "bad", "bad", "good", "bad", "bad");
   const fixture = newFixture();
   const result = await fixture.run(soloist(script, { tools: TOOLS }).role);
@@ -74,7 +75,7 @@ proves(["R164"], "the sixth stops the agent, with the limit as the reason", asyn
 });
 
 for (const maximum of [0, 1, 2]) {
-  proves(["R164"], `${maximum} failures are borne and ${maximum + 1} are not`, async () => {
+  proves(["R164"], `allows ${maximum} failures and stops at ${maximum + 1}`, async () => {
     const budget = { ...WITHOUT_ROW, maxToolErrors: maximum };
     const bad = Array.from({ length: maximum }, () => "bad");
     expect((await play([...single(...bad, "good"), DONE], budget)).status).toBe("completed");
@@ -86,7 +87,7 @@ for (const maximum of [0, 1, 2]) {
 
 proves(
   ["R164"],
-  "calls of one reply that go over it together are reported by their number",
+  "reports the number of failures if calls of one reply exceed the limit together",
   async () => {
     const budget = { ...WITHOUT_ROW, maxToolErrors: 2 };
     const result = await play([reply("bad"), reply("bad", "good", "bad", "bad")], budget);
@@ -101,7 +102,7 @@ proves(
   },
 );
 
-proves(["R164"], "unknown tools, denied calls and time-outs count, retries do not", async () => {
+proves(["R164"], "counts unknown tools, denied calls and timeouts, but no retries", async () => {
   const budget = { ...WITHOUT_ROW, maxToolErrors: 2 };
   const guards = [
     toolGuard(() => ({ type: "deny", reason: "No." }), { name: "no", tools: ["good"] }),
@@ -113,7 +114,7 @@ proves(["R164"], "unknown tools, denied calls and time-outs count, retries do no
   expect(ending(over2)).toEqual(over("maxToolErrors", 2));
 });
 
-test("what policy refused, and what never began, does not count", async () => {
+test("counts no refusals by policy", async () => {
   const child = part("child", [says("Child.")]);
   const root = part(
     "root",
@@ -127,7 +128,7 @@ test("what policy refused, and what never began, does not count", async () => {
   ]);
 });
 
-test("a subagent that failed is a failure of the call that started it", async () => {
+test("counts a failed subagent as a failure of its call", async () => {
   const child = part("child", [{ error: new Error("no") }]);
   const root = part("root", [calls(spawn("child"))], {
     subagents: [child.role],
@@ -138,20 +139,20 @@ test("a subagent that failed is a failure of the call that started it", async ()
   expect(ending(result)).toEqual(over("maxToolErrors", 0));
 });
 
-// R165
+// maxConsecutiveErrors.
 
-proves(["R165"], "three in a row and a success: the row begins anew", async () => {
+proves(["R165"], "restarts the count of consecutive failures after a success", async () => {
   const budget = { maxToolErrors: 100 };
   const script = single("bad", "bad", "bad", "good", "bad", "bad", "bad", "good");
   expect((await play([...script, DONE], budget)).status).toBe("completed");
 });
 
-proves(["R165"], "three in a row are borne, and an answer after them", async () => {
+proves(["R165"], "allows three consecutive failures before an answer", async () => {
   const result = await play([...single("bad", "bad", "bad"), DONE]);
   expect(result.status).toBe("completed");
 });
 
-proves(["R165"], "four in a row stop the agent", async () => {
+proves(["R165"], "stops the agent at four consecutive failures", async () => {
   const result = await play(single("bad", "bad", "bad", "bad"));
   expect(ending(result)).toEqual(over("maxConsecutiveErrors", 3));
   expect(result.reason.message).toBe(
@@ -169,17 +170,21 @@ for (const [borne, script] of [
   const shape = script
     .map(({ calls: made }) => made?.map(({ toolName: name }) => name).join("+"))
     .join(", ");
-  proves(["R165"], `one in a row: ${shape} is ${borne ? "borne" : "too much"}`, async () => {
-    const budget = { maxConsecutiveErrors: 1 };
-    // A row is too long once it is, whatever comes after it in the same reply.
-    const result = await play(borne ? [...script, DONE] : script, budget);
-    expect(result.status).toBe(borne ? "completed" : "stopped");
-  });
+  proves(
+    ["R165"],
+    `${borne ? "allows" : "stops at"} ${shape} with maxConsecutiveErrors 1`,
+    async () => {
+      const budget = { maxConsecutiveErrors: 1 };
+      // The limit is exceeded, whatever follows in the same reply.
+      const result = await play(borne ? [...script, DONE] : script, budget);
+      expect(result.status).toBe(borne ? "completed" : "stopped");
+    },
+  );
 }
 
 proves(
   ["R165"],
-  "none in a row: one failure is too much, also with a success in the same reply before it",
+  "stops at one failure with maxConsecutiveErrors 0, even after a success in the same reply",
   async () => {
     const budget = { maxConsecutiveErrors: 0 };
     expect(ending(await play([reply("bad")], budget))).toEqual(over("maxConsecutiveErrors", 0));
@@ -189,15 +194,19 @@ proves(
   },
 );
 
-proves(["R165"], "a request for a corrected call is neither a failure nor a success", async () => {
-  const budget = { maxConsecutiveErrors: 2 };
-  const borne = await play([...single("bad", "r1", "bad", "r2"), DONE], budget);
-  expect(borne.status).toBe("completed");
-  const over2 = await play(single("bad", "r1", "bad", "r2", "bad"), budget);
-  expect(ending(over2)).toEqual(over("maxConsecutiveErrors", 2));
-});
+proves(
+  ["R165"],
+  "counts a request for a corrected call neither as a failure nor as a success",
+  async () => {
+    const budget = { maxConsecutiveErrors: 2 };
+    const borne = await play([...single("bad", "r1", "bad", "r2"), DONE], budget);
+    expect(borne.status).toBe("completed");
+    const over2 = await play(single("bad", "r1", "bad", "r2", "bad"), budget);
+    expect(ending(over2)).toEqual(over("maxConsecutiveErrors", 2));
+  },
+);
 
-test("in a row is in call order, whichever call is done first", async () => {
+test("counts consecutive failures in call order, whichever call ends first", async () => {
   const held = Promise.withResolvers<void>();
   const slow = spyTool("slow", async () => {
     await held.promise;
@@ -218,35 +227,35 @@ test("in a row is in call order, whichever call is done first", async () => {
   ]);
 });
 
-// R166
+// maxRetryErrors.
 
 const TEN = [reply("r1", "r2", "r3", "r4", "r5"), reply("r1", "r2", "r3", "r4", "r5")];
 
+proves(["R166"], "allows ten requests for corrected calls by default, over all tools", async () => {
+  const result = await play([...TEN, DONE]);
+  expect([result.status, ends(result).filter((end) => end === "retry tool_retry")]).toEqual([
+    "completed",
+    Array.from({ length: 10 }, () => "retry tool_retry"),
+  ]);
+});
+
 proves(
   ["R166"],
-  "ten requests for a corrected call are borne by default, over all tools",
+  "stops the agent at the eleventh request, although each tool would allow it",
   async () => {
-    const result = await play([...TEN, DONE]);
-    expect([result.status, ends(result).filter((end) => end === "retry tool_retry")]).toEqual([
-      "completed",
-      Array.from({ length: 10 }, () => "retry tool_retry"),
-    ]);
+    const result = await play([...TEN, reply("r6")]);
+    expect(ends(result).at(-1)).toBe("retry tool_retry");
+    expect(ending(result)).toEqual(over("maxRetryErrors", 10));
+    expect(result.reason.message).toBe(
+      "11 tool calls had to be corrected, and maxRetryErrors is 10.",
+    );
   },
 );
-
-proves(["R166"], "the eleventh stops the agent, although each tool would allow it", async () => {
-  const result = await play([...TEN, reply("r6")]);
-  expect(ends(result).at(-1)).toBe("retry tool_retry");
-  expect(ending(result)).toEqual(over("maxRetryErrors", 10));
-  expect(result.reason.message).toBe(
-    "11 tool calls had to be corrected, and maxRetryErrors is 10.",
-  );
-});
 
 for (const maximum of [0, 1]) {
   proves(
     ["R166"],
-    `${maximum} requests are borne and ${maximum + 1} are not; failures do not count`,
+    `allows ${maximum} requests and stops at ${maximum + 1}, without counting failures`,
     async () => {
       const budget = { maxRetryErrors: maximum };
       const asked = ["r1", "r2"].slice(0, maximum);
@@ -258,14 +267,14 @@ for (const maximum of [0, 1]) {
   );
 }
 
-test("a success gives nothing back of the sum", async () => {
+test("does not reduce the number of requests after a success", async () => {
   const flaky = acting("flaky", [retries, succeeds, retries, succeeds, retries]);
   const script = single("flaky", "flaky", "flaky", "flaky", "flaky");
   const result = await play(script, { maxRetryErrors: 2 }, { tools: [flaky] });
   expect(ending(result)).toEqual(over("maxRetryErrors", 2));
 });
 
-test("a tool that was given up is a failure, and no request any more", async () => {
+test("counts a tool that reached its retry limit as a failure, not as a request", async () => {
   const tools = [acting("last", [retries], { maxRetries: 0 })];
   const errorPolicy = { retryLimitPolicy: "continue" } as const;
   const borne = await play([reply("last"), DONE], { maxRetryErrors: 0 }, { tools, errorPolicy });
@@ -274,11 +283,11 @@ test("a tool that was given up is a failure, and no request any more", async () 
   expect(ending(stopped)).toEqual(over("maxToolErrors", 0));
 });
 
-// All of them
+// All limits.
 
 proves(
   ["R164", "R165", "R166"],
-  "counts go through a pause into a fresh orchestrator, each failure once",
+  "preserves the counts across a pause into a new orchestrator, each failure once",
   async () => {
     const tools = [...TOOLS, spyTool("pay", () => "paid", { needsApproval: true })];
     const budget = { maxToolErrors: 3, maxConsecutiveErrors: 9, maxRetryErrors: 2 };
@@ -300,7 +309,7 @@ proves(
   },
 );
 
-test("failures in a row are counted over a pause in the call order of the reply", async () => {
+test("counts consecutive failures across a pause in call order", async () => {
   const tools = [...TOOLS, spyTool("pay", () => "paid", { needsApproval: true })];
   const { role } = soloist([reply("bad", "pay", "bad"), reply("bad"), DONE], {
     tools,
@@ -312,7 +321,7 @@ test("failures in a row are counted over a pause in the call order of the reply"
   expect(result.status).toBe("completed");
 });
 
-test("the budget is that of the role, for each of its agents anew", async () => {
+test("counts for each agent of a role separately", async () => {
   let replies = 0;
   const strict = part(
     "strict",
@@ -335,7 +344,7 @@ test("the budget is that of the role, for each of its agents anew", async () => 
   ]);
 });
 
-test("the budget of a child stops that child alone, and its parent is informed", async () => {
+test("stops only the child that exceeded its budget, and informs its parent", async () => {
   const child = part("child", [reply("bad", "bad")], {
     tools: TOOLS,
     errorBudget: { maxToolErrors: 1 },
@@ -349,7 +358,7 @@ test("the budget of a child stops that child alone, and its parent is informed",
   expect(receivedTexts(root.model.requests[1])[0]).toContain('"reason":"error_budget"');
 });
 
-test("several limits in one reply: all are raised, the first in the list is reported", async () => {
+test("raises all exceeded limits of one reply, and reports the first", async () => {
   const fixture = newFixture();
   const errorBudget = { maxToolErrors: 0, maxConsecutiveErrors: 0, maxRetryErrors: 0 };
   const result = await fixture.run(
@@ -362,13 +371,13 @@ test("several limits in one reply: all are raised, the first in the list is repo
 });
 
 for (const value of [-1, 1.5, Number.NaN, Infinity, "3", null]) {
-  test(`an error budget of ${String(value)} is refused`, () => {
+  test(`refuses an error budget of ${String(value)}`, () => {
     const errorBudget = Object.fromEntries([["maxToolErrors", value]]);
     expect(thrownBy(() => soloist([], { errorBudget })).code).toBe("invalid_argument");
   });
 }
 
-test("a limit that there is not is refused, and one that is undefined is the default", () => {
+test("refuses an unknown limit, and applies the default for an undefined one", () => {
   const slip = Object.fromEntries([["maxErrors", 1]]);
   expect(thrownBy(() => soloist([], { errorBudget: slip })).code).toBe("invalid_argument");
   const unset = Object.fromEntries([["maxToolErrors", undefined]]);

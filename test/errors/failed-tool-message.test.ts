@@ -1,4 +1,5 @@
-// Goal: a failed tool is reported with its message wherever it is listed. Method: one tool that throws a typed error with a secret.
+// Goal: a failed tool is reported with its message wherever it is listed.
+// Method: one tool that throws a typed error with a secret.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -25,7 +26,7 @@ interface Told {
   readonly screen: string;
 }
 
-/** Runs an agent whose only tool throws, and stops for it. */
+/** Runs an agent whose only tool throws, and which stops for it. */
 async function toldOf(thrown: unknown): Promise<Told> {
   const burn = defineTool({
     name: "burn",
@@ -85,19 +86,27 @@ proves(["D521"], "reports the message of a tool that throws, without its secret"
     expect(text).not.toContain(KEY);
 });
 
-proves(["D521"], "cuts a message of 2,000 characters to 500, on a whole character", async () => {
-  const { events } = await toldOf(new Error("🔥".repeat(1_000)));
-  const { message = "" } = ended(events) ?? {};
-  expect(message).toBe(`${"🔥".repeat(249)}…`);
-  expect(message.length).toBeLessThanOrEqual(500);
-});
+proves(
+  ["D521"],
+  "truncates a message of 2,000 characters to 500, at a character boundary",
+  async () => {
+    const { events } = await toldOf(new Error("🔥".repeat(1_000)));
+    const { message = "" } = ended(events) ?? {};
+    expect(message).toBe(`${"🔥".repeat(249)}…`);
+    expect(message.length).toBeLessThanOrEqual(500);
+  },
+);
 
-proves(["D521"], "cuts a message after it has lost its secret, also at the cut", async () => {
-  const { events } = await toldOf(new Error(`${"x".repeat(480)} ${KEY}`));
-  expect(ended(events)?.message).toBe(`${"x".repeat(480)} [redacted]`);
-});
+proves(
+  ["D521"],
+  "truncates a message after redaction, even if the secret crosses the limit",
+  async () => {
+    const { events } = await toldOf(new Error(`${"x".repeat(480)} ${KEY}`));
+    expect(ended(events)?.message).toBe(`${"x".repeat(480)} [redacted]`);
+  },
+);
 
-proves(["D521"], "shows only name and code of the error where content is off", async () => {
+proves(["D521"], "shows only name and code of the error without content", async () => {
   const { events } = await toldOf(new TypeError("disk is on fire"));
   const off = new ShownContent(false);
   const fold = folded(events.map((event) => off.showEvent(event)));

@@ -1,4 +1,4 @@
-// For every code of the table of failures a run in which a call has it.
+// A run for every code of the table of failures, in which a call has the code.
 
 import { z } from "zod";
 
@@ -31,7 +31,7 @@ import {
 } from "../support/subagent-calls.ts";
 import { throws } from "./tool-acts.ts";
 
-/** A run that is over, with its fixture. */
+/** A run that has ended, with its fixture. */
 export interface Played {
   readonly fixture: Fixture;
   readonly result: RunResult;
@@ -44,9 +44,9 @@ interface Play {
   readonly definition?: Definition;
   readonly fixture?: OrchestratorOptions;
   readonly start?: StartOptions;
-  /** Done once everything waits. */
+  /** Called once everything is idle. */
   readonly act?: (run: Run, fixture: Fixture) => void;
-  /** Done after the first reply. */
+  /** Called after the first reply. */
   readonly between?: (run: Run) => void;
 }
 
@@ -86,7 +86,7 @@ const readFile = defineTool({
 
 const helper = (script: readonly ScriptStep[] = [says("Helped.")]): Part => part("helper", script);
 
-/** Delegates, with roles to delegate to. */
+/** Returns a role that delegates, with a helper to delegate to. */
 function delegating(more: Definition = {}): Definition {
   return { subagents: [helper().role], ...more };
 }
@@ -108,7 +108,7 @@ const pay = (act: Parameters<typeof spyTool>[1]) => [
   spyTool("pay", act, { retryAfterCrash: false }),
 ];
 
-/** A process that is gone before its call has ended, and another one that continues the run. */
+/** Returns the run of a process that dies before its call has ended, continued in another one. */
 async function crashed(): Promise<Played> {
   const store = memoryStore();
   const gone = newFixture({ store });
@@ -122,7 +122,7 @@ async function crashed(): Promise<Played> {
   return { fixture, result: await run.result };
 }
 
-/** The plays, in the order of the table. */
+/** The runs, in the order of the table. */
 export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
   invalid_json: () =>
     play({ script: [asks("read", "{path}"), DONE], definition: { tools: [readFile] } }),

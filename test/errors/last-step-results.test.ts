@@ -1,5 +1,7 @@
-// Goal: in the last step that the budget allows, a model that obeys a choice of tools is made to finish, and its tools stay listed.
-// Method: agents with one step more than they need, or with one, over models that obey a choice or do not; their last requests.
+// Goal: in the last step of the budget, a model that supports tool choice is forced to finish, and
+// its tools stay listed.
+// Method: agents with one step more than they need, or with one, over models with and without tool
+// choice; their last requests.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -50,7 +52,7 @@ const CASES = {
 } as const;
 
 for (const [name, [abilities, reply, expected]] of Object.entries(CASES))
-  proves(["M57"], `of an agent with a typed result: ${name}`, async () => {
+  proves(["M57"], `ends the last step of an agent with a typed output: ${name}`, async () => {
     const { role, model } = soloist(
       [asks("look", {}), reply],
       { output, tools: [look], budget: { steps: 2 }, wrapUp: true },
@@ -65,7 +67,7 @@ for (const [name, [abilities, reply, expected]] of Object.entries(CASES))
     expect(model.requests[0]?.toolChoice).toBeUndefined();
   });
 
-proves(["M57"], "an agent that gives text is told to call nothing", async () => {
+proves(["M57"], "forbids tool calls in the last step of an agent that returns text", async () => {
   const more = { tools: [look], budget: { steps: 1 }, wrapUp: true };
   const forced = soloist([says("Oak.")], more, { supportsToolChoice: true });
   await newFixture().run(forced.role);
@@ -75,18 +77,22 @@ proves(["M57"], "an agent that gives text is told to call nothing", async () => 
   expect(lastOf(bare.model.requests)).toEqual([[], undefined, undefined, WRAP_UP.answer]);
 });
 
-proves(["M57"], "who calls another tool all the same is stopped, and nothing runs", async () => {
-  const spied = spyTool("look", () => "An oak.");
-  const { role } = soloist(
-    [asks("look", {})],
-    { output, tools: [spied], budget: { steps: 1 }, wrapUp: true },
-    { supportsToolChoice: true },
-  );
-  const result = await newFixture().run(role);
-  expect([result.status, result.reason.code, spied.calls]).toEqual(["stopped", "step_limit", []]);
-});
+proves(
+  ["M57"],
+  "stops an agent that calls another tool in its last step, without executing it",
+  async () => {
+    const spied = spyTool("look", () => "An oak.");
+    const { role } = soloist(
+      [asks("look", {})],
+      { output, tools: [spied], budget: { steps: 1 }, wrapUp: true },
+      { supportsToolChoice: true },
+    );
+    const result = await newFixture().run(role);
+    expect([result.status, result.reason.code, spied.calls]).toEqual(["stopped", "step_limit", []]);
+  },
+);
 
-test("a notice of the role's own is read as it is", async () => {
+test("sends the role's own notice unchanged", async () => {
   const more = { output, budget: { steps: 1 }, wrapUp: "Now!" };
   const { role, model } = soloist([RESULT], more, { supportsStructuredOutputs: true });
   await newFixture().run(role);

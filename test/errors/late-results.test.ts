@@ -1,5 +1,6 @@
-// Goal: a call has the time that it has; what comes of it afterwards is seen nowhere.
-// Method: tools that ignore their signal and are let go by hand after their time, or after the run was asked to end.
+// Goal: a call has its time limit; everything that it does later is ignored.
+// Method: tools that ignore their signal and are released by hand after their time, or after the
+// run was asked to end.
 
 import { expect, test } from "vitest";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
@@ -19,36 +20,32 @@ import { ending, ends, executions, texts, type Act } from "./tool-acts.ts";
 const DONE = says("Done.");
 const never: Act = () => new Promise(() => undefined);
 
-/** Lets the time of a run pass, once everything waits. */
+/** Lets time pass, once everything is idle, and returns the result. */
 async function after(fixture: Fixture, run: Run, timeMs: number): Promise<RunResult> {
   await quiet();
   fixture.clock.advance(timeMs);
   return await fixture.outcome(run);
 }
 
-proves(
-  ["R163"],
-  "a call that takes too long: the model reads the tool, the limit and a hint",
-  async () => {
-    const { role, model } = soloist([calls(use("work")), DONE], {
-      tools: [spyTool("work", never, { timeoutMs: 30_000 })],
-    });
-    const fixture = newFixture();
-    const run = fixture.start(role);
-    await quiet();
-    fixture.clock.advance(29_999);
-    await quiet();
-    expect(fixture.sink.ofType("tool.ended")).toEqual([]);
-    const result = await after(fixture, run, 1);
-    expect(receivedTexts(model.requests[1])).toEqual([
-      "work did not end within 30 s. It may have taken effect nevertheless: check that first. Then request less at once, or do without it.",
-    ]);
-    expect(
-      executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity]),
-    ).toEqual([["failed", "tool_timeout", "recoverable"]]);
-    expect(result.status).toBe("completed");
-  },
-);
+proves(["R163"], "reports a timed-out call to the model with tool, limit and hint", async () => {
+  const { role, model } = soloist([calls(use("work")), DONE], {
+    tools: [spyTool("work", never, { timeoutMs: 30_000 })],
+  });
+  const fixture = newFixture();
+  const run = fixture.start(role);
+  await quiet();
+  fixture.clock.advance(29_999);
+  await quiet();
+  expect(fixture.sink.ofType("tool.ended")).toEqual([]);
+  const result = await after(fixture, run, 1);
+  expect(receivedTexts(model.requests[1])).toEqual([
+    "work did not end within 30 s. It may have taken effect nevertheless: check that first. Then request less at once, or do without it.",
+  ]);
+  expect(
+    executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity]),
+  ).toEqual([["failed", "tool_timeout", "recoverable"]]);
+  expect(result.status).toBe("completed");
+});
 
 const LIMITS: readonly {
   readonly what: string;
@@ -101,7 +98,7 @@ const LIMITS: readonly {
 ];
 
 for (const { what, inside, own, role: ofRole, expected, text } of LIMITS) {
-  proves(["R163"], `the limit that holds is reported: ${what}`, async () => {
+  proves(["R163"], `applies and reports the limit of ${what}`, async () => {
     const tool = spyTool("work", never, own === undefined ? {} : { timeoutMs: own });
     const limited = inside === undefined ? tool : withTimeout(tool, { timeoutMs: inside });
     const { role, model } = soloist([calls(use("work")), DONE], {
@@ -120,7 +117,7 @@ for (const { what, inside, own, role: ofRole, expected, text } of LIMITS) {
   });
 }
 
-test("the limit of the tool goes around all tries of its wrapper", async () => {
+test("applies the limit of a tool to all attempts of its wrapper together", async () => {
   const tool = spyTool("work", () => Promise.reject(new Error("again")), { timeoutMs: 700 });
   const { role, model } = soloist([calls(use("work")), DONE], { tools: [withRetries(tool)] });
   const fixture = newFixture();
@@ -133,7 +130,7 @@ test("the limit of the tool goes around all tries of its wrapper", async () => {
   expect(receivedTexts(model.requests[1])[0]).toContain("700 ms");
 });
 
-test("a tool that obeys its signal when its time is up has failed all the same", async () => {
+test("fails a tool that ends by its signal when its time is up", async () => {
   const reasons: unknown[] = [];
   const tool = spyTool(
     "work",
@@ -154,7 +151,7 @@ test("a tool that obeys its signal when its time is up has failed all the same",
   expect(reasons).toEqual([expect.objectContaining({ name: "TimeoutError" })]);
 });
 
-test("a call that ends in the last moment succeeded", async () => {
+test("accepts a result at the last moment", async () => {
   const held = latch();
   const tool = spyTool("work", async () => (await held.opened, "just so"), { timeoutMs: 1_000 });
   const fixture = newFixture();
@@ -166,7 +163,7 @@ test("a call that ends in the last moment succeeded", async () => {
   expect(texts(result)).toEqual(["just so"]);
 });
 
-test("a tool that ends at once leaves no timer, and its limit does not fire later", async () => {
+test("leaves no timer after a tool that ends in time", async () => {
   const tool = spyTool("work", () => "quick", { timeoutMs: 1_000 });
   const fixture = newFixture();
   const result = await fixture.run(soloist([calls(use("work")), DONE], { tools: [tool] }).role);
@@ -174,7 +171,7 @@ test("a tool that ends at once leaves no timer, and its limit does not fire late
   expect(texts(result)).toEqual(["quick"]);
 });
 
-test("parallel calls of one tool have each their own time", async () => {
+test("limits parallel calls of one tool separately", async () => {
   const held = latch();
   let called = 0;
   const tool = spyTool(
@@ -200,7 +197,7 @@ test("parallel calls of one tool have each their own time", async () => {
 
 const NOTHING: unknown = undefined;
 
-/** What a tool does long after its call has ended. */
+/** Actions of a tool long after its call has ended. */
 const LATE: Readonly<Record<string, (context: ToolContext) => unknown>> = {
   "gives a result": () => "late",
   "gives a result that cannot be shown": () => () => "late",
@@ -212,7 +209,9 @@ const LATE: Readonly<Record<string, (context: ToolContext) => unknown>> = {
   "throws nothing at all": () => Promise.reject(NOTHING),
 };
 
-/** The same tool in a run that ends before it does; what it does at last is done when the latch is opened. */
+/**
+ * Returns a tool in a run that ends first; the tool takes its late action when the latch is opened.
+ */
 function lateWork(late: (context: ToolContext) => unknown, timeoutMs?: number) {
   const held = latch();
   const work = spyTool(
@@ -231,7 +230,7 @@ function lateWork(late: (context: ToolContext) => unknown, timeoutMs?: number) {
 }
 
 for (const [what, late] of Object.entries(LATE)) {
-  proves(["R163"], `a tool that ${what} after its time was up is ignored`, async () => {
+  proves(["R163"], `ignores a tool that ${what} after its timeout`, async () => {
     const { held, role, answered } = lateWork(late, 1_000);
     const fixture = newFixture();
     const run = fixture.start(role);
@@ -255,7 +254,7 @@ for (const [what, late] of Object.entries(LATE)) {
     expect(JSON.stringify([result, fixture.sink.events])).not.toContain("late");
   });
 
-  test(`a tool that ${what} after its run was cancelled is ignored`, async () => {
+  test(`ignores a tool that ${what} after its run was cancelled`, async () => {
     const { held, role } = lateWork(late);
     const fixture = newFixture({ graceMs: 300 });
     const run = fixture.start(role);
@@ -271,7 +270,7 @@ for (const [what, late] of Object.entries(LATE)) {
     expect(JSON.stringify([result, fixture.sink.events])).toBe(before);
   });
 
-  test(`a tool that ${what} within the grace of a cancelled run changes nothing`, async () => {
+  test(`ignores a tool that ${what} within the grace period of a cancelled run`, async () => {
     const { held, role } = lateWork(late);
     const fixture = newFixture({ graceMs: 300 });
     const run = fixture.start(role);
@@ -289,7 +288,7 @@ for (const [what, late] of Object.entries(LATE)) {
   });
 }
 
-test("what a call did before its time was up counts", async () => {
+test("keeps progress and subtasks of a call from before its timeout", async () => {
   const child = part("child", [says("Child.")]);
   const work = spyTool(
     "work",
@@ -309,7 +308,7 @@ test("what a call did before its time was up counts", async () => {
   expect([fixture.sink.ofType("tool.progressed").length, result.agents.length]).toEqual([1, 2]);
 });
 
-test("the time of a run that is up while a call is: the call is cancelled, not timed out", async () => {
+test("cancels a call in flight when the time of the run is up, without a timeout error", async () => {
   const tool = spyTool("work", async ({ signal }) => await aborted(signal), { timeoutMs: 5_000 });
   const fixture = newFixture();
   const run = fixture.start(soloist([calls(use("work"))], { tools: [tool] }).role, "Do it.", {
@@ -323,7 +322,7 @@ test("the time of a run that is up while a call is: the call is cancelled, not t
   ]);
 });
 
-test("time-outs in a row reach the error budget", async () => {
+test("counts consecutive timeouts against the error budget", async () => {
   const tool = spyTool("work", never, { timeoutMs: 10 });
   const fixture = newFixture();
   const script = Array.from({ length: 4 }, () => calls(use("work")));

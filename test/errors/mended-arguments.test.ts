@@ -1,6 +1,7 @@
-// Goal: a small slip in the JSON of arguments costs no further model call, and nothing is made up for what is missing.
-// Method: calls with slips, as text; what the tool got, what hooks and guards saw, what the step and the events say; the same where the
-// call may not be mended, and goes back to the model.
+// Goal: a small slip in the JSON of arguments costs no further model call, and missing parts are
+// never invented.
+// Method: calls with slips, as text; the inputs of tool, hooks and guards, the step and the events;
+// and cases in which the call must not be repaired, and goes back to the model.
 
 import { leaveOpen } from "../support/pause-stories.ts";
 import { describe, expect, test } from "vitest";
@@ -47,32 +48,36 @@ function reader(more: More = {}) {
   return { tool, inputs };
 }
 
-/** Tells what it expected instead of JSON, and has the call made again. */
+/** Matches the message that asks for the call again as JSON. */
 const TOLD =
   /^The arguments of read are not valid JSON \(.*\)\. Call it again with one JSON object\.$/s;
 
-proves(["M50"], "a small slip is mended: the call runs, and step and events say so", async () => {
-  for (const [name, text] of Object.entries(SLIPS)) {
-    const { tool, inputs } = reader();
-    const { role, model } = soloist([asks("read", text), says("Done.")], { tools: [tool] });
-    const fixture = newFixture();
-    const result = await fixture.run(role);
-    expect([ends(result), inputs, model.requests.length], name).toEqual([
-      ["succeeded"],
-      [MEANT],
-      2,
-    ]);
-    expect(executions(result), name).toMatchObject([
-      { call: { argumentsText: text }, arguments: MEANT, isRepaired: true, type: "succeeded" },
-    ]);
-    expect(
-      fixture.sink.ofType("tool.started").map(({ isRepaired }) => isRepaired),
-      name,
-    ).toEqual([true]);
-  }
-});
+proves(
+  ["M50"],
+  "repairs a small slip and executes the call, and marks it in step and events",
+  async () => {
+    for (const [name, text] of Object.entries(SLIPS)) {
+      const { tool, inputs } = reader();
+      const { role, model } = soloist([asks("read", text), says("Done.")], { tools: [tool] });
+      const fixture = newFixture();
+      const result = await fixture.run(role);
+      expect([ends(result), inputs, model.requests.length], name).toEqual([
+        ["succeeded"],
+        [MEANT],
+        2,
+      ]);
+      expect(executions(result), name).toMatchObject([
+        { call: { argumentsText: text }, arguments: MEANT, isRepaired: true, type: "succeeded" },
+      ]);
+      expect(
+        fixture.sink.ofType("tool.started").map(({ isRepaired }) => isRepaired),
+        name,
+      ).toEqual([true]);
+    }
+  },
+);
 
-test("arguments that are JSON, and what is coerced in them, are not called mended", async () => {
+test("does not mark valid or coerced arguments as repaired", async () => {
   const { tool } = reader();
   const { role } = soloist([asks("read", { path: "a", lines: ["1"] }), says("Done.")], {
     tools: [tool],
@@ -83,26 +88,39 @@ test("arguments that are JSON, and what is coerced in them, are not called mende
   expect(fixture.sink.ofType("tool.started").map((one) => "isRepaired" in one)).toEqual([false]);
 });
 
-proves(["M50"], "a typed result with a slip is taken", async () => {
+proves(["M50"], "accepts a typed output with a slip", async () => {
   const output = z.object({ sum: z.int() });
   const { role } = soloist([asks("Finish", "{'sum': 3,}")], { output });
   const result = await newFixture().run(role);
   expect([result.status, result.output]).toEqual(["completed", { sum: 3 }]);
 });
 
-describe("goes back to the model", () => {
+describe("a call that is not repaired", () => {
   const slip = SLIPS["a comma at the end"];
   const cases: Readonly<Record<string, readonly [reply: ScriptedReply, more?: More]>> = {
-    "what ends in the middle of a list": [asks("read", '{"path":"a.txt","lines":[1,')],
-    "what ends in the middle of a text": [asks("read", '{"path":"a.tx')],
-    "what lacks its last bracket": [asks("read", '{"path":"a.txt","lines":[1,2]')],
-    "what is no object": [asks("read", "'a.txt'")],
-    "what is a list": [asks("read", "['a.txt',]")],
-    "what does not fit then": [asks("read", "{'path': 7, 'lines': 'x',}")],
-    "what has a key by which objects are spoiled": [asks("read", "{'path':'a','__proto__':{},}")],
-    "what is too long to be looked through": [asks("read", `{'path':'${"a".repeat(100_000)}'}`)],
-    "a call of a tool that is not to be repeated": [asks("read", slip), { retryAfterCrash: false }],
-    "a call that needs an approval": [asks("read", slip), { needsApproval: true }],
+    "goes back to the model if it ends in the middle of a list": [
+      asks("read", '{"path":"a.txt","lines":[1,'),
+    ],
+    "goes back to the model if it ends in the middle of a string": [asks("read", '{"path":"a.tx')],
+    "goes back to the model if its last bracket is missing": [
+      asks("read", '{"path":"a.txt","lines":[1,2]'),
+    ],
+    "goes back to the model if it is not an object": [asks("read", "'a.txt'")],
+    "goes back to the model if it is a list": [asks("read", "['a.txt',]")],
+    "goes back to the model if it does not fit the schema even when repaired": [
+      asks("read", "{'path': 7, 'lines': 'x',}"),
+    ],
+    "goes back to the model if it has the key __proto__": [
+      asks("read", "{'path':'a','__proto__':{},}"),
+    ],
+    "goes back to the model if it is too long to be repaired": [
+      asks("read", `{'path':'${"a".repeat(100_000)}'}`),
+    ],
+    "goes back to the model if its tool must not be repeated": [
+      asks("read", slip),
+      { retryAfterCrash: false },
+    ],
+    "goes back to the model if it needs an approval": [asks("read", slip), { needsApproval: true }],
   };
   for (const [name, [reply, more]] of Object.entries(cases))
     proves(["M50"], name, async () => {
@@ -121,7 +139,7 @@ describe("goes back to the model", () => {
       expect(fixture.sink.ofType("question.asked")).toEqual([]);
     });
 
-  proves(["M50"], "a call of a reply that its cap ended", async () => {
+  proves(["M50"], "is not executed if the token limit ended its reply", async () => {
     const { tool, inputs } = reader();
     const reply: ScriptedReply = { ...asks("read", slip), finishReason: "length" };
     const { role } = soloist([reply, says("Done.")], { tools: [tool] });
@@ -132,66 +150,74 @@ describe("goes back to the model", () => {
     ]);
   });
 
-  proves(["M50"], "a call that a guard wants asked about: the approver is not", async () => {
-    const { tool, inputs } = reader();
-    const seen: unknown[] = [];
-    const guard = toolGuard(
-      ({ arguments: given }) => {
-        seen.push(given);
-        return { type: "ask", reason: "Look at it." };
-      },
-      { name: "careful" },
-    );
-    const { role, model } = soloist([asks("read", slip), says("Done.")], {
-      tools: [tool],
+  proves(
+    ["M50"],
+    "goes back to the model if a guard asks for approval, without asking the approver",
+    async () => {
+      const { tool, inputs } = reader();
+      const seen: unknown[] = [];
+      const guard = toolGuard(
+        ({ arguments: given }) => {
+          seen.push(given);
+          return { type: "ask", reason: "Look at it." };
+        },
+        { name: "careful" },
+      );
+      const { role, model } = soloist([asks("read", slip), says("Done.")], {
+        tools: [tool],
+        guards: [guard],
+      });
+      const fixture = newFixture();
+      const result = await fixture.run(role);
+      expect([ends(result), inputs, seen]).toEqual([["retry invalid_json"], [], [MEANT]]);
+      expect(fixture.sink.ofType("question.asked")).toEqual([]);
+      expect(receivedTexts(model.requests[1])).toEqual([expect.stringMatching(TOLD)]);
+    },
+  );
+});
+
+proves(
+  ["M50"],
+  "passes the repaired arguments to guards and hooks, which may deny or change them",
+  async () => {
+    const slip = SLIPS["single quotes"];
+    const denied = reader();
+    const guard = toolGuard(() => ({ type: "deny", reason: "Not there." }), { name: "deny" });
+    const { role } = soloist([asks("read", slip), says("Done.")], {
+      tools: [denied.tool],
       guards: [guard],
     });
+    const refused = await newFixture().run(role);
+    expect([ends(refused), denied.inputs]).toEqual([["refused blocked"], []]);
+    const changed = reader();
+    const seen: unknown[] = [];
+    const hook = transform(
+      "beforeTool",
+      ({ arguments: given }) => {
+        seen.push(given);
+        return { arguments: { path: "b.txt" } };
+      },
+      { name: "elsewhere" },
+    );
+    const hooked = soloist([asks("read", slip), says("Done.")], {
+      tools: [changed.tool],
+      hooks: [hook],
+    });
     const fixture = newFixture();
-    const result = await fixture.run(role);
-    expect([ends(result), inputs, seen]).toEqual([["retry invalid_json"], [], [MEANT]]);
-    expect(fixture.sink.ofType("question.asked")).toEqual([]);
-    expect(receivedTexts(model.requests[1])).toEqual([expect.stringMatching(TOLD)]);
-  });
-});
+    const result = await fixture.run(hooked.role);
+    expect([ends(result), seen, changed.inputs]).toEqual([
+      ["succeeded"],
+      [MEANT],
+      [{ path: "b.txt", lines: [] }],
+    ]);
+    expect([
+      executions(result).map(({ isRepaired }) => isRepaired),
+      fixture.sink.ofType("tool.started").map(({ isRepaired }) => isRepaired),
+    ]).toEqual([[true], [true]]);
+  },
+);
 
-proves(["M50"], "guards and hooks see what was meant, and may deny or change it", async () => {
-  const slip = SLIPS["single quotes"];
-  const denied = reader();
-  const guard = toolGuard(() => ({ type: "deny", reason: "Not there." }), { name: "deny" });
-  const { role } = soloist([asks("read", slip), says("Done.")], {
-    tools: [denied.tool],
-    guards: [guard],
-  });
-  const refused = await newFixture().run(role);
-  expect([ends(refused), denied.inputs]).toEqual([["refused blocked"], []]);
-  const changed = reader();
-  const seen: unknown[] = [];
-  const hook = transform(
-    "beforeTool",
-    ({ arguments: given }) => {
-      seen.push(given);
-      return { arguments: { path: "b.txt" } };
-    },
-    { name: "elsewhere" },
-  );
-  const hooked = soloist([asks("read", slip), says("Done.")], {
-    tools: [changed.tool],
-    hooks: [hook],
-  });
-  const fixture = newFixture();
-  const result = await fixture.run(hooked.role);
-  expect([ends(result), seen, changed.inputs]).toEqual([
-    ["succeeded"],
-    [MEANT],
-    [{ path: "b.txt", lines: [] }],
-  ]);
-  expect([
-    executions(result).map(({ isRepaired }) => isRepaired),
-    fixture.sink.ofType("tool.started").map(({ isRepaired }) => isRepaired),
-  ]).toEqual([[true], [true]]);
-});
-
-proves(["M50"], "what a hook makes of a mended call is not asked about either", async () => {
+proves(["M50"], "asks no approver about a repaired call that a hook changed", async () => {
   const { tool, inputs } = reader();
   const hook = transform("beforeTool", () => ({ arguments: { ...MEANT, lines: [3] } }), {
     name: "adds",
@@ -208,7 +234,7 @@ proves(["M50"], "what a hook makes of a mended call is not asked about either", 
   expect(fixture.sink.ofType("question.asked")).toEqual([]);
 });
 
-proves(["M50", "R74"], "calls that differ in their slips alone are the same call", async () => {
+proves(["M50", "R74"], "counts calls that differ only in their slips as identical", async () => {
   const { tool, inputs } = reader();
   const slips = Object.values(SLIPS);
   const { role } = soloist([...slips.map((text) => asks("read", text)), says("Done.")], {

@@ -1,5 +1,7 @@
-// Goal: a provider that fails for a while costs time and no step; one that refuses is not asked again; no caller waits for a run that is over.
-// Method: the real client against a server that answers by script, on a clock that the test moves; scripted models for the rest.
+// Goal: a temporary provider failure costs time but no step; a refused request is not repeated; no
+// caller waits for a run that is over.
+// Method: the real client against a server that replies by script, on a clock that the test moves;
+// scripted models for the rest.
 
 import { expect, test } from "vitest";
 
@@ -25,14 +27,14 @@ function serving(...replies: readonly ServerReply[]): Promise<OpenAiServer> {
   return OpenAiServer.start((_request, count) => replies[count - 1] ?? status(500));
 }
 
-/** Real connections take as many ticks as they take. */
+/** Waits for a condition: real connections take an unknown number of ticks. */
 async function arrives(holds: () => boolean): Promise<void> {
   while (!holds()) await flushEventLoop();
 }
 
 proves(
   ["R167"],
-  "too many requests, then fine: one step, two requests, one retry event",
+  "retries a rate-limited request within one step, with one retry event",
   async () => {
     await using server = await serving(status(429), says("Done."));
     const fixture = newFixture();
@@ -65,7 +67,7 @@ proves(
 
 proves(
   ["R167"],
-  "a request that the provider refuses is not made again, and the run failed",
+  "does not repeat a request that the provider refuses, and fails the run",
   async () => {
     await using server = await serving(status(400), says("never"));
     const fixture = newFixture();
@@ -83,7 +85,7 @@ proves(
 
 proves(
   ["R167"],
-  "a run that is cancelled between two attempts ends at once, without another request",
+  "ends a run that is cancelled between two attempts at once, without another request",
   async () => {
     await using server = await serving(status(429), says("never"));
     const fixture = newFixture({ graceMs: 5_000 });
@@ -113,7 +115,7 @@ const CLASSES: readonly (readonly [ModelErrorCode, boolean])[] = [
 ];
 
 for (const [code, isRetryable] of CLASSES) {
-  proves(["R167"], `${code} is ${isRetryable ? "tried again" : "the end of it"}`, async () => {
+  proves(["R167"], `${isRetryable ? "retries" : "does not retry"} after ${code}`, async () => {
     const error = new ModelError({ code, message: "No." });
     const fixture = newFixture();
     const { role, model } = soloist([{ error }, speaks("Done.")]);
@@ -130,7 +132,7 @@ for (const [code, isRetryable] of CLASSES) {
 
 proves(
   ["R167"],
-  "waits grow, attempts are bounded, and a provider that never recovers fails the run",
+  "retries with growing delays and bounded attempts, then fails the run",
   async () => {
     const error = new ModelError({ code: "model_overloaded", message: "Busy." });
     const { role, model } = soloist([{ error }, { error }, { error }, { error }]);
@@ -152,7 +154,7 @@ proves(
   },
 );
 
-proves(["R167"], "attempts of the model use up nothing of what is borne of tools", async () => {
+proves(["R167"], "counts no model retries against the error budget of tools", async () => {
   const error = new ModelError({ code: "model_overloaded", message: "Busy." });
   const tool = acting("a", [retries, succeeds], { maxRetries: 1 });
   const { role } = soloist(
@@ -176,7 +178,7 @@ proves(["R167"], "attempts of the model use up nothing of what is borne of tools
   ]).toEqual(["completed", 3, [0, 1]]);
 });
 
-test("the time limit of a run ends the wait for a provider", async () => {
+test("ends the wait for a provider at the time limit of the run", async () => {
   const error = new ModelError({
     code: "model_rate_limited",
     message: "No.",
@@ -195,7 +197,7 @@ test("the time limit of a run ends the wait for a provider", async () => {
   ]);
 });
 
-test("the provider of a subagent fails: the subagent failed, and its parent reads why", async () => {
+test("fails a subagent whose provider fails, and informs its parent of the reason", async () => {
   const error = new ModelError({
     code: "model_unauthorized",
     message: "Expected a key that is valid.",
@@ -211,7 +213,7 @@ test("the provider of a subagent fails: the subagent failed, and its parent read
   });
 });
 
-test("a key that a provider quotes in its error does not reach the model of the parent", async () => {
+test("redacts a key that a provider quotes in its error from the parent's messages", async () => {
   const key = "sk-proj-abcdefghijklmnop1234567890";
   const error = new ModelError({
     code: "model_unauthorized",

@@ -1,6 +1,8 @@
-// Goal: an agent whose provider holds it to the schema gives its typed result as text, is corrected a bounded number of times, and has no
-// Finish; what its hooks, its role or its model do not allow is asked for by Finish, or refused.
-// Method: scripted models that can be held to a schema, in all ways in which a run of theirs continues; requests and results compared.
+// Goal: an agent whose provider enforces a schema returns its typed output as text, is corrected a
+// bounded number of times, and has no Finish; if hooks, role or model do not allow that, Finish is
+// used, or the definition refused.
+// Method: scripted models with structured outputs, in all ways in which their run continues;
+// requests and results compared.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -40,7 +42,7 @@ const RESULT_SCHEMA = {
   strict: true,
 };
 
-/** What a request asks of the reply. */
+/** Returns the tools, the schema and the tool choice of a request. */
 const shapeOf = ({ tools, output: schema, toolChoice }: ModelRequest): unknown[] => [
   tools.map(({ name }) => name),
   schema,
@@ -49,7 +51,7 @@ const shapeOf = ({ tools, output: schema, toolChoice }: ModelRequest): unknown[]
 
 proves(
   ["M53", "M54"],
-  "the first reply is the result; the request has the schema and no Finish",
+  "accepts the first reply as the output, with the schema and without Finish in the request",
   async () => {
     const { role, model } = soloist(
       [says('{"count":3,"unit":null,"note":null}')],
@@ -68,7 +70,7 @@ proves(
 
 proves(
   ["M53", "M54"],
-  "beside tools the schema is in every request, and a text with calls is none",
+  "sends the schema in every request with tools, and accepts no text with calls as the output",
   async () => {
     const first: ScriptedReply = {
       ...asks("look", {}),
@@ -92,7 +94,7 @@ proves(
 
 const MISFIT = says('{"count":"many","unit":null,"note":null}');
 
-proves(["M54"], "what does not fit is corrected; what is no JSON, too", async () => {
+proves(["M54"], "corrects text that does not fit the schema or is not JSON", async () => {
   const script = [MISFIT, says("It is three."), says('{"count":3,"unit":"elms","note":"Old."}')];
   const { role, model } = soloist(script, { output }, NATIVE);
   const result = await newFixture().run(role);
@@ -103,7 +105,7 @@ proves(["M54"], "what does not fit is corrected; what is no JSON, too", async ()
   ]);
 });
 
-proves(["M54"], "the third miss ends the agent", async () => {
+proves(["M54"], "fails the agent at the third miss", async () => {
   const result = await newFixture().run(soloist([MISFIT, MISFIT, MISFIT], { output }, NATIVE).role);
   expect([result.status, result.agents[0]?.reason]).toMatchObject([
     "failed",
@@ -115,7 +117,7 @@ proves(["M54"], "the third miss ends the agent", async () => {
   ]);
 });
 
-proves(["M54"], "a reply that its cap ended is a cut, also after two misses", async () => {
+proves(["M54"], "stops an agent whose reply was cut off, even after two misses", async () => {
   const cut: ScriptedReply = { ...says('{"count":3,"unit":nu'), finishReason: "length" };
   const whole: ScriptedReply = { ...says('{"count":3}'), finishReason: "length" };
   for (const script of [[cut], [whole], [MISFIT, MISFIT, cut]]) {
@@ -129,7 +131,7 @@ proves(["M54"], "a reply that its cap ended is a cut, also after two misses", as
   }
 });
 
-proves(["M54"], "a refusal is one, and asks for nothing further", async () => {
+proves(["M54"], "stops an agent whose model refuses, without a further request", async () => {
   const refused: ScriptedReply = { ...says(""), refusal: "I will not." };
   const result = await newFixture().run(soloist([refused], { output }, NATIVE).role);
   expect([result.status, result.reason.code, result.reason.data]).toEqual([
@@ -139,7 +141,7 @@ proves(["M54"], "a refusal is one, and asks for nothing further", async () => {
   ]);
 });
 
-proves(["M54"], "a call of Finish, which is not there, is a call of an unknown tool", async () => {
+proves(["M54"], "treats a call of the absent Finish as an unknown tool", async () => {
   const script = [asks("Finish", { count: 3 }), says('{"count":4}')];
   const { role, model } = soloist(script, { output }, NATIVE);
   const result = await newFixture().run(role);
@@ -147,7 +149,7 @@ proves(["M54"], "a call of Finish, which is not there, is a call of an unknown t
   expect(receivedTexts(model.requests[1])[0]).toContain("Finish");
 });
 
-proves(["M54"], "a subagent gives its result to a parent that is asked by Finish", async () => {
+proves(["M54"], "returns the output of a subagent to a parent that uses Finish", async () => {
   const child = part("child", [MISFIT, says('{"count":3}')], { output, scripted: NATIVE });
   const parent = part("parent", [calls(spawn("child")), asks("Finish", { count: 4 })], {
     output,
@@ -168,16 +170,18 @@ proves(["M54"], "a subagent gives its result to a parent that is asked by Finish
   ]);
 });
 
-describe("is asked by Finish", () => {
+describe("an output by Finish", () => {
   const watch = transform("beforeTool", () => ({}), { name: "watches", tools: ["Finish"] });
   const other = transform("beforeTool", () => ({}), { name: "other", tools: ["look"] });
   const every = transform("beforeTool", () => ({}), { name: "every" });
   const FINISH = asks("Finish", { count: 3 });
   const cases: Readonly<Record<string, Partial<AgentDefinition>>> = {
-    "where hooks watch it": { hooks: [watch] },
-    "where the role says tool": { outputMode: "tool" },
-    "where the role chooses it": { modelSettings: { toolChoice: { toolName: "Finish" } } },
-    "where the role chooses it among others": {
+    "is used if hooks watch Finish": { hooks: [watch] },
+    "is used if the role sets outputMode tool": { outputMode: "tool" },
+    "is used if the role chooses the tool Finish": {
+      modelSettings: { toolChoice: { toolName: "Finish" } },
+    },
+    "is used if the role chooses Finish among tool names": {
       modelSettings: { toolChoice: { toolNames: ["Finish"] } },
     },
   };
@@ -193,7 +197,7 @@ describe("is asked by Finish", () => {
 
   proves(
     ["M53"],
-    "under hooks of the orchestrator, of which another one knows nothing",
+    "is used under hooks of the orchestrator, and not under those of another one",
     async () => {
       const { role, model } = soloist(
         [FINISH, says('{"count":4}')],
@@ -210,7 +214,7 @@ describe("is asked by Finish", () => {
     },
   );
 
-  proves(["M53"], "unless the role insists: then hooks have nothing to watch", async () => {
+  proves(["M53"], "is not used if the role requires native output, despite hooks", async () => {
     const more = { output, outputMode: "native", hooks: [every] } as const;
     const { role, model } = soloist([says('{"count":4}')], more, NATIVE);
     const result = await newFixture().run(role);
@@ -221,7 +225,7 @@ describe("is asked by Finish", () => {
   });
 });
 
-proves(["M53"], "with a native result a model may be told to call nothing at all", async () => {
+proves(["M53"], "accepts toolChoice none with native output", async () => {
   const { role, model } = soloist(
     [says('{"count":4}')],
     { output, outputMode: "native", tools: [look], modelSettings: { toolChoice: "none" } },
@@ -234,7 +238,7 @@ proves(["M53"], "with a native result a model may be told to call nothing at all
   ]);
 });
 
-proves(["M53"], "what cannot be meant is refused when the role is defined", () => {
+proves(["M53"], "refuses impossible combinations when the role is defined", () => {
   const base = { name: "solo", instructions: "Work.", model: new ScriptedModel([]) };
   const define = (more: object): string =>
     thrownBy(() => Reflect.apply(defineAgent, undefined, [{ ...base, ...more }])).message;
@@ -260,35 +264,31 @@ proves(["M53"], "what cannot be meant is refused when the role is defined", () =
   ]);
 });
 
-proves(
-  ["M53"],
-  "a model that cannot any more is found at the start, before anything is asked",
-  () => {
-    let native = true;
-    const scripted = new ScriptedModel([]);
-    const model: Model = {
-      provider: "own",
-      id: "m",
-      get supportsStructuredOutputs(): boolean {
-        return native;
-      },
-      generate: (request, options) => scripted.generate(request, options),
-    };
-    const role = defineAgent({
-      name: "solo",
-      instructions: "Work.",
-      model,
-      output,
-      outputMode: "native",
-    });
-    native = false;
-    expect(thrownBy(() => newFixture().start(role)).message).toBe(
-      'Expected solo.outputMode to be a mode that its model supports, got "native". m does not declare native results. Use auto or tool, or set supportsStructuredOutputs: true on the model if its server supports them.',
-    );
-  },
-);
+proves(["M53"], "refuses to start a run whose model no longer supports native output", () => {
+  let native = true;
+  const scripted = new ScriptedModel([]);
+  const model: Model = {
+    provider: "own",
+    id: "m",
+    get supportsStructuredOutputs(): boolean {
+      return native;
+    },
+    generate: (request, options) => scripted.generate(request, options),
+  };
+  const role = defineAgent({
+    name: "solo",
+    instructions: "Work.",
+    model,
+    output,
+    outputMode: "native",
+  });
+  native = false;
+  expect(thrownBy(() => newFixture().start(role)).message).toBe(
+    'Expected solo.outputMode to be a mode that its model supports, got "native". m does not declare native results. Use auto or tool, or set supportsStructuredOutputs: true on the model if its server supports them.',
+  );
+});
 
-test("what has no strict form is asked for all the same, and says so", async () => {
+test("sends a schema without strict form as non-strict", async () => {
   const loose = z.object({ counts: z.record(z.string(), z.int()) });
   const { role, model } = soloist([says('{"counts":{"oak":3}}')], { output: loose }, NATIVE);
   const result = await newFixture().run(role);
@@ -298,7 +298,7 @@ test("what has no strict form is asked for all the same, and says so", async () 
   ]);
 });
 
-proves(["M58", "R14"], "a history that is made shorter leaves room for the schema", async () => {
+proves(["M58", "R14"], "reserves tokens for the schema when it compacts the history", async () => {
   const long = z.object({ note: z.string().describe("x".repeat(4_000)) });
   const usage = { inputTokens: 3_000 };
   const script = [...[1, 2].map(() => ({ ...asks("look", {}), usage })), says('{"note":""}')];

@@ -1,5 +1,6 @@
-// Goal: what went wrong with tools is reported beside how the agent ended; the one does not decide the other.
-// Method: scripts in which the model recovers, or does not, alone and in a tree; the list of tool errors compared whole.
+// Goal: tool errors are reported beside the end of the agent, and neither determines the other.
+// Method: scripts in which the model recovers, or does not, alone and in a tree; the complete list
+// of tool errors compared.
 
 import { expect, test } from "vitest";
 
@@ -16,35 +17,31 @@ import { acting, fails, retries, succeeds, throws } from "./tool-acts.ts";
 
 const DONE = says("Done.");
 
-proves(
-  ["R168"],
-  "an error in step 1 and a text in step 2: completed, and the list of errors shows it",
-  async () => {
-    const { role } = soloist([calls(use("t")), DONE], { tools: [acting("t", [fails])] });
-    const result = await newFixture().run(role);
-    expect([result.status, result.reason.code, result.text]).toEqual([
-      "completed",
-      "completed",
-      "Done.",
-    ]);
-    const [agent] = result.agents;
-    expect(agent?.toolErrors).toEqual([
-      {
-        callId: "call_1",
-        toolName: "t",
-        stepNumber: 1,
-        code: "tool_error",
-        severity: "recoverable",
-        message: "t failed: broken",
-      },
-    ]);
-    expect(agent?.errors).toEqual([]);
-  },
-);
+proves(["R168"], "lists the tool error of a completed agent", async () => {
+  const { role } = soloist([calls(use("t")), DONE], { tools: [acting("t", [fails])] });
+  const result = await newFixture().run(role);
+  expect([result.status, result.reason.code, result.text]).toEqual([
+    "completed",
+    "completed",
+    "Done.",
+  ]);
+  const [agent] = result.agents;
+  expect(agent?.toolErrors).toEqual([
+    {
+      callId: "call_1",
+      toolName: "t",
+      stepNumber: 1,
+      code: "tool_error",
+      severity: "recoverable",
+      message: "t failed: broken",
+    },
+  ]);
+  expect(agent?.errors).toEqual([]);
+});
 
 proves(
   ["R168"],
-  "failed, retried, denied and unknown calls are listed in call order, the others are not",
+  "lists failed, retried, denied and unknown calls in call order, and no others",
   async () => {
     const guards = [
       toolGuard(() => ({ type: "deny", reason: "No." }), { name: "no", tools: ["held"] }),
@@ -82,40 +79,36 @@ proves(
   },
 );
 
-test("an agent without errors has an empty list", async () => {
+test("returns an empty list for an agent without errors", async () => {
   const { role } = soloist([calls(use("t")), DONE], { tools: [acting("t", [succeeds])] });
   expect((await newFixture().run(role)).agents[0]?.toolErrors).toEqual([]);
 });
 
-test("calls that never began are no errors of tools", async () => {
+test("lists no calls that never started", async () => {
   const { role } = soloist([calls(use("t"), use("t")), DONE], { tools: [acting("t", [succeeds])] });
   const result = await newFixture().run(role, { budget: { toolCalls: 1 } });
   expect([result.status, result.agents[0]?.toolErrors]).toEqual(["stopped", []]);
 });
 
-proves(
-  ["R168"],
-  "each agent of a tree has its own list, and what the parent gets says how it ended",
-  async () => {
-    const child = part("child", [calls(use("t")), says("Child.")], {
-      tools: [acting("t", [fails])],
-    });
-    const broken = part("broken", [{ error: new Error("no") }]);
-    const root = part("root", [calls(spawn("child"), spawn("broken")), says("Root.")], {
-      subagents: [child.role, broken.role],
-    });
-    const result = await newFixture().run(root.role);
-    expect(
-      result.agents.map(({ status, toolErrors }) => [status, toolErrors.map(({ code }) => code)]),
-    ).toEqual([
-      ["completed", ["subagent_failed"]],
-      ["completed", ["tool_error"]],
-      ["failed", []],
-    ]);
-  },
-);
+proves(["R168"], "lists the errors of each agent of a tree separately", async () => {
+  const child = part("child", [calls(use("t")), says("Child.")], {
+    tools: [acting("t", [fails])],
+  });
+  const broken = part("broken", [{ error: new Error("no") }]);
+  const root = part("root", [calls(spawn("child"), spawn("broken")), says("Root.")], {
+    subagents: [child.role, broken.role],
+  });
+  const result = await newFixture().run(root.role);
+  expect(
+    result.agents.map(({ status, toolErrors }) => [status, toolErrors.map(({ code }) => code)]),
+  ).toEqual([
+    ["completed", ["subagent_failed"]],
+    ["completed", ["tool_error"]],
+    ["failed", []],
+  ]);
+});
 
-test("the list goes through a pause", async () => {
+test("preserves the list across a pause", async () => {
   const tools = [acting("t", [fails]), spyTool("pay", () => "paid", { needsApproval: true })];
   const { role } = soloist([calls(use("t")), calls(use("t"), use("pay")), DONE], { tools });
   const fixture = newFixture();
@@ -129,7 +122,7 @@ test("the list goes through a pause", async () => {
   ]);
 });
 
-test("the list is plain data that survives JSON", async () => {
+test("returns the list as plain JSON data", async () => {
   const { role } = soloist([calls(use("t")), DONE], { tools: [acting("t", [fails])] });
   const [agent] = (await newFixture().run(role)).agents;
   expect(JSON.parse(JSON.stringify(agent?.toolErrors))).toEqual(agent?.toolErrors);

@@ -1,5 +1,7 @@
-// Goal: the model is asked for a corrected call of a tool as often as that tool allows, and the count is the tool's own.
-// Method: tools that write down the count that they see; scripts over several tools, several calls in a reply, and pauses.
+// Goal: the model is asked for a corrected call of a tool as often as the tool allows, and each
+// tool has its own count.
+// Method: tools that record their retryCount; scripts over several tools, several calls in a reply,
+// and pauses.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -30,7 +32,7 @@ import {
 
 interface Counting {
   readonly tool: FunctionTool;
-  /** What its calls saw, in order: the count and the maximum. */
+  /** The retryCount and maxRetries of its calls, in order. */
   readonly seen: readonly (readonly [number, number])[];
 }
 
@@ -54,37 +56,29 @@ async function play(
 const one = (name: string): ScriptedReply => calls(use(name));
 const DONE = says("Done.");
 
-proves(
-  ["R109"],
-  "another tool in between changes nothing: A fails, B is fine, A fails: A counts two",
-  async () => {
-    const a = counting("a", [retries, retries, succeeds]);
-    const b = counting("b", [succeeds]);
-    const script = [one("a"), one("b"), one("a"), one("a"), DONE];
-    await play(script, { tools: [a.tool, b.tool] });
-    expect([a.seen, b.seen]).toEqual([
-      [
-        [0, 2],
-        [1, 2],
-        [2, 2],
-      ],
-      [[0, 2]],
-    ]);
-  },
-);
+proves(["R109"], "keeps the count of a tool while other tools are called in between", async () => {
+  const a = counting("a", [retries, retries, succeeds]);
+  const b = counting("b", [succeeds]);
+  const script = [one("a"), one("b"), one("a"), one("a"), DONE];
+  await play(script, { tools: [a.tool, b.tool] });
+  expect([a.seen, b.seen]).toEqual([
+    [
+      [0, 2],
+      [1, 2],
+      [2, 2],
+    ],
+    [[0, 2]],
+  ]);
+});
 
-proves(
-  ["R109"],
-  "a success takes the count back: A fails, A is fine, A fails: seen are 0, 1, 0",
-  async () => {
-    const a = counting("a", [retries, succeeds, retries, succeeds]);
-    const result = await play([one("a"), one("a"), one("a"), one("a"), DONE], { tools: [a.tool] });
-    expect(a.seen.map(([count]) => count)).toEqual([0, 1, 0, 1]);
-    expect(result.status).toBe("completed");
-  },
-);
+proves(["R109"], "resets the count after a success", async () => {
+  const a = counting("a", [retries, succeeds, retries, succeeds]);
+  const result = await play([one("a"), one("a"), one("a"), one("a"), DONE], { tools: [a.tool] });
+  expect(a.seen.map(([count]) => count)).toEqual([0, 1, 0, 1]);
+  expect(result.status).toBe("completed");
+});
 
-proves(["R109"], "another tool that needs retries has a count of its own", async () => {
+proves(["R109"], "counts the retries of each tool separately", async () => {
   const a = counting("a", [retries, retries, succeeds]);
   const b = counting("b", [retries, succeeds]);
   await play([calls(use("a"), use("b")), calls(use("b"), use("a")), one("a"), DONE], {
@@ -96,38 +90,34 @@ proves(["R109"], "another tool that needs retries has a count of its own", async
   ]);
 });
 
-proves(
-  ["R109"],
-  "arguments that do not fit count like a retry that the tool asks for",
-  async () => {
-    const seen: number[] = [];
-    const order = defineTool({
-      name: "order",
-      description: "Orders.",
-      inputSchema: z.object({ count: z.int() }),
-      execute: (_input, { retryCount }) => void seen.push(retryCount),
-    });
-    const script = [
-      asks("order", { count: "x" }),
-      asks("order", "{oops"),
-      asks("order", { count: 1 }),
-      DONE,
-    ];
-    const result = await play(script, { tools: [order] });
-    expect([seen, ends(result)]).toEqual([
-      [2],
-      ["retry invalid_arguments", "retry invalid_json", "succeeded"],
-    ]);
-  },
-);
+proves(["R109"], "counts invalid arguments like a retry that the tool requests", async () => {
+  const seen: number[] = [];
+  const order = defineTool({
+    name: "order",
+    description: "Orders.",
+    inputSchema: z.object({ count: z.int() }),
+    execute: (_input, { retryCount }) => void seen.push(retryCount),
+  });
+  const script = [
+    asks("order", { count: "x" }),
+    asks("order", "{oops"),
+    asks("order", { count: 1 }),
+    DONE,
+  ];
+  const result = await play(script, { tools: [order] });
+  expect([seen, ends(result)]).toEqual([
+    [2],
+    ["retry invalid_arguments", "retry invalid_json", "succeeded"],
+  ]);
+});
 
-test("a call that fails otherwise neither counts nor takes anything back", async () => {
+test("ignores other failures in the count", async () => {
   const a = counting("a", [retries, fails, retries, succeeds]);
   await play([one("a"), one("a"), one("a"), one("a"), DONE], { tools: [a.tool] });
   expect(a.seen.map(([count]) => count)).toEqual([0, 1, 1, 2]);
 });
 
-test("calls of one reply see the same count, and the model was asked once", async () => {
+test("passes the same count to all calls of one reply, and counts them once", async () => {
   const a = counting("a", [retries, retries, retries, succeeds]);
   const result = await play([calls(use("a"), use("a"), use("a")), one("a"), DONE], {
     tools: [a.tool],
@@ -145,14 +135,14 @@ for (const [order, acts, expected] of [
   ["a success before it does not cover a retry", [succeeds, retries], 1],
   ["a success after it does", [retries, succeeds], 0],
 ] as const) {
-  test(`two calls in one reply: ${order}`, async () => {
+  test(`counts two calls in one reply in order: ${order}`, async () => {
     const a = counting("a", [...acts, succeeds]);
     await play([calls(use("a"), use("a")), one("a"), DONE], { tools: [a.tool] });
     expect(a.seen.map(([count]) => count)).toEqual([0, 0, expected]);
   });
 }
 
-test("counts are those of the call order, whichever call is done first", async () => {
+test("counts in call order, whichever call ends first", async () => {
   const held = Promise.withResolvers<void>();
   const slow: Act = async (context) => {
     await held.promise;
@@ -168,7 +158,7 @@ test("counts are those of the call order, whichever call is done first", async (
   expect(a.seen.map(([count]) => count)).toEqual([0, 0, 0]);
 });
 
-proves(["R109"], "counts go through a pause into a fresh orchestrator", async () => {
+proves(["R109"], "preserves counts across a pause into a new orchestrator", async () => {
   const a = counting("a", [retries, retries, succeeds]);
   const tools = [a.tool, spyTool("pay", () => "paid", { needsApproval: true })];
   const { role } = soloist([one("a"), calls(use("a"), use("pay")), one("a"), DONE], { tools });
@@ -179,7 +169,7 @@ proves(["R109"], "counts go through a pause into a fresh orchestrator", async ()
   expect([result.status, a.seen.map(([count]) => count)]).toEqual(["completed", [0, 1, 2]]);
 });
 
-test("each agent has its own counts, also of one role and one tool", async () => {
+test("counts for each agent separately, also for one role and one tool", async () => {
   const a = counting("a", [retries, retries, retries, retries, succeeds]);
   let spoken = 0;
   const script = (): ScriptedReply => {
@@ -199,7 +189,7 @@ test("each agent has its own counts, also of one role and one tool", async () =>
   ]);
 });
 
-// R110
+// maxRetries.
 
 const LIMIT = {
   status: "stopped",
@@ -207,43 +197,39 @@ const LIMIT = {
   data: { toolName: "a", callId: "call_2" },
 };
 
-proves(
-  ["R110"],
-  "one retry is allowed: the first failure is retried, the second stops the agent",
-  async () => {
-    const a = counting("a", [retries], 1);
-    const fixture = newFixture();
-    const run = fixture.start(soloist([one("a"), one("a")], { tools: [a.tool] }).role);
-    const history = await historyOf(fixture, run);
-    const result = await run.result;
-    expect(a.seen).toEqual([
-      [0, 1],
-      [1, 1],
-    ]);
-    expect(ends(result)).toEqual(["retry tool_retry", "failed retry_limit"]);
-    expect(ending(result)).toEqual([LIMIT.status, LIMIT.code, LIMIT.data]);
-    expect(history).toEqual({
-      texts: [
-        "a asks for a corrected call: Say it otherwise.",
-        "a asks for a corrected call: Say it otherwise.\nIt was corrected once already. Do not call a again: do without it, or answer with what you have.",
-      ],
-      problems: [],
-    });
-    expect(
-      fixture.sink.ofType("tool.ended").map(({ errorCode, severity }) => [errorCode, severity]),
-    ).toEqual([
-      ["tool_retry", "retryable"],
-      ["retry_limit", "fatal"],
-    ]);
-    expect(
-      fixture.sink.ofType("signal.raised").map(({ signal }) => [signal.source, signal.reason.code]),
-    ).toEqual([["tool", "retry_limit"]]);
-  },
-);
+proves(["R110"], "stops the agent at the second failure if one retry is allowed", async () => {
+  const a = counting("a", [retries], 1);
+  const fixture = newFixture();
+  const run = fixture.start(soloist([one("a"), one("a")], { tools: [a.tool] }).role);
+  const history = await historyOf(fixture, run);
+  const result = await run.result;
+  expect(a.seen).toEqual([
+    [0, 1],
+    [1, 1],
+  ]);
+  expect(ends(result)).toEqual(["retry tool_retry", "failed retry_limit"]);
+  expect(ending(result)).toEqual([LIMIT.status, LIMIT.code, LIMIT.data]);
+  expect(history).toEqual({
+    texts: [
+      "a asks for a corrected call: Say it otherwise.",
+      "a asks for a corrected call: Say it otherwise.\nIt was corrected once already. Do not call a again: do without it, or answer with what you have.",
+    ],
+    problems: [],
+  });
+  expect(
+    fixture.sink.ofType("tool.ended").map(({ errorCode, severity }) => [errorCode, severity]),
+  ).toEqual([
+    ["tool_retry", "retryable"],
+    ["retry_limit", "fatal"],
+  ]);
+  expect(
+    fixture.sink.ofType("signal.raised").map(({ signal }) => [signal.source, signal.reason.code]),
+  ).toEqual([["tool", "retry_limit"]]);
+});
 
 proves(
   ["R110"],
-  "by option the agent continues without the call, and the history stays valid",
+  "continues without the call if retryLimitPolicy is continue, with a valid history",
   async () => {
     const a = counting("a", [retries], 1);
     const { role, model } = soloist([one("a"), one("a"), DONE], {
@@ -262,7 +248,7 @@ proves(
 
 proves(
   ["R110"],
-  "none is allowed: the first failure is the end of it, by either policy",
+  "fails at the first failure if no retry is allowed, with either policy",
   async () => {
     for (const retryLimitPolicy of ["stop", "continue"] as const) {
       const a = counting("a", [retries], 0);
@@ -284,7 +270,7 @@ proves(
   },
 );
 
-proves(["R110"], "by default two retries are allowed, and a third is too many", async () => {
+proves(["R110"], "allows two retries by default", async () => {
   const a = counting("a", [retries]);
   const result = await play([one("a"), one("a"), one("a")], { tools: [a.tool] });
   expect(ends(result)).toEqual(["retry tool_retry", "retry tool_retry", "failed retry_limit"]);
@@ -292,7 +278,7 @@ proves(["R110"], "by default two retries are allowed, and a third is too many", 
   expect(texts(result)[2]).toContain("It was corrected 2 times already.");
 });
 
-test("the tool's own maximum comes before that of the role", async () => {
+test("prefers the tool's own maximum to that of the role", async () => {
   const own = counting("own", [retries], 1);
   const other = counting("other", [retries]);
   const script = [calls(use("own"), use("other")), calls(use("own"), use("other")), DONE];
@@ -309,14 +295,14 @@ test("the tool's own maximum comes before that of the role", async () => {
   ]);
 });
 
-test("two calls of one reply over the limit: both are reported, the first is the reason", async () => {
+test("reports two calls of one reply beyond the limit, with the first as the reason", async () => {
   const a = counting("a", [retries], 1);
   const result = await play([one("a"), calls(use("a"), use("a"))], { tools: [a.tool] });
   expect(ends(result)).toEqual(["retry tool_retry", "failed retry_limit", "failed retry_limit"]);
   expect(ending(result)).toEqual(["stopped", "retry_limit", { toolName: "a", callId: "call_2" }]);
 });
 
-test("a call beside the one over the limit runs all the same, and its result is kept", async () => {
+test("executes the other calls of a reply with a call beyond the limit", async () => {
   const a = counting("a", [retries], 0);
   const b = counting("b", [succeeds]);
   const result = await play([calls(use("b"), use("a"), use("b"))], { tools: [a.tool, b.tool] });
@@ -324,7 +310,7 @@ test("a call beside the one over the limit runs all the same, and its result is 
   expect(ending(result).slice(0, 2)).toEqual(["stopped", "retry_limit"]);
 });
 
-test("continuing after the limit, each further failure is over it until the tool succeeds", async () => {
+test("fails each further call beyond the limit until the tool succeeds", async () => {
   const a = counting("a", [retries, retries, succeeds, retries, succeeds], 1);
   const result = await play([one("a"), one("a"), one("a"), one("a"), one("a"), DONE], {
     tools: [a.tool],
@@ -340,7 +326,7 @@ test("continuing after the limit, each further failure is over it until the tool
   expect(a.seen.map(([count]) => count)).toEqual([0, 1, 1, 0, 1]);
 });
 
-test("arguments that never fit reach the limit, too, and the tool is not run", async () => {
+test("stops at the limit for arguments that never fit, without executing the tool", async () => {
   const order = defineTool({
     name: "order",
     description: "Orders.",
@@ -355,24 +341,28 @@ test("arguments that never fit reach the limit, too, and the tool is not run", a
   expect(ending(result).slice(0, 2)).toEqual(["stopped", "retry_limit"]);
 });
 
-proves(["R110"], "the limit of a child ends that child, and its parent continues", async () => {
-  const a = counting("a", [retries], 0);
-  const child = part("child", [one("a")], { tools: [a.tool] });
-  const root = part("root", [calls(spawn("child")), DONE], { subagents: [child.role] });
-  const result = await newFixture().run(root.role);
-  expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
-    ["completed", "completed"],
-    ["stopped", "retry_limit"],
-  ]);
-  expect(receivedTexts(root.model.requests[1])[0]).toContain('"reason":"retry_limit"');
-});
+proves(
+  ["R110"],
+  "stops only the child that reached its limit, and continues its parent",
+  async () => {
+    const a = counting("a", [retries], 0);
+    const child = part("child", [one("a")], { tools: [a.tool] });
+    const root = part("root", [calls(spawn("child")), DONE], { subagents: [child.role] });
+    const result = await newFixture().run(root.role);
+    expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
+      ["completed", "completed"],
+      ["stopped", "retry_limit"],
+    ]);
+    expect(receivedTexts(root.model.requests[1])[0]).toContain('"reason":"retry_limit"');
+  },
+);
 
 const queueing: Act = (context) => {
   context.queueSubtask({ role: "child", task: "Tidy up." });
   return retries(context);
 };
 
-test("what a tool queued before it gave up is worked off, as before any other retry", async () => {
+test("executes subtasks that a tool queued before it failed", async () => {
   for (const [maxRetries, what] of [
     [1, "retry"],
     [0, "limit"],
@@ -389,7 +379,7 @@ test("what a tool queued before it gave up is worked off, as before any other re
   }
 });
 
-proves(["R109"], "what a wrapper repeats without the model counts for nothing here", async () => {
+proves(["R109"], "does not count retries of a wrapper", async () => {
   const a = counting("a", [fails, fails, retries, fails, succeeds], 1);
   const fixture = newFixture();
   const { role } = soloist([one("a"), one("a"), DONE], {

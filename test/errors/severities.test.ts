@@ -1,4 +1,4 @@
-// Goal: what a failure means for what follows is what the tool says it means, here and in a subagent.
+// Goal: the severity of a tool's failure determines what follows, here and in a subagent.
 // Method: one tool for each severity, alone, beside others, before others, and in a child.
 
 import { expect, test } from "vitest";
@@ -30,7 +30,7 @@ const ABORTIVE = throws(
   new ToolError("The disk is on fire.", { severity: "abortive", hint: "Run.", data: { disk: 1 } }),
 );
 
-proves(["R159"], "retryable: a retry message; the call may be made again", async () => {
+proves(["R159"], "retryable: asks for a corrected call, which may succeed", async () => {
   const tool = acting("t", [retries, succeeds]);
   const { role, model } = soloist([calls(use("t")), calls(use("t")), DONE], { tools: [tool] });
   const result = await newFixture().run(role);
@@ -43,7 +43,7 @@ proves(["R159"], "retryable: a retry message; the call may be made again", async
   ]);
 });
 
-proves(["R159"], "recoverable: an error as result, and the run continues", async () => {
+proves(["R159"], "recoverable: returns an error to the model, and continues the run", async () => {
   const tool = acting("t", [throws(new ToolError("No such file.", { hint: "List them first." }))]);
   const { role, model } = soloist([calls(use("t")), DONE], { tools: [tool] });
   const result = await newFixture().run(role);
@@ -56,7 +56,7 @@ proves(["R159"], "recoverable: an error as result, and the run continues", async
 
 proves(
   ["R159"],
-  "fatal: the call ends without any retry, the model is asked not to make it again",
+  "fatal: ends the call without retries, and tells the model not to repeat it",
   async () => {
     const tool = acting("t", [
       throws(new ToolError("The account is closed.", { severity: "fatal" })),
@@ -78,7 +78,7 @@ proves(
   },
 );
 
-proves(["R159"], "abortive: the run ends failed, with the error of the tool", async () => {
+proves(["R159"], "abortive: fails the run with the error of the tool", async () => {
   const tool = acting("t", [ABORTIVE]);
   const fixture = newFixture();
   const run = fixture.start(soloist([calls(use("t"))], { tools: [withRetries(tool)] }).role);
@@ -100,7 +100,7 @@ proves(["R159"], "abortive: the run ends failed, with the error of the tool", as
 
 proves(
   ["R159"],
-  "abortive in a child: the child failed, its parent is informed and continues",
+  "abortive in a child: fails the child, and informs and continues its parent",
   async () => {
     const child = part("child", [calls(use("t"))], { tools: [acting("t", [ABORTIVE])] });
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
@@ -120,7 +120,7 @@ proves(
 );
 
 for (const severity of ["retryable", "recoverable", "fatal"] as const) {
-  test(`${severity} in a child stays in that child`, async () => {
+  test(`${severity} in a child: affects only that child`, async () => {
     const failing = acting("t", [throws(new ToolError("No.", { severity }))]);
     const child = part("child", [calls(use("t")), says("Child.")], { tools: [failing] });
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
@@ -130,7 +130,7 @@ for (const severity of ["retryable", "recoverable", "fatal"] as const) {
   });
 }
 
-test("abortive beside other calls: they end, and all results are kept in call order", async () => {
+test("abortive beside other calls: lets them end, and keeps all results in call order", async () => {
   const tools = [acting("t", [ABORTIVE]), spyTool("slow", () => quiet())];
   const result = await newFixture().run(
     soloist([calls(use("slow"), use("t"), use("slow"))], { tools }).role,
@@ -141,7 +141,7 @@ test("abortive beside other calls: they end, and all results are kept in call or
   ]);
 });
 
-test("abortive before a sequential tool: what has not begun does not begin", async () => {
+test("abortive before a sequential tool: starts no further calls", async () => {
   const late = spyTool("late", () => "late", { sequential: true });
   const result = await newFixture().run(
     soloist([calls(use("t"), use("late"), use("t"))], { tools: [acting("t", [ABORTIVE]), late] })
@@ -154,7 +154,7 @@ test("abortive before a sequential tool: what has not begun does not begin", asy
   ]);
 });
 
-test("two abortive calls in one reply: both errors are in the log, and the first is the reason", async () => {
+test("logs the errors of two abortive calls in one reply, with the first as the reason", async () => {
   const tools = [
     acting("one", [throws(new ToolError("One.", { severity: "abortive" }))]),
     acting("two", [throws(new ToolError("Two.", { severity: "abortive" }))]),
@@ -164,7 +164,7 @@ test("two abortive calls in one reply: both errors are in the log, and the first
   expect(result.reason.message).toBe("One.");
 });
 
-test("an abortive failure wins over a limit of retries and an error budget in the same reply", async () => {
+test("prefers an abortive failure to a retry limit and an error budget in the same reply", async () => {
   const tools = [acting("t", [ABORTIVE]), acting("r", [retries], { maxRetries: 0 })];
   const errorBudget = { maxToolErrors: 0 };
   const result = await newFixture().run(
@@ -173,7 +173,7 @@ test("an abortive failure wins over a limit of retries and an error budget in th
   expect([result.status, result.reason.code]).toEqual(["failed", "error"]);
 });
 
-test("no retries are asked for after an abortive or a fatal failure, whatever the tool allows", async () => {
+test("requests no retry after an abortive or fatal failure, whatever the tool allows", async () => {
   for (const severity of ["fatal", "abortive"] as const) {
     const tool = acting("t", [throws(new ToolError("No.", { severity }))], { maxRetries: 9 });
     const script = severity === "fatal" ? [calls(use("t")), DONE] : [calls(use("t"))];
@@ -188,7 +188,7 @@ for (const [severity, expected] of [
   ["recoverable", "failed tool_error"],
   ["fatal", "failed tool_error"],
 ] as const) {
-  test(`what a delegation throws is reported in the same way: ${severity}`, async () => {
+  test(`reports an error that a delegation throws in the same way: ${severity}`, async () => {
     const ask = defineDelegation({
       name: "ask",
       description: "Asks.",
@@ -202,7 +202,7 @@ for (const [severity, expected] of [
   });
 }
 
-test("an abortive failure of a delegation ends its agent", async () => {
+test("fails the agent of a delegation that throws an abortive error", async () => {
   const ask = defineDelegation({
     name: "ask",
     description: "Asks.",
@@ -223,7 +223,7 @@ for (const [what, execute] of [
     () => Promise.resolve({ type: "refused", refusal: { code: "x", message: "y" } }),
   ],
 ] as const) {
-  test(`a delegation that ${what} has failed, and its agent continues`, async () => {
+  test(`fails the call of a delegation that ${what}, and continues its agent`, async () => {
     const definition = { name: "ask", description: "Asks.", inputSchema: z.object({}) };
     const run: unknown = execute;
     const ask = defineDelegation({ ...definition, execute: isExecute(run) ? run : expect.fail() });
@@ -240,9 +240,9 @@ function isExecute(value: unknown): value is Execute {
   return typeof value === "function";
 }
 
-// Hooks
+// Hooks.
 
-test("a hook that breaks before or after a call ends its agent", async () => {
+test("fails an agent whose hook fails before or after a call", async () => {
   for (const point of ["beforeTool", "afterTool"] as const) {
     const broken = transform(point, () => {
       throw new Error("hook");
@@ -260,7 +260,7 @@ test("a hook that breaks before or after a call ends its agent", async () => {
   }
 });
 
-test("a hook that breaks after a retry ends its agent, and the call keeps what it came to", async () => {
+test("fails an agent whose hook fails after a retry, and keeps the outcome of the call", async () => {
   const hooks = [
     transform("afterTool", () => {
       throw new Error("hook");
@@ -273,7 +273,7 @@ test("a hook that breaks after a retry ends its agent, and the call keeps what i
 });
 
 for (const thrown of [new Error("skin"), "skin", undefined, null, 0]) {
-  test(`what a wrap of a call throws (${String(thrown)}) is the failure of that call alone`, async () => {
+  test(`fails only the call whose wrapToolCall hook throws ${String(thrown)}`, async () => {
     const hooks = [
       wrapToolCall(() => {
         throw thrown;
@@ -286,7 +286,7 @@ for (const thrown of [new Error("skin"), "skin", undefined, null, 0]) {
   });
 }
 
-test("a wrap may ask for another try, and may give up for good", async () => {
+test("lets a wrapToolCall hook request a retry or fail fatally", async () => {
   for (const [thrown, expected] of [
     [new ToolRetryError("Not so."), "retry tool_retry"],
     [new ToolError("Never.", { severity: "fatal" }), "failed tool_error"],

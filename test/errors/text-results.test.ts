@@ -1,5 +1,7 @@
-// Goal: a model that writes its typed result as text is not asked to call a tool for it; what is no result, or does not fit, is not taken.
-// Method: scripts whose answer is a text; the result of the run, what the step says, and what the model reads where it is asked again.
+// Goal: a typed output that a model writes as text is accepted without a tool call; text that is
+// not the output, or does not fit, is not.
+// Method: scripts whose answer is a text; the result of the run, the step, and the message that
+// asks again.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -23,7 +25,7 @@ const TAKEN = {
 };
 
 for (const [name, text] of Object.entries(TAKEN))
-  proves(["M52"], `a text is the typed result: ${name}`, async () => {
+  proves(["M52"], `accepts a text as the typed output: ${name}`, async () => {
     const { role, model } = soloist([says(text)], { output });
     const result = await newFixture().run(role);
     expect([result.status, result.output, result.text, model.requests.length]).toEqual([
@@ -35,7 +37,7 @@ for (const [name, text] of Object.entries(TAKEN))
     expect(result.steps.map(({ io }) => io.isResult)).toEqual([true]);
   });
 
-proves(["M52"], "a block within a text of the result is a part of it", async () => {
+proves(["M52"], "treats a code block within the output as part of it", async () => {
   const wanted = { code: "Count so:\n```json\n{}\n```" };
   const { role, model } = soloist([says(JSON.stringify(wanted))], {
     output: z.object({ code: z.string() }),
@@ -44,12 +46,14 @@ proves(["M52"], "a block within a text of the result is a part of it", async () 
   expect(model.requests).toHaveLength(1);
 });
 
-describe("is asked for its result", () => {
+describe("a text that is not accepted as the typed output", () => {
   const cases: Readonly<Record<string, ScriptedReply>> = {
-    "who writes words": says("It is three."),
-    "who writes JSON between words": says('It is {"count": 3}, I think.'),
-    "who writes two blocks": says('```json\n{"count": 3}\n```\nor\n```json\n{"count": 5}\n```'),
-    "who writes JSON with a slip, as nobody says how it was meant": says("{'count': 3}"),
+    "is returned to the model if it is prose": says("It is three."),
+    "is returned to the model if it is JSON between words": says('It is {"count": 3}, I think.'),
+    "is returned to the model if it has two code blocks": says(
+      '```json\n{"count": 3}\n```\nor\n```json\n{"count": 5}\n```',
+    ),
+    "is returned to the model if its JSON has a slip": says("{'count': 3}"),
   };
   for (const [name, reply] of Object.entries(cases))
     proves(["M52", "D734"], name, async () => {
@@ -64,7 +68,7 @@ describe("is asked for its result", () => {
       );
     });
 
-  proves(["M52"], "whose JSON does not fit, and reads why", async () => {
+  proves(["M52"], "is returned to the model with the reason if its JSON does not fit", async () => {
     const { role, model } = soloist([says('{"count": "many"}'), FINISH], { output });
     const result = await newFixture().run(role);
     expect(result.output).toEqual({ count: 4, unit: "trees" });
@@ -73,7 +77,7 @@ describe("is asked for its result", () => {
     );
   });
 
-  proves(["M52"], "no more than twice: misses by text and by call count alike", async () => {
+  proves(["M52"], "counts together with failed calls of Finish, at most twice", async () => {
     const misfit = says('{"count": "many"}');
     const { role } = soloist([misfit, asks("Finish", {}), misfit], { output });
     const result = await newFixture().run(role);
@@ -85,7 +89,7 @@ describe("is asked for its result", () => {
   });
 });
 
-test("a reply that its cap ended is no result, whatever it says", async () => {
+test("accepts no output from a reply that the token limit ended", async () => {
   const reply: ScriptedReply = { ...says('{"count": 3}'), finishReason: "length" };
   const result = await newFixture().run(soloist([reply], { output }).role);
   expect([result.status, result.reason.code, result.output]).toEqual([
@@ -95,48 +99,37 @@ test("a reply that its cap ended is no result, whatever it says", async () => {
   ]);
 });
 
-test("without a typed result a text is a text", async () => {
+test("treats JSON as text without a typed output", async () => {
   const result = await newFixture().run(soloist([says('{"count": 3}')]).role);
   expect([result.output, "isResult" in (result.steps[0]?.io ?? {})]).toEqual([undefined, false]);
 });
 
-proves(
-  ["M52", "D734"],
-  "a hook that watches Finish is not gone past: the model is to call it",
-  async () => {
-    const seen: unknown[] = [];
-    const hook = transform(
-      "beforeTool",
-      ({ toolName, arguments: given }) => {
-        seen.push([toolName, given]);
-        return {};
-      },
-      { name: "watches", tools: ["Finish"] },
-    );
-    const { role, model } = soloist([says('{"count": 3}'), FINISH], { output, hooks: [hook] });
-    const result = await newFixture().run(role);
-    expect([result.output, seen]).toEqual([
-      { count: 4, unit: "trees" },
-      [["Finish", { count: 4 }]],
-    ]);
-    expect(model.requests[1]?.messages.at(-1)?.text).toBe(
-      "You have not given your result yet. Call the Finish tool with the result; text is not accepted.",
-    );
-  },
-);
+proves(["M52", "D734"], "asks for a call of Finish if a hook watches Finish", async () => {
+  const seen: unknown[] = [];
+  const hook = transform(
+    "beforeTool",
+    ({ toolName, arguments: given }) => {
+      seen.push([toolName, given]);
+      return {};
+    },
+    { name: "watches", tools: ["Finish"] },
+  );
+  const { role, model } = soloist([says('{"count": 3}'), FINISH], { output, hooks: [hook] });
+  const result = await newFixture().run(role);
+  expect([result.output, seen]).toEqual([{ count: 4, unit: "trees" }, [["Finish", { count: 4 }]]]);
+  expect(model.requests[1]?.messages.at(-1)?.text).toBe(
+    "You have not given your result yet. Call the Finish tool with the result; text is not accepted.",
+  );
+});
 
-proves(
-  ["M52"],
-  "a result that a stop hook sends back is no miss, and the next one counts",
-  async () => {
-    const again = transform("stop", ({ vetoes }) => (vetoes < 3 ? { continueWith: "More." } : {}), {
-      name: "again",
-    });
-    const { role } = soloist(
-      [...[1, 2, 3].map((count) => says(`{"count": ${count}}`)), says("It is four."), FINISH],
-      { output, hooks: [again] },
-    );
-    const result = await newFixture().run(role);
-    expect([result.status, result.output]).toEqual(["completed", { count: 4, unit: "trees" }]);
-  },
-);
+proves(["M52"], "counts no miss for an output that a stop hook sends back", async () => {
+  const again = transform("stop", ({ vetoes }) => (vetoes < 3 ? { continueWith: "More." } : {}), {
+    name: "again",
+  });
+  const { role } = soloist(
+    [...[1, 2, 3].map((count) => says(`{"count": ${count}}`)), says("It is four."), FINISH],
+    { output, hooks: [again] },
+  );
+  const result = await newFixture().run(role);
+  expect([result.status, result.output]).toEqual(["completed", { count: 4, unit: "trees" }]);
+});

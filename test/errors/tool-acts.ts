@@ -1,4 +1,5 @@
-// What tests of errors share: tools that do something else at each call, and short forms of what came of calls.
+// Tools that act differently at each call, and short forms of the outcomes of calls, for tests of
+// errors.
 
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
@@ -10,7 +11,7 @@ import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { Fixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 
-/** What a tool does at one call. */
+/** The action of a tool at one call. */
 export type Act = (context: ToolContext) => unknown;
 
 /** A call that succeeds. */
@@ -29,7 +30,7 @@ export const fails: Act = throws(new Error("broken"));
 /** A call for which the model is asked to correct it. */
 export const retries: Act = throws(new ToolRetryError("Say it otherwise."));
 
-/** A tool that does one act after the other, call by call; the last one for ever. */
+/** Returns a tool that takes one act after the other, call by call, and repeats the last one. */
 export function acting(
   name: string,
   acts: readonly Act[],
@@ -47,30 +48,30 @@ export function acting(
   );
 }
 
-/** All calls of an agent in order; the root's, if none is named. */
+/** Returns all calls of an agent in order; those of the root by default. */
 export function executions(result: RunResult, agent = 0): readonly ToolExecution[] {
   return result.agents[agent]?.steps.flatMap((step) => step.tools.executions) ?? [];
 }
 
-/** What each call came to, in order: how it ended, and why. */
+/** Returns the type and error code of each call, in order. */
 export function ends(result: RunResult, agent = 0): readonly string[] {
   return executions(result, agent).map(({ type, errorCode }) =>
     errorCode === undefined ? type : `${type} ${errorCode}`,
   );
 }
 
-/** What the model read of each call. */
+/** Returns the message to the model for each call. */
 export function texts(result: RunResult, agent = 0): readonly string[] {
   return executions(result, agent).map(({ text }) => text);
 }
 
-/** The status, the reason and its data. */
+/** Returns the status, the reason and its data. */
 export function ending(result: RunResult, agent = 0): readonly unknown[] {
   const { status, reason } = result.agents[agent] ?? result;
   return [status, reason.code, reason.data];
 }
 
-/** What the history of the root holds at the end, and what is wrong with it. */
+/** Returns the tool messages in the final history of the root, and its problems. */
 export async function historyOf(
   fixture: Fixture,
   run: Run,
@@ -82,7 +83,7 @@ export async function historyOf(
   return { texts: told.map(({ text }) => text), problems: findMessageProblems(messages) };
 }
 
-/** An error whose fields the test may make as strange as it likes; it counts as one of espalier's own. */
+/** Returns an error of espalier's own whose fields the test may manipulate. */
 export function coded(fields: PropertyDescriptorMap): Error {
   const error = new EspalierError({ code: "tool_error", message: "coded" });
   return Object.defineProperties(error, fields);

@@ -1,5 +1,7 @@
-// Goal: an agent that owes a typed result is corrected a bounded number of times, and fails alone if it never gives it.
-// Method: scripts with results that do not fit, alone and in a tree, beside other calls and under tight error budgets.
+// Goal: an agent with a typed output is corrected a bounded number of times, and fails alone if it
+// never returns it.
+// Method: scripts with results that do not fit, alone and in a tree, beside other calls and under
+// tight error budgets.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -20,7 +22,7 @@ const finish = (count: unknown) => ({ toolName: "Finish", arguments: { count } }
 
 const MISSED = ["failed", "error", { error: "model_invalid_reply" }];
 
-/** Says that it was the third miss that ended the agent, and not the end of a script. */
+/** Shows that the third miss ended the agent, and not the end of a script. */
 const MISSED_MESSAGE =
   "to call Finish with a result that fits its schema, but it failed 3 times. Simplify the output schema, or use a stronger model.";
 
@@ -29,32 +31,24 @@ function expectMissed(result: RunResult, agent = 0): void {
   expect(result.agents[agent]?.reason.message).toContain(MISSED_MESSAGE);
 }
 
-proves(
-  ["X20"],
-  "wrong, wrong, right: the model reads what was wrong, and the result is taken",
-  async () => {
-    const { role, model } = soloist([WRONG, WRONG, RIGHT], { output });
-    const result = await newFixture().run(role);
-    expect([result.status, result.output, result.steps.length]).toEqual([
-      "completed",
-      { count: 3 },
-      3,
-    ]);
-    const text =
-      'The arguments of Finish do not fit its schema:\n- count: expected an integer, got "three"\nCorrect them and call Finish again.';
-    expect([receivedTexts(model.requests[1]), receivedTexts(model.requests[2])]).toEqual([
-      [text],
-      [text],
-    ]);
-    expect(ends(result)).toEqual([
-      "retry invalid_arguments",
-      "retry invalid_arguments",
-      "succeeded",
-    ]);
-  },
-);
+proves(["X20"], "accepts the third result after two corrections that name the error", async () => {
+  const { role, model } = soloist([WRONG, WRONG, RIGHT], { output });
+  const result = await newFixture().run(role);
+  expect([result.status, result.output, result.steps.length]).toEqual([
+    "completed",
+    { count: 3 },
+    3,
+  ]);
+  const text =
+    'The arguments of Finish do not fit its schema:\n- count: expected an integer, got "three"\nCorrect them and call Finish again.';
+  expect([receivedTexts(model.requests[1]), receivedTexts(model.requests[2])]).toEqual([
+    [text],
+    [text],
+  ]);
+  expect(ends(result)).toEqual(["retry invalid_arguments", "retry invalid_arguments", "succeeded"]);
+});
 
-proves(["X20"], "wrong three times: the agent failed, its history is valid", async () => {
+proves(["X20"], "fails the agent after three wrong results, with a valid history", async () => {
   const fixture = newFixture();
   const run = fixture.start(soloist([WRONG, WRONG, WRONG], { output }).role);
   const history = await historyOf(fixture, run);
@@ -65,7 +59,7 @@ proves(["X20"], "wrong three times: the agent failed, its history is valid", asy
 
 proves(
   ["X20"],
-  "wrong three times in a child: only that child failed, and its sibling and its parent continue",
+  "fails only a child with three wrong results, and continues its sibling and its parent",
   async () => {
     const bad = part("bad", [WRONG, WRONG, WRONG], { output });
     const good = part("good", [WRONG, WRONG, RIGHT], { output });
@@ -88,21 +82,21 @@ proves(
   },
 );
 
-test("three wrong results in one reply are three misses", async () => {
+test("counts three wrong results in one reply as three misses", async () => {
   const result = await newFixture().run(
     soloist([calls(finish("a"), finish("b"), finish("c"))], { output }).role,
   );
   expectMissed(result);
 });
 
-test("two wrong results and a right one in one reply: it is taken", async () => {
+test("accepts a right result after two wrong ones in one reply", async () => {
   const result = await newFixture().run(
     soloist([calls(finish("a"), finish("b"), finish(3))], { output }).role,
   );
   expect([result.status, result.output]).toEqual(["completed", { count: 3 }]);
 });
 
-test("texts and wrong results are counted together", async () => {
+test("counts texts and wrong results together", async () => {
   const result = await newFixture().run(
     soloist([says("Three."), WRONG, says("3")], { output }).role,
   );
@@ -116,13 +110,13 @@ const FREE: readonly (readonly [string, object])[] = [
 ];
 
 for (const [what, more] of FREE) {
-  test(`${what} does not bound the result, which has its own bound`, async () => {
+  test(`does not apply ${what} to the output, which has its own limit`, async () => {
     const result = await newFixture().run(soloist([WRONG, WRONG, RIGHT], { output, ...more }).role);
     expect([result.status, result.output]).toEqual(["completed", { count: 3 }]);
   });
 }
 
-test("maxRetryErrors counts wrong results, too: it bounds what the model is asked to correct", async () => {
+test("counts wrong results against maxRetryErrors", async () => {
   const errorBudget = { maxRetryErrors: 1 };
   const borne = await newFixture().run(soloist([WRONG, RIGHT], { output, errorBudget }).role);
   expect(borne.status).toBe("completed");
@@ -134,7 +128,7 @@ test("maxRetryErrors counts wrong results, too: it bounds what the model is aske
   ]);
 });
 
-proves(["X20"], "a result that was given wins over failures in the same reply", async () => {
+proves(["X20"], "prefers an output to failures in the same reply", async () => {
   const tools = [acting("bad", [fails]), acting("r", [retries], { maxRetries: 0 })];
   const script: readonly ScriptedReply[] = [calls(use("bad"), use("r"), finish(3))];
   const errorBudget = { maxToolErrors: 0, maxConsecutiveErrors: 0, maxRetryErrors: 0 };
@@ -150,7 +144,7 @@ proves(["X20"], "a result that was given wins over failures in the same reply", 
   ]);
 });
 
-test("failures in the reply before the one with the result do stop the agent", async () => {
+test("stops the agent for failures in a reply before the output", async () => {
   const tools = [acting("bad", [fails])];
   const errorBudget = { maxToolErrors: 0 };
   const result = await newFixture().run(
@@ -159,14 +153,14 @@ test("failures in the reply before the one with the result do stop the agent", a
   expect(ending(result).slice(0, 2)).toEqual(["stopped", "error_budget"]);
 });
 
-test("a hook that denies the result is a miss like any other", async () => {
+test("counts an output that a hook denies as a miss", async () => {
   const hooks = [transform("beforeTool", () => ({ deny: "Not yet." }), { tools: ["Finish"] })];
   const result = await newFixture().run(soloist([RIGHT, RIGHT, RIGHT], { output, hooks }).role);
   expectMissed(result);
   expect(ends(result)).toEqual(["refused blocked", "refused blocked", "refused blocked"]);
 });
 
-test("arguments that are no JSON are a miss, and so is no argument at all", async () => {
+test("counts invalid JSON and missing arguments as misses", async () => {
   const script = [asks("Finish", "{oops"), asks("Finish", ""), RIGHT];
   const result = await newFixture().run(soloist(script, { output }).role);
   expect([result.status, ends(result)]).toEqual([
@@ -175,12 +169,12 @@ test("arguments that are no JSON are a miss, and so is no argument at all", asyn
   ]);
 });
 
-test("text for a number is taken without loss in a result, too", async () => {
+test("coerces text to a number in an output without loss", async () => {
   const result = await newFixture().run(soloist([asks("Finish", { count: "3" })], { output }).role);
   expect([result.status, result.output]).toEqual(["completed", { count: 3 }]);
 });
 
-test("other tools in between do not take misses back", async () => {
+test("does not reset misses by calls of other tools", async () => {
   const tools = [acting("good", [succeeds])];
   const script = [WRONG, calls(use("good")), WRONG, calls(use("good")), WRONG];
   const result = await newFixture().run(soloist(script, { output, tools }).role);

@@ -1,5 +1,6 @@
-// Goal: a result may be a list or a choice of forms, in whichever way the model gives it.
-// Method: scripts that write it wrapped and bare, as text and as a call, over models that can be held to a schema and over others.
+// Goal: an output may be a list or a union, in whichever form the model gives it.
+// Method: scripts that write it wrapped and bare, as text and as a call, over models with and
+// without structured outputs.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -24,7 +25,7 @@ interface Case {
   readonly output: z.ZodType;
   readonly reply: ScriptedReply;
   readonly result: unknown;
-  /** Only of a model that has Finish. */
+  /** True if only a model with Finish can reply so. */
   readonly isCall?: true;
 }
 
@@ -71,7 +72,7 @@ const CASES: Readonly<Record<string, Case>> = {
 
 for (const [name, { output, reply, result: expected, isCall }] of Object.entries(CASES))
   for (const native of isCall === true ? [false] : [false, true])
-    proves(["M56"], `${name}${native ? ", natively" : ""}`, async () => {
+    proves(["M56"], `accepts ${name}${native ? ", natively" : ""}`, async () => {
       const { role, model } = soloist([reply], { output }, { supportsStructuredOutputs: native });
       const result = await newFixture().run(role);
       expect([result.status, result.output]).toEqual(["completed", expected]);
@@ -80,7 +81,7 @@ for (const [name, { output, reply, result: expected, isCall }] of Object.entries
       expect(shown).toMatchObject({ type: "object", required: ["result"] });
     });
 
-proves(["M56"], "what does not fit is named under its key", async () => {
+proves(["M56"], "names an error under the key of the wrapper", async () => {
   const { role, model } = soloist(
     [says('[{"name":3}]'), says('{"result":[]}')],
     { output: list },
@@ -93,7 +94,7 @@ proves(["M56"], "what does not fit is named under its key", async () => {
   );
 });
 
-proves(["M56"], "an optional key that is null is left out by a call, too", async () => {
+proves(["M56"], "omits an optional key that is null in a call", async () => {
   const output = z.object({ count: z.int(), note: z.string().optional() });
   const { role } = soloist([asks("Finish", { count: 3, note: null })], { output });
   expect((await newFixture().run(role)).output).toEqual({ count: 3 });
