@@ -1,5 +1,6 @@
-// Goal: what a guard says of a call is what becomes of it: it runs, it does not, or an approver is asked; deny beats ask beats allow.
-// Method: whole runs over a scripted model; results, events and what the model read are compared whole.
+// Goal: the answer of a guard decides a call: it runs, it does not, or an approver is asked; deny
+// beats ask beats allow.
+// Method: complete runs over a scripted model; results, events and messages to the model compared.
 
 import { expect, test } from "vitest";
 
@@ -24,7 +25,7 @@ import {
   writeTool,
 } from "./guard-stories.ts";
 
-proves(["R65"], "a guard allows, denies or asks: three guards, three results", async () => {
+proves(["R65"], "executes, denies or asks about a call as its guard answers", async () => {
   const tools = [spyTool("read"), spyTool("burn"), spyTool("send")];
   const guards = [
     toolGuard(() => ALLOW, { name: "first", tools: ["read"] }),
@@ -65,7 +66,7 @@ function made(kind: "allow" | "ask" | "deny"): ToolGuard {
 
 proves(
   ["R66"],
-  "deny beats ask beats allow in all six orders, and no approver is asked for nothing",
+  "prefers deny to ask to allow in any order of guards, and asks no approver about a denied call",
   async () => {
     for (const order of ORDERS) {
       const tool = spyTool("send");
@@ -100,70 +101,62 @@ proves(
   },
 );
 
-proves(
-  ["R66"],
-  "a guard that throws has denied the call, with its error as the reason",
-  async () => {
-    const failing = toolGuard(
-      () => {
-        throw new TypeError("the list is gone");
-      },
-      { name: "failing" },
-    );
-    for (const guards of [
-      [failing, allows(), asksAbout()],
-      [asksAbout(), allows(), failing],
-    ]) {
-      const tool = spyTool("send");
-      const { role, model } = soloist([asks("send", {}), says("done")], { tools: [tool], guards });
-      const result = await newFixture().run(role);
-      expect([ending(result), fates(result), tool.calls.length]).toEqual([
-        ["completed", "completed"],
-        [["refused", "blocked", "failing"]],
-        0,
-      ]);
-      expect(receivedTexts(model.requests[1])).toEqual([
-        refusal("send", "The guard failing failed: the list is gone."),
-      ]);
-    }
-  },
-);
-
-proves(
-  ["R67"],
-  "the only call of a reply is denied: the model reads that, and the run continues",
-  async () => {
-    const tool = spyTool("burn");
-    const script = [asks("burn", { what: "it" }), says("Then I leave it.")];
-    const { role, model } = soloist(script, { tools: [tool], guards: [denies("Fire is hot.")] });
-    const fixture = newFixture();
-    const result = await fixture.run(role);
-    expect([ending(result), result.text, tool.calls.length]).toEqual([
+proves(["R66"], "denies a call whose guard throws, with the error as the reason", async () => {
+  const failing = toolGuard(
+    () => {
+      throw new TypeError("the list is gone");
+    },
+    { name: "failing" },
+  );
+  for (const guards of [
+    [failing, allows(), asksAbout()],
+    [asksAbout(), allows(), failing],
+  ]) {
+    const tool = spyTool("send");
+    const { role, model } = soloist([asks("send", {}), says("done")], { tools: [tool], guards });
+    const result = await newFixture().run(role);
+    expect([ending(result), fates(result), tool.calls.length]).toEqual([
       ["completed", "completed"],
-      "Then I leave it.",
+      [["refused", "blocked", "failing"]],
       0,
     ]);
-    expect(model.requests.length).toBe(2);
-    expect(model.requests[1]?.messages.slice(-2)).toEqual([
-      expect.objectContaining({ role: "assistant" }),
-      expect.objectContaining({
-        role: "tool",
-        callId: "call_1",
-        text: refusal("burn", "Fire is hot."),
-      }),
+    expect(receivedTexts(model.requests[1])).toEqual([
+      refusal("send", "The guard failing failed: the list is gone."),
     ]);
-    expect(fixture.sink.ofType("continuation.evaluated").map(({ decision }) => decision)).toEqual([
-      "continue",
-      "stop",
-    ]);
-    expect(result.agents[0]?.toolsUsed).toEqual({});
-    expect(result.usage.total.toolCalls).toBe(1);
-  },
-);
+  }
+});
+
+proves(["R67"], "continues the run after the only call of a reply is denied", async () => {
+  const tool = spyTool("burn");
+  const script = [asks("burn", { what: "it" }), says("Then I leave it.")];
+  const { role, model } = soloist(script, { tools: [tool], guards: [denies("Fire is hot.")] });
+  const fixture = newFixture();
+  const result = await fixture.run(role);
+  expect([ending(result), result.text, tool.calls.length]).toEqual([
+    ["completed", "completed"],
+    "Then I leave it.",
+    0,
+  ]);
+  expect(model.requests.length).toBe(2);
+  expect(model.requests[1]?.messages.slice(-2)).toEqual([
+    expect.objectContaining({ role: "assistant" }),
+    expect.objectContaining({
+      role: "tool",
+      callId: "call_1",
+      text: refusal("burn", "Fire is hot."),
+    }),
+  ]);
+  expect(fixture.sink.ofType("continuation.evaluated").map(({ decision }) => decision)).toEqual([
+    "continue",
+    "stop",
+  ]);
+  expect(result.agents[0]?.toolsUsed).toEqual({});
+  expect(result.usage.total.toolCalls).toBe(1);
+});
 
 proves(
   ["R68"],
-  "what a guard wants asked goes to the approver, else the run pauses, else it is denied",
+  "asks the approver for a guard, pauses without one, or denies as unansweredPolicy says",
   async () => {
     const outcomes = await Promise.all(
       [
@@ -197,10 +190,11 @@ proves(
 
 proves(
   ["R69"],
-  "the reason of a denial is the same in result, events and step log, each call having its own",
+  "records the own reason of each denied call in result, events and step log",
   async () => {
     const late = latch();
-    // The first is asked first and answers last: what the second is given in between must not become its reason.
+    // The first call is guarded first and answered last: the reason of the second must not become
+    // its reason.
     const guard = toolGuard(
       async ({ arguments: input }) => {
         const isFirst = JSON.stringify(input).includes("/one");
@@ -242,7 +236,7 @@ proves(
   },
 );
 
-test("a guard that uses one object for all its answers gives each call the reason it gave it [R69]", async () => {
+test("records the reason given to each call if a guard reuses one decision object [R69]", async () => {
   const answer = { type: "deny" as const, reason: "" };
   const guard = toolGuard(
     ({ arguments: input }) => {
@@ -262,7 +256,7 @@ test("a guard that uses one object for all its answers gives each call the reaso
 
 proves(
   ["R69"],
-  "the reason of a question is in the question, in events, in the paused run, and with the denial",
+  "includes a guard's reason in the question, the events, the paused run and the denial",
   async () => {
     const script = [asks("send", {}), says("done")];
     const { role, model } = soloist(script, {
@@ -292,7 +286,7 @@ proves(
 
 proves(
   ["R72"],
-  "a slow denial beats a fast question; no approver is asked before all guards have answered, and both are recorded",
+  "prefers a slow denial to a fast question, and waits for all guards before it asks",
   async () => {
     const slow = latch();
     const slowly = toolGuard(
@@ -335,7 +329,7 @@ proves(
   },
 );
 
-test("all denials are reported, and all that denied are named, in the order of the guards", async () => {
+test("reports all denials and their guards, in the order of the guards", async () => {
   const guards = [denies("One.", { name: "a" }), allows(), denies("Two.", { name: "b" })];
   const { role, model } = soloist([asks("burn", {}), says("done")], {
     tools: [spyTool("burn")],

@@ -1,5 +1,6 @@
-// Goal: what an approval covers when the run continues: the call that was shown, under the guards and the schema of now.
-// Method: a call that is asked about, a pause, and a resumption with something changed.
+// Goal: an approval covers the call that was shown when the run continues, under the current guards
+// and schema.
+// Method: a call that needs approval, a pause, and a resumption with a change.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
@@ -18,8 +19,8 @@ import { thrownBy } from "../support/thrown.ts";
 import { calls, receivedTexts } from "../tree/scripted-agents.ts";
 import { asksAbout, denies, fates, refusal, write, writeTool } from "./guard-stories.ts";
 
-describe("a call that was approved", () => {
-  proves(["S7.8"], "is denied by a guard that was added since, or that was tightened", async () => {
+describe("an approved call", () => {
+  proves(["S7.8"], "is denied by a guard that was added or tightened since", async () => {
     const tool = writeTool();
     let answer: GuardDecision = { type: "ask", reason: "Sure?" };
     const guards = [toolGuard(() => answer, { name: "strict" })];
@@ -48,70 +49,70 @@ describe("a call that was approved", () => {
     ]);
   });
 
-  proves(["S7.8"], "does not run with other arguments than those that were shown", async () => {
-    const runs: unknown[] = [];
-    const paying = (most: number) =>
-      defineTool({
-        name: "pay",
-        description: "Pays.",
-        inputSchema: z.object({ amount: z.number(), most: z.number().default(most) }),
-        needsApproval: true,
-        execute: (input) => void runs.push(input),
-      });
-    const withTool = (most: number) =>
-      soloist([calls({ toolName: "pay", arguments: { amount: 3 } }), says("done")], {
-        tools: [paying(most)],
-      });
-    const fixture = newFixture();
-    const paused = await fixture.run(withTool(5).role);
-    expect(questionOf(paused).arguments).toEqual({ amount: 3, most: 5 });
-    const result = await fixture.outcome(
-      fixture.resume(withTool(9).role, paused.pausedRun, approveAll(paused)),
-    );
-    expect([fates(result), runs]).toEqual([[["succeeded"]], [{ amount: 3, most: 5 }]]);
-  });
-
   proves(
     ["S7.8"],
-    "does not run if its schema, as it is now, refuses it or adds to it",
+    "runs with the arguments that were shown, not with changed defaults",
     async () => {
       const runs: unknown[] = [];
-      const withInput = (input: z.ZodType) => {
-        const pay = defineTool({
+      const paying = (most: number) =>
+        defineTool({
           name: "pay",
           description: "Pays.",
-          inputSchema: input,
+          inputSchema: z.object({ amount: z.number(), most: z.number().default(most) }),
           needsApproval: true,
-          execute: (given) => void runs.push(given),
+          execute: (input) => void runs.push(input),
         });
-        const script = [calls({ toolName: "pay", arguments: { amount: 3 } }), says("done")];
-        return soloist(script, { tools: [pay] });
-      };
-      const resumedWith = async (input: z.ZodType) => {
-        const fixture = newFixture();
-        const paused = await fixture.run(withInput(z.object({ amount: z.number() })).role);
-        const { role, model } = withInput(input);
-        const resumed = fixture.resume(role, paused.pausedRun, approveAll(paused));
-        const result = await fixture.outcome(resumed);
-        const [execution] = result.steps[0]?.tools.executions ?? [];
-        return [execution?.errorCode, ...receivedTexts(model.requests[0])];
-      };
-      expect([
-        await resumedWith(z.object({ amount: z.number().max(2) })),
-        await resumedWith(z.object({ amount: z.number(), tip: z.number().default(9) })),
-        runs,
-      ]).toEqual([
-        [
-          "invalid_arguments",
-          "The arguments of pay do not fit its schema:\n- amount: expected at most 2, got 3\nCorrect them and call pay again.",
-        ],
-        ["blocked", refusal("pay", "This is no longer the approved call: its schema has changed.")],
-        [],
-      ]);
+      const withTool = (most: number) =>
+        soloist([calls({ toolName: "pay", arguments: { amount: 3 } }), says("done")], {
+          tools: [paying(most)],
+        });
+      const fixture = newFixture();
+      const paused = await fixture.run(withTool(5).role);
+      expect(questionOf(paused).arguments).toEqual({ amount: 3, most: 5 });
+      const result = await fixture.outcome(
+        fixture.resume(withTool(9).role, paused.pausedRun, approveAll(paused)),
+      );
+      expect([fates(result), runs]).toEqual([[["succeeded"]], [{ amount: 3, most: 5 }]]);
     },
   );
 
-  proves(["S7.8"], "is the call of the history, and the one that runs", async () => {
+  proves(["S7.8"], "does not run if its current schema refuses it or adds to it", async () => {
+    const runs: unknown[] = [];
+    const withInput = (input: z.ZodType) => {
+      const pay = defineTool({
+        name: "pay",
+        description: "Pays.",
+        inputSchema: input,
+        needsApproval: true,
+        execute: (given) => void runs.push(given),
+      });
+      const script = [calls({ toolName: "pay", arguments: { amount: 3 } }), says("done")];
+      return soloist(script, { tools: [pay] });
+    };
+    const resumedWith = async (input: z.ZodType) => {
+      const fixture = newFixture();
+      const paused = await fixture.run(withInput(z.object({ amount: z.number() })).role);
+      const { role, model } = withInput(input);
+      const resumed = fixture.resume(role, paused.pausedRun, approveAll(paused));
+      const result = await fixture.outcome(resumed);
+      const [execution] = result.steps[0]?.tools.executions ?? [];
+      return [execution?.errorCode, ...receivedTexts(model.requests[0])];
+    };
+    expect([
+      await resumedWith(z.object({ amount: z.number().max(2) })),
+      await resumedWith(z.object({ amount: z.number(), tip: z.number().default(9) })),
+      runs,
+    ]).toEqual([
+      [
+        "invalid_arguments",
+        "The arguments of pay do not fit its schema:\n- amount: expected at most 2, got 3\nCorrect them and call pay again.",
+      ],
+      ["blocked", refusal("pay", "This is no longer the approved call: its schema has changed.")],
+      [],
+    ]);
+  });
+
+  proves(["S7.8"], "cannot be altered in the history of a stored run", async () => {
     const tool = writeTool();
     const { role } = soloist([calls(write("/a")), says("done")], {
       tools: [tool],
@@ -135,7 +136,7 @@ describe("a call that was approved", () => {
 });
 
 describe("a hook that denies", () => {
-  proves(["S7.10"], "is one more deny: guards are asked and recorded beside it", async () => {
+  proves(["S7.10"], "denies beside guards, which are called and recorded", async () => {
     const tool = writeTool();
     const seen: unknown[] = [];
     const guards = [
@@ -177,7 +178,7 @@ describe("a hook that denies", () => {
   });
 });
 
-proves(["S7.10"], "the reason for which a guard asks is reported with the denial", async () => {
+proves(["S7.10"], "reports the reason for which a guard asked with the denial", async () => {
   const { role, model } = soloist([calls(write("/a")), says("done")], {
     tools: [writeTool()],
     guards: [asksAbout("/a is not in docs/.")],
@@ -192,7 +193,7 @@ proves(["S7.10"], "the reason for which a guard asks is reported with the denial
   ]);
 });
 
-test("an answer that changes the arguments meets hooks and guards as one", async () => {
+test("passes changed arguments of an answer to hooks and guards", async () => {
   const tool = writeTool();
   const hooks = [
     transform(

@@ -1,5 +1,7 @@
-// Goal: guards are asked about the calls that would begin, and about no others; of several calls of one reply each has its own answer.
-// Method: replies with calls that are unknown, hidden, invalid, denied or over a limit; guards that answer slowly and differently.
+// Goal: guards are called for the calls that would start, and for no others; each of several calls
+// in one reply gets its own answer.
+// Method: replies with calls that are unknown, hidden, invalid, denied or over a limit; guards that
+// answer slowly and differently.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -15,8 +17,8 @@ import { approveAll, asked, ending, texts } from "../support/pause-stories.ts";
 import { calls, quiet, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { ALLOW, denies, fates, refusal, watch, write, writeTool } from "./guard-stories.ts";
 
-describe("a guard is not asked", () => {
-  test("about calls that are unknown, no JSON, do not fit, or are hidden by a filter", async () => {
+describe("a guard is not called", () => {
+  test("for calls that are unknown, invalid, or hidden by a filter", async () => {
     const watching = watch();
     const { role } = soloist(
       [
@@ -49,7 +51,7 @@ describe("a guard is not asked", () => {
     expect(fixture.sink.ofType("tool.guarded").map(({ callId }) => callId)).toEqual(["call_5"]);
   });
 
-  test("about Finish, which calls nothing", async () => {
+  test("for Finish, which executes no tool", async () => {
     const watching = watch(() => ({ type: "deny", reason: "No." }));
     const { role } = soloist([asks("Finish", { sum: 3 })], {
       output: z.object({ sum: z.number() }),
@@ -63,7 +65,7 @@ describe("a guard is not asked", () => {
     ]);
   });
 
-  test("about calls of other tools than those that it is for", async () => {
+  test("for calls of other tools than its own", async () => {
     const watching = watch(() => ({ type: "deny", reason: "No." }), {
       name: "watch",
       tools: ["burn", "drown"],
@@ -81,7 +83,7 @@ describe("a guard is not asked", () => {
     ]);
   });
 
-  test("about a call that a limit refused", async () => {
+  test("for a call that a limit refused", async () => {
     const watching = watch();
     const { role } = soloist([calls(write("/tmp/a"), write("/tmp/b"))], {
       tools: [writeTool()],
@@ -119,7 +121,7 @@ describe("calls of one reply", () => {
     expect([receivedTexts(model.requests[1]), tool.written]).toEqual([texts(result), ["/c", "/a"]]);
   });
 
-  test("a pause waits for one of them, which is guarded again; the others are not", async () => {
+  test("are not guarded again after a pause, except the one that was asked about", async () => {
     const watching = watch(({ arguments: input }) =>
       JSON.stringify(input).includes("/b")
         ? { type: "ask", reason: "Really?" }
@@ -143,7 +145,7 @@ describe("calls of one reply", () => {
     expect(result.usage.total.toolCalls).toBe(4);
   });
 
-  test("what the tool gets is shown, also if its schema makes nothing of the arguments", async () => {
+  test("are guarded with the value of the schema, even null", async () => {
     const watching = watch();
     const got: unknown[] = [];
     const tool = defineTool({
@@ -161,7 +163,7 @@ describe("calls of one reply", () => {
     expect([watching.seen(), got]).toEqual([[null], [null]]);
   });
 
-  test("sequential tools are guarded when their turn comes", async () => {
+  test("are guarded one by one if their tools are sequential", async () => {
     const order: string[] = [];
     const guard = watch(({ callId }) => {
       order.push(`guard ${callId}`);
@@ -182,7 +184,7 @@ describe("calls of one reply", () => {
     expect(order).toEqual(["guard call_1", "run call_1", "guard call_2", "run call_2"]);
   });
 
-  test("a denied call counts among the calls that the budget allows, and is not used", async () => {
+  test("count against the budget when they are denied, and not as used tools", async () => {
     const { role } = soloist([asks("burn", {}), asks("burn", {})], {
       tools: [spyTool("burn")],
       guards: [denies()],

@@ -1,6 +1,6 @@
-// Goal: what blocks a call and what ends a run are two channels: a guard cannot stop the run, a stop condition cannot block a call; only
-// a policy that says so makes the one of the other.
-// Method: whole runs in which each of them tries.
+// Goal: blocking a call and ending a run are separate: a guard cannot stop the run, a stop
+// condition cannot block a call; only a policy connects them.
+// Method: complete runs in which each of them tries.
 
 import { expect } from "vitest";
 
@@ -17,7 +17,7 @@ import { denies, fates, giving, guardings, refusal, watch } from "./guard-storie
 
 proves(
   ["R70"],
-  "a guard has no way to stop the run: what it gives for one is a denial",
+  "denies a call whose guard returns a stop, and gives guards no way to stop the run",
   async () => {
     const watching = watch();
     const stop = { type: "stop", reason: { code: "enough", message: "Enough.", data: {} } };
@@ -60,38 +60,34 @@ proves(
   },
 );
 
-proves(
-  ["R70"],
-  "a stop condition cannot block one call: the calls of its step have run when it is asked",
-  async () => {
-    const tools = [spyTool("read"), spyTool("burn")];
-    const ran: (readonly number[])[] = [];
-    const { role } = soloist([calls(use("read"), use("burn"))], {
-      tools,
-      stopWhen: [
-        (facts) => {
-          ran.push(tools.map((tool) => tool.calls.length));
-          return hasToolCall("burn")(facts);
-        },
-      ],
-    });
-    const fixture = newFixture();
-    const result = await fixture.run(role);
-    expect(ran).toEqual([
-      [0, 0],
-      [1, 1],
-    ]);
-    expect([ending(result), fates(result)]).toEqual([
-      ["stopped", "tool_called"],
-      [["succeeded"], ["succeeded"]],
-    ]);
-    expect(guardings(fixture)).toEqual([]);
-  },
-);
+proves(["R70"], "evaluates a stop condition after the calls of its step have run", async () => {
+  const tools = [spyTool("read"), spyTool("burn")];
+  const ran: (readonly number[])[] = [];
+  const { role } = soloist([calls(use("read"), use("burn"))], {
+    tools,
+    stopWhen: [
+      (facts) => {
+        ran.push(tools.map((tool) => tool.calls.length));
+        return hasToolCall("burn")(facts);
+      },
+    ],
+  });
+  const fixture = newFixture();
+  const result = await fixture.run(role);
+  expect(ran).toEqual([
+    [0, 0],
+    [1, 1],
+  ]);
+  expect([ending(result), fates(result)]).toEqual([
+    ["stopped", "tool_called"],
+    [["succeeded"], ["succeeded"]],
+  ]);
+  expect(guardings(fixture)).toEqual([]);
+});
 
 proves(
   ["R71"],
-  "a blocked call is a failure of its own kind: the run continues, or stops with it where the policy says so",
+  "continues the run after a blocked call, or stops it if blockedPolicy is stop",
   async () => {
     const outcomes = await Promise.all(
       [{}, { blockedPolicy: "continue" as const }, { blockedPolicy: "stop" as const }].map(

@@ -1,4 +1,6 @@
-// Goal: what is no guard is refused where it is written down, with the field, what was expected and what came.
+// Goal: an invalid guard is refused where it is defined, with the field, the expectation and the
+// value.
+// Method: invalid arguments of every kind, passed without types.
 
 import { describe, expect, test } from "vitest";
 
@@ -11,7 +13,7 @@ import { ALLOW, allows } from "./guard-stories.ts";
 
 const check = (): typeof ALLOW => ALLOW;
 
-/** The code and the field of the error that is thrown. */
+/** Returns the code and the field of the thrown error. */
 function faultOf(work: () => unknown): readonly unknown[] {
   try {
     work();
@@ -22,13 +24,13 @@ function faultOf(work: () => unknown): readonly unknown[] {
   return expect.fail("nothing was thrown");
 }
 
-/** Calls `toolGuard` as code without types would. */
+/** Calls `toolGuard` without type checks. */
 function untyped(...given: readonly unknown[]): unknown {
   return Reflect.apply(toolGuard, undefined, given);
 }
 
 describe("toolGuard", () => {
-  test("takes a function, and options that it knows", () => {
+  test("accepts a function and known options only", () => {
     const faults = [
       [undefined],
       [{ type: "allow" }],
@@ -57,7 +59,7 @@ describe("toolGuard", () => {
     ]);
   });
 
-  test("keeps a copy of what it was given, frozen", () => {
+  test("copies and freezes its options", () => {
     const tools = ["write"];
     const guard = toolGuard(check, { tools });
     tools.push("read");
@@ -68,7 +70,7 @@ describe("toolGuard", () => {
     ]);
   });
 
-  test("is named as its options say, else after its function, else not at all", () => {
+  test("takes its name from its options or its function, or gets one by its place", () => {
     const named = toolGuard(check, { name: "own" });
     const nameless = toolGuard(
       (
@@ -84,7 +86,7 @@ describe("toolGuard", () => {
     ]);
   });
 
-  test("bears a function whose name is no text", () => {
+  test("accepts a function whose name is not text", () => {
     const odd = Object.defineProperty(() => ALLOW, "name", { value: 7 });
     expect(toolGuard(odd).name).toBe(undefined);
   });
@@ -99,7 +101,7 @@ describe("a list of guards", () => {
   const agent = (guards: unknown): unknown =>
     Reflect.apply(defineAgent, undefined, [{ name: "solo", instructions: "Work.", model, guards }]);
 
-  test("holds guards, made with toolGuard, and nothing else", () => {
+  test("accepts only guards made with toolGuard", () => {
     const copy = { ...allows() };
     const lists = [allows(), "guard", null, [check], [allows(), copy], [undefined]];
     const code = "invalid_argument";
@@ -121,14 +123,14 @@ describe("a list of guards", () => {
     ]);
   });
 
-  test("is copied: what is put into the list later guards nothing", () => {
+  test("is copied, so that guards added later have no effect", () => {
     const guards = [allows()];
     const role = defineAgent({ name: "solo", instructions: "Work.", model, guards });
     guards.push(allows("later"));
     expect([role.guards.length, Object.isFrozen(role.guards)]).toEqual([1, true]);
   });
 
-  test("has each guard once for a call, under the name of its first place", () => {
+  test("applies each guard once per call, under the name of its first place", () => {
     const shared = toolGuard(
       (
         () => () =>

@@ -1,6 +1,7 @@
-// Goal: a guard decides about its call and nothing else; what ends a run ends it while guards are asked as at any other time; and
-// denials that never end are bounded.
-// Method: guards that hold the handle of their run, runs that end around a guard that is thinking, and models that do not give in.
+// Goal: a guard decides about its call and nothing else; a run ends while guards are running as at
+// any other time; endless denials are bounded.
+// Method: guards that have the handle of their run, runs that end while a guard is running, and
+// models that do not give in.
 
 import { describe, expect, test } from "vitest";
 
@@ -36,7 +37,7 @@ import {
   writeTool,
 } from "./guard-stories.ts";
 
-/** A place for the handle of a run that its guards get hold of. */
+/** Returns a holder for the handle of a run that its guards use. */
 function handle(): { run: Run | undefined } {
   return { run: undefined };
 }
@@ -47,7 +48,7 @@ describe("a guard with the handle of its run", () => {
     denies: { type: "deny", reason: "No." },
     asks: { type: "ask", reason: "Sure?" },
   } as const)) {
-    test(`asks it to stop and ${what}: the call does not begin, and no approver is asked`, async () => {
+    test(`requests a stop and ${what}: the call does not start, and no approver is asked`, async () => {
       const held = handle();
       const watching = watch(({ callId }) => {
         if (callId === "call_1") held.run?.requestStop("Enough.");
@@ -74,7 +75,7 @@ describe("a guard with the handle of its run", () => {
     });
   }
 
-  test("cancels it, and even waits for that: the run ends after the grace period", async () => {
+  test("cancels the run and awaits that: the run ends after the grace period", async () => {
     const held = handle();
     const watching = watch(async () => {
       await held.run?.cancel("Never.");
@@ -95,7 +96,7 @@ describe("a guard with the handle of its run", () => {
     ]);
   });
 
-  test("cancels a child whose call it is asked about: the parent continues", async () => {
+  test("cancels a child whose call it guards: the parent continues", async () => {
     const held = handle();
     const tool = writeTool();
     const child = part("child", [calls(write("/a"))], { tools: [tool] });
@@ -121,8 +122,8 @@ describe("a guard with the handle of its run", () => {
   });
 });
 
-describe("a stop while a guard is thinking", () => {
-  test("tells the guard, waits for its answer, and lets the call not begin", async () => {
+describe("a stop while a guard is running", () => {
+  test("aborts the guard's signal, awaits its answer, and does not start the call", async () => {
     const slow = latch();
     const watching = watch(async () => {
       await slow.opened;
@@ -141,7 +142,7 @@ describe("a stop while a guard is thinking", () => {
     expect([ending(result), tool.written]).toEqual([["stopped", "stop_requested"], []]);
   });
 
-  test("ends it after the grace period if the guard does not obey its signal", async () => {
+  test("ends the call after the grace period if the guard ignores its signal", async () => {
     for (const end of ["requestStop", "cancel"] as const) {
       const tool = writeTool();
       const { role } = soloist([calls(write("/a"))], {
@@ -159,7 +160,7 @@ describe("a stop while a guard is thinking", () => {
     }
   });
 
-  test("that a hook of the call asked for comes before the guard: it is not asked", async () => {
+  test("skips the guard if a hook of the call requested it", async () => {
     const watching = watch();
     const { role } = soloist([calls(use("work"))], {
       tools: [spyTool("work")],
@@ -174,7 +175,7 @@ describe("a stop while a guard is thinking", () => {
     ]);
   });
 
-  test("asks no guard about a call whose turn had not come, and charges it to no agent", async () => {
+  test("skips the guards of calls whose turn had not come, and charges them to no agent", async () => {
     const held = handle();
     const watching = watch();
     let hooked = 0;
@@ -197,7 +198,7 @@ describe("a stop while a guard is thinking", () => {
   });
 });
 
-/** A model that makes another call whatever it reads. */
+/** Returns an agent whose model makes another call whatever it reads. */
 function stubborn(guards: Partial<Pick<AgentDefinition, "guards" | "errorBudget">>): Part & {
   readonly tool: ReturnType<typeof writeTool>;
 } {
@@ -214,8 +215,8 @@ function stubborn(guards: Partial<Pick<AgentDefinition, "guards" | "errorBudget"
   return { tool, ...actor };
 }
 
-describe("denials without end [C8]", () => {
-  test("use up the error budget: three in a row are borne, the fourth stops the run", async () => {
+describe("endless denials", () => {
+  test("exhaust the error budget: three in a row are allowed, the fourth stops the run", async () => {
     const { role, tool, model } = stubborn({ guards: [denies()] });
     const result = await newFixture().run(role);
     expect([ending(result), tool.written, model.requests.length]).toEqual([
@@ -226,7 +227,7 @@ describe("denials without end [C8]", () => {
     expect(result.reason.data).toEqual({ limit: "maxConsecutiveErrors", maximum: 3, current: 4 });
   });
 
-  test("so do denials by an approver, by the lack of one, and by guards that break", async () => {
+  test("exhaust the error budget if approvers, a missing approver or failing guards deny", async () => {
     for (const [options, guard] of [
       [{ unansweredPolicy: "deny" }, asksAbout()],
       [{}, watch(() => Promise.reject(new Error("gone"))).guard],
@@ -236,7 +237,7 @@ describe("denials without end [C8]", () => {
     }
   });
 
-  test("so do denials that have successes in between, in all", async () => {
+  test("exhaust the error budget in sum if calls succeed in between", async () => {
     const guard = toolGuard(({ arguments: input }) =>
       /[02468]"/.test(JSON.stringify(input)) ? { type: "deny", reason: "Odd only." } : ALLOW,
     );
@@ -249,13 +250,13 @@ describe("denials without end [C8]", () => {
     ]);
   });
 
-  test("a budget of nought bears none", async () => {
+  test("are not allowed at all with maxToolErrors 0", async () => {
     const { role } = stubborn({ guards: [denies()], errorBudget: { maxToolErrors: 0 } });
     const result = await newFixture().run(role);
     expect([ending(result), fates(result).length]).toEqual([["stopped", "error_budget"], 1]);
   });
 
-  test("of a child are the child's: its parent is informed and continues", async () => {
+  test("stop only the child that caused them, and inform its parent", async () => {
     const tool = writeTool();
     const child = part("child", () => calls(write("/a")), { tools: [tool] });
     const root = part("root", [calls(spawn("child")), says("Root.")], {
@@ -272,33 +273,37 @@ describe("denials without end [C8]", () => {
   });
 });
 
-describe("a policy that stops on a block", () => {
-  proves(["R71"], "stops for a denial by a guard, a hook, an approver or a deadline", async () => {
-    const script = [calls({ toolName: "pay", arguments: { amount: 3 } }), says("done")];
-    const errorPolicy = { blockedPolicy: "stop" } as const;
-    const hook = transform("beforeTool", () => ({ deny: "No." }), { name: "hook" });
-    const variants = [
-      { more: { guards: [denies()] }, options: {} },
-      { more: { hooks: [hook] }, options: {} },
-      { more: { guards: [asksAbout()] }, options: { unansweredPolicy: "deny" as const } },
-    ];
-    const ends = await Promise.all(
-      variants.map(async ({ more, options }) => {
-        const { role } = soloist(script, { tools: [payTool(false)], errorPolicy, ...more });
-        const fixture = newFixture(options);
-        const result = await fixture.run(role);
-        const names = fixture.sink.ofType("signal.raised").map(({ signal }) => signal.name);
-        return [...ending(result), ...names];
-      }),
-    );
-    expect(ends).toEqual([
-      ["stopped", "blocked", "deny"],
-      ["stopped", "blocked", "hook"],
-      ["stopped", "blocked", undefined],
-    ]);
-  });
+describe("a blockedPolicy of stop", () => {
+  proves(
+    ["R71"],
+    "stops for a denial by a guard, by a hook, or for lack of an answer",
+    async () => {
+      const script = [calls({ toolName: "pay", arguments: { amount: 3 } }), says("done")];
+      const errorPolicy = { blockedPolicy: "stop" } as const;
+      const hook = transform("beforeTool", () => ({ deny: "No." }), { name: "hook" });
+      const variants = [
+        { more: { guards: [denies()] }, options: {} },
+        { more: { hooks: [hook] }, options: {} },
+        { more: { guards: [asksAbout()] }, options: { unansweredPolicy: "deny" as const } },
+      ];
+      const ends = await Promise.all(
+        variants.map(async ({ more, options }) => {
+          const { role } = soloist(script, { tools: [payTool(false)], errorPolicy, ...more });
+          const fixture = newFixture(options);
+          const result = await fixture.run(role);
+          const names = fixture.sink.ofType("signal.raised").map(({ signal }) => signal.name);
+          return [...ending(result), ...names];
+        }),
+      );
+      expect(ends).toEqual([
+        ["stopped", "blocked", "deny"],
+        ["stopped", "blocked", "hook"],
+        ["stopped", "blocked", undefined],
+      ]);
+    },
+  );
 
-  proves(["R71"], "stops the child alone, where it is the child's", async () => {
+  proves(["R71"], "stops only the child whose policy it is", async () => {
     const child = part("child", [calls(write("/a"))], {
       tools: [writeTool()],
       errorPolicy: { blockedPolicy: "stop" },
@@ -317,7 +322,7 @@ describe("a policy that stops on a block", () => {
   });
 });
 
-test("what guards say is in the stream of events before the call begins, and observers see it", async () => {
+test("emits the decision of guards before a call starts, also to observers", async () => {
   const heard: string[] = [];
   const { role } = soloist([calls(use("work")), says("done")], {
     tools: [spyTool("work")],
@@ -333,7 +338,7 @@ test("what guards say is in the stream of events before the call begins, and obs
   expect(guardings(fixture)).toEqual([["work", "allow", "first allow", "second allow"]]);
 });
 
-test("without guards nothing is said", async () => {
+test("emits no guard events without guards", async () => {
   const { role } = soloist([calls(use("work")), says("done")], { tools: [spyTool("work")] });
   const fixture = newFixture();
   await fixture.run(role);

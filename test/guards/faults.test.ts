@@ -1,5 +1,6 @@
-// Goal: whatever is wrong with a guard, the call is denied, the model reads it, and the run continues: nothing slips through, nothing hangs.
-// Method: guards that throw, hang and talk nonsense, one per run; time is moved by hand.
+// Goal: whatever is wrong with a guard, the call is denied, the model reads it, and the run
+// continues.
+// Method: guards that throw, hang and return nonsense, one per run; a manual clock.
 
 import { describe, expect, test } from "vitest";
 
@@ -19,7 +20,7 @@ interface Denied {
   readonly text: string;
 }
 
-/** Runs one call past the guard, which must deny it; gives what the model read. */
+/** Runs one call past the guard, which must deny it; returns the message to the model. */
 async function denied(given: () => unknown): Promise<Denied> {
   const tool = spyTool("send");
   const { role, model } = soloist([asks("send", {}), says("done")], {
@@ -67,7 +68,7 @@ const THROWN: Readonly<Record<string, readonly [unknown, string]>> = {
   ],
 };
 
-describe("a guard that breaks", () => {
+describe("a guard that fails", () => {
   for (const [what, [thrown, shown]] of Object.entries(THROWN)) {
     proves(["R66"], `denies when it throws ${what}, at once or later`, async () => {
       for (const given of [throwing(thrown), async () => throwing(thrown)()]) {
@@ -79,22 +80,22 @@ describe("a guard that breaks", () => {
     });
   }
 
-  test("denies when its promise is none of ours, or breaks when it is looked at", async () => {
+  test("denies when its thenable rejects, or throws when it is read", async () => {
     const later = {
-      // oxlint-disable-next-line unicorn/no-thenable -- it is what is tested
+      // oxlint-disable-next-line unicorn/no-thenable -- the thenable is under test
       then: (_resolve: unknown, reject: (why: unknown) => void) => reject(new Error("foreign")),
     };
     expect((await denied(() => later)).text).toBe(
       refusal("send", "The guard odd failed: foreign."),
     );
-    // oxlint-disable-next-line unicorn/no-thenable -- it is what is tested
+    // oxlint-disable-next-line unicorn/no-thenable -- the thenable is under test
     const hostile = Object.defineProperty({}, "then", { get: throwing(new Error("no then")) });
     expect((await denied(() => hostile)).text).toBe(
       refusal("send", "The guard odd failed: no then."),
     );
   });
 
-  test("does not tell the model the secrets in its error", async () => {
+  test("redacts the secrets in its error", async () => {
     const key = `sk-proj-${"a1B2".repeat(8)}`;
     const { text } = await denied(throwing(new Error(`no access with ${key}`)));
     expect(text).toBe(refusal("send", "The guard odd failed: no access with [redacted]."));
@@ -136,15 +137,15 @@ const NONSENSE: Readonly<Record<string, () => unknown>> = {
 
 const TOLD = 'EspalierWarning: Expected the guard odd to return { type: "allow" }';
 
-describe("a guard that gives no answer", () => {
+describe("a guard without a valid answer", () => {
   for (const [what, given] of Object.entries(NONSENSE)) {
-    test(`denies when it gives ${what}`, async () => {
+    test(`denies when it returns ${what}`, async () => {
       for (const way of [given, async () => await given()]) {
         const { text } = await denied(way);
         expect(text).toMatch(
           /^Not executed: send was denied\. The guard odd (returned no usable decision|failed).* Do without it/,
         );
-        // Its author is informed, too, unless it failed.
+        // The author is warned, too, unless the guard failed.
         await flushEventLoop();
         const told = takeWarnings().map((warning) => warning.slice(0, TOLD.length));
         expect(told).toEqual(text.includes("returned no usable decision") ? [TOLD] : []);
@@ -152,7 +153,7 @@ describe("a guard that gives no answer", () => {
     });
   }
 
-  test("what it gives is read once: it cannot allow first and deny later, nor the other way", async () => {
+  test("is read once, so that it cannot change its answer between reads", async () => {
     let reads = 0;
     const shifty = Object.defineProperties(
       {},
@@ -166,11 +167,11 @@ describe("a guard that gives no answer", () => {
   });
 });
 
-describe("a guard that gives its answer in an odd way", () => {
+describe("a guard with an unusual answer", () => {
   const ODD: Readonly<Record<string, () => unknown>> = {
     "a promise of a promise": () =>
       Promise.resolve(
-        // oxlint-disable-next-line unicorn/no-thenable -- a promise that is not flat yet
+        // oxlint-disable-next-line unicorn/no-thenable -- a nested promise
         { then: (resolve: (value: unknown) => void) => resolve(Promise.resolve(ALLOW)) },
       ),
     "a frozen object": () => Object.freeze({ type: "allow" }),
@@ -192,8 +193,8 @@ describe("a guard that gives its answer in an odd way", () => {
   }
 });
 
-describe("a guard that takes its time", () => {
-  test("is waited for within the time of hooks, and its answer counts", async () => {
+describe("a slow guard", () => {
+  test("is awaited within the timeout of hooks, and its answer counts", async () => {
     const slow = latch();
     const watching = watch(async () => {
       await slow.opened;
@@ -214,40 +215,36 @@ describe("a guard that takes its time", () => {
     expect(watching.asked[0]?.[1].signal.aborted).toBe(false);
   });
 
-  proves(
-    ["R66"],
-    "denies when it never settles: its signal is aborted, others have answered",
-    async () => {
-      const never = watch(() => new Promise(() => {}), { name: "never" });
-      const tool = spyTool("send");
-      const { role, model } = soloist([asks("send", {}), says("done")], {
-        tools: [tool],
-        guards: [never.guard, allows()],
-      });
-      const fixture = newFixture({ hookTimeoutMs: 1_000 });
-      const run = fixture.start(role);
-      await quiet();
-      fixture.clock.advance(999);
-      await quiet();
-      expect([
-        fixture.sink.ofType("tool.guarded").length,
-        never.asked[0]?.[1].signal.aborted,
-      ]).toEqual([0, false]);
-      fixture.clock.advance(1);
-      const result = await fixture.outcome(run);
-      const reason = "The guard never did not answer in time.";
-      expect([ending(result), fates(result), tool.calls.length]).toEqual([
-        ["completed", "completed"],
-        [["refused", "blocked", "never"]],
-        0,
-      ]);
-      expect(receivedTexts(model.requests[1])).toEqual([refusal("send", reason)]);
-      expect(guardings(fixture)).toEqual([["send", "deny", `never deny ${reason}`, "allow allow"]]);
-      expect(never.asked[0]?.[1].signal.aborted).toBe(true);
-    },
-  );
+  proves(["R66"], "denies when it never settles, and its signal is aborted", async () => {
+    const never = watch(() => new Promise(() => {}), { name: "never" });
+    const tool = spyTool("send");
+    const { role, model } = soloist([asks("send", {}), says("done")], {
+      tools: [tool],
+      guards: [never.guard, allows()],
+    });
+    const fixture = newFixture({ hookTimeoutMs: 1_000 });
+    const run = fixture.start(role);
+    await quiet();
+    fixture.clock.advance(999);
+    await quiet();
+    expect([
+      fixture.sink.ofType("tool.guarded").length,
+      never.asked[0]?.[1].signal.aborted,
+    ]).toEqual([0, false]);
+    fixture.clock.advance(1);
+    const result = await fixture.outcome(run);
+    const reason = "The guard never did not answer in time.";
+    expect([ending(result), fates(result), tool.calls.length]).toEqual([
+      ["completed", "completed"],
+      [["refused", "blocked", "never"]],
+      0,
+    ]);
+    expect(receivedTexts(model.requests[1])).toEqual([refusal("send", reason)]);
+    expect(guardings(fixture)).toEqual([["send", "deny", `never deny ${reason}`, "allow allow"]]);
+    expect(never.asked[0]?.[1].signal.aborted).toBe(true);
+  });
 
-  test("has nothing to say once its time is up: a late answer or error goes nowhere", async () => {
+  test("is ignored after its timeout, whether it answers or fails", async () => {
     for (const late of [() => ALLOW, throwing(new Error("late"))]) {
       const slow = latch();
       const guard = toolGuard(
@@ -278,7 +275,7 @@ describe("a guard that takes its time", () => {
     }
   });
 
-  test("has a default time of a minute", async () => {
+  test("has a timeout of a minute by default", async () => {
     const never = watch(() => new Promise(() => {}), { name: "never" });
     const script = [asks("send", {}), says("done")];
     const { role } = soloist(script, { tools: [spyTool("send")], guards: [never.guard] });
@@ -292,7 +289,7 @@ describe("a guard that takes its time", () => {
     expect(fates(await fixture.outcome(run))).toEqual([["refused", "blocked", "never"]]);
   });
 
-  test("uses up the time of its agent: a time limit ends what it holds up", async () => {
+  test("consumes the time of its agent, whose time limit ends the call", async () => {
     const never = watch(() => new Promise(() => {}), { name: "never" });
     const { role } = soloist([asks("send", {})], {
       tools: [spyTool("send")],

@@ -1,4 +1,5 @@
-// What tests of guards share: guards that say one thing, guards that write down what they were asked, and what came of it.
+// Guards with one answer, guards that record their calls, and the outcomes of calls, for tests of
+// guards.
 
 import { z } from "zod";
 
@@ -28,7 +29,7 @@ export function denies(reason = "Not here.", options: Partial<ToolScope> = {}): 
   return toolGuard(() => ({ type: "deny", reason }), { name: "deny", ...options });
 }
 
-/** Wants every call asked about, under the name `ask`. */
+/** Asks about every call, under the name `ask`. */
 export function asksAbout(
   reason = "Look at it first.",
   options: Partial<ToolScope> = {},
@@ -36,7 +37,7 @@ export function asksAbout(
   return toolGuard(() => ({ type: "ask", reason }), { name: "ask", ...options });
 }
 
-/** A guard that gives whatever it is set up to give, as code without types would. */
+/** Returns a guard with an unchecked answer. */
 export function giving(given: () => unknown, name = "odd"): ToolGuard {
   const check: unknown = given;
   if (!isCheck(check)) throw new TypeError("Expected a function.");
@@ -47,15 +48,15 @@ function isCheck(value: unknown): value is Parameters<typeof toolGuard>[0] {
   return typeof value === "function";
 }
 
-/** A guard with what it was asked, in order. */
+/** A guard with its recorded calls, in order. */
 export interface Watch {
   readonly guard: ToolGuard;
   readonly asked: readonly (readonly [GuardedCall, GuardContext])[];
-  /** The arguments of the calls it was asked about. */
+  /** Returns the arguments of the calls it was called for. */
   readonly seen: () => readonly unknown[];
 }
 
-/** A guard that writes down what it is asked, and answers as it is set up to; by default it allows. */
+/** Returns a guard that records its calls, and answers as `answer` does; by default it allows. */
 export function watch(
   answer: (
     call: GuardedCall,
@@ -71,7 +72,7 @@ export function watch(
   return { guard, asked, seen: () => asked.map(([call]) => call.arguments) };
 }
 
-/** What the events say of the guards: tool, decision, and every answer as text. */
+/** Returns the guard events: tool, decision, and every answer as text. */
 export function guardings(fixture: Fixture): readonly (readonly string[])[] {
   return fixture.sink
     .ofType("tool.guarded")
@@ -82,7 +83,7 @@ export function guardings(fixture: Fixture): readonly (readonly string[])[] {
     ]);
 }
 
-/** What came of each call of the root, in call order: type, code, and who denied it. */
+/** Returns the outcome of each call of the root, in call order: type, code, and who denied it. */
 export function fates(result: RunResult): readonly (readonly (string | undefined)[])[] {
   return result.steps.flatMap(({ tools }) =>
     tools.executions.map(({ type, errorCode, blockedBy }) =>
@@ -93,14 +94,14 @@ export function fates(result: RunResult): readonly (readonly (string | undefined
   );
 }
 
-/** What the model reads of a call that was denied. */
+/** Returns the message to the model for a denied call. */
 export function refusal(toolName: string, reason: string, askedSince?: string): string {
   const cause =
     askedSince === undefined ? "" : ` Approval was required for this reason: ${askedSince}`;
   return `Not executed: ${toolName} was denied. ${reason}${cause} Do without it, or answer with what you have.`;
 }
 
-/** A tool that writes to a path, which must be a text. `written` lists the paths. */
+/** Returns a tool that writes to a path, which must be text. `written` lists the paths. */
 export function writeTool(
   more: {
     readonly needsApproval?: boolean;
@@ -121,12 +122,12 @@ export function writeTool(
   return Object.freeze({ ...tool, written });
 }
 
-/** A call of the tool that writes. */
+/** Returns a call of the tool that writes. */
 export function write(path: unknown): ScriptedCall {
   return { toolName: "write", arguments: { path } };
 }
 
-/** Denies paths under `/etc`, by their own name. */
+/** Denies paths under `/etc`. */
 export function keepsOutOfEtc(): ToolGuard {
   return toolGuard(
     ({ arguments: input }) =>

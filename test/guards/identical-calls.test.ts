@@ -1,5 +1,7 @@
-// Goal: an agent that makes the same call again and again is not stopped, but an approver is asked whether it should continue.
-// Method: scripts that repeat calls: within a reply, across replies, across pauses, with other key orders, and with others in between.
+// Goal: an agent that repeats the same call is not stopped, but an approver is asked whether it
+// should continue.
+// Method: scripts that repeat calls: within a reply, across replies, across pauses, with other key
+// orders, and with others in between.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -23,7 +25,7 @@ import {
 import { calls, part, spawn, receivedTexts } from "../tree/scripted-agents.ts";
 import { asksAbout, denies, fates, guardings, refusal, watch } from "./guard-stories.ts";
 
-/** A tool that takes anything; `runs` counts how often it ran. */
+/** Returns a tool that accepts anything; `runs` counts its executions. */
 function lookTool(
   maxIdenticalCalls?: number | "unlimited",
   name = "look",
@@ -42,17 +44,17 @@ function lookTool(
   return Object.freeze({ ...tool, runs: () => count });
 }
 
-/** The same call with its arguments as they are written. */
+/** Returns a call with its arguments as written. */
 function look(argumentsText: string | object, name = "look"): ScriptedCall {
   return { toolName: name, arguments: argumentsText };
 }
 
-/** One reply for each call, and a last word. */
+/** Returns one reply for each call, and a final text. */
 function oneByOne(...list: readonly ScriptedCall[]): readonly ScriptedReply[] {
   return [...list.map((call) => calls(call)), says("done")];
 }
 
-/** How often each tool call was asked about because it repeated itself. */
+/** Returns the reasons for which calls were asked about as repetitions. */
 function repetitions(fixture: Fixture): readonly string[] {
   return fixture.sink
     .ofType("tool.guarded")
@@ -66,7 +68,7 @@ function times(count: number): string {
   return `look was called with the same arguments ${count} times in a row.`;
 }
 
-/** Told to the model where nobody can be asked. */
+/** The instruction to the model without an approver. */
 const INSTRUCTION = "Use its last result, or other arguments.";
 
 const PAY = { toolName: "pay", arguments: { amount: 3 } };
@@ -76,7 +78,7 @@ const B = { path: "/b", depth: 1 };
 
 proves(
   ["R74"],
-  "of three identical calls two run, and the third is asked about, not stopped",
+  "executes two of three identical calls, and asks about the third without stopping",
   async () => {
     const tool = lookTool();
     const { role, model } = soloist(oneByOne(look(A), look(A), look(A)), { tools: [tool] });
@@ -106,7 +108,7 @@ proves(
 
 proves(
   ["D522"],
-  "refuses the third of three identical calls with an instruction where there is no approver",
+  "refuses the third of three identical calls with an instruction without an approver",
   async () => {
     for (const unanswered of ["pause", "deny"] as const) {
       const tool = lookTool();
@@ -127,7 +129,7 @@ proves(
 
 proves(
   ["D522"],
-  "refuses a third identical call without an approver also if its tool needs an approval",
+  "refuses a third identical call without an approver even if its tool needs approval",
   async () => {
     const pay = payTool();
     const twice = [calls(PAY), calls(PAY), calls(PAY), says("done")];
@@ -142,47 +144,39 @@ proves(
   },
 );
 
-proves(
-  ["D522"],
-  "the question to an approver states the repetition beside the tool's own reason",
-  async () => {
-    const reasons: string[] = [];
-    const pay = payTool();
-    const list = [calls(PAY), calls(PAY), calls(PAY), says("done")];
-    const { role } = soloist(list, { tools: [pay] });
-    const approver = (question: Question): Answer => {
-      reasons.push(question.reason);
-      return approve(question);
-    };
-    await newFixture({ approver }).run(role);
-    expect(reasons[2]).toContain("pay was called with the same arguments 3 times in a row.");
-    expect(reasons[2]).toContain(reasons[1]);
-  },
-);
+proves(["D522"], "states the repetition beside the tool's own reason in the question", async () => {
+  const reasons: string[] = [];
+  const pay = payTool();
+  const list = [calls(PAY), calls(PAY), calls(PAY), says("done")];
+  const { role } = soloist(list, { tools: [pay] });
+  const approver = (question: Question): Answer => {
+    reasons.push(question.reason);
+    return approve(question);
+  };
+  await newFixture({ approver }).run(role);
+  expect(reasons[2]).toContain("pay was called with the same arguments 3 times in a row.");
+  expect(reasons[2]).toContain(reasons[1]);
+});
 
-proves(
-  ["R74"],
-  "the order of keys, at any depth, makes no difference, nor does white space",
-  async () => {
-    const nested = [
-      look('{"filter":{"b":[1,{"x":1,"y":2}],"a":null}}'),
-      look('{"filter":{"a":null,"b":[1,{"y":2,"x":1}]}}'),
-      look('{ "filter" : { "b" : [ 1.0, { "x" : 1e0, "y" : 2 } ], "a" : null } }'),
-    ];
-    for (const list of [
-      [look(A), look(A_AGAIN), look(A)],
-      nested,
-      [look(""), look("{}"), look(" ")],
-    ]) {
-      const tool = lookTool();
-      const fixture = newFixture({ approver: leaveOpen });
-      const paused = await fixture.run(soloist(oneByOne(...list), { tools: [tool] }).role);
-      expect([paused.questions.length, tool.runs()]).toEqual([1, 2]);
-    }
-  },
-);
+proves(["R74"], "ignores the order of keys, at any depth, and white space", async () => {
+  const nested = [
+    look('{"filter":{"b":[1,{"x":1,"y":2}],"a":null}}'),
+    look('{"filter":{"a":null,"b":[1,{"y":2,"x":1}]}}'),
+    look('{ "filter" : { "b" : [ 1.0, { "x" : 1e0, "y" : 2 } ], "a" : null } }'),
+  ];
+  for (const list of [
+    [look(A), look(A_AGAIN), look(A)],
+    nested,
+    [look(""), look("{}"), look(" ")],
+  ]) {
+    const tool = lookTool();
+    const fixture = newFixture({ approver: leaveOpen });
+    const paused = await fixture.run(soloist(oneByOne(...list), { tools: [tool] }).role);
+    expect([paused.questions.length, tool.runs()]).toEqual([1, 2]);
+  }
+});
 
-proves(["R74"], "a different call in between begins the count anew", async () => {
+proves(["R74"], "restarts the count after a different call", async () => {
   const tool = lookTool();
   const other = lookTool("unlimited", "other");
   const rows = [
@@ -201,8 +195,8 @@ proves(["R74"], "a different call in between begins the count anew", async () =>
   }
 });
 
-describe("where the calls are", () => {
-  test("within one reply: the first two run, the third waits", async () => {
+describe("the count of identical calls", () => {
+  test("includes calls of one reply: the first two run, the third waits", async () => {
     const tool = lookTool();
     const script = [calls(look(A), look(A_AGAIN), look(A)), says("done")];
     const { role, model } = soloist(script, { tools: [tool] });
@@ -221,7 +215,7 @@ describe("where the calls are", () => {
     ]);
   });
 
-  test("across replies with several calls: in call order, the last of one before the first of the next", async () => {
+  test("continues across replies with several calls, in call order", async () => {
     const fixture = newFixture({ approver: leaveOpen });
     const script = [calls(look(B), look(A)), calls(look(A), look(A), look(B)), says("done")];
     const paused = await fixture.run(soloist(script, { tools: [lookTool()] }).role);
@@ -231,7 +225,7 @@ describe("where the calls are", () => {
     ]);
   });
 
-  test("after an approval the next one is asked about again, with its number", async () => {
+  test("continues after an approval, with the number in the next question", async () => {
     const tool = lookTool();
     const { role } = soloist(oneByOne(...Array.from({ length: 5 }, () => look(A))), {
       tools: [tool],
@@ -245,7 +239,7 @@ describe("where the calls are", () => {
     ]);
   });
 
-  test("after a denial, too; a denied call is one more of the row", async () => {
+  test("continues after a denial, and includes the denied call", async () => {
     const tool = lookTool();
     const list = Array.from({ length: 4 }, () => look(A));
     const { role } = soloist([...oneByOne(...list)], { tools: [tool] });
@@ -263,7 +257,7 @@ describe("where the calls are", () => {
     ]);
   });
 
-  test("over pauses: each repetition pauses once, and none is forgotten in between", async () => {
+  test("continues across pauses, once per repetition", async () => {
     const tool = lookTool();
     const { role } = soloist(oneByOne(look(A), look(A), look(A), look(A_AGAIN)), { tools: [tool] });
     const fixture = newFixture({ approver: leaveOpen });
@@ -280,7 +274,7 @@ describe("where the calls are", () => {
     expect([ending(result), tool.runs()]).toEqual([["completed", "completed"], 4]);
   });
 
-  test("a pause that has other reasons does not make the row shorter", async () => {
+  test("continues across pauses for other reasons", async () => {
     const tool = lookTool();
     const { role } = soloist(oneByOne(look(A), look(A), look(A)), {
       tools: [tool],
@@ -296,7 +290,7 @@ describe("where the calls are", () => {
     expect([reasons, tool.runs()]).toEqual([["Sure?", "Sure?", `Sure? ${times(3)}`], 3]);
   });
 
-  test("each agent has its own row", async () => {
+  test("is separate for each agent", async () => {
     const tool = lookTool();
     const child = part("child", oneByOne(look(A), look(A)), { tools: [tool] });
     const script = [calls(look(A), look(A)), calls(spawn("child")), calls(look(A)), says("done")];
@@ -307,7 +301,7 @@ describe("where the calls are", () => {
   });
 });
 
-describe("how many are let through", () => {
+describe("maxIdenticalCalls", () => {
   const five = Array.from({ length: 5 }, () => look(A));
   async function askedOf(tool: FunctionTool, toolDefaults = {}): Promise<readonly string[]> {
     const fixture = newFixture({ approver: (question) => approve(question) });
@@ -316,7 +310,7 @@ describe("how many are let through", () => {
     return repetitions(fixture);
   }
 
-  test("as the tool says, else as the role says, else two", async () => {
+  test("comes from the tool, else from the role, else is two", async () => {
     expect(await askedOf(lookTool())).toEqual([times(3), times(4), times(5)]);
     expect(await askedOf(lookTool(4))).toEqual([times(5)]);
     expect(await askedOf(lookTool(), { maxIdenticalCalls: 3 })).toEqual([times(4), times(5)]);
@@ -326,7 +320,7 @@ describe("how many are let through", () => {
     );
   });
 
-  test("unlimited asks never, nought asks always", async () => {
+  test("asks never if it is unlimited, and always if it is zero", async () => {
     expect(await askedOf(lookTool("unlimited"))).toEqual([]);
     expect(await askedOf(lookTool("unlimited"), { maxIdenticalCalls: 0 })).toEqual([]);
     expect(await askedOf(lookTool(), { maxIdenticalCalls: "unlimited" })).toEqual([]);
@@ -334,8 +328,8 @@ describe("how many are let through", () => {
   });
 });
 
-describe("with others that look at the call", () => {
-  test("a guard that allows does not do away with the question, a guard that denies does", async () => {
+describe("identical calls beside guards, hooks and answers", () => {
+  test("are asked about despite a guard that allows, and not if a guard denies", async () => {
     const fixture = newFixture({ approver: leaveOpen });
     const denying = soloist(oneByOne(look(A), look(A), look(A)), {
       tools: [lookTool()],
@@ -358,7 +352,7 @@ describe("with others that look at the call", () => {
     expect(paused.questions.map(({ reason }) => reason)).toEqual([times(3)]);
   });
 
-  test("what the model wrote counts, not what hooks made of it", async () => {
+  test("are compared as the model wrote them, not as hooks changed them", async () => {
     const tool = lookTool();
     let number = 0;
     const counting = transform("beforeTool", () => {
@@ -384,7 +378,7 @@ describe("with others that look at the call", () => {
     expect(repetitions(levelling)).toEqual([]);
   });
 
-  test("an answer may let it continue with other arguments; the row is the model's, and continues", async () => {
+  test("continue to count after an answer changed the arguments", async () => {
     const tool = lookTool();
     const { role } = soloist(oneByOne(look(A), look(A), look(A), look(A)), { tools: [tool] });
     const fixture = newFixture({ approver: (question) => approve(question, { arguments: B }) });
@@ -397,7 +391,7 @@ describe("with others that look at the call", () => {
     expect(fates(result)).toEqual([["succeeded"], ["succeeded"], ["succeeded"], ["succeeded"]]);
   });
 
-  test("calls of subagents and of tools elsewhere are not watched: they have bounds of their own", async () => {
+  test("are not counted for subagents and external tools", async () => {
     const child = part("child", () => says("Child."));
     const root = part(
       "root",
@@ -416,7 +410,7 @@ describe("with others that look at the call", () => {
     );
   });
 
-  test("odd arguments are compared as they are, and break nothing", async () => {
+  test("are compared exactly, even with unusual arguments", async () => {
     const deep = `{"a":${"[".repeat(150)}${"]".repeat(150)}}`;
     const lone = '{"a":"\\ud800"}';
     const long = JSON.stringify({ a: "x".repeat(200_000) });

@@ -1,5 +1,6 @@
-// Goal: a guard for a tool that is not there is found, and the approver sees what the tool will get.
-// Method: whole runs; the warnings of the process; the arguments of questions.
+// Goal: a guard for a tool that does not exist is found, and the approver sees the value that the
+// tool will get.
+// Method: complete runs; the warnings of the process; the arguments of questions.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -17,7 +18,7 @@ import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 const allow = (): { readonly type: "allow" } => ({ type: "allow" });
 
-test("a guard for a tool that no agent below has is reported once, at the start", async () => {
+test("warns once at the start of a guard for a tool that no agent below has", async () => {
   const guard = toolGuard(allow, { name: "typo", tools: ["writ", "write"] });
   const { role } = soloist([says("Done."), says("Done.")], {
     tools: [spyTool("write")],
@@ -31,7 +32,7 @@ test("a guard for a tool that no agent below has is reported once, at the start"
   ]);
 });
 
-test("a guard for a tool of a subagent, and for the delegation itself, is no slip", async () => {
+test("accepts a guard for a tool of a subagent, and for the delegation itself", async () => {
   const child = part("child", [says("Child.")], { tools: [spyTool("write")] });
   const root = part("root", [calls(spawn("child")), says("Root.")], {
     subagents: [child.role],
@@ -48,7 +49,7 @@ for (const { what, others, names } of [
 ]) {
   proves(
     ["S7.11"],
-    `a guard of the orchestrator for a tool ${what} is reported once, at the start`,
+    `warns once at the start of an orchestrator's guard for a tool ${what}`,
     async () => {
       const guards = [
         toolGuard(allow, { tools: ["writ"] }),
@@ -69,7 +70,7 @@ for (const { what, others, names } of [
 
 proves(
   ["S7.11"],
-  "a guard for a tool of any role of the run, or of a role that a model may write, is no slip",
+  "accepts a guard for a tool of any role of the run, or of a role that a model may write",
   async () => {
     const child = part("child", [], { tools: [spyTool("write")] });
     const other = part("other", [], { tools: [spyTool("read")] });
@@ -87,7 +88,7 @@ proves(
   },
 );
 
-test("a guard is warned of if no agent has any tool", async () => {
+test("warns of a guard if no agent has any tool", async () => {
   const { role } = soloist([says("Done.")]);
   await newFixture({ guards: [toolGuard(allow, { tools: ["write"] })] }).run(role);
   await flushEventLoop();
@@ -116,7 +117,7 @@ for (const [what, path, got] of [
     " /etc !",
   ],
 ] as const) {
-  test(`the approver sees ${what}`, async () => {
+  test(`shows the approver ${what}`, async () => {
     const runs: unknown[] = [];
     const tools = [remove(runs, path)];
     const { role } = soloist([asks("remove", { path: " /etc " }), says("Done.")], { tools });

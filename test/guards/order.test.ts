@@ -1,5 +1,6 @@
-// Goal: a guard is asked at its place in the order of a call: after hooks, filters, validation and coercion, and about nothing else.
-// Method: guards that write down what they see; hooks that rewrite; replies with several calls.
+// Goal: a guard is called at its place in the order of a call: after hooks, filters, validation and
+// coercion.
+// Method: guards that record their calls; hooks that rewrite; replies with several calls.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -27,7 +28,7 @@ import {
   writeTool,
 } from "./guard-stories.ts";
 
-/** A hook that gives every call these arguments. */
+/** Returns a hook that gives every call these arguments. */
 function rewrites(input: JsonObject): Hook {
   return transform("beforeTool", () => ({ arguments: input }));
 }
@@ -35,7 +36,7 @@ function rewrites(input: JsonObject): Hook {
 describe("arguments that a hook changed", () => {
   proves(
     ["R73"],
-    "are validated: what does not fit is a retry message, and neither tool nor guard sees it",
+    "are validated before guards and tool, with a retry message if they do not fit",
     async () => {
       const watching = watch();
       const tool = writeTool();
@@ -54,7 +55,7 @@ describe("arguments that a hook changed", () => {
     },
   );
 
-  proves(["R73"], "are guarded: what is denied as it was rewritten does not run", async () => {
+  proves(["R73"], "are guarded as they were rewritten", async () => {
     const tool = writeTool();
     const { role, model } = soloist([calls(write("/tmp/a")), says("done")], {
       tools: [tool],
@@ -70,7 +71,7 @@ describe("arguments that a hook changed", () => {
     expect(receivedTexts(model.requests[1])).toEqual([refusal("write", "Nobody writes to /etc.")]);
   });
 
-  test("are what the guard sees; what the model wrote is not guarded any more", async () => {
+  test("are passed to the guard in place of those of the model", async () => {
     const watching = watch();
     const tool = writeTool();
     const { role } = soloist([calls(write("/etc/passwd")), says("done")], {
@@ -88,25 +89,31 @@ function changing(path: string): { readonly arguments: JsonObject } {
 }
 
 describe("arguments that an answer changed", () => {
-  proves(["R73"], "are guarded again: an approver cannot approve what is forbidden", async () => {
-    const tool = writeTool({ needsApproval: true });
-    const watching = watch();
-    const { role, model } = soloist([calls(write("/tmp/a")), says("done")], {
-      tools: [tool],
-      guards: [keepsOutOfEtc(), watching.guard],
-    });
-    const fixture = newFixture({
-      approver: (question) => approve(question, changing("/etc/passwd")),
-    });
-    const result = await fixture.run(role);
-    expect([fates(result), tool.written]).toEqual([[["refused", "blocked", "etc"]], []]);
-    expect(receivedTexts(model.requests[1])).toEqual([refusal("write", "Nobody writes to /etc.")]);
-    expect(watching.seen()).toEqual([{ path: "/tmp/a" }, { path: "/etc/passwd" }]);
-    expect(guardings(fixture)).toEqual([
-      ["write", "allow", "etc allow", "watch allow"],
-      ["write", "deny", "etc deny Nobody writes to /etc.", "watch allow"],
-    ]);
-  });
+  proves(
+    ["R73"],
+    "are guarded again, so that an approver cannot approve a forbidden call",
+    async () => {
+      const tool = writeTool({ needsApproval: true });
+      const watching = watch();
+      const { role, model } = soloist([calls(write("/tmp/a")), says("done")], {
+        tools: [tool],
+        guards: [keepsOutOfEtc(), watching.guard],
+      });
+      const fixture = newFixture({
+        approver: (question) => approve(question, changing("/etc/passwd")),
+      });
+      const result = await fixture.run(role);
+      expect([fates(result), tool.written]).toEqual([[["refused", "blocked", "etc"]], []]);
+      expect(receivedTexts(model.requests[1])).toEqual([
+        refusal("write", "Nobody writes to /etc."),
+      ]);
+      expect(watching.seen()).toEqual([{ path: "/tmp/a" }, { path: "/etc/passwd" }]);
+      expect(guardings(fixture)).toEqual([
+        ["write", "allow", "etc allow", "watch allow"],
+        ["write", "deny", "etc deny Nobody writes to /etc.", "watch allow"],
+      ]);
+    },
+  );
 
   proves(["R73"], "are guarded again after a pause, in another process", async () => {
     const tool = writeTool({ needsApproval: true });
@@ -131,7 +138,7 @@ describe("arguments that an answer changed", () => {
     );
   });
 
-  proves(["R73"], "are validated again: what does not fit is no answer", async () => {
+  proves(["R73"], "are validated again, and refused as an answer if they do not fit", async () => {
     const tool = writeTool({ needsApproval: true });
     const { role } = soloist([calls(write("/tmp/a")), says("done")], {
       tools: [tool],
@@ -147,7 +154,7 @@ describe("arguments that an answer changed", () => {
     expect([fates(result), tool.written]).toEqual([[["succeeded"]], ["/tmp/a"]]);
   });
 
-  test("are not asked about again: what a guard wants asked was answered", async () => {
+  test("are not asked about again if a guard asks", async () => {
     const tool = writeTool();
     let questions = 0;
     const { role } = soloist([calls(write("/tmp/a")), says("done")], {
@@ -170,14 +177,14 @@ function partOf(owner: unknown, key: string): unknown {
   return typeof owner === "object" && owner !== null ? Reflect.get(owner, key) : undefined;
 }
 
-/** Whether a property of it could be set; not a value that has none. */
+/** Returns whether a property could be set; fails for values without properties. */
 function isSet(target: unknown, key: string): boolean {
   if (typeof target !== "object" || target === null) return expect.fail("nothing to set it on");
   return Reflect.set(target, key, "/etc");
 }
 
-describe("what a guard sees", () => {
-  test("arguments after coercion, whole, and who calls", async () => {
+describe("the call that a guard sees", () => {
+  test("has coerced arguments, and the context of its agent", async () => {
     const watching = watch();
     const tool = payTool(false);
     const { role } = soloist([asks("pay", { amount: "3" }), says("done")], {
@@ -210,7 +217,7 @@ describe("what a guard sees", () => {
     ]);
   });
 
-  test("is what the tool gets: with the defaults and the transforms of its schema", async () => {
+  test("has the defaults and transforms of the schema, like the input of the tool", async () => {
     const got: unknown[] = [];
     const tool = defineTool({
       name: "write",
@@ -243,7 +250,7 @@ describe("what a guard sees", () => {
     ]);
   });
 
-  test("is what the model wrote where a transform gives something that is no JSON", async () => {
+  test("has the arguments of the model if a transform returns a value that is not JSON", async () => {
     const tool = defineTool({
       name: "write",
       description: "Writes.",
@@ -259,7 +266,7 @@ describe("what a guard sees", () => {
     expect([watching.seen(), texts(result)]).toEqual([[{ path: "/a" }], ['["/a"]']]);
   });
 
-  test("is frozen to its leaves, and no door to what the tool gets", async () => {
+  test("is deeply frozen, and separate from the input of the tool", async () => {
     const inner = { list: [{ path: "/tmp/a" }] };
     const got: unknown[] = [];
     const tool = defineTool({

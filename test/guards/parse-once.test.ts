@@ -1,6 +1,6 @@
-// Goal: a call that was approved runs with the very value that was shown, whatever its schema does.
+// Goal: an approved call runs with exactly the value that was shown, whatever its schema does.
 // Method: schemas with defaults and transforms that are not idempotent, not deterministic, or whose
-// values JSON does not have; approved at once, after a pause, and after a crash.
+// values are not JSON; approved at once, after a pause, and after a crash.
 
 import { describe, expect } from "vitest";
 import { z } from "zod";
@@ -23,7 +23,7 @@ import { approveAll, questionOf } from "../support/pause-stories.ts";
 import { calls, part, receivedTexts } from "../tree/scripted-agents.ts";
 import { asksAbout, fates, refusal, watch } from "./guard-stories.ts";
 
-/** Cents of an amount: a second parse would multiply once more. */
+/** Converts an amount to cents: a second parse would multiply again. */
 function cents(more: z.core.$ZodLooseShape = {}): z.ZodObject {
   return z.object({
     amount: z.number().transform((amount) => amount * 100),
@@ -32,7 +32,7 @@ function cents(more: z.core.$ZodLooseShape = {}): z.ZodObject {
   });
 }
 
-/** A tool that needs an approval, and lists what it was run with. */
+/** Returns a tool that needs approval, and lists its inputs. */
 function payWith(input: ToolInput, ran: unknown[] = []) {
   const tool = defineTool({
     name: "pay",
@@ -61,60 +61,59 @@ const SHOWN = {
 };
 
 describe("a call whose schema changes the arguments", () => {
-  proves(
-    ["D410"],
-    "is shown as it runs, and runs as it was shown, when approved at once",
-    async () => {
-      const { role, ran } = payer(cents());
-      const questions: Question[] = [];
-      const fixture = newFixture({
-        approver: (question) => {
-          questions.push(question);
-          return approve(question);
-        },
-      });
-      const result = await fixture.run(role);
-      expect(questions).toMatchObject([SHOWN]);
-      expect(ran).toEqual([SHOWN.arguments]);
-      const executions = result.steps[0]?.tools.executions;
-      expect(executions?.map((one) => one.arguments)).toEqual([SHOWN.arguments]);
-    },
-  );
-
-  proves(["D410"], "runs as it was shown after a pause, wrapped and renamed, too", async () => {
-    const { tool, ran } = payWith(cents());
-    const tools = prefixTools([withRetries(tool)], "my_");
-    const solo = soloist([calls({ toolName: "my_pay", arguments: { amount: 1 } }), says("Done.")], {
-      tools,
+  proves(["D410"], "runs with the shown value when it is approved at once", async () => {
+    const { role, ran } = payer(cents());
+    const questions: Question[] = [];
+    const fixture = newFixture({
+      approver: (question) => {
+        questions.push(question);
+        return approve(question);
+      },
     });
-    const fixture = newFixture();
-    const paused = await fixture.run(solo.role);
-    expect(questionOf(paused)).toMatchObject(SHOWN);
-    await fixture.outcome(fixture.resume(solo.role, paused.pausedRun, approveAll(paused)));
+    const result = await fixture.run(role);
+    expect(questions).toMatchObject([SHOWN]);
     expect(ran).toEqual([SHOWN.arguments]);
+    const executions = result.steps[0]?.tools.executions;
+    expect(executions?.map((one) => one.arguments)).toEqual([SHOWN.arguments]);
   });
 
   proves(
     ["D410"],
-    "runs the value that was shown, though code that has it changes it",
+    "runs with the shown value after a pause, even wrapped and renamed",
     async () => {
-      const shared = { amount: 1 };
-      const { role, ran } = payer(
-        z.object({}).transform(() => shared),
-        {},
-      );
-      const fixture = newFixture({
-        approver: (question) => {
-          shared.amount = 1_000_000;
-          return approve(question);
+      const { tool, ran } = payWith(cents());
+      const tools = prefixTools([withRetries(tool)], "my_");
+      const solo = soloist(
+        [calls({ toolName: "my_pay", arguments: { amount: 1 } }), says("Done.")],
+        {
+          tools,
         },
-      });
-      await fixture.run(role);
-      expect(ran).toEqual([{ amount: 1 }]);
+      );
+      const fixture = newFixture();
+      const paused = await fixture.run(solo.role);
+      expect(questionOf(paused)).toMatchObject(SHOWN);
+      await fixture.outcome(fixture.resume(solo.role, paused.pausedRun, approveAll(paused)));
+      expect(ran).toEqual([SHOWN.arguments]);
     },
   );
 
-  proves(["D410"], "runs the value that was shown, though each parse makes another", async () => {
+  proves(["D410"], "runs with the shown value although user code mutates it", async () => {
+    const shared = { amount: 1 };
+    const { role, ran } = payer(
+      z.object({}).transform(() => shared),
+      {},
+    );
+    const fixture = newFixture({
+      approver: (question) => {
+        shared.amount = 1_000_000;
+        return approve(question);
+      },
+    });
+    await fixture.run(role);
+    expect(ran).toEqual([{ amount: 1 }]);
+  });
+
+  proves(["D410"], "runs with the shown value although each parse returns another", async () => {
     let parses = 0;
     const input = z.object({}).transform(() => ({ id: (parses += 1) }));
     const { role, ran } = payer(input, {});
@@ -125,7 +124,7 @@ describe("a call whose schema changes the arguments", () => {
     expect([ran, parses]).toEqual([[{ id: 1 }], 1]);
   });
 
-  proves(["D410"], "is guarded with that value before the pause and after it", async () => {
+  proves(["D410"], "is guarded with the shown value before and after the pause", async () => {
     const { tool, ran } = payWith(cents());
     const watched = watch();
     const { role } = soloist(
@@ -155,7 +154,7 @@ describe("a call whose schema changes the arguments", () => {
     expect(ran).toEqual([{ amount: 3 }]);
   });
 
-  proves(["D410"], "runs only values that were approved, wherever its process dies", async () => {
+  proves(["D410"], "runs only with approved values, wherever its process dies", async () => {
     let parses = 0;
     const approved: unknown[] = [];
     const ran: unknown[] = [];
@@ -200,7 +199,7 @@ describe("a call whose schema has changed since it was shown", () => {
     return { fates: fates(result), ran, texts: receivedTexts(model.requests[0]) };
   };
 
-  proves(["D411"], "is denied if the schema makes another value of the arguments", async () => {
+  proves(["D411"], "is denied if the schema returns another value for the arguments", async () => {
     const euros = cents({ currency: z.string().default("EUR") });
     expect(await resumedWith(cents(), euros)).toEqual({
       fates: [["refused", "blocked"]],
@@ -209,7 +208,7 @@ describe("a call whose schema has changed since it was shown", () => {
     });
   });
 
-  proves(["D411"], "runs if the schema makes the same value of the arguments", async () => {
+  proves(["D411"], "runs if the schema returns the same value for the arguments", async () => {
     const described = cents({ note: z.string().optional() });
     expect(await resumedWith(cents(), described)).toMatchObject({
       fates: [["succeeded"]],
@@ -219,7 +218,7 @@ describe("a call whose schema has changed since it was shown", () => {
 
   proves(
     ["D411"],
-    "runs the stored value if only code that no schema shows has changed",
+    "runs with the stored value if only code outside the visible schema has changed",
     async () => {
       const thousands = z.object({
         amount: z.number().transform((amount) => amount * 1_000),
@@ -233,7 +232,7 @@ describe("a call whose schema has changed since it was shown", () => {
   );
 });
 
-describe("a call with a value that JSON does not have", () => {
+describe("a call with a value that is not JSON", () => {
   const dated = (offsetMs = 0) =>
     z.object({
       day: z.string().transform((text) => new Date(Date.parse(text) + offsetMs)),
@@ -258,13 +257,13 @@ describe("a call with a value that JSON does not have", () => {
     return { question, fates: fates(result), ran, texts: receivedTexts(model.requests[0]) };
   };
 
-  proves(["D412"], "is shown as the model wrote it, and says so", async () => {
+  proves(["D412"], "is shown as the model wrote it, marked as unparsed", async () => {
     const { question, ran, fates: ends } = await resumedWith(dated());
     expect(question).toMatchObject({ arguments: given, unparsed: true });
     expect([ends, ran]).toEqual([[["succeeded"]], [value]]);
   });
 
-  proves(["D412"], "is denied if a later parse makes another value", async () => {
+  proves(["D412"], "is denied if a later parse returns another value", async () => {
     expect(await resumedWith(dated(), dated(1))).toMatchObject({
       fates: [["refused", "blocked"]],
       ran: [],
@@ -317,7 +316,7 @@ describe("a call with a value that JSON does not have", () => {
 describe("an answer that changes the arguments", () => {
   const edit = (question: Question) => approve(question, { arguments: { amount: 2 } });
 
-  proves(["D413"], "is parsed once, like arguments that the model wrote", async () => {
+  proves(["D413"], "is parsed once, like arguments of the model", async () => {
     let parses = 0;
     const counted = cents().transform((parsed) => {
       parses += 1;
@@ -336,10 +335,10 @@ describe("an answer that changes the arguments", () => {
   });
 });
 
-describe("a call that runs elsewhere, and a delegation", () => {
+describe("an external call and a delegation", () => {
   proves(
     ["D414"],
-    "an external call shows the value that its schema makes, and is not parsed again",
+    "shows the parsed value of an external call, and does not parse it again",
     async () => {
       let parses = 0;
       const input = cents().transform((value) => ({ ...value, parses: (parses += 1) }));
@@ -365,7 +364,7 @@ describe("a call that runs elsewhere, and a delegation", () => {
 
   proves(
     ["D414"],
-    "a delegation runs the value that was shown, and keeps it while its subagent waits",
+    "runs a delegation with the shown value, and preserves it while its subagent waits",
     async () => {
       const ran: unknown[] = [];
       let parses = 0;

@@ -1,5 +1,7 @@
-// Goal: whatever wants a call asked about, there is one question, with all reasons; its answer decides, and guards are not asked twice.
-// Method: guards that ask next to tools, wrappers and deadlines that ask; runs that pause and continue in a fresh orchestrator.
+// Goal: there is one question per call with all reasons; its answer decides, and guards are not
+// asked about twice.
+// Method: guards that ask beside tools, wrappers and deadlines that ask; runs that pause and
+// continue in a new orchestrator.
 
 import { describe, expect, test } from "vitest";
 
@@ -33,8 +35,8 @@ import {
   writeTool,
 } from "./guard-stories.ts";
 
-describe("one question per call [C12]", () => {
-  test("guards, the watch for repetition, the tool and a wrapper unite in it, in this order", async () => {
+describe("the question about a call", () => {
+  test("combines guards, repetition, the tool and a wrapper, in this order", async () => {
     const inner = spyTool("pay", () => "paid", {
       needsApproval: () => "It is money.",
       maxIdenticalCalls: 0,
@@ -61,7 +63,7 @@ describe("one question per call [C12]", () => {
 
   proves(
     ["R116"],
-    "a wrapped tool pauses, its twin does not; a denial by a guard wins",
+    "is asked for a wrapped tool, not for an unwrapped one, and not if a guard denies",
     async () => {
       const twin = spyTool("plain");
       const tool = withApproval(spyTool("wrapped"));
@@ -75,7 +77,7 @@ describe("one question per call [C12]", () => {
     },
   );
 
-  test("the tool's own check is not asked about a call that a guard denies", async () => {
+  test("is not asked of the tool's own check if a guard denies", async () => {
     let checks = 0;
     const tool = payTool(() => {
       checks += 1;
@@ -89,7 +91,7 @@ describe("one question per call [C12]", () => {
     expect([fates(result), checks]).toEqual([[["refused", "blocked", "deny"]], 0]);
   });
 
-  test("a guard that allows does not do away with the approval that a tool needs [C10]", async () => {
+  test("is asked for a tool that needs approval although a guard allows", async () => {
     const { role } = soloist([asks("pay", { amount: 3 })], {
       tools: [payTool()],
       guards: [allows()],
@@ -98,7 +100,7 @@ describe("one question per call [C12]", () => {
     expect(paused.questions.map(({ reason }) => reason)).toEqual(["pay needs approval."]);
   });
 
-  test("a check of the tool that throws refuses the call, whatever guards want asked", async () => {
+  test("is not asked if the check of the tool throws, which refuses the call", async () => {
     const tool = payTool(() => {
       throw new Error("no rates");
     });
@@ -112,7 +114,7 @@ describe("one question per call [C12]", () => {
 });
 
 describe("after a pause", () => {
-  test("guards are asked again about what was approved, and what they want asked is not asked twice", async () => {
+  test("guards check an approved call again, without a second question", async () => {
     const watching = watch(() => ({ type: "ask", reason: "Sure?" }));
     const tool = writeTool();
     const { role } = soloist([calls(write("/a"), write("/b")), says("done")], {
@@ -128,7 +130,7 @@ describe("after a pause", () => {
     expect(fixture.sink.ofType("question.asked").length).toBe(2);
   });
 
-  test("guards are asked about the calls of later steps, and may pause once more", async () => {
+  test("guards check the calls of later steps, and may pause again", async () => {
     const watching = watch(() => ({ type: "ask", reason: "Sure?" }));
     const tool = writeTool();
     const script = [calls(write("/a")), calls(write("/b")), says("done")];
@@ -150,7 +152,7 @@ describe("after a pause", () => {
     ]);
   });
 
-  test("calls of later batches are guarded only when their turn comes", async () => {
+  test("guards check calls of later batches only when their turn comes", async () => {
     const watching = watch(({ toolName }) =>
       toolName === "first" ? { type: "ask", reason: "Sure?" } : ALLOW,
     );
@@ -170,7 +172,7 @@ describe("after a pause", () => {
     expect(fates(result)).toEqual([["succeeded"], ["succeeded"]]);
   });
 
-  test("a pause that is asked for while a guard is thinking waits for it, and keeps its question", async () => {
+  test("a question is kept if the pause was requested while its guard was running", async () => {
     const slow = latch();
     const watching = watch(async () => {
       await slow.opened;
@@ -201,7 +203,7 @@ describe("after a pause", () => {
   });
 });
 
-test("what is asked about survives JSON as it is: a -0 of the model is a 0 like any other", async () => {
+test("converts -0 of the model to 0 in a question", async () => {
   const tool = payTool();
   const { role } = soloist([asks("pay", '{"amount":-0}'), says("done")], { tools: [tool] });
   const fixture = newFixture();
@@ -211,7 +213,7 @@ test("what is asked about survives JSON as it is: a -0 of the model is a 0 like 
 });
 
 describe("a question that is not answered in time", () => {
-  test("is denied while the approver thinks, and after a pause", async () => {
+  test("is denied while the approver is asked, and after a pause", async () => {
     const tool = writeTool();
     const { role, model } = soloist([calls(write("/a")), says("done")], {
       tools: [tool],
@@ -244,7 +246,7 @@ describe("a question that is not answered in time", () => {
     expect(other.sink.ofType("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
   });
 
-  test("has its time from the moment of asking, not from that of guarding", async () => {
+  test("has its time from the moment of asking, not of guarding", async () => {
     const slow = latch();
     const watching = watch(async () => {
       await slow.opened;
@@ -265,10 +267,10 @@ describe("a question that is not answered in time", () => {
   });
 });
 
-describe("a tool that is executed elsewhere", () => {
+describe("an external tool", () => {
   const script = [asks("mail", { to: "x" }), says("done")];
 
-  test("is guarded: a denial is the result, and no approver is asked", async () => {
+  test("is denied by its guard without a question", async () => {
     const watching = watch(() => ({ type: "deny", reason: "No mail." }));
     const { role, model } = soloist(script, {
       tools: [externalTool("mail")],
@@ -283,7 +285,7 @@ describe("a tool that is executed elsewhere", () => {
     expect(watching.asked.map(([{ kind }]) => kind)).toEqual(["external"]);
   });
 
-  test("has one question, to which a guard's reason is added; its answer is the result", async () => {
+  test("has one question with a guard's reason, whose answer is the result", async () => {
     const { role, model } = soloist(script, {
       tools: [externalTool("mail")],
       guards: [allows(), asksAbout("Is this spam?")],
@@ -305,7 +307,7 @@ describe("a tool that is executed elsewhere", () => {
     ]);
   });
 
-  test("fails where no approver can be asked", async () => {
+  test("fails if no approver can be asked", async () => {
     const { role } = soloist(script, { tools: [externalTool("mail")], guards: [asksAbout()] });
     const fixture = newFixture({ unansweredPolicy: "deny" });
     const result = await fixture.run(role);
@@ -313,7 +315,7 @@ describe("a tool that is executed elsewhere", () => {
     expect(fixture.sink.ofType("question.asked").length).toBe(1);
   });
 
-  test("waits next to approvals of the same reply: each call has its own question", async () => {
+  test("has its own question beside approvals of the same reply", async () => {
     const { role } = soloist([calls(use("mail"), write("/a"), use("mail")), says("done")], {
       tools: [externalTool("mail"), writeTool()],
       guards: [asksAbout("Sure?")],

@@ -1,4 +1,5 @@
-// Goal: what events and step records say of calls that are not run, and with which arguments the others ran.
+// Goal: events and step records report calls that are not executed, and the arguments of the
+// others.
 // Method: one reply with a call of every kind.
 
 import { expect } from "vitest";
@@ -23,7 +24,7 @@ const find = defineTool({
   }),
   execute: (input) => {
     seen.push(structuredClone(input));
-    // What a tool does to its input is not what it got.
+    // Mutations of the input by the tool do not change the recorded arguments.
     Object.assign(input, { most: 0 });
     return "found";
   },
@@ -37,7 +38,7 @@ const wipe = defineTool({
 
 proves(
   ["S7.22"],
-  "calls that are not run have one event of their own, and no other says that they began",
+  "emits one tool.rejected event for each call that is not executed, and no start",
   async () => {
     const lead = part(
       "lead",
@@ -113,7 +114,7 @@ proves(
 
 proves(
   ["D740"],
-  "each call that does not run reports its index and the message that the model reads",
+  "reports index and message to the model of each call that is not executed",
   async () => {
     const lead = part(
       "lead",
@@ -142,7 +143,7 @@ proves(
 
 proves(
   ["S7.22"],
-  "a step record holds the arguments as the model wrote them and as the tool got them",
+  "records the arguments as written by the model and as passed to the tool",
   async () => {
     seen.length = 0;
     const written = { name: "a", most: "3" };

@@ -1,6 +1,6 @@
-// Goal: what is forbidden to an agent is forbidden to all below it, over any depth, by delegation, recursion and resumption; what an
-// agent merely does not have is not forbidden.
-// Method: trees of scripted roles in which guards sit at different levels.
+// Goal: a denial for an agent applies to all its descendants, at any depth, by delegation,
+// recursion and resumption; a missing tool does not.
+// Method: trees of scripted roles with guards at different levels.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -37,7 +37,7 @@ import {
 
 proves(
   ["R75"],
-  "what a parent is forbidden to do, its child cannot do; what it merely lacks, the child may use",
+  "denies a child the calls that its parent's guard denies, and allows tools that the parent lacks",
   async () => {
     const tool = writeTool();
     const search = spyTool("search");
@@ -66,42 +66,38 @@ proves(
   },
 );
 
-proves(
-  ["R75"],
-  "it holds for every depth, and for children that have guards of their own",
-  async () => {
-    const tool = writeTool();
-    const script = [calls(write("/etc/a"), write("/b")), says("Leaf.")];
-    const lenient = toolGuard(() => ALLOW, { name: "lenient" });
-    const leaf = part("leaf", script, { tools: [tool], guards: [lenient] });
-    const child = part("child", [calls(spawn("leaf")), says("Child.")], {
-      subagents: [leaf.role],
-      guards: [toolGuard(() => ALLOW, { name: "middle" })],
-    });
-    const root = part("root", [calls(spawn("child")), says("Root.")], {
-      subagents: [child.role],
-      guards: [keepsOutOfEtc()],
-    });
-    const fixture = newFixture({ guards: [toolGuard(() => ALLOW, { name: "house" })] });
-    await fixture.run(root.role);
-    expect(tool.written).toEqual(["/b"]);
-    expect(guardings(fixture)).toEqual([
-      ["SpawnSubagent", "allow", "house allow", "etc allow"],
-      ["SpawnSubagent", "allow", "house allow", "etc allow", "middle allow"],
-      [
-        "write",
-        "deny",
-        "house allow",
-        "etc deny Nobody writes to /etc.",
-        "middle allow",
-        "lenient allow",
-      ],
-      ["write", "allow", "house allow", "etc allow", "middle allow", "lenient allow"],
-    ]);
-  },
-);
+proves(["R75"], "applies guards of ancestors at any depth, beside those of the child", async () => {
+  const tool = writeTool();
+  const script = [calls(write("/etc/a"), write("/b")), says("Leaf.")];
+  const lenient = toolGuard(() => ALLOW, { name: "lenient" });
+  const leaf = part("leaf", script, { tools: [tool], guards: [lenient] });
+  const child = part("child", [calls(spawn("leaf")), says("Child.")], {
+    subagents: [leaf.role],
+    guards: [toolGuard(() => ALLOW, { name: "middle" })],
+  });
+  const root = part("root", [calls(spawn("child")), says("Root.")], {
+    subagents: [child.role],
+    guards: [keepsOutOfEtc()],
+  });
+  const fixture = newFixture({ guards: [toolGuard(() => ALLOW, { name: "house" })] });
+  await fixture.run(root.role);
+  expect(tool.written).toEqual(["/b"]);
+  expect(guardings(fixture)).toEqual([
+    ["SpawnSubagent", "allow", "house allow", "etc allow"],
+    ["SpawnSubagent", "allow", "house allow", "etc allow", "middle allow"],
+    [
+      "write",
+      "deny",
+      "house allow",
+      "etc deny Nobody writes to /etc.",
+      "middle allow",
+      "lenient allow",
+    ],
+    ["write", "allow", "house allow", "etc allow", "middle allow", "lenient allow"],
+  ]);
+});
 
-test("a guard of a child does not hold for its parent, nor for its siblings", async () => {
+test("does not apply a child's guard to its parent or its siblings", async () => {
   const tool = writeTool();
   const strict = part("strict", [calls(write("/s")), says("S.")], {
     tools: [tool],
@@ -117,7 +113,7 @@ test("a guard of a child does not hold for its parent, nor for its siblings", as
   expect(tool.written).toEqual(["/f", "/r"]);
 });
 
-test("one guard at several levels is asked once, and so is a role that starts itself", async () => {
+test("calls a guard at several levels once, even in a recursive role", async () => {
   const watching = watch();
   const shared = watching.guard;
   const tool = writeTool();
@@ -151,7 +147,7 @@ test("one guard at several levels is asked once, and so is a role that starts it
   ]);
 });
 
-test("two guards over the same function are two guards", async () => {
+test("calls two guards with the same function twice", async () => {
   let count = 0;
   const check = () => {
     count += 1;
@@ -173,7 +169,7 @@ function unnamed(): ToolGuard {
   return toolGuard((() => () => ({ type: "ask" as const, reason: "Sure?" }))());
 }
 
-test("guards without a name get one by owner and place: the same in every run and at every depth", async () => {
+test("names unnamed guards by owner and place, equally in every run and at every depth", async () => {
   const tool = writeTool();
   const child = part("child", byTask({ "Work.": [calls(write("/a")), says("Child.")] }), {
     tools: [tool],
@@ -210,7 +206,7 @@ test("guards without a name get one by owner and place: the same in every run an
   }
 });
 
-/** A root that starts a child, and could start another. */
+/** Returns a root that starts a child, and could start another. */
 function pair(guards: readonly ToolGuard[]): Readonly<Record<"root" | "child" | "other", Part>> {
   const child = part("child", [says("Child.")]);
   const other = part("other", [says("Other.")]);
@@ -221,8 +217,8 @@ function pair(guards: readonly ToolGuard[]): Readonly<Record<"root" | "child" | 
   return { root, child, other };
 }
 
-describe("a guard over delegations", () => {
-  test("denies: no child starts, none is counted, and the model reads it", async () => {
+describe("a guard of delegations", () => {
+  test("denies a delegation: no child starts or counts, and the model reads the reason", async () => {
     const watching = watch(() => ({ type: "deny", reason: "Do it yourself." }));
     const { root } = pair([watching.guard]);
     const fixture = newFixture();
@@ -238,7 +234,7 @@ describe("a guard over delegations", () => {
     expect(fixture.sink.ofType("subagent.spawned")).toEqual([]);
   });
 
-  test("asks: the run pauses before the child starts, and a fresh orchestrator starts it", async () => {
+  test("asks about a delegation: the run pauses, and a new orchestrator starts the child", async () => {
     const { root, child } = pair([asksAbout("Is it needed?")]);
     const fixture = newFixture();
     const paused = await fixture.run(root.role);
@@ -256,7 +252,7 @@ describe("a guard over delegations", () => {
     expect([child.model.requests.length, result.agents[1]?.text]).toEqual([1, "Child."]);
   });
 
-  test("asks: a denial starts no subagent", async () => {
+  test("asks about a delegation: a denial starts no subagent", async () => {
     const { root } = pair([asksAbout()]);
     const fixture = newFixture();
     const paused = await fixture.run(root.role);
@@ -268,7 +264,7 @@ describe("a guard over delegations", () => {
     ]);
   });
 
-  test("sees what an approval changed: another role and another task, once more", async () => {
+  test("sees the role and task that an approval changed", async () => {
     const watching = watch(() => ({ type: "ask", reason: "Sure?" }));
     const { root, other } = pair([watching.guard]);
     const fixture = newFixture();
@@ -287,7 +283,7 @@ describe("a guard over delegations", () => {
     expect(other.model.requests.length).toBe(1);
   });
 
-  test("may deny what an approval changed", async () => {
+  test("may deny the changes of an approval", async () => {
     const noOther = toolGuard(
       ({ arguments: input }) =>
         JSON.stringify(input).includes("other")
@@ -306,7 +302,7 @@ describe("a guard over delegations", () => {
     ]);
   });
 
-  test("holds for delegations of the user's own, by their name", async () => {
+  test("applies to custom delegations by their name", async () => {
     const child = part("child", [says("Child.")]);
     const delegate = defineDelegation({
       name: "delegate",
@@ -327,8 +323,8 @@ describe("a guard over delegations", () => {
   });
 });
 
-describe("over a pause of the tree", () => {
-  test("a question of a grandchild reaches the root with its path, and runs once there", async () => {
+describe("guards across a pause of the tree", () => {
+  test("ask about a grandchild's call at the root with its path, once", async () => {
     const tool = writeTool();
     const leaf = part("leaf", [calls(write("/a")), says("Leaf.")], { tools: [tool] });
     const child = part("child", [calls(spawn("leaf")), says("Child.")], { subagents: [leaf.role] });
@@ -349,7 +345,7 @@ describe("over a pause of the tree", () => {
     ]);
   });
 
-  proves(["R75"], "guards of ancestors hold in a fresh orchestrator, too", async () => {
+  proves(["R75"], "apply to descendants in a new orchestrator", async () => {
     const tool = writeTool();
     const script = [calls(write("/a")), calls(write("/etc/a"), write("/b")), says("Leaf.")];
     const leaf = part("leaf", script, {
