@@ -1,5 +1,6 @@
-// Goal: a tool at work can ask the approver of its run for a value, and always learns what came of it; nothing is asked or said of a call
-// that has ended. Method: one tool that asks, with each kind of approver; time stands still unless a test moves it.
+// Goal: a running tool can ask the approver of its run for a value, and always learns the outcome;
+// no question or answer is recorded for a call that has ended.
+// Method: one tool that asks, with each kind of approver; a manual clock.
 
 import { describe, expect } from "vitest";
 import { z } from "zod";
@@ -24,7 +25,7 @@ const REQUEST: AskRequest = {
   validate: (value) => (typeof value === "string" ? undefined : "it is no text"),
 };
 
-/** A tool that does this, and the agent that calls it once. */
+/** Returns a tool that acts like this, and the agent that calls it once. */
 function asker(execute: (context: ToolContext) => unknown, more: object = {}) {
   const tool = defineTool({
     name: "form",
@@ -36,7 +37,7 @@ function asker(execute: (context: ToolContext) => unknown, more: object = {}) {
   return { tool, role: soloist([asks("form", {}), says("Done.")], { tools: [tool] }).role };
 }
 
-/** What a tool learns with this approver, and how the question ended. */
+/** Returns the outcome for the tool with this approver, and how the question ended. */
 async function learned(approver: Approver | undefined) {
   const outcomes: AskOutcome[] = [];
   const { role } = asker(async ({ ask }) => void outcomes.push(await ask(REQUEST)));
@@ -96,7 +97,7 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 
 for (const [what, [approver, outcome, said]] of Object.entries(CASES))
-  proves(["M77"], `an approver that ${what}`, async () => {
+  proves(["M77"], `returns the outcome to the tool if the approver ${what}`, async () => {
     expect(await learned(approver)).toEqual({
       status: "completed",
       outcomes: [outcome],
@@ -105,24 +106,28 @@ for (const [what, [approver, outcome, said]] of Object.entries(CASES))
     takeWarnings();
   });
 
-proves(["M77"], "each question says what it is about; the answer is in no event", async () => {
-  const { role } = asker(async ({ ask }) => {
-    await Promise.all([ask(REQUEST), ask({ ...REQUEST, arguments: { wanted: "street" } })]);
-  });
-  const fixture = newFixture({
-    approver: (question) => provideResult(question, "a secret place"),
-  });
-  await fixture.run(role);
-  const questions = fixture.sink.ofType("question.asked").map(({ question }) => question);
-  expect(questions).toMatchObject([
-    { kind: "external", toolName: "form", arguments: { wanted: "city" }, callId: "call_1" },
-    { kind: "external", toolName: "form", arguments: { wanted: "street" }, callId: "call_1" },
-  ]);
-  expect(new Set(questions.map(({ questionId }) => questionId)).size).toBe(2);
-  expect(JSON.stringify(fixture.sink.events)).not.toContain("a secret place");
-});
+proves(
+  ["M77"],
+  "describes each question by its request, and emits no answer in events",
+  async () => {
+    const { role } = asker(async ({ ask }) => {
+      await Promise.all([ask(REQUEST), ask({ ...REQUEST, arguments: { wanted: "street" } })]);
+    });
+    const fixture = newFixture({
+      approver: (question) => provideResult(question, "a secret place"),
+    });
+    await fixture.run(role);
+    const questions = fixture.sink.ofType("question.asked").map(({ question }) => question);
+    expect(questions).toMatchObject([
+      { kind: "external", toolName: "form", arguments: { wanted: "city" }, callId: "call_1" },
+      { kind: "external", toolName: "form", arguments: { wanted: "street" }, callId: "call_1" },
+    ]);
+    expect(new Set(questions.map(({ questionId }) => questionId)).size).toBe(2);
+    expect(JSON.stringify(fixture.sink.events)).not.toContain("a secret place");
+  },
+);
 
-/** A run whose tool has asked an approver that takes its time. */
+/** Starts a run whose tool has asked an approver that never answers by itself. */
 async function waiting(fixture: (approver: Approver) => Fixture, more: object = {}) {
   const asked = latch();
   const outcomes: AskOutcome[] = [];
@@ -139,7 +144,7 @@ async function waiting(fixture: (approver: Approver) => Fixture, more: object = 
   return { made, run, outcomes, isWithdrawn: () => isWithdrawn };
 }
 
-describe("a question that is open", () => {
+describe("an open question", () => {
   const ended: AskOutcome = {
     type: "unanswered",
     reason: "The call ended before an answer came.",
@@ -155,14 +160,14 @@ describe("a question that is open", () => {
     expect(made.sink.ofType("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
   });
 
-  proves(["M77"], "does not hold a pause that is asked for", async () => {
+  proves(["M77"], "does not delay a requested pause", async () => {
     const { made, run, outcomes } = await waiting((approver) => newFixture({ approver }));
     run.requestPause();
     expect((await made.outcome(run)).status).toBe("paused");
     expect(outcomes).toEqual([{ type: "unanswered", reason: "The approver returned no answer." }]);
   });
 
-  proves(["M77"], "ends with its agent, and with the time of its tool", async () => {
+  proves(["M77"], "ends with its agent, and with the timeout of its tool", async () => {
     const cancelled = await waiting((approver) => newFixture({ approver }));
     void cancelled.run.cancel("Enough.");
     await cancelled.made.outcome(cancelled.run);
@@ -178,7 +183,7 @@ describe("a question that is open", () => {
   });
 });
 
-proves(["M77"], "nothing is asked or said of a call that has ended", async () => {
+proves(["M77"], "records no question or answer for a call that has ended", async () => {
   let late: ToolContext["ask"] | undefined;
   const { role } = asker(({ ask }) => {
     late = ask;
@@ -202,7 +207,7 @@ proves(["M77"], "nothing is asked or said of a call that has ended", async () =>
   ]);
 });
 
-proves(["M77"], "an attempt that a wrapper has given up asks no more", async () => {
+proves(["M77"], "withdraws the question of an attempt that a wrapper has given up", async () => {
   const { tool } = asker(({ ask }) => ask(REQUEST));
   const patient = withRetries(withTimeout(tool, { timeoutMs: 50 }), {
     maxAttempts: 2,
@@ -232,40 +237,36 @@ proves(["M77"], "an attempt that a wrapper has given up asks no more", async () 
   expect([result.status, open.length]).toEqual(["completed", 2]);
 });
 
-proves(
-  ["M77"],
-  "what is no request is refused with what to do, within a time limit, too",
-  async () => {
-    const wrong: readonly unknown[] = [
-      null,
-      { arguments: {} },
-      { reason: "Why", arguments: [1] },
-      { reason: "Why", arguments: {}, validate: "text" },
-      { reason: "Why", arguments: {}, signal: {} },
-      { reason: "Why", arguments: {}, schema: {} },
-    ];
-    for (const more of [{}, { timeoutMs: 100 }]) {
-      const fields: unknown[] = [];
-      const { role } = asker(async ({ ask }) => {
-        for (const request of wrong) {
-          const { code, data } = await rejectionOf(ask(foreign(request)));
-          fields.push([code, data["field"]]);
-        }
-      }, more);
-      await newFixture().run(role);
-      expect(fields).toEqual([
-        ["invalid_argument", "ask"],
-        ["invalid_argument", "ask.reason"],
-        ["invalid_argument", "ask.arguments"],
-        ["invalid_argument", "ask.validate"],
-        ["invalid_argument", "ask.signal"],
-        ["invalid_argument", "ask.schema"],
-      ]);
-    }
-  },
-);
+proves(["M77"], "refuses an invalid request with the field, even within a time limit", async () => {
+  const wrong: readonly unknown[] = [
+    null,
+    { arguments: {} },
+    { reason: "Why", arguments: [1] },
+    { reason: "Why", arguments: {}, validate: "text" },
+    { reason: "Why", arguments: {}, signal: {} },
+    { reason: "Why", arguments: {}, schema: {} },
+  ];
+  for (const more of [{}, { timeoutMs: 100 }]) {
+    const fields: unknown[] = [];
+    const { role } = asker(async ({ ask }) => {
+      for (const request of wrong) {
+        const { code, data } = await rejectionOf(ask(foreign(request)));
+        fields.push([code, data["field"]]);
+      }
+    }, more);
+    await newFixture().run(role);
+    expect(fields).toEqual([
+      ["invalid_argument", "ask"],
+      ["invalid_argument", "ask.reason"],
+      ["invalid_argument", "ask.arguments"],
+      ["invalid_argument", "ask.validate"],
+      ["invalid_argument", "ask.signal"],
+      ["invalid_argument", "ask.schema"],
+    ]);
+  }
+});
 
-/** What a user without types may hand over. */
+/** Passes an invalid request, as a user without types could. */
 function foreign(request: unknown): AskRequest {
   return isRequest(request) ? request : expect.fail("nothing");
 }

@@ -1,5 +1,7 @@
-// Goal: whatever a tool gives, throws or does, its call has one result that can be read, and the run continues.
-// Method: odd values and odd behaviour in real runs, beside a call that works; late results are looked for everywhere.
+// Goal: whatever a tool returns, throws or does, its call has one readable result, and the run
+// continues.
+// Method: odd values and odd behaviour in real runs, beside a call that works; late results are
+// searched for everywhere.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -61,7 +63,7 @@ const odd: readonly (readonly [string, () => unknown, string, RegExp])[] = [
   ["a thrown cycle", throwing(cycle()), "failed", /\S/],
   ["a thrown proxy", throwing(hostile), "failed", /\S/],
   ["a rejected promise of another kind", () => Promise.reject({ code: 7 }), "failed", /\S/],
-  // oxlint-disable-next-line unicorn/no-thenable -- what a promise of another library is
+  // oxlint-disable-next-line unicorn/no-thenable -- a promise of another library
   ["a thenable that throws", () => ({ then: throwing("not now") }), "failed", /not now/],
   ["binary", () => new Uint8Array(1_234), "succeeded", /^\[binary: 1234 bytes\]$/],
   ["nothing", () => undefined, "succeeded", /^$/],
@@ -71,7 +73,7 @@ const odd: readonly (readonly [string, () => unknown, string, RegExp])[] = [
 ];
 
 for (const [what, execute, type, text] of odd) {
-  test(`${what} is one result that can be read; the call beside it and the run continue`, async () => {
+  test(`converts ${what} to one readable result, and continues the other call and the run`, async () => {
     const { role, model } = soloist([calls(use("odd"), use("fine")), says("ok")], {
       tools: [spyTool("odd", execute), spyTool("fine")],
     });
@@ -89,7 +91,7 @@ for (const [what, execute, type, text] of odd) {
   });
 }
 
-test("a result of 20 million characters is cut, kept whole, and measured", async () => {
+test("truncates a result of 20 million characters, keeps it complete in the step, and reports its size", async () => {
   const size = 20_000_000;
   const { role, model } = soloist([calls(use("dump")), says("ok")], {
     tools: [spyTool("dump", () => "x".repeat(size))],
@@ -110,7 +112,7 @@ test("a result of 20 million characters is cut, kept whole, and measured", async
   ).toBeLessThan(5_000);
 });
 
-test("a result of a million parts and one more is refused, not read for ever", async () => {
+test("refuses results of more than a million parts", async () => {
   const { role } = soloist([calls(use("dump"), use("endless")), says("ok")], {
     tools: [
       spyTool("dump", () => Array.from({ length: 1_000_001 }, () => 0)),
@@ -124,7 +126,7 @@ test("a result of a million parts and one more is refused, not read for ever", a
   ]);
 });
 
-test("a tool that keeps the thread busy for a moment holds up its time limit, and nothing breaks", async () => {
+test("times out a tool that blocks the thread beyond its limit, and continues the run", async () => {
   const fixture = newFixture();
   const busy = spyTool(
     "busy",
@@ -150,7 +152,7 @@ test("a tool that keeps the thread busy for a moment holds up its time limit, an
   expect(mentions([result, fixture.sink.events], "sum true")).toBe(false);
 });
 
-test("results that come after a time limit, a cancel or the end of the run are nowhere", async () => {
+test("drops results that arrive after a timeout, a cancellation or the end of the run", async () => {
   const held = latch();
   const late = (name: string, isFailing: boolean, timeoutMs?: number) =>
     spyTool(
@@ -190,7 +192,7 @@ test("results that come after a time limit, a cancel or the end of the run are n
   ]);
 });
 
-test("a late result is nowhere in the requests of a run that continues either", async () => {
+test("drops a late result from the requests of a run that continues", async () => {
   const held = latch();
   const slow = spyTool("slow", () => held.opened.then(() => "LATE"), { timeoutMs: 100 });
   const fine = spyTool("fine", async () => {
@@ -213,7 +215,7 @@ test("a late result is nowhere in the requests of a run that continues either", 
   );
 });
 
-test("a schema that JSON Schema cannot express is refused at definition, with the name of the field", () => {
+test("refuses a schema that JSON Schema cannot express at definition, and names the field", () => {
   const inputs: readonly z.ZodType[] = [
     z.object({ when: z.date() }),
     z.object({ many: z.bigint() }),
@@ -239,7 +241,7 @@ test("a schema that JSON Schema cannot express is refused at definition, with th
   ).toBe("invalid_argument");
 });
 
-test("a check of the schema that throws is reported to the model; the tool does not run", async () => {
+test("does not execute a tool whose schema check throws", async () => {
   const ran: unknown[] = [];
   const tool = defineTool({
     name: "work",

@@ -1,5 +1,7 @@
-// Goal: what ends, fails or skips a step between two batches: nothing of the later ones begins.
-// Method: batches that fail, stops and cancels while one runs, calls that the caller leaves out; who was asked and what was charged.
+// Goal: if a step ends, fails or skips calls between two batches, no call of the later batches
+// starts.
+// Method: batches that fail, stops and cancellations while one runs, skipped calls; questions and
+// charges compared.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -17,7 +19,7 @@ import { ending } from "../support/pause-stories.ts";
 import { calls, part, quiet, spawn, use } from "../tree/scripted-agents.ts";
 import { outcomes } from "./reading.ts";
 
-test("a batch that fails its agent lets none after it begin", async () => {
+test("starts no batch after one that failed its agent", async () => {
   const broken = spyTool("broken", () => {
     throw new ToolError("The house burns.", { severity: "abortive" });
   });
@@ -40,7 +42,7 @@ test("a batch that fails its agent lets none after it begin", async () => {
   expect([result.usage.total.toolCalls, result.agents[0]?.errors.length]).toEqual([1, 1]);
 });
 
-test("calls of a batch that can not begin any more are not shown to hooks", async () => {
+test("calls no hooks for calls of a batch that can no longer start", async () => {
   const hooked: string[] = [];
   const broken = spyTool("broken", () => {
     throw new ToolError("The house burns.", { severity: "abortive" });
@@ -58,7 +60,7 @@ test("calls of a batch that can not begin any more are not shown to hooks", asyn
   expect(hooked).toEqual(["broken"]);
 });
 
-test("failures of every batch are kept, and a failure that the model reads of stops no later batch", async () => {
+test("keeps the failures of every batch, and continues after failures that the model can handle", async () => {
   const broken = spyTool("broken", () => {
     throw new Error("oops");
   });
@@ -77,7 +79,7 @@ test("failures of every batch are kept, and a failure that the model reads of st
   ]);
 });
 
-/** Does something after the first phase of a name. */
+/** Calls `act` after the first phase of this name. */
 async function at(run: Run, wanted: Phase, act: () => void): Promise<void> {
   let isDone = false;
   for await (const { phase } of run.iterate()) {
@@ -86,7 +88,7 @@ async function at(run: Run, wanted: Phase, act: () => void): Promise<void> {
   }
 }
 
-test("leaving calls out holds for all batches of the step", async () => {
+test("skips the calls of all batches of the step", async () => {
   const free = spyTool("free");
   const alone = spyTool("alone", () => "", { sequential: true });
   const { role } = soloist([calls(use("free"), use("alone"), use("free")), says("ok")], {
@@ -102,7 +104,7 @@ test("leaving calls out holds for all batches of the step", async () => {
   );
 });
 
-test("leaving calls out while a batch runs holds for all that have not begun, and for no later step", async () => {
+test("skips calls that have not started while a batch runs, and none of later steps", async () => {
   const held = latch();
   const free = spyTool("free");
   const slow = spyTool("slow", () => held.opened, { sequential: true });
@@ -126,7 +128,7 @@ test("leaving calls out while a batch runs holds for all that have not begun, an
 });
 
 for (const ends of ["stop", "cancel"] as const) {
-  test(`a ${ends} while a batch runs: nothing of the later ones begins, is asked about or is charged`, async () => {
+  test(`starts, guards and charges no later call after a ${ends} during a batch`, async () => {
     const log: string[] = [];
     const held = latch();
     const slow = spyTool("slow", () => held.opened.then(() => "slow done"));
@@ -168,7 +170,7 @@ for (const ends of ["stop", "cancel"] as const) {
   });
 }
 
-test("a typed result beside a barrier is taken, and what stands after it still runs", async () => {
+test("accepts a typed output beside a sequential tool, and executes the calls after it", async () => {
   const alone = spyTool("alone", () => "alone done", { sequential: true });
   const { role } = soloist(
     [calls(use("alone"), { toolName: "Finish", arguments: { answer: "42" } }, use("alone"))],
@@ -182,7 +184,7 @@ test("a typed result beside a barrier is taken, and what stands after it still r
   ]);
 });
 
-test("identical calls are counted over batches", async () => {
+test("counts identical calls across batches", async () => {
   const alone = spyTool("alone", () => "", { sequential: true, maxIdenticalCalls: 2 });
   const { role } = soloist([calls(use("alone"), use("alone"), use("alone")), says("ok")], {
     tools: [alone],

@@ -1,5 +1,7 @@
-// Goal: batches and pauses: what waits for an answer holds up all that stands behind it, nothing runs twice, order is kept.
-// Method: approvals before, in and after barriers, over pauses and JSON; who ran when, and what was charged, compared whole.
+// Goal: a call that waits for an answer delays all later batches, nothing runs twice, and the order
+// is kept across pauses.
+// Method: approvals before, in and after sequential tools, across pauses and JSON; executions and
+// charges compared.
 
 import { expect, test } from "vitest";
 
@@ -21,7 +23,7 @@ interface Flags {
   readonly needsApproval?: boolean;
 }
 
-/** Tools that say when they run. */
+/** Returns tools that log their executions. */
 function loggers(log: string[]) {
   return (name: string, flags: Flags = {}): FunctionTool =>
     spyTool(
@@ -38,7 +40,7 @@ const spent = ({ usage }: RunResult): number => usage.total.toolCalls;
 
 proves(
   ["R125"],
-  "a barrier that waits for an approval holds up what is behind it, over the pause; order stays",
+  "delays later calls behind a sequential tool that waits for approval, and keeps the order of results",
   async () => {
     const log: string[] = [];
     const tool = loggers(log);
@@ -60,7 +62,7 @@ proves(
   },
 );
 
-test("a question before a barrier holds it up; the other calls of its batch run at once, and once", async () => {
+test("delays a sequential tool behind a question, and executes the other calls of the batch once", async () => {
   const log: string[] = [];
   const tool = loggers(log);
   const tools = [
@@ -82,7 +84,7 @@ test("a question before a barrier holds it up; the other calls of its batch run 
   expect(receivedTexts(second.model.requests[0])).toEqual(names.map((name) => `${name} done`));
 });
 
-test("a question after a barrier is asked when the barrier has run; each batch has its own pause", async () => {
+test("asks about a call after a sequential tool once that has run, in a separate pause", async () => {
   const log: string[] = [];
   const tool = loggers(log);
   const tools = [tool("pay", { needsApproval: true }), tool("alone", { sequential: true })];
@@ -115,7 +117,7 @@ test("a question after a barrier is asked when the barrier has run; each batch h
   ]);
 });
 
-test("a denial lets the later batches begin", async () => {
+test("starts later batches after a denial", async () => {
   const log: string[] = [];
   const tool = loggers(log);
   const tools = [tool("alone", { sequential: true, needsApproval: true }), tool("b")];
@@ -133,7 +135,7 @@ test("a denial lets the later batches begin", async () => {
   ]);
 });
 
-test("an approver that answers at once makes no pause, and the barrier waits for it", async () => {
+test("does not pause if the approver answers at once, and delays the sequential tool until then", async () => {
   const log: string[] = [];
   const tool = loggers(log);
   const tools = [
@@ -154,7 +156,7 @@ test("an approver that answers at once makes no pause, and the barrier waits for
   expect(log).toEqual(["b", "asked about pay", "pay", "asked about alone", "alone", "b"]);
 });
 
-test("an external call holds up a barrier, too", async () => {
+test("delays a sequential tool behind an external call", async () => {
   const log: string[] = [];
   const tool = loggers(log);
   const tools = [externalTool("mail"), tool("alone", { sequential: true })];
@@ -163,7 +165,7 @@ test("an external call holds up a barrier, too", async () => {
   expect([log, asked(paused)]).toEqual([[], [["solo", "mail"]]]);
 });
 
-test("a subagent that is paused holds up the barrier behind it", async () => {
+test("delays a sequential tool behind a paused subagent", async () => {
   const log: string[] = [];
   const tool = loggers(log);
   const build = (
@@ -192,7 +194,7 @@ test("a subagent that is paused holds up the barrier behind it", async () => {
   ]);
 });
 
-test("hooks before calls see each call once, also over a pause between batches", async () => {
+test("calls beforeTool hooks once per call, even across a pause between batches", async () => {
   const log: string[] = [];
   const seen: string[] = [];
   const tool = loggers(log);
@@ -216,7 +218,7 @@ test("hooks before calls see each call once, also over a pause between batches",
   expect(seen).toEqual(["pay", "alone", "b"]);
 });
 
-test("a run that is cancelled while it is paused between batches gives every call its one result", async () => {
+test("gives every call one result if the run is cancelled when it resumes between batches", async () => {
   const log: string[] = [];
   const tool = loggers(log);
   const tools = [tool("a"), tool("alone", { sequential: true, needsApproval: true }), tool("b")];
@@ -235,7 +237,7 @@ test("a run that is cancelled while it is paused between batches gives every cal
   ]);
 });
 
-test("a pause that is asked for while a batch runs loses nothing: everything runs once", async () => {
+test("executes every call once if a pause is requested while a batch runs", async () => {
   const log: string[] = [];
   const held = latch();
   const tool = loggers(log);
@@ -261,7 +263,7 @@ test("a pause that is asked for while a batch runs loses nothing: everything run
   ]);
 });
 
-test("a budget of tool calls that runs out behind a pause refuses the rest", async () => {
+test("refuses the remaining calls if the tool call budget runs out after a pause", async () => {
   const log: string[] = [];
   const tool = loggers(log);
   const tools = [

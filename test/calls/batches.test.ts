@@ -1,5 +1,6 @@
-// Goal: calls of one reply run at once under a cap, a sequential tool runs alone, and results stand in call order all the same.
-// Method: tools that end when the test says so, and a log of who was active with whom.
+// Goal: calls of one reply run concurrently up to the limit, a sequential tool runs alone, and
+// results are in call order all the same.
+// Method: tools that end when the test says so, and a log of concurrent executions.
 
 import { expect, test } from "vitest";
 
@@ -15,7 +16,7 @@ import { ending } from "../support/pause-stories.ts";
 import { calls, part, spawn, receivedTexts, use, type Part } from "../tree/scripted-agents.ts";
 import { outcomes } from "./reading.ts";
 
-/** Tools that note who is active when each of them begins, and work for some ticks. */
+/** Returns tools that log the active ones when they start, and work for some ticks. */
 function workshop() {
   const active = new Set<string>();
   const log: string[] = [];
@@ -39,7 +40,7 @@ function workshop() {
 
 proves(
   ["R125"],
-  "under a cap of 2 three calls with inverse durations run two at a time; results are in call order",
+  "executes three calls at most two at a time, with results in call order",
   async () => {
     const shop = workshop();
     const tools = [shop.tool("slow", 9), shop.tool("middle", 5), shop.tool("quick", 1)];
@@ -65,7 +66,7 @@ proves(
 
 proves(
   ["R125"],
-  "a sequential tool begins after all calls before it have ended, and those after it begin when it has",
+  "executes a sequential tool after all earlier calls, and later calls after it",
   async () => {
     const shop = workshop();
     const tools = [
@@ -98,7 +99,7 @@ proves(
   },
 );
 
-test("two sequential calls, one after the other, do not overlap either, nor do calls of one such tool", async () => {
+test("never overlaps sequential calls, whether of one tool or of several", async () => {
   const shop = workshop();
   const tools = [shop.tool("x", 3, true), shop.tool("y", 1, true)];
   const { role } = soloist([calls(use("x"), use("y"), use("y"), use("x")), says("ok")], { tools });
@@ -112,7 +113,7 @@ function userOf(name: string, tool: FunctionTool): Part {
   return part(name, [calls(use(tool.name)), says("ok")], { tools: [tool] });
 }
 
-test("a barrier holds within one agent: siblings continue", async () => {
+test("executes sequential tools alone within their agent only", async () => {
   const shop = workshop();
   const one = userOf("one", shop.tool("alone", 6, true));
   const two = userOf("two", shop.tool("free", 2));
@@ -123,7 +124,7 @@ test("a barrier holds within one agent: siblings continue", async () => {
   expect(shop.log).toEqual(["alone with []", "free with [alone]", "free ended", "alone ended"]);
 });
 
-test("what is known before it runs waits for nothing else: unknown, ill-formed and refused calls keep their place", async () => {
+test("keeps unknown, invalid and refused calls in their place", async () => {
   const shop = workshop();
   const { role } = soloist(
     [
@@ -153,7 +154,7 @@ test("what is known before it runs waits for nothing else: unknown, ill-formed a
 
 proves(
   ["R125"],
-  "hooks, guards and the charge of a call come when its batch begins, in call order",
+  "calls hooks and guards and charges a call when its batch starts, in call order",
   async () => {
     const log: string[] = [];
     const free = spyTool("free", () => void log.push("free runs"));
@@ -184,7 +185,7 @@ proves(
   },
 );
 
-test("a budget of tool calls that runs out between two batches refuses the rest, and stops the agent", async () => {
+test("refuses the remaining calls if the tool call budget runs out between batches, and stops the agent", async () => {
   for (const [toolCalls, ran] of [
     [0, 0],
     [1, 1],
@@ -211,7 +212,7 @@ test("a budget of tool calls that runs out between two batches refuses the rest,
   }
 });
 
-test("children that a batch starts use up what a later batch of their parent would need", async () => {
+test("lets subagents consume the tool calls that a later batch of their parent needs", async () => {
   const childTool = spyTool("work");
   const child = part("child", [calls(use("work")), says("ok")], { tools: [childTool] });
   const alone = spyTool("alone", () => "alone done", { sequential: true });
@@ -232,7 +233,7 @@ test("children that a batch starts use up what a later batch of their parent wou
   ]);
 });
 
-test("a delegation and a barrier wait for each other", async () => {
+test("executes delegations and sequential tools one after the other", async () => {
   const log: string[] = [];
   const childTool = spyTool("work", () => void log.push("child works"));
   const child = part("child", [calls(use("work")), says("ok"), calls(use("work")), says("ok")], {

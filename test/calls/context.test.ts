@@ -1,5 +1,6 @@
-// Goal: what a tool may know of its call: seven facts, read-only, its own for each call (R169, R170).
-// Method: tools that keep their contexts and try to change them; parallel calls that look before and after an await.
+// Goal: the context of a tool call has read-only facts of its own for each call.
+// Method: tools that keep their contexts and try to change them; parallel calls that read before
+// and after an await.
 
 import { expect, test } from "vitest";
 
@@ -22,7 +23,7 @@ import { outcomes } from "./reading.ts";
 
 proves(
   ["R169"],
-  "agent, step, call, retries, metadata and messages are there; writing throws and changes nothing",
+  "has agent, step, call, retries, metadata and messages, and throws if it is written",
   async () => {
     const contexts: ToolContext[] = [];
     const writes: string[] = [];
@@ -32,7 +33,7 @@ proves(
         contexts.push(context);
         for (const key of Object.keys(context)) {
           try {
-            // In strict code, which modules are, assigning to what is frozen throws.
+            // Assigning to a frozen object throws in strict code, as in modules.
             Object.assign(context, { [key]: "changed" });
             writes.push(key);
           } catch (error) {
@@ -105,44 +106,40 @@ proves(
   },
 );
 
-proves(
-  ["R169"],
-  "a context is as it is within every wrapper, and for the check of an approval",
-  async () => {
-    const seen: (readonly unknown[])[] = [];
-    const note = (context: ToolContext): void => {
-      const { agentId, stepNumber, callId, retryCount, maxRetries, metadata, messages } = context;
-      seen.push([
-        Object.isFrozen(context),
-        agentId,
-        stepNumber,
-        callId,
-        retryCount,
-        maxRetries,
-        metadata,
-        messages.length,
-      ]);
-    };
-    const tool = spyTool("work", note, {
-      needsApproval: (_input, context) => {
-        note(context);
-        return true;
-      },
-    });
-    const wrapped = withApproval(
-      withRateLimit(withRetries(withTimeout(tool, { timeoutMs: 10 })), {
-        maxCalls: 9,
-        windowMs: 9,
-      }),
-    );
-    const { role } = soloist([calls(use("work")), says("ok")], { tools: [wrapped] });
-    await newFixture({ approver: (question) => approve(question) }).run(role);
-    const expected = [true, "agent_1", 1, "call_1", 0, 2, {}, 3];
-    expect(seen).toEqual([expected, expected]);
-  },
-);
+proves(["R169"], "is the same within every wrapper, and in the approval check", async () => {
+  const seen: (readonly unknown[])[] = [];
+  const note = (context: ToolContext): void => {
+    const { agentId, stepNumber, callId, retryCount, maxRetries, metadata, messages } = context;
+    seen.push([
+      Object.isFrozen(context),
+      agentId,
+      stepNumber,
+      callId,
+      retryCount,
+      maxRetries,
+      metadata,
+      messages.length,
+    ]);
+  };
+  const tool = spyTool("work", note, {
+    needsApproval: (_input, context) => {
+      note(context);
+      return true;
+    },
+  });
+  const wrapped = withApproval(
+    withRateLimit(withRetries(withTimeout(tool, { timeoutMs: 10 })), {
+      maxCalls: 9,
+      windowMs: 9,
+    }),
+  );
+  const { role } = soloist([calls(use("work")), says("ok")], { tools: [wrapped] });
+  await newFixture({ approver: (question) => approve(question) }).run(role);
+  const expected = [true, "agent_1", 1, "call_1", 0, 2, {}, 3];
+  expect(seen).toEqual([expected, expected]);
+});
 
-test("a child's context is its own: path, depth, metadata that it inherits, its own history", async () => {
+test("has the path, depth, inherited metadata and history of a child", async () => {
   const work = spyTool("work");
   const child = part("child", [calls(use("work")), says("ok")], { tools: [work] });
   const root = part("root", [calls(spawn("child", "Dig.")), says("ok")], {
@@ -169,7 +166,7 @@ test("a child's context is its own: path, depth, metadata that it inherits, its 
 
 proves(
   ["R170"],
-  "two parallel calls of one tool see their own call and count, before and after an await",
+  "has the own call and count of each of two parallel calls, before and after an await",
   async () => {
     const bothBegan = [latch(), latch()];
     const seen: (readonly unknown[])[] = [];
@@ -214,33 +211,37 @@ proves(
   },
 );
 
-proves(["R170"], "what one of two parallel calls queues and reports is its own", async () => {
-  const held = latch();
-  const tool = spyTool("plan", async ({ callId, queueSubtask, reportProgress }) => {
-    await held.opened;
-    queueSubtask({ role: "nobody", task: `of ${callId}` });
-    reportProgress({ message: `of ${callId}` });
-    return callId;
-  });
-  const { role } = soloist([calls(use("plan"), use("plan")), says("ok")], { tools: [tool] });
-  const fixture = newFixture();
-  const run = fixture.start(role);
-  await quiet();
-  held.open();
-  const result = await fixture.outcome(run);
-  expect(result.steps[0]?.tools.executions.map(({ subtasks }) => subtasks)).toEqual([
-    [{ role: "nobody", task: "of call_1" }],
-    [{ role: "nobody", task: "of call_2" }],
-  ]);
-  expect(
-    fixture.sink.ofType("tool.progressed").map(({ callId, message }) => [callId, message]),
-  ).toEqual([
-    ["call_1", "of call_1"],
-    ["call_2", "of call_2"],
-  ]);
-});
+proves(
+  ["R170"],
+  "assigns queued subtasks and progress to the own call of two parallel ones",
+  async () => {
+    const held = latch();
+    const tool = spyTool("plan", async ({ callId, queueSubtask, reportProgress }) => {
+      await held.opened;
+      queueSubtask({ role: "nobody", task: `of ${callId}` });
+      reportProgress({ message: `of ${callId}` });
+      return callId;
+    });
+    const { role } = soloist([calls(use("plan"), use("plan")), says("ok")], { tools: [tool] });
+    const fixture = newFixture();
+    const run = fixture.start(role);
+    await quiet();
+    held.open();
+    const result = await fixture.outcome(run);
+    expect(result.steps[0]?.tools.executions.map(({ subtasks }) => subtasks)).toEqual([
+      [{ role: "nobody", task: "of call_1" }],
+      [{ role: "nobody", task: "of call_2" }],
+    ]);
+    expect(
+      fixture.sink.ofType("tool.progressed").map(({ callId, message }) => [callId, message]),
+    ).toEqual([
+      ["call_1", "of call_1"],
+      ["call_2", "of call_2"],
+    ]);
+  },
+);
 
-test("a context that a tool keeps does nothing after its call: no subtask, no progress", async () => {
+test("ignores subtasks and progress after its call", async () => {
   const kept: ToolContext[] = [];
   const tool = spyTool("work", (context) => {
     for (const old of kept) {
@@ -259,7 +260,7 @@ test("a context that a tool keeps does nothing after its call: no subtask, no pr
   expect(JSON.stringify([result, fixture.sink.events])).not.toContain("LATE");
 });
 
-test("the check of an approval can neither queue nor report", async () => {
+test("ignores subtasks and progress of an approval check", async () => {
   const tool = spyTool("work", () => "done", {
     needsApproval: (_input, { queueSubtask, reportProgress }) => {
       queueSubtask({ role: "nobody", task: "EARLY" });

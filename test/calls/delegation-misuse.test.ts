@@ -1,5 +1,6 @@
-// Goal: whatever the code of a delegation forgets, makes up or keeps, the laws of the tree hold (T1, T2, T5).
-// Method: delegations that do not wait, lie, never settle, or spawn when they must not; what came of all agents compared.
+// Goal: whatever a delegation forgets, invents or keeps, the laws of the tree hold (T1, T2, T5).
+// Method: delegations that do not wait, lie, never settle, or spawn at the wrong time; the outcomes
+// of all agents compared.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -18,11 +19,11 @@ import { calls, ends, part, quiet, use } from "../tree/scripted-agents.ts";
 import { delegation } from "./delegations.ts";
 import { outcomes } from "./reading.ts";
 
-/** Values that have these types only by name. */
+/** Values with these types in name only. */
 const outcome = z.custom<SpawnOutcome>(() => true);
 const spawnRequest = z.custom<SpawnRequest>(() => true);
 
-test("a delegation that throws is a failed call; one that gives no outcome, too", async () => {
+test("fails the call of a delegation that throws or returns no outcome", async () => {
   const throwing = delegation(() => Promise.reject(new Error("No luck.")));
   const odd = outcome.parse({ type: "odd" });
   const wrong = delegation(() => Promise.resolve(odd), "wrong");
@@ -39,7 +40,7 @@ test("a delegation that throws is a failed call; one that gives no outcome, too"
   ]);
 });
 
-test("an outcome that was made up has no power: a subagent that is not there is not waited for", async () => {
+test("does not wait for a subagent of an invented outcome", async () => {
   const forged = outcome.parse({ type: "paused", childId: "agent_99" });
   const root = part("root", [calls(use("delegate")), says("ok")], {
     tools: [delegation(() => Promise.resolve(forged))],
@@ -51,7 +52,7 @@ test("an outcome that was made up has no power: a subagent that is not there is 
   ]);
 });
 
-test("two children in turn: the call gives the second's result, both are settled", async () => {
+test("returns the result of the second of two subagents in sequence, and ends both", async () => {
   const child = part("child", [says("one"), says("two")]);
   const twice = delegation(async ({ spawn }) => {
     await spawn({ role: "child", task: "First." });
@@ -69,7 +70,7 @@ test("two children in turn: the call gives the second's result, both are settled
   ]);
 });
 
-test("a child that its delegation does not wait for has ended before its parent continues", async () => {
+test("ends a subagent that its delegation does not await before the parent continues", async () => {
   const held = latch();
   const slow = part("slow", [says("Slow.", { after: held.opened })]);
   const quick = part("quick", [says("Quick.")]);
@@ -83,7 +84,7 @@ test("a child that its delegation does not wait for has ended before its parent 
   });
   const fixture = newFixture();
   const run = fixture.start(root.role);
-  void run.result.catch(() => undefined); // What it rejects with is compared below.
+  void run.result.catch(() => undefined); // The rejection is compared below.
   await quiet();
   expect(root.model.requests, "T2: the parent waits for its child").toHaveLength(1);
   held.open();
@@ -91,7 +92,7 @@ test("a child that its delegation does not wait for has ended before its parent 
   expect(new Set(ends(result))).toEqual(new Set(["completed"]));
 });
 
-test("a child that its delegation forgets when it fails has ended before its parent continues", async () => {
+test("ends a subagent that its failing delegation forgets before the parent continues", async () => {
   const held = latch();
   const child = part("child", [says("Child.", { after: held.opened })]);
   const careless = delegation(({ spawn }) => {
@@ -115,7 +116,7 @@ test("a child that its delegation forgets when it fails has ended before its par
   ]);
 });
 
-test("a child that is paused when its delegation gives something else is ended: nothing would continue it", async () => {
+test("ends a paused subagent whose delegation returns another outcome", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const forging = delegation(async ({ spawn }) => {
     await spawn({ role: "child", task: "Pay." });
@@ -136,7 +137,7 @@ test("a child that is paused when its delegation gives something else is ended: 
 });
 
 for (const end of ["cancel", "time limit"] as const) {
-  test(`a delegation that never settles does not hold up a ${end}`, async () => {
+  test(`does not delay a ${end} by a delegation that never settles`, async () => {
     const stuck = delegation(() => new Promise(() => undefined));
     const root = part("root", [calls(use("delegate"))], {
       tools: [stuck],
@@ -159,7 +160,7 @@ for (const end of ["cancel", "time limit"] as const) {
   });
 }
 
-test("of two children that are both paused the one that is given continues with the run, the other is ended", async () => {
+test("continues the paused subagent that a delegation returned, and ends the other one", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const both = delegation(async ({ spawn }) => {
     const [first] = await Promise.all([
@@ -182,7 +183,7 @@ test("of two children that are both paused the one that is given continues with 
   const run = fixture.resume(again.role, paused.pausedRun, approveAll(paused));
   void run.result.catch(() => undefined);
   const result = await fixture.outcome(run);
-  // The call waits for the one that it gave; the other is ended before the run pauses.
+  // The call waits for the returned subagent; the other one is ended before the run pauses.
   expect([ending(result), ends(result), pay.calls.length]).toEqual([
     ["completed", "completed"],
     ["completed", "completed", "cancelled"],
@@ -190,7 +191,7 @@ test("of two children that are both paused the one that is given continues with 
   ]);
 });
 
-test("spawn that is kept and used after its call is refused: nothing begins", async () => {
+test("refuses a spawn by a context that was kept beyond its call", async () => {
   const kept: DelegationContext[] = [];
   const child = part("child", [says("Child."), says("LATE")]);
   const keeper = delegation((context) => {
@@ -214,7 +215,7 @@ test("spawn that is kept and used after its call is refused: nothing begins", as
   expect([outcomes(result)[1]?.[3], result.agents.length]).toEqual(["refused", 2]);
 });
 
-test("spawn that is kept and used after the end of the run starts nothing and says nothing", async () => {
+test("refuses a spawn after the end of the run, without events", async () => {
   const kept: DelegationContext[] = [];
   const child = part("child", [says("Child."), says("LATE")]);
   const keeper = delegation((context) => {
@@ -237,7 +238,7 @@ test("spawn that is kept and used after the end of the run starts nothing and sa
   ]);
 });
 
-test("a request that is none is refused or fails the call, and starts nothing", async () => {
+test("refuses an invalid request or fails its call, and starts nothing", async () => {
   const child = part("child", [says("never")]);
   for (const request of [
     '{"role":"child"}',

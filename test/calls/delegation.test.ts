@@ -1,5 +1,6 @@
-// Goal: spawning is a service in the context: a delegation is written with what any user has, and obeys the same laws (R171).
-// Method: delegations of users', imported from the public entry alone; roles, limits, pauses.
+// Goal: spawning is a service of the context: a delegation uses the public API only, and obeys the
+// same laws.
+// Method: delegations of users, imported from the public entry only; roles, limits, pauses.
 
 import { expect, test } from "vitest";
 
@@ -13,97 +14,85 @@ import { calls, ends, part, receivedTexts, use } from "../tree/scripted-agents.t
 import { delegation, plain } from "./delegations.ts";
 import { outcomes } from "./reading.ts";
 
-proves(
-  ["R171"],
-  "a delegation that is written with the public context alone starts a child and gives its result",
-  async () => {
-    const child = part("child", [says("Child.")]);
-    const root = part("root", [calls(use("delegate")), says("ok")], {
-      tools: [plain],
-      subagents: [child.role],
-    });
-    const fixture = newFixture();
-    const result = await fixture.run(root.role);
-    expect([
-      ending(result),
-      ends(result),
-      outcomes(result).map(([name, type]) => [name, type]),
-    ]).toEqual([
-      ["completed", "completed"],
-      ["completed", "completed"],
-      [["delegate", "succeeded"]],
-    ]);
-    expect(child.model.requests[0]?.messages.map(({ text }) => text)).toEqual([
-      "You are child.",
-      "Help root.",
-    ]);
-    expect(JSON.parse(receivedTexts(root.model.requests[1])[0] ?? "")).toMatchObject({
-      outcome: "completed",
-      text: "Child.",
-    });
-    expect(
-      fixture.sink
-        .ofType("agent.started")
-        .map(({ agentPath, spawnCallId }) => [agentPath, spawnCallId]),
-    ).toEqual([
-      ["root", null],
-      ["root/child#1", "call_1"],
-    ]);
-    expect(root.model.requests[0]?.tools.map(({ name }) => name)).toEqual([
-      "delegate",
-      "SpawnSubagent",
-    ]);
-  },
-);
+proves(["R171"], "starts a child and returns its result with the public context only", async () => {
+  const child = part("child", [says("Child.")]);
+  const root = part("root", [calls(use("delegate")), says("ok")], {
+    tools: [plain],
+    subagents: [child.role],
+  });
+  const fixture = newFixture();
+  const result = await fixture.run(root.role);
+  expect([
+    ending(result),
+    ends(result),
+    outcomes(result).map(([name, type]) => [name, type]),
+  ]).toEqual([["completed", "completed"], ["completed", "completed"], [["delegate", "succeeded"]]]);
+  expect(child.model.requests[0]?.messages.map(({ text }) => text)).toEqual([
+    "You are child.",
+    "Help root.",
+  ]);
+  expect(JSON.parse(receivedTexts(root.model.requests[1])[0] ?? "")).toMatchObject({
+    outcome: "completed",
+    text: "Child.",
+  });
+  expect(
+    fixture.sink
+      .ofType("agent.started")
+      .map(({ agentPath, spawnCallId }) => [agentPath, spawnCallId]),
+  ).toEqual([
+    ["root", null],
+    ["root/child#1", "call_1"],
+  ]);
+  expect(root.model.requests[0]?.tools.map(({ name }) => name)).toEqual([
+    "delegate",
+    "SpawnSubagent",
+  ]);
+});
 
-proves(
-  ["R171"],
-  "the context of a delegation is read-only data and services: no state is in it",
-  async () => {
-    const contexts: DelegationContext[] = [];
-    const keeper = delegation((context) => {
-      contexts.push(context);
-      return context.spawn({ role: "child", task: "Work." });
-    });
-    const child = part("child", [says("Child.")]);
-    const root = part("root", [calls(use("delegate")), says("ok")], {
-      tools: [keeper],
-      subagents: [child.role],
-    });
-    await newFixture().run(root.role);
-    expect(
-      contexts.map((context) => [Object.isFrozen(context), Object.keys(context).toSorted()]),
-    ).toEqual([
+proves(["R171"], "receives a context of read-only data and services, without state", async () => {
+  const contexts: DelegationContext[] = [];
+  const keeper = delegation((context) => {
+    contexts.push(context);
+    return context.spawn({ role: "child", task: "Work." });
+  });
+  const child = part("child", [says("Child.")]);
+  const root = part("root", [calls(use("delegate")), says("ok")], {
+    tools: [keeper],
+    subagents: [child.role],
+  });
+  await newFixture().run(root.role);
+  expect(
+    contexts.map((context) => [Object.isFrozen(context), Object.keys(context).toSorted()]),
+  ).toEqual([
+    [
+      true,
       [
-        true,
-        [
-          "agentId",
-          "agentPath",
-          "callId",
-          "context",
-          "depth",
-          "executionId",
-          "idempotencyKey",
-          "maxRetries",
-          "messages",
-          "metadata",
-          "queueSubtask",
-          "reportProgress",
-          "retryCount",
-          "runId",
-          "signal",
-          "spawn",
-          "stepNumber",
-          "subagents",
-        ],
+        "agentId",
+        "agentPath",
+        "callId",
+        "context",
+        "depth",
+        "executionId",
+        "idempotencyKey",
+        "maxRetries",
+        "messages",
+        "metadata",
+        "queueSubtask",
+        "reportProgress",
+        "retryCount",
+        "runId",
+        "signal",
+        "spawn",
+        "stepNumber",
+        "subagents",
       ],
-    ]);
-  },
-);
+    ],
+  ]);
+});
 
 proves(
   ["R171"],
-  "a role that the agent may not start is refused, also if another agent of the tree may; nothing begins",
+  "refuses a role that the agent may not start, even if another agent of the tree may",
   async () => {
     const other = part("other", [says("never")]);
     const child = part("child", [says("Child.")], { subagents: [other.role] });
@@ -130,7 +119,7 @@ proves(
   },
 );
 
-test("an agent without subagents may start none, whatever its tools are", async () => {
+test("starts no subagent for an agent without subagents", async () => {
   const root = part("root", [calls(use("delegate")), says("ok")], { tools: [plain] });
   const result = await newFixture().run(root.role);
   expect([ending(result), outcomes(result).map(([, type, code]) => [type, code])]).toEqual([
@@ -139,7 +128,7 @@ test("an agent without subagents may start none, whatever its tools are", async 
   ]);
 });
 
-test("the limits of the tree hold for it", async () => {
+test("obeys the limits of the tree", async () => {
   const child = part("child", [says("1"), says("2")]);
   const root = part(
     "root",
@@ -159,7 +148,7 @@ test("the limits of the tree hold for it", async () => {
 
 proves(
   ["R171"],
-  "a child of it that is paused pauses the run; resumed elsewhere, the child continues and its result comes",
+  "pauses the run with its paused child, which continues elsewhere after resumption",
   async () => {
     const pay = spyTool("pay", () => "paid", { needsApproval: true });
     const build = (root: readonly ScriptedReply[], child: readonly ScriptedReply[]) =>

@@ -1,4 +1,4 @@
-// Delegations of users', written with the public entry alone.
+// Delegations of users, written with the public entry only.
 
 import { z } from "zod";
 
@@ -9,7 +9,7 @@ import {
   type SpawnOutcome,
 } from "../../src/index.ts";
 
-/** A delegation that does what the test says. */
+/** Returns a delegation that acts as the test says. */
 export function delegation(
   execute: (context: DelegationContext, role: string) => Promise<SpawnOutcome>,
   name = "delegate",
@@ -22,7 +22,7 @@ export function delegation(
   });
 }
 
-/** Starts a subagent of the role that it is given. */
+/** Starts a subagent of the given role. */
 export const plain = delegation((context, role) =>
   context.spawn({ role, task: `Help ${context.agentPath}.` }),
 );

@@ -1,5 +1,7 @@
-// Goal: what a filter takes away is neither shown nor run; what a later state allows is there again (R123, R124).
-// Method: filters that look at the budget, at steps and at metadata; models that call what they are not offered.
+// Goal: a filtered tool is neither offered nor executed, and is available again once the filter
+// allows it.
+// Method: filters that read the budget, the steps and the metadata; models that call tools that are
+// not offered.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -19,13 +21,13 @@ import { calls, part, spawn, receivedTexts, use } from "../tree/scripted-agents.
 import type { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { outcomes } from "./reading.ts";
 
-/** The tools of each request, in order. */
+/** Returns the tools of each request, in order. */
 const offered = ({ requests }: ScriptedModel): readonly (readonly string[])[] =>
   requests.map(({ tools }) => tools.map(({ name }) => name));
 
 proves(
   ["R123"],
-  "an expensive tool is gone from the request once less than a threshold of the budget is left",
+  "removes an expensive tool from the request once the remaining budget is below a threshold",
   async () => {
     const isAffordable = toolFilter(
       (_tool, { remaining }) => (remaining["totalTokens"] ?? 0) >= 70,
@@ -62,7 +64,7 @@ const isConfirmed = ({ steps }: FilterContext): boolean =>
     tools.executions.some(({ call, type }) => call.toolName === "confirm" && type === "succeeded"),
   );
 
-proves(["R123"], "a tool that writes is offered only after a confirmation", async () => {
+proves(["R123"], "offers a writing tool only after a confirmation", async () => {
   const write = spyTool("write");
   const confirm = spyTool("confirm", () => "yes", { needsApproval: true });
   const { role, model } = soloist(
@@ -91,7 +93,7 @@ proves(["R123"], "a tool that writes is offered only after a confirmation", asyn
 
 proves(
   ["R124"],
-  "a filtered tool that the model calls all the same is not run, not charged, not shown to guards and hooks, and audited",
+  "does not execute or charge a call of a filtered tool, skips its guards and hooks, and reports it",
   async () => {
     const seen: string[] = [];
     const drop = spyTool("drop", () => "dropped", { needsApproval: true });
@@ -142,7 +144,7 @@ proves(
   },
 );
 
-test("filters intersect, and each that takes a tool away is named; with no tool left the model is asked to answer", async () => {
+test("intersects filters, names each that removes a tool, and asks for text if none is left", async () => {
   const { role, model } = soloist([calls(use("a")), says("ok")], {
     tools: [spyTool("a"), spyTool("b")],
     toolFilters: [
@@ -164,7 +166,7 @@ test("filters intersect, and each that takes a tool away is named; with no tool 
   ]);
 });
 
-test("a tool that was offered when the model was asked runs, whatever a filter says later in the step", async () => {
+test("executes a tool that was offered, whatever a filter returns later in the step", async () => {
   let isOpen = true;
   const work = spyTool("work");
   const close = spyTool("close", () => {
@@ -183,7 +185,7 @@ test("a tool that was offered when the model was asked runs, whatever a filter s
   ]);
 });
 
-test("SpawnSubagent can be filtered, Finish cannot; a filter holds for its role alone", async () => {
+test("can remove SpawnSubagent but not Finish, and applies to its own role only", async () => {
   const child = part("child", [calls(use("work")), says("ok")], { tools: [spyTool("work")] });
   const root = part(
     "root",
@@ -211,7 +213,7 @@ test("SpawnSubagent can be filtered, Finish cannot; a filter holds for its role 
   expect(result.refusalsByCode).toEqual({ tool_not_available: 1 });
 });
 
-test("the facts are frozen, and say where the agent stands", async () => {
+test("passes frozen facts about the state of the agent", async () => {
   const facts: FilterContext[] = [];
   const { role } = soloist([calls(use("work")), says("ok")], {
     tools: [spyTool("work")],
@@ -253,7 +255,7 @@ const broken: readonly (readonly [string, () => boolean])[] = [
 ];
 
 for (const [what, check] of broken) {
-  test(`a filter that ${what} fails its agent before the model is asked, with its name`, async () => {
+  test(`fails the agent before a model call if a filter ${what}, and names the filter`, async () => {
     const { role, model } = soloist([says("never")], {
       tools: [spyTool("work")],
       toolFilters: [toolFilter(check, { name: "odd" })],
@@ -266,7 +268,7 @@ for (const [what, check] of broken) {
   });
 }
 
-test("a filter that breaks in a child is the child's failure", async () => {
+test("fails only the child whose filter fails", async () => {
   const child = part("child", [says("never")], {
     tools: [spyTool("work")],
     toolFilters: [
@@ -280,7 +282,7 @@ test("a filter that breaks in a child is the child's failure", async () => {
   expect(result.agents.map(({ status }) => status)).toEqual(["completed", "failed"]);
 });
 
-test("what was hidden stays hidden over a pause, for the calls of that step", async () => {
+test("keeps a tool removed across a pause for the calls of that step", async () => {
   let isOffered = false;
   const drop = spyTool("drop");
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
@@ -309,7 +311,7 @@ test("what was hidden stays hidden over a pause, for the calls of that step", as
   expect(offered(again.model)).toEqual([["drop", "pay", "alone"]]);
 });
 
-test("with the notice of a last step only Finish is left, filters or not", async () => {
+test("offers no other tools than Finish in a last step, regardless of filters", async () => {
   const { role, model } = soloist([says("ok")], {
     tools: [spyTool("a"), spyTool("b")],
     toolFilters: [toolFilter((name) => name === "a")],

@@ -1,5 +1,7 @@
-// Goal: what a tool or a subagent that went wrong says is cut like a result; what espalier says of it stays whole.
-// Method: tools that throw texts of a known size, subagents with long results; requests, records and events compared whole.
+// Goal: the message of a failed tool or subagent is truncated like a result; the text that espalier
+// adds is kept complete.
+// Method: tools that throw texts of a known size, subagents with long results; requests, records
+// and events compared.
 
 import { expect, test } from "vitest";
 
@@ -64,7 +66,7 @@ const FAILURES: readonly (readonly [string, unknown, string, string])[] = [
 for (const [what, thrown, shown, whole] of FAILURES) {
   proves(
     ["S7.23", "R111"],
-    `${what}: its own words are cut like a result, what is said around them stays, the whole is kept`,
+    `truncates the message of ${what}, keeps the text around it, and records the complete text`,
     async () => {
       const { role, model } = soloist([calls(use("look")), says("ok")], {
         tools: [failing(thrown)],
@@ -84,7 +86,7 @@ for (const [what, thrown, shown, whole] of FAILURES) {
   );
 }
 
-proves(["S7.23"], "an error that is as long as the bound is left alone", async () => {
+proves(["S7.23"], "keeps an error that is as long as the limit", async () => {
   const { role } = soloist([calls(use("look")), says("ok")], {
     tools: [failing(new Error("abcdefghij"))],
   });
@@ -95,7 +97,7 @@ proves(["S7.23"], "an error that is as long as the bound is left alone", async (
 
 proves(
   ["S7.23"],
-  "of a correction that is refused the tool's words are cut, and the instruction stays",
+  "truncates the tool's message in a refused correction, and keeps the instruction",
   async () => {
     const { role, model } = soloist([calls(use("look")), says("ok")], {
       tools: [failing(new ToolRetryError(LONG), { maxRetries: 0 })],
@@ -110,7 +112,7 @@ proves(
 
 proves(
   ["S7.23"],
-  "a tool that ends with espalier's own request for a corrected call: the instruction stays all the same",
+  "keeps the instruction although the tool's message ends with espalier's own request",
   async () => {
     const thrown = new ToolRetryError(`${LONG}\nCorrect them and call look again.`);
     const { role, model } = soloist([calls(use("look")), says("ok")], {
@@ -124,7 +126,7 @@ proves(
   },
 );
 
-proves(["S7.23"], "the failure of a call that was made elsewhere is cut alike", async () => {
+proves(["S7.23"], "truncates the failure of an external call in the same way", async () => {
   const { role, model } = soloist([calls(use("look")), says("ok")], {
     tools: [externalTool("look")],
     toolDefaults: BOUND,
@@ -136,30 +138,26 @@ proves(["S7.23"], "the failure of a call that was made elsewhere is cut alike", 
   expect(receivedTexts(model.requests[1])).toEqual([`look failed: ${CUT}`]);
 });
 
-proves(
-  ["S7.23"],
-  "an error of ten megabytes costs the history no more than the bound and a sentence",
-  async () => {
-    const { role, model } = soloist([calls(use("look")), says("ok")], {
-      tools: [failing(new Error('"\u{1F600}'.repeat(3_500_000)), { maxResultCharacters: 1_000 })],
-    });
-    const fixture = newFixture();
-    const result = await fixture.run(role);
-    const sizes = [
-      JSON.stringify(model.requests[1]?.messages).length,
-      JSON.stringify(result.agents[0]?.toolErrors).length,
-      JSON.stringify(fixture.sink.events).length,
-    ];
-    for (const size of sizes) expect(size).toBeLessThan(20_000);
-    expect(receivedTexts(model.requests[1])[0]).toMatch(
-      /\[Shortened: \d+ of 10500000 characters are shown/,
-    );
-  },
-);
+proves(["S7.23"], "limits an error of ten megabytes in messages, errors and events", async () => {
+  const { role, model } = soloist([calls(use("look")), says("ok")], {
+    tools: [failing(new Error('"\u{1F600}'.repeat(3_500_000)), { maxResultCharacters: 1_000 })],
+  });
+  const fixture = newFixture();
+  const result = await fixture.run(role);
+  const sizes = [
+    JSON.stringify(model.requests[1]?.messages).length,
+    JSON.stringify(result.agents[0]?.toolErrors).length,
+    JSON.stringify(fixture.sink.events).length,
+  ];
+  for (const size of sizes) expect(size).toBeLessThan(20_000);
+  expect(receivedTexts(model.requests[1])[0]).toMatch(
+    /\[Shortened: \d+ of 10500000 characters are shown/,
+  );
+});
 
 proves(
   ["S7.23"],
-  "what a hook made of a failure has room for advice: 2,000 characters, however short results are to be",
+  "allows 2,000 characters for a failure that a hook changed, whatever the result limit",
   async () => {
     for (const [length, isCut] of [
       [2_000, false],
@@ -206,7 +204,7 @@ for (const [what, script, codes] of ENDS) {
   ] as const) {
     proves(
       ["S7.23", "R111"],
-      `a subagent that is ${what}, by ${how}: its parent reads JSON with the outcome, at every bound`,
+      `returns JSON with the outcome of a ${what} subagent to its parent at every limit, by ${how}`,
       async () => {
         for (const maxResultCharacters of [0, 60, 100, 200, 500, 1_000]) {
           const child = part("child", script);
@@ -232,7 +230,7 @@ for (const [what, script, codes] of ENDS) {
   }
 }
 
-test("an instruction to a delegation that is refused stays whole", async () => {
+test("keeps the instruction of a refused delegation complete", async () => {
   const child = part("child", [says("ok")]);
   const root = part("root", [calls(spawn("nobody")), says("ok")], {
     subagents: [child.role],
@@ -247,7 +245,7 @@ test("an instruction to a delegation that is refused stays whole", async () => {
   ]);
 });
 
-test("what a hook made of a delegation's result is cut as a text, or as JSON if it is such", async () => {
+test("truncates a delegation's result that a hook changed as text, or as JSON if it is valid", async () => {
   for (const [made, expected] of [
     [LONG, CUT],
     [

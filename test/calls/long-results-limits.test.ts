@@ -1,5 +1,7 @@
-// Goal: a summary obeys every limit of its agent and of the tree, and a run that must end or pause does not wait for one.
-// Method: budgets that have no room for it, cancels and stops while it is under way, pauses around it.
+// Goal: a summary obeys every limit of its agent and of the tree, and delays no run that must end
+// or pause.
+// Method: budgets without room for it, cancellations and stops while it is in progress, pauses
+// around it.
 
 import { expect, test } from "vitest";
 
@@ -23,9 +25,9 @@ const longTool = (name = "read") =>
 
 proves(
   ["R112"],
-  "a summary for which the budget has no room is not made: the cut result stays, and the refusal is reported",
+  "keeps the truncated result if the budget has no room for a summary, and reports the refusal",
   async () => {
-    // The first step takes 15 of 24 tokens: 9 are left, fewer than a summary's 10 of input.
+    // The first step takes 15 of 24 tokens: 9 are left, fewer than a summary's 10 input tokens.
     const { role, model } = soloist([calls(use("read"))], { tools: [longTool()] });
     const fixture = newFixture();
     const run = fixture.start(role, "Do it.", { budget: { totalTokens: 24 } });
@@ -45,7 +47,7 @@ proves(
 
 proves(
   ["S7.28"],
-  "a further attempt of a summary that the budget refuses ends as one that was never paid for",
+  "keeps the truncated result if the budget refuses a further attempt of a summary",
   async () => {
     const error = new ModelError({
       code: "model_unavailable",
@@ -53,7 +55,8 @@ proves(
       retryAfterMs: 0,
       lostOutputTokens: 20,
     });
-    // 15 for the first step, 10 and 20 for the attempt that breaks: 5 are left, fewer than 10 of input.
+    // 15 for the first step, 10 and 20 for the failed attempt: 5 are left, fewer than 10 input
+    // tokens.
     const { role, model } = soloist([calls(use("read")), { error }], { tools: [longTool()] });
     const fixture = newFixture({ retryPolicy: { maxAttempts: 5 } });
     const run = fixture.start(role, "Do it.", { budget: { totalTokens: 50 } });
@@ -72,7 +75,7 @@ proves(
   },
 );
 
-test("a budget of steps has nothing to say about summaries", async () => {
+test("does not count summaries against a budget of steps", async () => {
   const { role } = soloist([calls(use("read")), says("letters")], { tools: [longTool()] });
   const fixture = newFixture();
   const run = fixture.start(role, "Do it.", { budget: { steps: 1 } });
@@ -84,8 +87,9 @@ test("a budget of steps has nothing to say about summaries", async () => {
   expect(result.usage.total).toMatchObject({ steps: 1, modelCalls: 2 });
 });
 
-test("two summaries for which the budget has room only one after the other do not wait for each other for ever", async () => {
-  // After the first step 65 tokens are left: the first summary may hold all of them, the second waits until it has ended.
+test("makes two summaries in sequence if the budget has room for one at a time", async () => {
+  // After the first step 65 tokens are left: the first summary may reserve all of them, the second
+  // waits until it has ended.
   const { role, model } = soloist(
     [calls(use("a"), use("b")), says("letters"), says("letters"), says("ok")],
     { tools: [longTool("a"), longTool("b")] },
@@ -106,7 +110,7 @@ const frugal =
     return isFirst ? { ...first, usage } : says("letters", { usage });
   };
 
-test("the budget of the tree is never exceeded by summaries, however tight it is, and no call waits for ever", async () => {
+test("never exceeds the budget of the tree by summaries, nor lets a call wait forever", async () => {
   for (let totalTokens = 15; totalTokens <= 150; totalTokens += 3) {
     const child = part("child", frugal(calls(use("a"), use("b"))), {
       tools: [longTool("a"), longTool("b")],
@@ -129,7 +133,7 @@ test("the budget of the tree is never exceeded by summaries, however tight it is
 
 proves(
   ["R112"],
-  "a run that is cancelled while a summary is made ends at once, with the cut result and what the call cost",
+  "ends a cancelled run during a summary at once, with the truncated result and the cost of the call",
   async () => {
     const held = latch();
     const { role, model } = soloist([calls(use("read")), says("LATE", { after: held.opened })], {
@@ -152,7 +156,7 @@ proves(
   },
 );
 
-test("a model that ignores the signal is left behind while it summarises", async () => {
+test("abandons a summary of a model that ignores the signal", async () => {
   const held = latch();
   const { role } = soloist(
     [calls(use("read")), says("LATE", { after: held.opened, ignoresSignal: true })],
@@ -171,7 +175,7 @@ test("a model that ignores the signal is left behind while it summarises", async
   expect(JSON.stringify([result, fixture.sink.events])).not.toContain("LATE");
 });
 
-test("a stop while a summary is made lets it end; one before it leaves it out", async () => {
+test("completes a summary during a stop, and omits one that starts after it", async () => {
   const held = latch();
   const { role } = soloist([calls(use("read")), says("letters", { after: held.opened })], {
     tools: [longTool()],
@@ -211,7 +215,7 @@ test("a stop while a summary is made lets it end; one before it leaves it out", 
   ]);
 });
 
-test("a long result beside a question is summarised once, before the pause", async () => {
+test("summarises a long result beside a question once, before the pause", async () => {
   const pay = payTool();
   const tools = [longTool(), pay];
   const first = soloist(
@@ -237,7 +241,7 @@ test("a long result beside a question is summarised once, before the pause", asy
   expect(fixture.sink.ofType("result.summarized")).toHaveLength(1);
 });
 
-test("an approved call whose result is long is summarised after the pause", async () => {
+test("summarises the long result of an approved call after the pause", async () => {
   const tool = spyTool("read", () => LONG, {
     maxResultCharacters: 10,
     longResultPolicy: "summarize",
@@ -257,7 +261,7 @@ test("an approved call whose result is long is summarised after the pause", asyn
   expect([result.usage.total.steps, result.usage.total.modelCalls]).toEqual([2, 3]);
 });
 
-test("a pause that is asked for while a summary is made comes after it, and loses nothing", async () => {
+test("pauses after a summary in progress", async () => {
   const held = latch();
   const tools = [longTool()];
   const first = soloist([calls(use("read")), says("letters", { after: held.opened })], { tools });

@@ -1,5 +1,7 @@
-// Goal: a result that is too long for the model is cut, or summarised by a model call of its own; the whole is kept.
-// Method: tools that give texts of a known size, scripted summaries; requests, records and events compared whole.
+// Goal: a result that is too long for the model is truncated, or summarised by a separate model
+// call; the complete text is kept.
+// Method: tools that return texts of a known size, scripted summaries; requests, records and events
+// compared.
 
 import { expect, test } from "vitest";
 
@@ -25,7 +27,7 @@ const longTool = (name = "read", text = LONG) =>
 
 proves(
   ["R111"],
-  "a long result is cut with a notice of both sizes, one that fits is left alone, and the whole is kept",
+  "truncates a long result with a notice of both sizes, and keeps the complete text",
   async () => {
     const { role, model } = soloist([calls(use("long"), use("exact"), use("emoji")), says("ok")], {
       tools: [
@@ -58,7 +60,7 @@ proves(
   },
 );
 
-test("structured values, failures and results of subagents are cut like any other; no limit reaches the empty text", async () => {
+test("truncates structured values, failures and subagent results alike, and keeps an empty result", async () => {
   const failing = spyTool("fail", () => {
     throw new Error("e".repeat(2_000));
   });
@@ -87,7 +89,7 @@ test("structured values, failures and results of subagents are cut like any othe
   ]);
 });
 
-test("with a limit of 0 only the notice is left", async () => {
+test("shows only the notice with a limit of 0", async () => {
   const tool = teller("read", LONG, { maxResultCharacters: 0 });
   const { role, model } = soloist([calls(use("read")), says("ok")], { tools: [tool] });
   await newFixture().run(role);
@@ -98,7 +100,7 @@ test("with a limit of 0 only the notice is left", async () => {
 
 proves(
   ["S7.29", "R181"],
-  "steps, with the summaries of their results, add up to the result, by one function",
+  "adds up the usage of steps and summaries to that of the result",
   async () => {
     const { role } = soloist([calls(use("read")), says("letters"), says("ok")], {
       tools: [longTool()],
@@ -117,7 +119,7 @@ const SUMMARY = "[Summary of a result of 25 characters]\nletters";
 
 proves(
   ["R112"],
-  "a long result is summarised by a model call that counts in usage and leases, and is no step",
+  "summarises a long result by a model call that counts in usage and leases, but not as a step",
   async () => {
     const { role, model } = soloist([calls(use("read")), says("letters"), says("ok")], {
       tools: [longTool()],
@@ -179,7 +181,7 @@ const useless: readonly (readonly [string, ScriptedReply, number])[] = [
 ];
 
 for (const [what, reply, totalTokens] of useless) {
-  proves(["R112"], `a summary that results in ${what} leaves the cut result`, async () => {
+  proves(["R112"], `keeps the truncated result if a summary ends with ${what}`, async () => {
     const tool = longTool();
     const { role, model } = soloist([calls(use("read")), reply, says("ok")], { tools: [tool] });
     const fixture = newFixture();
@@ -199,7 +201,7 @@ for (const [what, reply, totalTokens] of useless) {
   });
 }
 
-test("a summary that is too long itself is cut, and one that fails is tried again like any model call", async () => {
+test("truncates a summary that is too long, and retries one that fails", async () => {
   const busy = BUSY;
   const { role, model } = soloist(
     [calls(use("read")), { error: busy }, says("0123456789+"), says("ok")],
@@ -218,7 +220,7 @@ test("a summary that is too long itself is cut, and one that fails is tried agai
   expect([fixture.sink.ofType("model.retried").length, result.usage.total.steps]).toEqual([1, 2]);
 });
 
-test("several long results of a reply are summarised each, and stand in call order", async () => {
+test("summarises each of several long results of a reply, in call order", async () => {
   const tools = [longTool("a", `${LONG}!`), spyTool("short"), longTool("b")];
   const script = [calls(use("a"), use("short"), use("b")), says("A"), says("B"), says("ok")];
   const { role, model } = soloist(script, { tools });
@@ -238,7 +240,7 @@ test("several long results of a reply are summarised each, and stand in call ord
   ]);
 });
 
-test("one summary of two may fail", async () => {
+test("keeps one summary if another one fails", async () => {
   const tools = [longTool("a"), longTool("b")];
   const script = [calls(use("a"), use("b")), says(""), says("B"), says("ok")];
   const { role, model } = soloist(script, { tools });
@@ -249,7 +251,7 @@ test("one summary of two may fail", async () => {
   ]);
 });
 
-test("what is summarised is not read out: onStreamPart gets the answers alone", async () => {
+test("streams only answers to onStreamPart, and no summaries", async () => {
   const heard: string[] = [];
   const { role } = soloist([calls(use("read")), says("letters"), says("the answer")], {
     tools: [longTool()],
@@ -266,7 +268,7 @@ test("what is summarised is not read out: onStreamPart gets the answers alone", 
   ]);
 });
 
-test("a failure that is too long is summarised, too, and stays a failure", async () => {
+test("summarises a long failure, which stays a failure", async () => {
   const tool = spyTool(
     "read",
     () => {
@@ -281,7 +283,7 @@ test("a failure that is too long is summarised, too, and stays a failure", async
   ]);
 });
 
-test("a subagent's result is summarised by its parent's model, at its parent's cost", async () => {
+test("summarises a subagent's result by the parent's model, at the parent's cost", async () => {
   const child = part("child", [says("c".repeat(40))]);
   const root = part("root", [calls(spawn("child")), says("forty c"), says("ok")], {
     subagents: [child.role],

@@ -1,5 +1,6 @@
-// Goal: a rate limit counts over the whole tree of a run, and only over that.
-// Method: parents, children and siblings that call one limited tool on a manual clock; the times at which the tool began.
+// Goal: a rate limit counts over the whole tree of a run, and over no other run.
+// Method: parents, children and siblings that call one limited tool on a manual clock; the start
+// times of the tool.
 
 import { expect, test } from "vitest";
 
@@ -21,7 +22,7 @@ import { approveAll, ending } from "../support/pause-stories.ts";
 import { calls, part, quiet, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { outcomes, pass } from "./reading.ts";
 
-/** A tool that notes who begins when. */
+/** Returns a tool that records its callers and start times. */
 function noting(fixture: Fixture, limit: RateLimitOptions | ReturnType<typeof rateLimit>) {
   const starts: (readonly [string, number])[] = [];
   const tool: FunctionTool = spyTool("send", ({ agentPath }) => {
@@ -35,7 +36,7 @@ const send = use("send");
 
 proves(
   ["R117"],
-  "2 per second, 3 parallel calls: the third waits for its turn, or is refused, as configured",
+  "delays or refuses the third of three parallel calls at two per second, as configured",
   async () => {
     const waiting = newFixture();
     const slow = noting(waiting, { maxCalls: 2, windowMs: 1_000 });
@@ -64,7 +65,7 @@ proves(
   },
 );
 
-proves(["R117"], "a parent, its children and theirs share one window", async () => {
+proves(["R117"], "shares one window among a parent and its descendants", async () => {
   const fixture = newFixture();
   const { starts, tool } = noting(fixture, { maxCalls: 2, windowMs: 1_000 });
   const leaf = part("leaf", [calls(send), says("ok")], { tools: [tool] });
@@ -94,7 +95,7 @@ proves(["R117"], "a parent, its children and theirs share one window", async () 
   ]);
 });
 
-proves(["R117"], "siblings share it, in the order in which they came", async () => {
+proves(["R117"], "shares one window among siblings, in the order of their calls", async () => {
   const fixture = newFixture();
   const { starts, tool } = noting(fixture, { maxCalls: 1, windowMs: 1_000 });
   const child = part(
@@ -115,28 +116,24 @@ proves(["R117"], "siblings share it, in the order in which they came", async () 
   ]);
 });
 
-proves(
-  ["R117"],
-  "two runs of one orchestrator do not share it, though they share the tool",
-  async () => {
-    const fixture = newFixture();
-    const { starts, tool } = noting(fixture, {
-      maxCalls: 1,
-      windowMs: 1_000,
-      exceededPolicy: "refuse",
-    });
-    const first = soloist([calls(send), says("ok")], { tools: [tool] });
-    const second = soloist([calls(send), says("ok")], { tools: [tool] });
-    const runs = [fixture.start(first.role), fixture.start(second.role)];
-    for (const run of runs) await fixture.outcome(run);
-    expect(starts).toEqual([
-      ["solo", 0],
-      ["solo", 0],
-    ]);
-  },
-);
+proves(["R117"], "shares no window between two runs that use the same tool", async () => {
+  const fixture = newFixture();
+  const { starts, tool } = noting(fixture, {
+    maxCalls: 1,
+    windowMs: 1_000,
+    exceededPolicy: "refuse",
+  });
+  const first = soloist([calls(send), says("ok")], { tools: [tool] });
+  const second = soloist([calls(send), says("ok")], { tools: [tool] });
+  const runs = [fixture.start(first.role), fixture.start(second.role)];
+  for (const run of runs) await fixture.outcome(run);
+  expect(starts).toEqual([
+    ["solo", 0],
+    ["solo", 0],
+  ]);
+});
 
-test("one limit for two tools of two roles counts both", async () => {
+test("counts two tools of two roles together that share a limit", async () => {
   const fixture = newFixture();
   const limit = rateLimit({ maxCalls: 1, windowMs: 1_000, exceededPolicy: "refuse" });
   const read = withRateLimit(spyTool("read"), limit);
@@ -153,7 +150,7 @@ test("one limit for two tools of two roles counts both", async () => {
   ]);
 });
 
-test("a call that is cancelled while it waits takes no place; those behind it move up", async () => {
+test("removes a cancelled call from the queue, and moves the later ones up", async () => {
   const fixture = newFixture();
   const { starts, tool } = noting(fixture, { maxCalls: 1, windowMs: 1_000 });
   const child = part(
@@ -181,7 +178,7 @@ test("a call that is cancelled while it waits takes no place; those behind it mo
   ]);
 });
 
-test("a run that is cancelled while calls wait ends at once and leaves no timer", async () => {
+test("ends a cancelled run with waiting calls at once, without timers", async () => {
   const fixture = newFixture();
   const { starts, tool } = noting(fixture, { maxCalls: 1, windowMs: 1_000 });
   const { role } = soloist([calls(send, send, send)], { tools: [tool] });
@@ -194,11 +191,11 @@ test("a run that is cancelled while calls wait ends at once and leaves no timer"
     1,
     0,
   ]);
-  // The first had its result before the cancel came.
+  // The first call had its result before the cancellation.
   expect(outcomes(result).map(([, type]) => type)).toEqual(["succeeded", "cancelled", "cancelled"]);
 });
 
-test("a stop ends the wait of calls whose turn has not come: nothing further starts", async () => {
+test("ends the wait of calls at a stop, and starts none", async () => {
   const fixture = newFixture();
   const { starts, tool } = noting(fixture, { maxCalls: 1, windowMs: 1_000 });
   const { role } = soloist([calls(send, send)], { tools: [tool] });
@@ -213,7 +210,7 @@ test("a stop ends the wait of calls whose turn has not come: nothing further sta
   ]);
 });
 
-test("the time limit of an agent ends the wait, too, and a limit of the call around it", async () => {
+test("ends the wait at the time limit of the agent, or of the call", async () => {
   const fixture = newFixture();
   const { starts, tool } = noting(fixture, { maxCalls: 1, windowMs: 10_000 });
   const { role } = soloist([calls(send, send)], { tools: [tool], budget: { timeMs: 500 } });
@@ -235,7 +232,7 @@ test("the time limit of an agent ends the wait, too, and a limit of the call aro
   );
 });
 
-test("a resumed run begins to count anew", async () => {
+test("restarts the count in a resumed run", async () => {
   const fixture = newFixture();
   const { starts, tool } = noting(fixture, {
     maxCalls: 1,
@@ -250,7 +247,7 @@ test("a resumed run begins to count anew", async () => {
   expect(starts.length).toBe(2);
 });
 
-test("waiting calls of many agents keep their order with a cap on tool calls of 1, and none starves", async () => {
+test("serves waiting calls of many agents with a tool call limit of 1, without starvation", async () => {
   const clock = new ManualClock();
   const starts: string[] = [];
   const tool = withRateLimit(

@@ -1,10 +1,11 @@
-// What tests of tool calls read of a run: how each call ended, and every text that is anywhere in a value.
+// The outcomes of a run's calls, and a search for text anywhere in a value, for tests of tool
+// calls.
 
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Fixture } from "../harness/run-scripted.ts";
 import { quiet } from "../tree/scripted-agents.ts";
 
-/** Tool, outcome, failure code and text of every call of the root, in call order. */
+/** Returns tool, outcome, failure code and text of every call of the root, in call order. */
 export function outcomes(
   result: RunResult,
 ): readonly (readonly [string, string, string, string])[] {
@@ -27,7 +28,7 @@ export function mentions(value: unknown, needle: string): boolean {
   return isIn(value);
 }
 
-/** Lets the run continue, moves the time on, and lets it continue again. */
+/** Lets the run continue, advances the time, and lets the run continue again. */
 export async function pass(fixture: Fixture, byMs: number): Promise<void> {
   await quiet();
   fixture.clock.advance(byMs);

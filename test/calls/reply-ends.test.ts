@@ -1,6 +1,8 @@
-// Goal: once a reply has nothing left to do, its calls end together: none begins, those under way are aborted, and each has one result.
-// Method: calls under way that obey their signal, others that wait for a slot or for their turn, subagents that would continue for ever;
-// every way in which a reply can be over, and beside each the last one in which it is not.
+// Goal: once a reply is decided, its calls end together: none starts, those in flight are aborted,
+// and each has one result.
+// Method: calls in flight that obey their signal, others that wait for a slot or for their turn,
+// endless subagents; every way in which a reply can be decided, and beside each the last case in
+// which it is not.
 
 import { expect, test } from "vitest";
 
@@ -20,7 +22,7 @@ import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 const use = (name: string): ScriptedCall => ({ toolName: name, arguments: {} });
 
-/** Works until its signal fires, and says by what. */
+/** Works until its signal is aborted, and records the reason. */
 function untilAborted(heard: string[]): (context: ToolContext) => Promise<string> {
   return ({ signal }) =>
     new Promise((_resolve, reject) => {
@@ -37,7 +39,7 @@ function outcomes(result: RunResult): readonly string[] {
   return result.steps[0]?.tools.executions.map(({ type }) => type) ?? [];
 }
 
-/** What ends the reply, as its second call; `how`: how the run ends. */
+/** The second call of the reply, which decides it; `ending`: how the run ends. */
 const ENDS: Readonly<
   Record<string, { readonly act: (run: Run) => unknown; readonly ending: readonly string[] }>
 > = {
@@ -65,7 +67,7 @@ const ENDS: Readonly<
 for (const [what, { act, ending }] of Object.entries(ENDS)) {
   proves(
     ["S7.16", "S7.22"],
-    `${what}: what is under way is aborted, what waits does not begin`,
+    `aborts calls in flight after ${what}, and starts no waiting ones`,
     async () => {
       const heard: string[] = [];
       const held = latch();
@@ -125,7 +127,7 @@ for (const [what, { act, ending }] of Object.entries(ENDS)) {
   );
 }
 
-proves(["S7.16"], "an error that the budget bears ends nothing", async () => {
+proves(["S7.16"], "ends no call after an error within the error budget", async () => {
   const heard: string[] = [];
   const held = latch();
   const slow = spyTool("slow", async ({ signal }) => {
@@ -154,7 +156,7 @@ proves(["S7.16"], "an error that the budget bears ends nothing", async () => {
 
 proves(
   ["S7.16"],
-  "a row of errors is too long only if no call that is still under way can end it",
+  "exceeds the limit of consecutive errors only if no call in flight can interrupt them",
   async () => {
     const held = latch();
     const slow = spyTool("slow", async () => {
@@ -180,7 +182,7 @@ proves(
   },
 );
 
-test("a call that a guard denied ends its reply where the policy says so", async () => {
+test("ends a reply by a call that a guard denied if blockedPolicy is stop", async () => {
   const heard: string[] = [];
   const slow = spyTool("slow", untilAborted(heard));
   const root = part("root", [calls(use("slow"), use("forbidden"))], {
@@ -204,7 +206,7 @@ test("a call that a guard denied ends its reply where the policy says so", async
   ]);
 });
 
-test("what a tool gives within the grace period of a stop is its result, and hooks see to it", async () => {
+test("accepts a result within the grace period of a stop, and passes it to hooks", async () => {
   const slow = spyTool("slow", async ({ signal }) => {
     await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
     return "saved what there was";
@@ -220,7 +222,7 @@ test("what a tool gives within the grace period of a stop is its result, and hoo
   expect(result.steps[0]?.tools.executions[0]?.text).toBe("hid what there was");
 });
 
-test("a tool that ignores its signal is left behind after the grace period, and the step ends", async () => {
+test("abandons a tool that ignores its signal after the grace period, and ends the step", async () => {
   const fixture = newFixture({ graceMs: 50 });
   const root = part("root", [calls(use("slow"), use("stop"))], {
     tools: [spyTool("slow", () => latch().opened), spyTool("stop", () => run.requestStop())],
@@ -232,7 +234,7 @@ test("a tool that ignores its signal is left behind after the grace period, and 
   expect(outcomes(result)).toEqual(["cancelled", "succeeded"]);
 });
 
-test("the calls of the next reply begin with a signal of their own", async () => {
+test("starts the calls of the next reply with a new signal", async () => {
   const signals: boolean[] = [];
   const look = spyTool("look", ({ signal }) => void signals.push(signal.aborted));
   const bad = spyTool("bad", () => {

@@ -1,5 +1,6 @@
-// Goal: everything that a state holds of tool calls survives a pause, JSON text and a fresh orchestrator.
-// Method: one run with retries, failures, hidden tools, cut results and attachments on both sides of a pause; the end of both compared.
+// Goal: all state of tool calls is preserved across a pause, JSON text and a new orchestrator.
+// Method: one run with retries, failures, hidden tools, truncated results and attachments before
+// and after a pause; its end compared with that of a run without a pause.
 
 import { expect, test } from "vitest";
 
@@ -23,7 +24,7 @@ const ATTACHMENT = {
   name: "dot.png",
 } as const;
 
-/** What happened, in tools that keep count over the pause as the world does. */
+/** Returns tools that count across the pause, and the scripts of a run. */
 function world() {
   const counts: (readonly [string, number, number])[] = [];
   let isOffered = true;
@@ -89,17 +90,17 @@ const CALLS = [
   ["broken", "failed", "tool_error"],
 ];
 
-/** What the third step was offered is another matter: it began after the filter had changed its mind. */
+/** Omits the context of the third step, which began after the filter changed. */
 function lasting({ context, ...step }: StepRecord): object {
   return step.number < 3 ? { ...step, context } : step;
 }
 
-test("retries, failures, hidden tools, whole texts and attachments are after the pause what they were before", async () => {
+test("preserves retries, failures, hidden tools, complete texts and attachments across a pause", async () => {
   const here = world();
   const fixture = newFixture();
   const paused = await fixture.run(here.part(0, 2).role);
   expect(ending(paused)).toEqual(["paused", "input_required"]);
-  here.open(); // What was hidden in a step stays hidden in it.
+  here.open(); // A tool that was hidden in a step stays hidden in it.
   const resumed = await fixture.outcome(
     fixture.resume(here.part(2).role, paused.pausedRun, approveAll(paused)),
   );
@@ -124,7 +125,7 @@ test("retries, failures, hidden tools, whole texts and attachments are after the
   ]);
 });
 
-test("the error budget continues counting where it was", async () => {
+test("preserves the count of the error budget", async () => {
   const broken = spyTool("broken", () => {
     throw new Error("oops");
   });
@@ -141,7 +142,7 @@ test("the error budget continues counting where it was", async () => {
   expect([ending(result), broken.calls.length]).toEqual([["stopped", "error_budget"], 3]);
 });
 
-test("tools called as what every object has are counted like any other, also over a pause", async () => {
+test("counts tools named like object properties as any other, across a pause", async () => {
   const names = ["constructor", "toString", "hasOwnProperty"];
   const fussy = names.map((name) =>
     spyTool(name, () => {

@@ -1,5 +1,6 @@
-// Goal: what holds for the calls of a tool: its own value, else the role's, else the default (R122).
-// Method: each setting on its own, in a run, with a value at each of the three places; invalid ones refused by name.
+// Goal: a setting of a tool call is the tool's own value, else the role's, else the default.
+// Method: each setting on its own, in a run, with a value at each of the three places; invalid ones
+// refused by name.
 
 import { expect, test } from "vitest";
 
@@ -17,7 +18,7 @@ import { thrownBy } from "../support/thrown.ts";
 import { calls, part, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { outcomes, pass } from "./reading.ts";
 
-/** A value for the role, one for the tool, and what holds then. */
+/** The value of the role, that of the tool, and the resulting one. */
 type Case<Value> = readonly [ToolDefaults, ToolSettings, Value];
 
 const repeated = (count: number): readonly ScriptedReply[] =>
@@ -33,7 +34,7 @@ const retryCases: readonly Case<number>[] = [
 for (const [toolDefaults, own, maxRetries] of retryCases) {
   proves(
     ["R122"],
-    `maxRetries: role ${String(toolDefaults.maxRetries)}, tool ${String(own.maxRetries)}`,
+    `applies maxRetries of role ${String(toolDefaults.maxRetries)} and tool ${String(own.maxRetries)}`,
     async () => {
       const tool = spyTool(
         "work",
@@ -68,7 +69,7 @@ const timeCases: readonly Case<number | undefined>[] = [
 for (const [toolDefaults, own, timeoutMs] of timeCases) {
   proves(
     ["R122"],
-    `timeoutMs: role ${String(toolDefaults.timeoutMs)}, tool ${String(own.timeoutMs)}`,
+    `applies timeoutMs of role ${String(toolDefaults.timeoutMs)} and tool ${String(own.timeoutMs)}`,
     async () => {
       const tool = spyTool("work", () => new Promise(() => undefined), own);
       const { role } = soloist([calls(use("work")), says("ok")], { tools: [tool], toolDefaults });
@@ -92,22 +93,28 @@ const approvalCases: readonly (readonly [boolean | undefined, boolean | undefine
 ];
 
 for (const [ofRole, ofTool, isAsked] of approvalCases) {
-  proves(["R122"], `needsApproval: role ${String(ofRole)}, tool ${String(ofTool)}`, async () => {
-    const tool = spyTool(
-      "work",
-      () => "done",
-      ofTool === undefined ? {} : { needsApproval: ofTool },
-    );
-    const { role } = soloist([calls(use("work")), says("ok")], {
-      tools: [tool],
-      toolDefaults: ofRole === undefined ? {} : { needsApproval: ofRole },
-    });
-    const result = await newFixture().run(role);
-    expect([result.status, tool.calls.length]).toEqual(isAsked ? ["paused", 0] : ["completed", 1]);
-  });
+  proves(
+    ["R122"],
+    `applies needsApproval of role ${String(ofRole)} and tool ${String(ofTool)}`,
+    async () => {
+      const tool = spyTool(
+        "work",
+        () => "done",
+        ofTool === undefined ? {} : { needsApproval: ofTool },
+      );
+      const { role } = soloist([calls(use("work")), says("ok")], {
+        tools: [tool],
+        toolDefaults: ofRole === undefined ? {} : { needsApproval: ofRole },
+      });
+      const result = await newFixture().run(role);
+      expect([result.status, tool.calls.length]).toEqual(
+        isAsked ? ["paused", 0] : ["completed", 1],
+      );
+    },
+  );
 }
 
-test("a function that says no comes before a role that says yes, and a wrapper before everything", async () => {
+test("prefers a tool's approval function to the role, and a wrapper to both", async () => {
   const never = spyTool("never", () => "done", { needsApproval: () => false });
   const wrapped = withApproval(spyTool("wrapped", () => "done", { needsApproval: false }));
   const { role } = soloist([calls(use("never"), use("wrapped")), says("ok")], {
@@ -134,7 +141,7 @@ const sizeCases: readonly Case<number>[] = [
 for (const [toolDefaults, own, size] of sizeCases) {
   proves(
     ["R122"],
-    `maxResultCharacters: role ${String(toolDefaults.maxResultCharacters)}, tool ${String(own.maxResultCharacters)}`,
+    `applies maxResultCharacters of role ${String(toolDefaults.maxResultCharacters)} and tool ${String(own.maxResultCharacters)}`,
     async () => {
       const exact = spyTool("exact", () => "x".repeat(size), own);
       const longer = spyTool("longer", () => "x".repeat(size + 1), own);
@@ -152,7 +159,7 @@ for (const [toolDefaults, own, size] of sizeCases) {
   );
 }
 
-test("longResultPolicy and maxIdenticalCalls: the tool's own value comes before the role's", async () => {
+test("prefers the tool's longResultPolicy and maxIdenticalCalls to the role's", async () => {
   const tools = [
     spyTool("cut", () => "x".repeat(9), { longResultPolicy: "truncate", maxIdenticalCalls: 1 }),
     spyTool("short", () => "x".repeat(9)),
@@ -181,7 +188,7 @@ test("longResultPolicy and maxIdenticalCalls: the tool's own value comes before 
   ]);
 });
 
-test("defaults of a role are not its subagents'", async () => {
+test("does not pass defaults of a role to its subagents", async () => {
   const work = spyTool("work", () => "x".repeat(9));
   const child = part("child", [calls(use("work")), says("ok")], { tools: [work] });
   const root = part("root", [calls(spawn("child")), says("ok")], {
@@ -195,7 +202,7 @@ test("defaults of a role are not its subagents'", async () => {
   ]);
 });
 
-test("an external tool has the role's settings for its result, and its own maxRetries", async () => {
+test("applies the role's result limit to an external tool", async () => {
   const { role } = soloist([calls(use("mail"))], {
     tools: [externalTool("mail")],
     toolDefaults: { maxResultCharacters: 4 },
@@ -234,7 +241,7 @@ const bad: readonly (readonly [string, unknown])[] = [
 ];
 
 for (const [field, value] of bad) {
-  test(`${field} cannot be ${String(value)}, of a tool or of a role`, () => {
+  test(`refuses ${String(value)} as ${field} of a tool or a role`, () => {
     const settings: ToolDefaults = { [field]: value };
     for (const work of [
       () => spyTool("work", undefined, settings),
@@ -246,7 +253,7 @@ for (const [field, value] of bad) {
   });
 }
 
-test("a setting that there is not is refused by name", () => {
+test("refuses an unknown setting by name", () => {
   const odd: object = { maxRetrys: 3 };
   expect(thrownBy(() => soloist([], { toolDefaults: odd })).message).toMatch(/maxRetrys/);
   expect(thrownBy(() => spyTool("work", undefined, odd)).message).toMatch(/maxRetrys/);

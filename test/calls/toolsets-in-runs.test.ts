@@ -1,5 +1,6 @@
-// Goal: tools that were prefixed, renamed, filtered or combined are called by their new names, and work as before.
-// Method: runs in which the model uses new and old names; requests, records and questions compared whole.
+// Goal: tools that were prefixed, renamed, filtered or combined are called by their new names, and
+// work as before.
+// Method: runs in which the model uses new and old names; requests, records and questions compared.
 
 import { expect, test } from "vitest";
 
@@ -25,7 +26,7 @@ import { outcomes, pass } from "./reading.ts";
 
 proves(
   ["R121"],
-  "the model sees and calls the new names, each call is routed back to its own tool, old names are unknown",
+  "offers new names, routes each call to its own tool, and reports old names as unknown",
   async () => {
     const ours = spyTool("search", () => "found here");
     const theirs = spyTool("search", () => "found there");
@@ -63,7 +64,7 @@ proves(
 
 proves(
   ["R121"],
-  "two tools of one name are refused when the role is defined, and before, by name",
+  "refuses two tools of one name by name, in toolsets and when the role is defined",
   () => {
     const twins = [spyTool("search"), spyTool("search")];
     const model = new ScriptedModel([]);
@@ -91,7 +92,7 @@ proves(
   },
 );
 
-test("every word about a renamed tool has its new name: guards, hooks, filters, questions, errors, timeouts", async () => {
+test("shows the new name in guards, hooks, filters, questions, errors and timeouts", async () => {
   const seen: string[] = [];
   const inner = spyTool("pay", () => new Promise(() => undefined), { needsApproval: true });
   const tools = renameTools([withTimeout(inner, { timeoutMs: 100 })], { pay: "transfer" });
@@ -145,7 +146,7 @@ test("every word about a renamed tool has its new name: guards, hooks, filters, 
   );
 });
 
-test("external tools and delegations keep their kind under another name, over a pause", async () => {
+test("preserves the kind of renamed external tools and delegations, across a pause", async () => {
   const child = part("child", [says("Child.")]);
   const start = defineDelegation({
     name: "start",
@@ -172,7 +173,7 @@ test("external tools and delegations keep their kind under another name, over a 
   expect(approveAll(result)).toEqual([]);
 });
 
-test("settings and barriers go with a tool to its new name; the schema, too", async () => {
+test("preserves settings, sequential execution and schema of a renamed tool", async () => {
   const input = z.object({ city: z.string() });
   const tool = defineTool({
     name: "weather",

@@ -1,5 +1,7 @@
-// Goal: wrapped tools in real runs: what the model reads, what counts, what pauses, and that nothing late ever shows.
-// Method: runs on a manual clock; tools that fail, hang and give late results with a mark that is looked for everywhere.
+// Goal: wrapped tools in real runs: the messages to the model, counts and pauses, without any late
+// results.
+// Method: runs on a manual clock; tools that fail, hang and return late marked results, which are
+// searched for everywhere.
 
 import { expect, test } from "vitest";
 
@@ -22,7 +24,7 @@ import { mentions, outcomes, pass } from "./reading.ts";
 
 proves(
   ["R116"],
-  "a wrapped tool pauses the run, its unwrapped twin does not; approved, it runs once",
+  "pauses for a wrapped tool but not for an unwrapped one, and executes it once after approval",
   async () => {
     const twin = spyTool("deploy");
     const plain = soloist([calls(use("deploy")), says("ok")], { tools: [twin] });
@@ -54,7 +56,7 @@ proves(
 
 proves(
   ["R116"],
-  "wrapper, the tool's own check and a guard unite in one question; a denial of the guard needs none",
+  "combines wrapper, approval check and guard in one question, and asks none if a guard denies",
   async () => {
     const questions: Question[] = [];
     const approver = (question: Question) => {
@@ -85,7 +87,7 @@ proves(
   },
 );
 
-test("time in which an approval is waited for is not the tool's: inside and outside of a time limit", async () => {
+test("excludes the wait for an approval from a time limit, inside and outside of it", async () => {
   for (const wrap of [
     (tool: ReturnType<typeof spyTool>) => withTimeout(withApproval(tool), { timeoutMs: 100 }),
     (tool: ReturnType<typeof spyTool>) => withApproval(withTimeout(tool, { timeoutMs: 100 })),
@@ -108,7 +110,7 @@ test("time in which an approval is waited for is not the tool's: inside and outs
   }
 });
 
-/** A tool that ignores its signal and gives a marked result when the latch opens. */
+/** Returns a tool that ignores its signal and returns a marked result when the latch opens. */
 function lateTool(name = "slow") {
   const held = latch();
   const tool = spyTool(name, async ({ reportProgress, queueSubtask }) => {
@@ -122,7 +124,7 @@ function lateTool(name = "slow") {
 
 proves(
   ["R118"],
-  "a tool that ignores the signal has its result at the limit; its late value is nowhere, and nothing is rejected",
+  "times out a tool that ignores its signal at the limit, and drops its late result",
   async () => {
     const { tool, held } = lateTool();
     const { role, model } = soloist([calls(use("slow")), says("go on"), says("unused")], {
@@ -149,7 +151,7 @@ proves(
   },
 );
 
-test("a rejection after a tool's time is up is dropped", async () => {
+test("drops a rejection after the timeout of a tool", async () => {
   const soon = { timeoutMs: 10 };
   const wrappings: readonly ((tool: FunctionTool) => FunctionTool)[] = [
     (tool) => withTimeout(tool, soon),
@@ -176,7 +178,7 @@ test("a rejection after a tool's time is up is dropped", async () => {
   }
 });
 
-test("a cancelled tool that gives its result after the grace period is ignored", async () => {
+test("drops the result of a cancelled tool after the grace period", async () => {
   const { tool, held } = lateTool();
   const { role, model } = soloist([calls(use("slow"))], {
     tools: [withRetries(withTimeout(tool, { timeoutMs: 60_000 }))],
@@ -199,7 +201,7 @@ test("a cancelled tool that gives its result after the grace period is ignored",
 
 proves(
   ["R119"],
-  "fails twice, then succeeds: the model sees one success, and no counter of its own moves",
+  "returns the success after two failed attempts to the model, without counting errors",
   async () => {
     let tries = 0;
     const tool = spyTool("fetch", ({ retryCount }) => {
@@ -240,7 +242,7 @@ proves(
 
 proves(
   ["R119"],
-  "a cancel ends the wait between two tries at once; no further one is made",
+  "ends the delay between two attempts at a cancellation, without a further attempt",
   async () => {
     const tool = spyTool("fetch", () => {
       throw new Error("flaky");
@@ -261,7 +263,7 @@ proves(
   },
 );
 
-test("when all tries fail the model reads it once, and that is one error", async () => {
+test("reports one error to the model when all attempts fail", async () => {
   const tool = spyTool("fetch", () => {
     throw new Error("flaky");
   });
@@ -281,7 +283,7 @@ test("when all tries fail the model reads it once, and that is one error", async
   expect(result.agents[0]?.toolErrors.length).toBe(1);
 });
 
-test("what is meant for the model, and what is final, is not tried again by the wrapper", async () => {
+test("does not retry errors for the model or final ones in the wrapper", async () => {
   for (const [error, type] of [
     [new ToolRetryError("Give a city."), "retry"],
     [new ToolError("Gone.", { severity: "fatal" }), "failed"],
@@ -296,7 +298,7 @@ test("what is meant for the model, and what is final, is not tried again by the 
   }
 });
 
-test("only the last try's subtasks and all tries' progress come through", async () => {
+test("keeps the subtasks of the last attempt, and the progress of all attempts", async () => {
   let tries = 0;
   const tool = spyTool("plan", ({ queueSubtask, reportProgress }) => {
     tries += 1;
@@ -339,14 +341,14 @@ const trial = async (isAround: boolean) => {
 
 proves(
   ["R120"],
-  "in a run: a limit around retries bounds them together, inside of them each try",
+  "applies a timeout around retries to all attempts together, and inside to each attempt",
   async () => {
     expect(await trial(true)).toEqual([["failed", "tool_timeout"], 500, 1]);
     expect(await trial(false)).toEqual([["succeeded", ""], 1_300, 3]);
   },
 );
 
-test("the tool's own timeoutMs stands around its wrappers; the tighter limit wins", async () => {
+test("applies the tighter of the tool's own timeout and its wrapper's", async () => {
   for (const [own, wrapper, expected] of [
     [300, 1_000, 300],
     [1_000, 300, 300],
