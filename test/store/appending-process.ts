@@ -1,5 +1,7 @@
-// A process that appends to one run of a file until it is ended, or learns that another process has taken the run over.
-// Arguments: the file, the id of the run, its token, how many batches at most. Says after each batch how many records were acknowledged.
+// A process that appends to one run of a file until it is ended, or until another process has
+// claimed the run.
+// Arguments: the file, the id of the run, its token, the maximum number of batches. It prints the
+// number of acknowledged records after each batch.
 
 import { writeSync } from "node:fs";
 import { hostname } from "node:os";

@@ -1,4 +1,4 @@
-// A store in a file whose driver tests can look at and interfere with. The driver itself is the real one.
+// A store in a file whose driver tests can inspect and disturb. The driver itself is the real one.
 
 import { systemClock, type Clock } from "../../src/kernel/clock.ts";
 import { isProcessGone } from "../../src/store/holding.ts";
@@ -15,9 +15,9 @@ export interface Interference {
   readonly durability?: "full" | "process";
   readonly clock?: Clock;
   readonly busyTimeoutMs?: number;
-  /** Called for each file that is opened, before anything else. */
+  /** Called for each opened file, before anything else. */
   readonly opened?: (database: SqliteDatabase) => void;
-  /** Takes the place of each statement that has no result; `run` is the real thing. */
+  /** Replaces each statement without a result; `run` executes the statement. */
   readonly exec?: (sql: string, run: () => void) => void;
 }
 
@@ -50,7 +50,7 @@ function runIt(_sql: string, run: () => void): void {
   run();
 }
 
-/** Resolves when it holds, however many turns of the event loop that takes. */
+/** Resolves once the condition holds, however many turns of the event loop that takes. */
 export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => void setImmediate(resolve));
 }

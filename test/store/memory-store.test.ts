@@ -1,5 +1,6 @@
-// Goal: the store in memory keeps every promise of the ports but one: it loses all at a crash.
-// Method: the contract suite; heartbeats and staleness by hand.
+// Goal: the store in memory fulfils all of the contract of a store except durability: a crash loses
+// its contents.
+// Method: the contract suite; heartbeats and staleness on a manual clock.
 
 import { describe, expect, test } from "vitest";
 
@@ -15,7 +16,7 @@ import { thrownBy } from "../support/thrown.ts";
 const forgetful = () =>
   createEvictingStore({ clock: systemClock, mostBytes: 1e9, onForgotten: () => undefined });
 
-describe("contract", () => {
+describe("the contract", () => {
   for (const make of [memoryStore, forgetful])
     for (const { name, run } of storeContract())
       test(`${make.name}: ${name}`, () => run(async () => make()));
@@ -24,7 +25,7 @@ describe("contract", () => {
 const runId = RunIdSchema().parse("run_1");
 const owner = { token: "a", hostname: "here", processId: 1 };
 
-proves(["S7.5"], "a wall clock that is set makes no owner older or younger", async () => {
+proves(["S7.5"], "ignores a change of the wall clock in the age of an owner", async () => {
   const clock = new ManualClock(1_000);
   const store = memoryStore({ clock });
   await store.create(runId, "", owner);
@@ -37,7 +38,7 @@ proves(["S7.5"], "a wall clock that is set makes no owner older or younger", asy
   expect(await store.claim(runId, claim)).toMatchObject({ epoch: 2 });
 });
 
-proves(["E1", "E3"], "what is posted has its time, and opens a run that rests", async () => {
+proves(["E1", "E3"], "records the time of each mail, and reopens a paused run", async () => {
   const clock = new ManualClock(1_000);
   const store = memoryStore({ clock });
   const held = await store.create(runId, "", owner);
@@ -69,7 +70,7 @@ proves(["E1", "E3"], "what is posted has its time, and opens a run that rests", 
   });
 });
 
-test("an owner is gone when it has been silent for exactly as long as was said, and not before", async () => {
+test("treats an owner as gone after exactly the configured silence, and not before", async () => {
   const clock = new ManualClock(1_000);
   const store = memoryStore({ clock });
   const held = await store.create(runId, "", owner);
@@ -101,7 +102,7 @@ test("an owner is gone when it has been silent for exactly as long as was said, 
 
 proves(
   ["V116"],
-  "a forgetful store: the oldest that have ended go, once all take too much",
+  "an evicting store forgets the oldest ended runs once all runs exceed its byte limit",
   async () => {
     const forgotten: string[] = [];
     const store = createEvictingStore({
@@ -124,7 +125,7 @@ proves(
     expect(await store.remove(RunIdSchema().parse("third"), 0)).toBe(true);
     await made("fourth", 40, "ended");
     expect((await store.list()).map((run) => run.runId)).toEqual(["fourth", "paused", "open"]);
-    // One that has just ended stays to be looked at, however long it is.
+    // The run that has just ended remains readable, however long it is.
     await made("long", 1_000, "ended");
     expect((await store.list()).map((run) => run.runId)).toEqual(["long", "paused", "open"]);
     expect(forgotten).toEqual(["first", "second", "fourth"]);
@@ -168,7 +169,7 @@ proves(
   },
 );
 
-test("refuses an option that it does not have", () => {
+test("refuses an unknown option", () => {
   const options: object = { path: "runs.db" };
   expect(thrownBy(() => memoryStore(options))).toMatchObject({
     code: "invalid_argument",

@@ -1,5 +1,6 @@
-// A PostgreSQL server for tests: one of our own on a free port of this machine, in a folder that goes away with it; or the one of
-// ESPALIER_TEST_POSTGRES_URL. Where there is neither, tests are skipped and say why; where `REAL_PARTS` names it, they fail instead.
+// A PostgreSQL server for tests: a local one on a free port, in a folder that is removed at the
+// end; or the one of ESPALIER_TEST_POSTGRES_URL. Without either, tests are skipped with the reason;
+// if `REAL_PARTS` names postgresql, they fail instead.
 
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from "node:fs";
@@ -10,22 +11,25 @@ import { freePort } from "../support/free-port.ts";
 
 export interface PostgresServer {
   readonly url: string;
-  /** Undefined: it is not ours to stop. */
+  /** Undefined: these tests must not stop the server. */
   readonly machine: PostgresMachine | undefined;
-  /** Ends it, and takes its folder away. */
+  /** Stops the server, and removes its folder. */
   close(): Promise<void>;
 }
 
 export interface PostgresMachine {
-  /** As in a crash: what was not written to the disk is lost, and no connection is closed in order. */
+  /**
+   * Ends like a crash: what was not written to the disk is lost, and no connection is closed in
+   * order.
+   */
   crash(): Promise<void>;
-  /** In order: every connection gets a notice. */
+  /** Ends in order: every connection gets a notice. */
   stop(): Promise<void>;
-  /** Again, on the same port and with what it had kept. */
+  /** Starts the server again, on the same port and with its data. */
   start(): Promise<void>;
 }
 
-/** The server, or why there is none. */
+/** Returns the server, or the reason why there is none. */
 export async function findPostgres(): Promise<PostgresServer | string> {
   const url = process.env["ESPALIER_TEST_POSTGRES_URL"];
   if (url !== undefined) return { url, machine: undefined, close: async () => undefined };
@@ -139,7 +143,7 @@ class Server implements PostgresMachine {
   }
 }
 
-/** PostgreSQL does not run as root. Undefined: the present user will do. */
+/** Returns another user for root, as which PostgreSQL does not run. Undefined: the present user. */
 function userOf(): { readonly uid: number; readonly gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   return { uid: idOf("-u"), gid: idOf("-g") };

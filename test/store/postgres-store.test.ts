@@ -1,5 +1,7 @@
-// Goal: the store in PostgreSQL keeps every promise of the ports, also over several processes and broken connections.
-// Method: a real server of our own; the contract suite; connections ended by the server; the server stopped, crashed and started.
+// Goal: the store in PostgreSQL fulfils the contract of a store, also over several processes and
+// broken connections (D4, D5).
+// Method: a real local server; the contract suite; connections ended by the server; the server
+// stopped, crashed and restarted.
 
 import { Pool, type PoolClient } from "pg";
 import { afterAll, describe, expect, test } from "vitest";
@@ -49,12 +51,12 @@ function ownerOf(token: string): RunOwner {
 
 const isOurs = server?.machine !== undefined;
 
-describe.skipIf(server === undefined)("contract", () => {
+describe.skipIf(server === undefined)("the contract", () => {
   for (const { name, run } of storeContract()) test(name, () => run(async () => open()));
 });
 
-describe.skipIf(server === undefined)("one database, several stores", () => {
-  test("many may open a schema that is not there yet, and each of them finds it made", async () => {
+describe.skipIf(server === undefined)("several stores of one database", () => {
+  test("create a missing schema once if they open it concurrently", async () => {
     const schema = newSchema();
     const stores = Array.from({ length: 8 }, () => open(schema));
     expect(await Promise.all(stores.map((store) => store.list()))).toEqual(stores.map(() => []));
@@ -63,7 +65,7 @@ describe.skipIf(server === undefined)("one database, several stores", () => {
     for (const store of stores) await store.close();
   });
 
-  test("D4: of two that write one run, the one that was superseded is refused at its next write", async () => {
+  test("refuse every write of an owner that was superseded through another store", async () => {
     const schema = newSchema();
     const [one, two] = [open(schema), open(schema)];
     const first = await one.create(runId, "", ownerOf("a"));
@@ -83,7 +85,7 @@ describe.skipIf(server === undefined)("one database, several stores", () => {
     await two.close();
   });
 
-  test("D4: an append that waits for a claim is refused when the claim has won", async () => {
+  test("refuse an append that waits for a claim once the claim has won", async () => {
     const schema = newSchema();
     const store = open(schema);
     const held = await store.create(runId, "", ownerOf("a"));
@@ -106,7 +108,7 @@ describe.skipIf(server === undefined)("one database, several stores", () => {
     await store.close();
   });
 
-  test("times are those of the database", async () => {
+  test("take their times from the database", async () => {
     const store = open();
     const { rows } = await admin.query("select extract(epoch from clock_timestamp()) * 1000 as ms");
     const ms: unknown = Reflect.get(Object(rows[0]), "ms");
@@ -116,7 +118,7 @@ describe.skipIf(server === undefined)("one database, several stores", () => {
     await store.close();
   });
 
-  test("a pool of the user is used, and not ended", async () => {
+  test("use a pool of the user, and do not end it", async () => {
     const pool = new Pool({ connectionString: url, max: 2 });
     const schema = newSchema();
     const store = postgresStore({ pool, schema });
@@ -130,8 +132,8 @@ describe.skipIf(server === undefined)("one database, several stores", () => {
   });
 });
 
-describe.skipIf(server === undefined)("schema", () => {
-  test("a schema of another version is refused and not changed", async () => {
+describe.skipIf(server === undefined)("a schema", () => {
+  test("is refused and not changed if its version is another", async () => {
     const schema = newSchema();
     const store = open(schema);
     await store.list();
@@ -146,9 +148,9 @@ describe.skipIf(server === undefined)("schema", () => {
     await other.close();
   });
 
-  // Makes a role, and needs a server that lets it in.
+  // Creates a role, and needs a server that accepts it.
   test.skipIf(!isOurs)(
-    "one that another user made is used; a user that may only read and write can work in it",
+    "is used if another user created it, and works for a user with only read and write permissions",
     async () => {
       const schema = newSchema();
       await admin.query(`create schema ${schema}`);
@@ -178,7 +180,7 @@ describe.skipIf(server === undefined)("schema", () => {
     },
   );
 
-  test("a journal in which something is missing is not read as if it were whole", async () => {
+  test("with a gap in a journal rejects reads of that journal as corrupt", async () => {
     const schema = newSchema();
     const store = open(schema);
     const held = await store.create(runId, "", ownerOf("a"));
@@ -192,20 +194,20 @@ describe.skipIf(server === undefined)("schema", () => {
   });
 });
 
-/** Resolves when another connection waits for a lock that this connection holds. */
+/** Resolves once another connection waits for a lock of this connection. */
 async function lockAwaited(holder: PoolClient): Promise<void> {
   const sql = "select 1 from pg_locks where not granted";
   while ((await holder.query(sql)).rows.length === 0);
 }
 
-/** A store at another address. */
+/** Returns a store at another address. */
 function at(change: (to: URL) => void): Store {
   const to = new URL(url);
   change(to);
   return postgresStore({ connectionString: to.href });
 }
 
-/** Ends every connection to the server but the one that asks. */
+/** Ends every connection to the server except the one of the query. */
 async function endConnections(): Promise<void> {
   await admin.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
@@ -216,7 +218,7 @@ async function endConnections(): Promise<void> {
 const LOST = { code: "store_failed", data: { reason: "connection", isTransient: true } };
 
 describe.skipIf(server === undefined)("connections", () => {
-  test("D5: an append whose connection broke may be tried again, and is taken once", async () => {
+  test("break during an append, which can be retried and is applied once", async () => {
     const schema = newSchema();
     const store = open(schema);
     const held = await store.create(runId, "", ownerOf("a"));
@@ -238,13 +240,13 @@ describe.skipIf(server === undefined)("connections", () => {
     await store.close();
   });
 
-  test("connections that end while they are not in use harm nothing", async () => {
+  test("end while they are idle without harm to later appends", async () => {
     const store = open();
     const held = await store.create(runId, "", ownerOf("a"));
     for (let round = 1; round <= 3; round += 1) {
       await endConnections();
       const batch = { firstNumber: round, records: [`${round}`] };
-      // The end of a connection may be noticed only when it is used.
+      // The end of a connection may be noticed only at its next use.
       await store.append(held, batch).catch(async (cause: unknown) => {
         expect(cause).toMatchObject(LOST);
         await store.append(held, batch);
@@ -254,7 +256,7 @@ describe.skipIf(server === undefined)("connections", () => {
     await store.close();
   });
 
-  test("no server, no such database, a wrong name", async () => {
+  test("fail with a coded error without a server, without the database, and under an unknown role", async () => {
     const absent = at((to) => void (to.port = "1"));
     await expect(absent.list()).rejects.toMatchObject(LOST);
     const nowhere = at((to) => void (to.pathname = "/no_such_database"));
@@ -269,7 +271,7 @@ describe.skipIf(server === undefined)("connections", () => {
     await absent.close();
   });
 
-  test("a statement that takes too long is given up, and its connection with it", async () => {
+  test("are abandoned with a statement that exceeds its timeout", async () => {
     const schema = newSchema();
     const made = open(schema);
     const held = await made.create(runId, "", ownerOf("a"));
@@ -289,14 +291,14 @@ describe.skipIf(server === undefined)("connections", () => {
   });
 });
 
-describe.skipIf(!isOurs)("the server", () => {
-  test("what was acknowledged is there after it was stopped, and after it has crashed", async () => {
+describe.skipIf(!isOurs)("a restarted server", () => {
+  test("has all acknowledged records, both after a stop and after a crash", async () => {
     const store = open();
     const held = await store.create(runId, "", ownerOf("a"));
     const machine = server?.machine ?? expect.fail("no server of our own");
     let number = 0;
     for (const end of [() => machine.stop(), () => machine.crash()]) {
-      // Appends are under way when the server ends. It is unknown of the last one whether it was taken.
+      // Appends are in progress when the server ends. Whether the last one was applied is unknown.
       const ended = (async () => {
         for (;;) {
           const batch = { firstNumber: number + 1, records: [`${number + 1}`] };
@@ -319,7 +321,7 @@ describe.skipIf(!isOurs)("the server", () => {
   });
 });
 
-test("options that cannot be used are refused", () => {
+test("refuses invalid options, and names the field", () => {
   const connectionString = "postgres://localhost/nothing";
   const pool = { connect: () => expect.fail("not yet"), on: () => pool, off: () => pool };
   const refused: readonly (readonly [string, Parameters<typeof postgresStore>[0]])[] = [
@@ -342,7 +344,7 @@ test("options that cannot be used are refused", () => {
   }
 });
 
-test("nothing is connected to before it is needed", async () => {
+test("does not connect before the first use", async () => {
   const store = postgresStore({ connectionString: "postgres://127.0.0.1:1/nothing" });
   await store.close();
   await expect(store.list()).rejects.toMatchObject({ data: { reason: "closed" } });

@@ -1,5 +1,7 @@
-// Goal: a store that only reads makes, changes and leaves behind nothing, and finds what others write while they write it.
-// Method: real files and a real server, looked at before and after; processes that write meanwhile, and are killed.
+// Goal: a read-only store creates, changes and leaves behind nothing, and finds what others write
+// at the same time.
+// Method: real files and a real server, compared before and after; processes that write
+// concurrently, and are killed.
 
 import { spawn } from "node:child_process";
 import {
@@ -53,7 +55,7 @@ const session1 = SessionIdSchema().parse("session_1");
 const owner: RunOwner = { token: "a", hostname: "here", processId: 7 };
 
 let folders = 0;
-/** A folder of its own. */
+/** Returns a new folder. */
 function newFolder(): string {
   folders += 1;
   const path = join(folder, `${folders}`);
@@ -61,7 +63,10 @@ function newFolder(): string {
   return path;
 }
 
-/** Two runs, one of them at work, a post and a session. */
+/**
+ * Stores two runs, one of them active, a mail and a session; returns the ownership of the first
+ * run.
+ */
 async function fill(store: Store): Promise<Ownership> {
   const held = await store.create(run1, "the first", owner);
   await store.append(held, { firstNumber: 1, records: ["1", "2", "3"] });
@@ -84,14 +89,14 @@ async function allOf(store: Store): Promise<unknown> {
   ];
 }
 
-/** Everything that writes. */
+/** Returns all operations that write. */
 function writesOn(store: Store): readonly (() => Promise<unknown>)[] {
   const held = { runId: run1, token: "a", epoch: 1 };
   return [
     () => store.create(RunIdSchema().parse("run_3"), "", owner),
     () => store.claim(run1, { owner, staleAfterMs: 0, takeOver: true }),
     () => store.append(held, { firstNumber: 4, records: ["4"] }),
-    () => store.append(held, { firstNumber: 1, records: ["1"] }), // It is there.
+    () => store.append(held, { firstNumber: 1, records: ["1"] }), // The record exists already.
     () => store.heartbeat(held),
     () => store.release(held, "ended"),
     () => store.sendMail(run1, { key: "other", body: "1" }),
@@ -117,12 +122,12 @@ async function checkMissing(store: Store): Promise<void> {
   await expect(store.create(run1, "", owner)).rejects.toMatchObject({ code: "store_failed" });
 }
 
-describe.each(DRIVERS)("a file, by %s", (driver) => {
+describe.each(DRIVERS)("a file, opened read-only by %s", (driver) => {
   const reading = (path: string): Store => sqliteStore(path, { access: "read", driver });
 
   proves(
     ["V1"],
-    `is read while it is open and after that, and is left as it is (${driver})`,
+    `is read while it is open for writing and after that, and is not changed (${driver})`,
     async () => {
       const place = newFolder();
       const path = join(place, "a ?#%20.db");
@@ -146,7 +151,7 @@ describe.each(DRIVERS)("a file, by %s", (driver) => {
     },
   );
 
-  proves(["V2"], `that is not there, or is empty, is not made (${driver})`, async () => {
+  proves(["V2"], `is not created if it is missing or empty (${driver})`, async () => {
     const place = newFolder();
     writeFileSync(join(place, "empty.db"), "");
     for (const name of ["none.db", "none/none.db", "empty.db/none.db", "empty.db"]) {
@@ -168,7 +173,7 @@ describe.each(DRIVERS)("a file, by %s", (driver) => {
 
   proves(
     ["V2"],
-    `of another program, or with tables of another version, is refused (${driver})`,
+    `is refused if another program wrote it, or another version (${driver})`,
     async () => {
       const place = newFolder();
       const foreign = new DatabaseSync(join(place, "foreign.db"));
@@ -198,23 +203,27 @@ describe.each(DRIVERS)("a file, by %s", (driver) => {
     },
   );
 
-  proves(["V1"], `is found behind a link, with what is not in it yet (${driver})`, async () => {
-    const place = newFolder();
-    const writer = sqliteStore(join(place, "real.db"), { driver });
-    await fill(writer);
-    const linked = newFolder();
-    symlinkSync(join(place, "real.db"), join(linked, "link.db"));
-    const store = reading(join(linked, "link.db"));
-    expect(await allOf(store)).toEqual(await allOf(writer));
-    await writer.close();
-    expect((await store.list()).length).toBe(2);
-    expect([readdirSync(place), readdirSync(linked)]).toEqual([["real.db"], ["link.db"]]);
-  });
+  proves(
+    ["V1"],
+    `is found through a link, with changes that are not in it yet (${driver})`,
+    async () => {
+      const place = newFolder();
+      const writer = sqliteStore(join(place, "real.db"), { driver });
+      await fill(writer);
+      const linked = newFolder();
+      symlinkSync(join(place, "real.db"), join(linked, "link.db"));
+      const store = reading(join(linked, "link.db"));
+      expect(await allOf(store)).toEqual(await allOf(writer));
+      await writer.close();
+      expect((await store.list()).length).toBe(2);
+      expect([readdirSync(place), readdirSync(linked)]).toEqual([["real.db"], ["link.db"]]);
+    },
+  );
 });
 
 proves(
   ["V4"],
-  "a file is read while another process writes it, and after that is killed",
+  "reads a file while another process writes it, and after that process was killed",
   async () => {
     const place = newFolder();
     const path = join(place, "written.db");
@@ -247,7 +256,7 @@ proves(
   },
 );
 
-proves(["V4"], "what was read of a file that changed meanwhile does not count", async () => {
+proves(["V4"], "repeats a read of a file that changed meanwhile", async () => {
   const place = newFolder();
   const path = join(place, "changing.db");
   await fillAndClose(path);
@@ -260,7 +269,7 @@ proves(["V4"], "what was read of a file that changed meanwhile does not count", 
       opened.push(access);
       const database = await getOpener("node")(name, access);
       if (opened.length > 1) return database;
-      // It is read before and after another process wrote it.
+      // The file is read before and after another process writes it.
       database.prepare("select count(*) from run").all();
       const writer = sqliteStore(path);
       await writer.create(RunIdSchema().parse("run_3"), "", owner);
@@ -280,7 +289,7 @@ async function fillAndClose(path: string): Promise<void> {
   await writer.close();
 }
 
-test("what cannot be meant is refused at once", () => {
+test("refuses invalid values of `access` at once", () => {
   const data: unknown = expect.objectContaining({ field: "access" });
   const refused = { code: "invalid_argument", data };
   const makes = [
@@ -292,11 +301,11 @@ test("what cannot be meant is refused at once", () => {
   for (const make of makes) expect(make).toThrow(expect.objectContaining(refused));
 });
 
-describe.skipIf(server === undefined)("a schema [V1 V2]", () => {
+describe.skipIf(server === undefined)("a schema, opened read-only [V1 V2]", () => {
   const reading = (schema: string): Store =>
     postgresStore({ connectionString: url, schema, access: "read" });
 
-  test("is read as it is written, and what is written to it is refused", async () => {
+  test("shows what a writer stores, and refuses all writes", async () => {
     const schema = "reading_1";
     const writer = postgresStore({ connectionString: url, schema });
     const held = await fill(writer);
@@ -314,7 +323,7 @@ describe.skipIf(server === undefined)("a schema [V1 V2]", () => {
     for (const one of [writer, store, other]) await one.close();
   });
 
-  test("that is not there, or has no tables, is not made", async () => {
+  test("is not created if it or its tables are missing", async () => {
     const store = reading("reading_2");
     await checkMissing(store);
     const schemas = "select nspname from pg_namespace where nspname = 'reading_2'";
@@ -329,7 +338,7 @@ describe.skipIf(server === undefined)("a schema [V1 V2]", () => {
     for (const one of [writer, store]) await one.close();
   });
 
-  test("needs no right but to read", async () => {
+  test("needs only the permission to read", async () => {
     const schema = "reading_3";
     const writer = postgresStore({ connectionString: url, schema });
     await fill(writer);

@@ -1,5 +1,6 @@
-// Goal: all stores answer alike, whatever is asked of them and in whatever order.
-// Method: the same random commands to each; outcomes and what is left are compared with those of the store in memory.
+// Goal: all stores return the same results for the same operations, in any order.
+// Method: the same random operations on each; outcomes and final states are compared with those of
+// the store in memory.
 
 import * as fc from "fast-check";
 import { Client } from "pg";
@@ -58,7 +59,9 @@ const post = fc.record({
   body: fc.constantFrom("1", "2", "a\nb"),
 });
 
-/** What is asked, in words, and how. Several of one kind are there so that runs get somewhere. */
+/**
+ * A description of the operation, and its function. Some kinds occur twice, so that runs progress.
+ */
 const command: fc.Arbitrary<readonly [string, Command]> = fc.oneof(
   asked("create", fc.tuple(runId, fc.string(), owner), (store, args) => store.create(...args)),
   asked(
@@ -110,7 +113,7 @@ function asked<T>(
   ]);
 }
 
-/** In the name of its owner. */
+/** Appends in the name of the present owner. */
 async function appendNext(store: Store, [id, text]: readonly [RunId, string]): Promise<unknown> {
   const { recordCount = 0 } = (await store.find(id)) ?? {};
   return await store.append(await heldBy(store, id), {
@@ -135,13 +138,13 @@ async function rest(store: Store, [id, lastMail]: readonly [RunId, number]): Pro
   return await store.release(await heldBy(store, id), "paused", lastMail);
 }
 
-/** What its owner shows. */
+/** Returns the ownership of the present owner. */
 async function heldBy(store: Store, id: RunId): Promise<Ownership> {
   const run = await store.find(id);
   return { runId: id, token: run?.owner?.token ?? "a", epoch: run?.epoch ?? 1 };
 }
 
-/** Outcomes without times. */
+/** Returns the outcome without times. */
 async function outcomeOf(work: Promise<unknown>): Promise<unknown> {
   try {
     return { value: await work };
@@ -172,7 +175,7 @@ async function traceOf(store: Store, commands: readonly (readonly [string, Comma
 
 const commands = fc.array(command, { maxLength: 40 });
 
-test("SQLite, with either driver, answers like the store in memory", async () => {
+test("SQLite returns the same results as the store in memory, with each driver", async () => {
   await fc.assert(
     fc.asyncProperty(commands, async (asked) => {
       const stores = DRIVERS.map((driver) => sqliteStore(":memory:", { driver }));
@@ -186,15 +189,18 @@ test("SQLite, with either driver, answers like the store in memory", async () =>
   );
 });
 
-test.skipIf(server === undefined)("PostgreSQL answers like the store in memory", async () => {
-  const store = postgresStore({ connectionString: server?.url ?? "", schema });
-  await fc.assert(
-    fc.asyncProperty(commands, async (asked) => {
-      for (const id of RUNS) await store.remove(id, 0);
-      for (const id of SESSIONS) await store.removeSession(id);
-      expect(await traceOf(store, asked)).toEqual(await traceOf(memoryStore(), asked));
-    }),
-    { numRuns: 60 },
-  );
-  await store.close();
-});
+test.skipIf(server === undefined)(
+  "PostgreSQL returns the same results as the store in memory",
+  async () => {
+    const store = postgresStore({ connectionString: server?.url ?? "", schema });
+    await fc.assert(
+      fc.asyncProperty(commands, async (asked) => {
+        for (const id of RUNS) await store.remove(id, 0);
+        for (const id of SESSIONS) await store.removeSession(id);
+        expect(await traceOf(store, asked)).toEqual(await traceOf(memoryStore(), asked));
+      }),
+      { numRuns: 60 },
+    );
+    await store.close();
+  },
+);

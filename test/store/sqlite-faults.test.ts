@@ -1,5 +1,7 @@
-// Goal: whatever a disk does, the store says what is wrong, keeps what it had, and takes nothing by halves (D5).
-// Method: full disks by a bound on pages, files of others, cut and overwritten files, locks by a second connection, failing commits.
+// Goal: whatever a disk does, the store names the fault, keeps what it had, and applies no batch in
+// part (D5).
+// Method: full disks by a maximum of pages, files of other programs, truncated and overwritten
+// files, locks by a second connection, failing commits.
 
 import { spawnSync } from "node:child_process";
 import {
@@ -55,7 +57,7 @@ function failure(reason: string, isTransient = false): object {
   return { code: "store_failed", data: { reason, isTransient } };
 }
 
-/** A file in which a run has some records, and its store is closed. */
+/** Returns the path of a closed file, in which a run has this number of records. */
 async function filledPath(recordCount: number): Promise<string> {
   const path = newPath();
   const store = sqliteStore(path);
@@ -66,13 +68,13 @@ async function filledPath(recordCount: number): Promise<string> {
   return path;
 }
 
-/** A disk with room for 40 pages. */
+/** Limits the disk to 40 pages. */
 function bound(database: SqliteDatabase): void {
   database.exec("pragma max_page_count = 40");
 }
 
-describe.each(DRIVERS)("a full disk: %s", (driver) => {
-  test("a batch that has no room is refused whole, and may be handed in again when there is room", async () => {
+describe.each(DRIVERS)("a full disk, with driver %s", (driver) => {
+  test("refuses a batch without room completely, and accepts it again once there is room", async () => {
     let database: SqliteDatabase | undefined;
     const store = fileStore(newPath(), {
       driver,
@@ -95,7 +97,7 @@ describe.each(DRIVERS)("a full disk: %s", (driver) => {
     await store.close();
   });
 
-  test("in a group, one that has no room harms none of the others", async () => {
+  test("refuses only the batch without room of a group, and applies the others", async () => {
     const store = fileStore(newPath(), { driver, opened: bound });
     const ids = [runId, runId2, runId3];
     const held = await Promise.all(ids.map((id) => store.create(id, "", ownerOf(id))));
@@ -116,7 +118,7 @@ describe.each(DRIVERS)("a full disk: %s", (driver) => {
   });
 });
 
-/** A store that waits for 100 ms by a clock that stands still. */
+/** Returns a store that waits for 100 ms by a clock that does not advance by itself. */
 async function patientStore() {
   const path = newPath();
   const clock = new ManualClock(1_000);
@@ -126,7 +128,7 @@ async function patientStore() {
 }
 
 describe("a file that another connection has locked", () => {
-  test("is waited for without blocking, and written when it is free", async () => {
+  test("is awaited without blocking, and written once it is free", async () => {
     const { path, clock, store, held } = await patientStore();
     const rival = new DatabaseSync(path);
     rival.exec("begin immediate");
@@ -136,7 +138,7 @@ describe("a file that another connection has locked", () => {
     ];
     await until(() => clock.pendingTimers === 1);
     appends.push(store.append(held, { firstNumber: 3, records: ["3"] }));
-    // Reading continues meanwhile.
+    // Reads are served meanwhile.
     expect(await textsOf(store.read(runId))).toEqual([]);
     clock.advance(10);
     await until(() => clock.pendingTimers === 1);
@@ -148,7 +150,7 @@ describe("a file that another connection has locked", () => {
     await store.close();
   });
 
-  test("is given up after the time that was allowed; it may be tried again", async () => {
+  test("fails writes as busy after the timeout, and accepts them later", async () => {
     const { path, clock, store, held } = await patientStore();
     const rival = new DatabaseSync(path);
     rival.exec("begin immediate");
@@ -173,13 +175,13 @@ describe("a file that another connection has locked", () => {
   });
 });
 
-/** As the driver says it. */
+/** Returns an error as the driver throws it. */
 function ioError(): Error {
   return Object.assign(new Error("disk I/O error"), { errcode: 1034 });
 }
 
-describe("commits that fail", () => {
-  test("D5: a commit whose success was not acknowledged is harmless: the batch may be handed in again", async () => {
+describe("failing commits", () => {
+  test("allow a retry of a batch whose commit succeeded without an acknowledgement", async () => {
     let isLost = false;
     const store = fileStore(newPath(), {
       exec: (sql, run) => {
@@ -197,18 +199,18 @@ describe("commits that fail", () => {
     await store.close();
   });
 
-  test("a group that fails as a whole is done one by one", async () => {
+  test("repeat the writes of a group one at a time", async () => {
     let commits = 0;
     const failing = new Set([2]);
     const store = fileStore(newPath(), {
       exec: (sql, run) => {
         if (sql === "commit") commits += 1;
-        // The third of those that are done one by one fails again.
+        // The third of the single writes fails again.
         if (sql === "commit" && (failing.has(commits) || commits === 5)) throw ioError();
         run();
       },
     });
-    await store.list(); // the first commit is that of the schema
+    await store.list(); // The first commit is that of the schema.
     const outcomes = await Promise.allSettled(
       [runId, runId2, runId3].map((id) => store.create(id, "", ownerOf(id))),
     );
@@ -223,13 +225,13 @@ describe("commits that fail", () => {
   });
 
   test.each(["abort", "rollback"])(
-    "a write that fails half-way harms none of its group: %s",
+    "do not harm other writes of the group if one fails with %s",
     async (how) => {
       let database: SqliteDatabase | undefined;
       const store = fileStore(newPath(), { opened: (found) => (database = found) });
       const ids = [runId, runId2, runId3];
       const held = await Promise.all(ids.map((id) => store.create(id, "", ownerOf(id))));
-      // After `abort` the transaction continues, after `rollback` it is gone.
+      // After `abort` the transaction continues, after `rollback` it has ended.
       database?.exec(
         `create trigger refuse before insert on journal when new.record = '"bad"'
          begin select raise(${how}, 'refused'); end`,
@@ -250,7 +252,7 @@ describe("commits that fail", () => {
     },
   );
 
-  test("a driver that throws something of its own is distinguished from a refusal", async () => {
+  test("report an unknown error of the driver as `other`", async () => {
     let isBroken = false;
     const store = fileStore(newPath(), {
       exec: (sql, run) => {
@@ -268,8 +270,8 @@ describe("commits that fail", () => {
   });
 });
 
-describe("files", () => {
-  test("of a log that was cut off anywhere, whole batches are there, in order", async () => {
+describe("a file", () => {
+  test("with a log that is truncated anywhere contains only complete batches, in order", async () => {
     const path = newPath();
     const store = sqliteStore(path);
     const held = await store.create(runId, "", ownerOf("a"));
@@ -299,7 +301,7 @@ describe("files", () => {
     await store.close();
   });
 
-  test.each(DRIVERS)("what is damaged is said to be: %s", async (driver) => {
+  test.each(DRIVERS)("is reported as corrupt if it is damaged: %s", async (driver) => {
     const overwritten = newPath();
     writeFileSync(overwritten, "This is no database. ".repeat(1_000));
     const cut = await filledPath(2_000);
@@ -315,7 +317,7 @@ describe("files", () => {
     expect(readFileSync(overwritten, "utf8")).toBe("This is no database. ".repeat(1_000));
   });
 
-  test("a journal in which something is missing is not read as if it were whole", async () => {
+  test("with a gap in a journal rejects reads of that journal as corrupt", async () => {
     const path = await filledPath(10);
     for (const missing of ["number = 4", "number > 3"]) {
       const database = new DatabaseSync(path);
@@ -327,7 +329,7 @@ describe("files", () => {
     }
   });
 
-  test("a run that is removed leaves nothing in the file", async () => {
+  test("contains nothing of a removed run", async () => {
     const path = await filledPath(10);
     const store = sqliteStore(path);
     expect(await store.remove(runId, 0)).toBe(true);
@@ -340,7 +342,7 @@ describe("files", () => {
     expect(rows).toEqual([]);
   });
 
-  test("a file that another process has made meanwhile is used as it is", async () => {
+  test("is used as it is if another process has created it meanwhile", async () => {
     const path = newPath();
     const rival = await getOpener("node")(path, "write");
     let rivals = 0;
@@ -360,7 +362,7 @@ describe("files", () => {
     await store.close();
   });
 
-  proves(["D645"], "a file of another version is refused and not changed", async () => {
+  proves(["D645"], "is refused and not changed if its version is another", async () => {
     for (const version of [0, 2, 3]) {
       const path = await filledPath(1);
       const database = new DatabaseSync(path);
@@ -380,7 +382,7 @@ describe("files", () => {
     }
   });
 
-  test("the file of another program is refused, and left as it is", async () => {
+  test("is refused and not changed if another program wrote it", async () => {
     for (const sql of [
       "create table theirs (a)",
       "pragma user_version = 1",
@@ -398,7 +400,7 @@ describe("files", () => {
     }
   });
 
-  test("a folder that is not there is said to be; once it is, the same store works", async () => {
+  test("cannot be opened in a missing folder, and works with the same store once the folder exists", async () => {
     const inner = join(folder, "inner");
     const store = sqliteStore(join(inner, "runs.db"));
     await expect(store.list()).rejects.toMatchObject(failure("cannot_open"));
@@ -412,11 +414,11 @@ describe("files", () => {
   });
 
   const program = join(import.meta.dirname, "appending-process.ts");
-  // Nothing is read-only for root: there, the process runs as nobody.
+  // Root may write to any file: as root, the process runs as nobody.
   const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
   const mayRead = spawnSync("test", ["-r", program], user).status === 0;
 
-  test.skipIf(!mayRead)("a file that may not be written to is said to be", async () => {
+  test.skipIf(!mayRead)("is reported as read_only if the process may not write to it", async () => {
     const outer = join(folder, "read-only");
     mkdirSync(outer);
     chmodSync(folder, 0o755);
@@ -430,7 +432,7 @@ describe("files", () => {
   });
 });
 
-test("what may only be read is said to be", async () => {
+test("reports read_only if the driver only allows reads", async () => {
   let database: SqliteDatabase | undefined;
   const store = fileStore(newPath(), { opened: (found) => (database = found) });
   await store.list();

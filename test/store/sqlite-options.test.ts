@@ -1,5 +1,6 @@
-// Goal: options of the store in a file do what they say, and slips are refused; writes of one turn are committed together.
-// Method: the real drivers, looked at; processes in which a driver cannot be loaded.
+// Goal: options of the store in a file have their documented effect, and invalid ones are refused;
+// writes of one turn are committed together.
+// Method: the real drivers, inspected; processes in which a driver cannot be loaded.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -27,7 +28,7 @@ function idOf(index: number): RunId {
   return RunIdSchema().parse(`run_${index}`);
 }
 
-test("writes of one turn are committed together, in their order, and each settles by itself", async () => {
+test("commits writes of one turn together in their order, and settles each by itself", async () => {
   const statements: string[] = [];
   const store = fileStore(join(folder, "grouped.db"), {
     exec: (sql, run) => {
@@ -57,7 +58,7 @@ test("writes of one turn are committed together, in their order, and each settle
   await store.close();
 });
 
-test("a store that is closed has done first what was asked of it before", async () => {
+test("completes earlier writes before it closes", async () => {
   const path = join(folder, "closed.db");
   const store = sqliteStore(path);
   const writes = [store.create(runId, "", owner), store.writeSession(sessionId, 0, "1")];
@@ -68,30 +69,33 @@ test("a store that is closed has done first what was asked of it before", async 
   await again.close();
 });
 
-test.each(DRIVERS)("durability: %s", async (driver) => {
-  for (const [durability, synchronous] of [
-    ["full", 2],
-    ["process", 1],
-  ] as const) {
-    const databases: SqliteDatabase[] = [];
-    const store = fileStore(join(folder, `${driver}-${durability}.db`), {
-      driver,
-      durability,
-      opened: (database) => databases.push(database),
-    });
-    await store.list();
-    const [database] = databases;
-    expect({ ...Object(database?.prepare("pragma synchronous").all()[0]) }).toEqual({
-      synchronous,
-    });
-    const mode: unknown = database?.prepare("pragma journal_mode").all()[0];
-    expect({ ...Object(mode) }).toEqual({ journal_mode: "wal" });
-    expect(databases.length).toBe(1);
-    await store.close();
-  }
-});
+test.each(DRIVERS)(
+  "sets the journal mode and the synchronous mode of each durability: %s",
+  async (driver) => {
+    for (const [durability, synchronous] of [
+      ["full", 2],
+      ["process", 1],
+    ] as const) {
+      const databases: SqliteDatabase[] = [];
+      const store = fileStore(join(folder, `${driver}-${durability}.db`), {
+        driver,
+        durability,
+        opened: (database) => databases.push(database),
+      });
+      await store.list();
+      const [database] = databases;
+      expect({ ...Object(database?.prepare("pragma synchronous").all()[0]) }).toEqual({
+        synchronous,
+      });
+      const mode: unknown = database?.prepare("pragma journal_mode").all()[0];
+      expect({ ...Object(mode) }).toEqual({ journal_mode: "wal" });
+      expect(databases.length).toBe(1);
+      await store.close();
+    }
+  },
+);
 
-test("an owner whose process is gone is asked for on its own machine only", async () => {
+test("checks whether the process of an owner is gone only on its own machine", async () => {
   const asked: number[] = [];
   const clock = new ManualClock(5_000);
   const store = sqliteStore(":memory:", {
@@ -121,7 +125,7 @@ test("an owner whose process is gone is asked for on its own machine only", asyn
   await store.close();
 });
 
-test("a clock that was set back makes no owner younger, nor older", async () => {
+test("does not change the age of an owner if the clock is set back", async () => {
   let nowMs = 10_000;
   const clock = { nowMs: () => nowMs, monotonicMs: () => 0, setTimer: () => () => undefined };
   const store = sqliteStore(":memory:", { clock });
@@ -136,7 +140,7 @@ test("a clock that was set back makes no owner younger, nor older", async () => 
   await store.close();
 });
 
-test("options that cannot be used are refused at once", () => {
+test("refuses invalid options at once, and names the field", () => {
   const refused: readonly (readonly [string, string, object])[] = [
     ["path", "", {}],
     ["path", "a\0b", {}],
@@ -148,13 +152,13 @@ test("options that cannot be used are refused at once", () => {
   ];
   for (const [field, path, options] of refused) {
     const data: unknown = expect.objectContaining({ field });
-    // As a program without types may.
+    // As a program without types may do.
     const make = (): unknown => Reflect.apply(sqliteStore, undefined, [path, options]);
     expect(make, field).toThrow(expect.objectContaining({ code: "invalid_argument", data }));
   }
 });
 
-/** A program in which a module cannot be found. */
+/** Returns the output of a program in which a module cannot be found. */
 function outcomeWithout(module: string, code: string, work: string): string {
   const hook = `
     import { registerHooks } from "node:module";
@@ -177,7 +181,7 @@ function outcomeWithout(module: string, code: string, work: string): string {
   return stdout;
 }
 
-test("a package that is not installed is said to be, with what to run", () => {
+test("reports a package that is not installed, with the command to install it", () => {
   const missing = "ERR_MODULE_NOT_FOUND";
   expect(
     outcomeWithout(

@@ -1,4 +1,5 @@
-// Goal: a path that can be no store is said to be none, in words of the store. Method: a folder, and a name that no file can have.
+// Goal: a path that cannot hold a store is refused with an error of the store.
+// Method: a folder, and a name that is too long for a file.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const CANNOT_OPEN = { code: "store_failed", data: { reason: "cannot_open", isTransient: false } };
 
-test("a folder is said to be none", async () => {
+test("refuses a folder as a store", async () => {
   for (const access of ["write", "read"] as const) {
     const store = sqliteStore(folder, { access });
     await expect(store.list()).rejects.toMatchObject({
@@ -24,7 +25,7 @@ test("a folder is said to be none", async () => {
   }
 });
 
-test("a path that cannot even be looked at is an error of the store", async () => {
+test("reports a path that is too long as `cannot_open`", async () => {
   const store = sqliteStore(join(folder, "x".repeat(300)));
   await expect(store.list()).rejects.toMatchObject(CANNOT_OPEN);
   await store.close();

@@ -1,5 +1,6 @@
-// Goal: several processes share a file; one that is killed loses nothing that was acknowledged, and what it owned is free at once (D4).
-// Method: real processes, killed by SIGKILL in the midst of their appends, and superseded by others.
+// Goal: several processes share a file; a killed process loses nothing that was acknowledged, and
+// its runs are free at once (D4).
+// Method: real processes, killed by SIGKILL during their appends, and superseded by others.
 
 import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -33,7 +34,7 @@ function records(count: number): readonly string[] {
   return Array.from({ length: count }, (_, index) => recordOf(index + 1));
 }
 
-test("a process that is killed in the midst of its appends loses nothing that was acknowledged", async () => {
+test("loses no acknowledged record if a process is killed during its appends", async () => {
   const path = join(folder, "killed.db");
   for (const [round, batches] of [1, 2, 25, 60, 110].entries()) {
     const child = append(path, runId, `token_${round}`, "1000000");
@@ -55,14 +56,15 @@ test("a process that is killed in the midst of its appends loses nothing that wa
       status: "open",
       processId: child.pid,
     });
-    // Whole batches only, and every one that was acknowledged: one more may have been committed and not acknowledged.
+    // Complete batches only, and every acknowledged one: one more may have been committed without
+    // an acknowledgement.
     expect([acknowledged, acknowledged + BATCH_SIZE]).toContain(recordCount);
     expect(await textsOf(store.read(runId))).toEqual(records(recordCount));
     await store.close();
   }
 });
 
-test("D4: a process that was superseded is refused at its next append", async () => {
+test("refuses the next append of a process that was superseded", async () => {
   const path = join(folder, "superseded.db");
   const child = append(path, runId, "first", "1000000");
   const ended = new Promise((resolve) => child.once("close", resolve));
@@ -74,7 +76,7 @@ test("D4: a process that was superseded is refused at its next append", async ()
     last = line;
     if (isTaken) continue;
     isTaken = true;
-    // Its process lives: only force takes it over.
+    // The owning process is alive: only `takeOver` succeeds.
     const claim = { owner, staleAfterMs: Infinity };
     await expect(store.claim(runId, claim)).rejects.toMatchObject({ code: "run_active" });
     expect((await store.claim(runId, { ...claim, takeOver: true })).epoch).toBe(2);
@@ -87,7 +89,7 @@ test("D4: a process that was superseded is refused at its next append", async ()
   await store.close();
 });
 
-test("several processes write to one file at once", async () => {
+test("accepts concurrent appends of several processes to one file", async () => {
   const path = join(folder, "shared.db");
   const names = ["run_a", "run_b", "run_c"];
   const children = names.map((name) => append(path, name, name, "60"));

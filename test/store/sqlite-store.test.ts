@@ -1,4 +1,4 @@
-// Goal: the store in a file keeps every promise of the ports, with both drivers.
+// Goal: the store in a file fulfils the contract of a store, with both drivers.
 // Method: the contract suite on files and in memory.
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -23,7 +23,7 @@ const kinds: Readonly<Record<string, { path: string; options: SqliteStoreOptions
   "no file": { path: ":memory:", options: {} },
 };
 
-describe.each(Object.entries(kinds))("contract: %s", (kind, { path, options }) => {
+describe.each(Object.entries(kinds))("the contract with %s", (kind, { path, options }) => {
   for (const [index, { name, run }] of storeContract().entries())
     test(name, () =>
       run(async () => sqliteStore(path || join(folder, `${kind}-${index}.db`), options)),

@@ -1,5 +1,5 @@
-// Goal: the contract suite fails for every store that breaks a promise.
-// Method: the store in memory, with one promise broken at a time.
+// Goal: the contract suite fails for every store that violates the contract.
+// Method: the store in memory, with one violation at a time.
 
 import { expect, test } from "vitest";
 
@@ -13,7 +13,7 @@ import { forwarding } from "../journal/forwarding-store.ts";
 type Break = (real: Store) => Partial<Store>;
 
 const BREAKS: Readonly<Record<string, Break>> = {
-  "a run can be made twice": (real) => ({
+  "a run can be created twice": (real) => ({
     create: async (runId, title, owner) => {
       await real.remove(runId, 0);
       return await real.create(runId, title, owner);
@@ -22,14 +22,14 @@ const BREAKS: Readonly<Record<string, Break>> = {
   "a claim always succeeds": (real) => ({
     claim: (runId, options) => real.claim(runId, { ...options, takeOver: true }),
   }),
-  "no owner is ever stale": (real) => ({
+  "no owner is stale after silence": (real) => ({
     claim: (runId, options) => real.claim(runId, { ...options, staleAfterMs: 1e12 }),
   }),
-  "a process is taken for another": (real) => ({
+  "the process of a claimant is not identified": (real) => ({
     claim: (runId, options) =>
       real.claim(runId, { ...options, owner: { ...options.owner, hostname: "x" } }),
   }),
-  "no claim takes a run over": (real) => ({
+  "takeOver has no effect": (real) => ({
     claim: (runId, options) => real.claim(runId, { ...options, takeOver: false }),
   }),
   "no crash is counted": (real) => ({
@@ -42,10 +42,10 @@ const BREAKS: Readonly<Record<string, Break>> = {
     claim: (runId, options) =>
       real.claim(runId, options.takeOver === true ? { ...options, ownerLost: true } : options),
   }),
-  "every batch is progress": (real) => ({
+  "every batch counts as progress": (real) => ({
     append: (ownership, batch) => real.append(ownership, { ...batch, hasProgress: true }),
   }),
-  "no batch is progress": (real) => ({
+  "no batch counts as progress": (real) => ({
     append: (ownership, batch) => real.append(ownership, { ...batch, hasProgress: false }),
   }),
   "epochs are not checked": (real) => ({
@@ -55,23 +55,23 @@ const BREAKS: Readonly<Record<string, Break>> = {
       await real.append({ ...ownership, epoch, token: owner?.token ?? ownership.token }, batch);
     },
   }),
-  "beats are taken from any process": (real) => ({
+  "heartbeats are accepted from any process": (real) => ({
     heartbeat: async (ownership) => void (await real.find(ownership.runId)),
   }),
-  "a batch may be taken twice": (real) => ({
+  "a batch can be appended twice": (real) => ({
     append: async (ownership, batch) => {
       const { recordCount = 0 } = (await real.find(ownership.runId)) ?? {};
       await real.append(ownership, { ...batch, firstNumber: recordCount + 1 });
     },
   }),
-  "a batch once more is an error": (real) => ({
+  "a repeated batch is an error": (real) => ({
     append: async (ownership, batch) => {
       const { recordCount = 0 } = (await real.find(ownership.runId)) ?? {};
       const records = batch.firstNumber <= recordCount ? ['"other"'] : batch.records;
       await real.append(ownership, { ...batch, records });
     },
   }),
-  "batches are taken by halves": (real) => ({
+  "batches are appended in part": (real) => ({
     append: async (ownership, { firstNumber, records }) => {
       for (const [index, record] of records.entries())
         await real.append(ownership, { firstNumber: firstNumber + index, records: [record] });
@@ -81,9 +81,11 @@ const BREAKS: Readonly<Record<string, Break>> = {
     append: (ownership, batch) =>
       real.append(ownership, { ...batch, records: batch.records.map((one) => one.normalize()) }),
   }),
-  "the beginning is always read": (real) => ({ read: (runId) => real.read(runId) }),
-  "all is read that there is": (real) => ({ read: (runId, from) => real.read(runId, from) }),
-  "one record more is read than was asked for": (real) => ({
+  "reads always start at the first record": (real) => ({ read: (runId) => real.read(runId) }),
+  "the limit of a read has no effect": (real) => ({
+    read: (runId, from) => real.read(runId, from),
+  }),
+  "a read returns one record more than its limit": (real) => ({
     read: (runId, from, limit = Infinity) => real.read(runId, from, limit + 1),
   }),
   "an unknown run reads as empty": (real) => ({
@@ -91,8 +93,10 @@ const BREAKS: Readonly<Record<string, Break>> = {
       if ((await real.find(asked[0])) !== undefined) yield* real.read(...asked);
     },
   }),
-  "every end is an end": (real) => ({ release: (ownership) => real.release(ownership, "ended") }),
-  "what was posted unseen keeps a run from its end": (real) => ({
+  "a released run always has ended": (real) => ({
+    release: (ownership) => real.release(ownership, "ended"),
+  }),
+  "unseen mail prevents the end of a run": (real) => ({
     release: (held, status, lastMail = Infinity) =>
       real.release(
         held,
@@ -100,28 +104,28 @@ const BREAKS: Readonly<Record<string, Break>> = {
         lastMail === Infinity ? undefined : lastMail,
       ),
   }),
-  "what is given up open rests": (real) => ({
+  "a run that is released open is paused": (real) => ({
     release: (held, status, lastMail) =>
       real.release(held, status === "open" ? "paused" : status, lastMail),
   }),
-  "what was posted unseen is forgotten at rest": (real) => ({
+  "unseen mail does not reopen a paused run": (real) => ({
     release: (held, status) => real.release(held, status),
   }),
-  "a run that rests is not opened by a post": (real) => ({
+  "mail does not reopen a paused run": (real) => ({
     find: async (runId) => {
       const run = await real.find(runId);
       const rests = run?.status === "open" && run.owner === null && run.recordCount > 0;
       return rests ? { ...run, status: "paused" } : run;
     },
   }),
-  "a run that a post has opened cannot be given up once more": (real) => ({
+  "a release of a run that mail has reopened is refused": (real) => ({
     release: async (held, status) => {
       const run = await real.find(held.runId);
       const isOpened = run?.status === "open" && run.owner === null;
       await real.release(isOpened ? { ...held, epoch: 0 } : held, status);
     },
   }),
-  "a post gives the run to who posts": (real) => ({
+  "the sender of mail becomes the owner": (real) => ({
     sendMail: async (runId, post) => {
       const number = await real.sendMail(runId, post);
       await real.claim(runId, {
@@ -131,13 +135,13 @@ const BREAKS: Readonly<Record<string, Break>> = {
       return number;
     },
   }),
-  "a key may be posted twice": (real) => ({
+  "one key creates two mails": (real) => ({
     sendMail: async (runId, { key, body }) => {
       const { length } = await real.readMail(runId);
       return await real.sendMail(runId, { key: key && `${key} ${length}`, body });
     },
   }),
-  "a key once more opens the run": (real) => ({
+  "a repeated key reopens the run": (real) => ({
     sendMail: async (runId, post) => {
       const { length } = await real.readMail(runId);
       const number = await real.sendMail(runId, post);
@@ -147,90 +151,90 @@ const BREAKS: Readonly<Record<string, Break>> = {
       return number;
     },
   }),
-  "a key once more is an error of a run that has ended": (real) => ({
+  "a repeated key is an error after the end of the run": (real) => ({
     sendMail: async (runId, post) => {
       if ((await real.find(runId))?.status === "ended") throw createRunEndedError(runId);
       return await real.sendMail(runId, post);
     },
   }),
-  "two writers get one number": (real) => ({
+  "concurrent senders get the same number": (real) => ({
     sendMail: async (runId, post) => {
       const { length } = await real.readMail(runId);
       await real.sendMail(runId, post);
       return length + 1;
     },
   }),
-  "posts are listed newest first": (real) => ({
+  "the newest mail is read first": (real) => ({
     readMail: async (runId, from) => (await real.readMail(runId, from)).toReversed(),
   }),
-  "all posts are always given": (real) => ({ readMail: (runId) => real.readMail(runId) }),
-  "posts are read after the one that was said": (real) => ({
+  "all mails are always read": (real) => ({ readMail: (runId) => real.readMail(runId) }),
+  "mails are read from the next number on": (real) => ({
     readMail: (runId, from) => real.readMail(runId, from === undefined ? from : from + 1),
   }),
-  "an unknown run has no posts": (real) => ({
+  "an unknown run reads as without mail": (real) => ({
     readMail: async (runId, from) =>
       (await real.find(runId)) === undefined ? [] : await real.readMail(runId, from),
   }),
-  "a body is altered": (real) => ({
+  "the body of a mail is altered": (real) => ({
     sendMail: (runId, { key, body }) => real.sendMail(runId, { key, body: body.trim() }),
   }),
-  "keys lose their case": (real) => ({
+  "keys are case-insensitive": (real) => ({
     sendMail: (runId, { key, body }) => real.sendMail(runId, { key: key.toLowerCase(), body }),
   }),
-  "oldest first": (real) => ({
+  "the oldest run is listed first": (real) => ({
     list: async (filter) => (await real.list(filter)).toReversed(),
   }),
-  "every status is listed": (real) => ({
+  "runs of every status are listed": (real) => ({
     list: ({ status: _status, ...filter } = {}) => real.list(filter),
   }),
-  "a list always begins with the newest": (real) => ({
+  "a list always begins with the newest run": (real) => ({
     list: ({ before: _before, ...filter } = {}) => real.list(filter),
   }),
-  "before a run that is not there is nothing": (real) => ({
+  "a list before a missing run is empty": (real) => ({
     list: async (filter) => {
       const { before } = filter ?? {};
       const isGone = before !== undefined && (await real.find(before)) === undefined;
       return isGone ? [] : await real.list(filter);
     },
   }),
-  "there is no limit": (real) => ({
+  "lists have no default limit": (real) => ({
     list: (filter) => real.list({ ...filter, limit: filter?.limit ?? 1e6 }),
   }),
-  "what is alive is removed": (real) => ({ remove: (runId) => real.remove(runId, 0) }),
-  "versions are not checked": (real) => ({
+  "active runs can be removed": (real) => ({ remove: (runId) => real.remove(runId, 0) }),
+  "versions of sessions are not checked": (real) => ({
     writeSession: async (sessionId, _expected, body) => {
       const { version = 0 } = (await real.readSession(sessionId)) ?? {};
       return await real.writeSession(sessionId, version, body);
     },
   }),
-  "ids lose their case": (real) => ({
+  "ids of sessions are case-insensitive": (real) => ({
     writeSession: (sessionId, expected, body) =>
       real.writeSession(lower(sessionId), expected, body),
     readSession: (sessionId) => real.readSession(lower(sessionId)),
   }),
-  "sessions are listed as they were made": (real) => ({
+  "sessions are listed in reverse order": (real) => ({
     listSessions: async (options) => (await real.listSessions(options)).toReversed(),
   }),
-  "a session that is not there was removed": (real) => ({
+  "a missing session is reported as removed": (real) => ({
     removeSession: async (sessionId) => {
       await real.removeSession(sessionId);
       return true;
     },
   }),
-  "it never closes": () => ({ close: async () => undefined }),
+  "`close` has no effect": () => ({ close: async () => undefined }),
 };
 
 function lower(sessionId: SessionId): SessionId {
   return SessionIdSchema().parse(sessionId.toLowerCase());
 }
 
-/** The real store, but for what is broken. */
+/** Returns the store in memory with this violation. */
 function broken(how: Break): Store {
   const real = memoryStore();
   return { ...forwarding(real), ...how(real) };
 }
 
-/** The first check that fails. */
+/** Returns the name of the first failing check. */
 async function breach(how: Break): Promise<string | undefined> {
   for (const { name, run } of storeContract()) {
     try {
@@ -242,15 +246,15 @@ async function breach(how: Break): Promise<string | undefined> {
   return undefined;
 }
 
-test("it holds for the store as it is", async () => {
+test("accepts the store in memory", async () => {
   expect(await breach(() => ({}))).toBeUndefined();
 });
 
-test.each(Object.entries(BREAKS))("it fails when %s", async (_what, how) => {
+test.each(Object.entries(BREAKS))("fails a store in which %s", async (_what, how) => {
   expect(await breach(how)).toBeDefined();
 });
 
-test("its checks are distinguished by their names", () => {
+test("gives each check a name of its own", () => {
   const names = storeContract().map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
 });

@@ -1,4 +1,4 @@
-/** All that an iterable gives. */
+/** Returns all texts of an iterable. */
 export async function textsOf(texts: AsyncIterable<string>): Promise<readonly string[]> {
   const found: string[] = [];
   for await (const text of texts) found.push(text);
