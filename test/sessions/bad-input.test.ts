@@ -1,5 +1,7 @@
-// Goal: whatever is wrong with a session, its store or its options comes out as one coded error, and nothing has changed.
-// Method: every part of a stored session broken once; stores that misbehave; callers that hand in something else.
+// Goal: every fault of a session, its store or its options is reported as one coded error, and
+// nothing changes.
+// Method: every part of a stored session invalid once; stores that misbehave; callers that pass
+// other values.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
@@ -35,36 +37,38 @@ function broken(body: string, change: (record: Json, messages: Json[]) => void):
 }
 
 const BODIES: Readonly<Record<string, (body: string) => string>> = {
-  "no JSON": () => "{",
-  nothing: () => "",
-  "another value": () => "[]",
+  "invalid JSON": () => "{",
+  "an empty text": () => "",
+  "a list": () => "[]",
   null: () => "null",
-  "cut off": (body) => body.slice(0, -20),
+  "truncated JSON": (body) => body.slice(0, -20),
   "a version that is text": (body) => broken(body, (one) => (one["version"] = "1")),
-  "another session": (body) => broken(body, (one) => (one["sessionId"] = "customer-43")),
-  "a key too many": (body) => broken(body, (one) => (one["more"] = 1)),
+  "the id of another session": (body) => broken(body, (one) => (one["sessionId"] = "customer-43")),
+  "an unknown key": (body) => broken(body, (one) => (one["more"] = 1)),
   "a negative count": (body) => broken(body, (one) => (one["executionCount"] = -1)),
-  "fewer executions than there are": (body) => broken(body, (one) => (one["executionCount"] = 0)),
+  "a count below the number of executions": (body) =>
+    broken(body, (one) => (one["executionCount"] = 0)),
   "no executions": (body) => broken(body, (one) => (one["executions"] = [])),
   "a call without its result": (body) => broken(body, (_one, list) => list.splice(2, 1)),
   "a result without its call": (body) => broken(body, (_one, list) => list.splice(1, 1)),
-  "a message twice": (body) => broken(body, (_one, list) => list.push(...list.slice(0, 1))),
-  "instructions in it": (body) =>
+  "a message that occurs twice": (body) =>
+    broken(body, (_one, list) => list.push(...list.slice(0, 1))),
+  "a system message": (body) =>
     broken(body, (_one, list) => Object.assign(list[0] ?? {}, { role: "system" })),
   "a message of an unknown execution": (body) =>
     broken(body, (_one, list) =>
       Object.assign(list[0] ?? {}, { executionId: "execution_9", messageId: "execution_9.m2" }),
     ),
-  "an id of another message": (body) =>
+  "a message id out of range": (body) =>
     broken(body, (_one, list) => Object.assign(list[0] ?? {}, { messageId: "execution_1.m-2" })),
   "a step of another execution": (body) =>
     broken(body, (_one, list) => Object.assign(list[0] ?? {}, { stepId: "execution_2.1" })),
-  "a role that there is not": (body) =>
+  "an unknown role": (body) =>
     broken(body, (_one, list) => Object.assign(list[0] ?? {}, { role: "prophet" })),
 };
 
-describe("a stored session that is no session", () => {
-  test.each(Object.entries(BODIES))("%s", async (_what, change) => {
+describe("an invalid stored session", () => {
+  test.each(Object.entries(BODIES))("is refused and not changed: %s", async (_what, change) => {
     const s = newSessionFixture();
     const body = change(await stored(s));
     s.shelf.shelf.set("customer-42", { version: 1, body });
@@ -90,7 +94,7 @@ proves(["D647"], "refuses a stored session of another version and does not chang
   }
 });
 
-test("a session that became unreadable while a handle was held does not harm the handle", async () => {
+test("keeps its messages and version if the stored session has become unreadable", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([says("A1.")]);
@@ -101,16 +105,19 @@ test("a session that became unreadable while a handle was held does not harm the
   expect([session.messages, session.version]).toEqual([messages, 1]);
 });
 
-describe("an id that is none", () => {
+describe("an invalid id", () => {
   const ids = ["", " \n", "a\0b", "\uD800", "x".repeat(513)];
-  test.each([...ids, 42, null, undefined, {}, Promise.resolve("x")])("%j", async (id) => {
-    const s = newSessionFixture();
-    const asked: unknown = Reflect.apply(s.session, undefined, [id ?? null]);
-    expect(await rejectionOf(Promise.resolve(asked))).toBe("invalid_argument");
-  });
+  test.each([...ids, 42, null, undefined, {}, Promise.resolve("x")])(
+    "is refused: %j",
+    async (id) => {
+      const s = newSessionFixture();
+      const asked: unknown = Reflect.apply(s.session, undefined, [id ?? null]);
+      expect(await rejectionOf(Promise.resolve(asked))).toBe("invalid_argument");
+    },
+  );
 });
 
-test("ids that look like parts of objects are ids like any other", async () => {
+test("accepts ids that look like parts of objects", async () => {
   const s = newSessionFixture();
   for (const id of ["__proto__", "constructor", "a/b", "ünï 😀"]) {
     const session = await s.session(id);
@@ -142,8 +149,8 @@ const OPTIONS: readonly unknown[] = [
   "customer",
 ];
 
-describe("options that are not usable", () => {
-  test.each(OPTIONS)("%j", async (options) => {
+describe("invalid options", () => {
+  test.each(OPTIONS)("are refused: %j", async (options) => {
     const s = newSessionFixture();
     const asked: unknown = Reflect.apply(s.orchestrator.openSession, s.orchestrator, [
       "customer-42",
@@ -153,25 +160,30 @@ describe("options that are not usable", () => {
   });
 });
 
-test("without a store there are no sessions", async () => {
+test("requires a store for sessions", async () => {
   const { orchestrator } = newFixture();
   await expect(orchestrator.openSession("customer-42")).rejects.toThrow(
     "Expected options.store to be set, since sessions are stored there, got undefined. Set it, or session options.store.",
   );
 });
 
-describe("what is handed in as a session and is none", () => {
-  test.each([null, {}, "customer-42", 42, [], Promise.resolve({})])("%j", (session) => {
-    const s = newSessionFixture();
-    const { role } = soloist([]);
-    expect(
-      codeOf(() => Reflect.apply(s.orchestrator.start, s.orchestrator, [role, "Q?", { session }])),
-    ).toBe("invalid_argument");
-    expect(s.sink.events).toEqual([]);
-  });
+describe("a value that is not a session", () => {
+  test.each([null, {}, "customer-42", 42, [], Promise.resolve({})])(
+    "is refused by a start: %j",
+    (session) => {
+      const s = newSessionFixture();
+      const { role } = soloist([]);
+      expect(
+        codeOf(() =>
+          Reflect.apply(s.orchestrator.start, s.orchestrator, [role, "Q?", { session }]),
+        ),
+      ).toBe("invalid_argument");
+      expect(s.sink.events).toEqual([]);
+    },
+  );
 });
 
-test("a start on a value that is no session says where to get one", () => {
+test("names the way to get a session if a start gets another value", () => {
   const { role } = soloist([]);
   const start = (session: unknown) => (): unknown =>
     Reflect.apply(Orchestrator.prototype.start, new Orchestrator(), [role, "Go.", { session }]);
@@ -180,7 +192,7 @@ test("a start on a value that is no session says where to get one", () => {
   );
 });
 
-test("a start that is refused for another reason leaves the session free", async () => {
+test("leaves the session free after a start that is refused for another reason", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([says("A1.")]);
@@ -190,13 +202,13 @@ test("a start that is refused for another reason leaves the session free", async
 });
 
 const STORES: Readonly<Record<string, SessionOptions["store"]>> = {
-  "throws at once": misbehaving(() => {
+  "throws synchronously": misbehaving(() => {
     throw new Error("No network.");
   }),
-  "rejects with nothing": misbehaving(() => Promise.reject(undefined)),
-  "gives no version": misbehaving(() => Promise.resolve({ body: "{}" })),
-  "gives a version of 0": misbehaving(() => Promise.resolve({ version: 0, body: "{}" })),
-  "gives null": misbehaving(() => Promise.resolve(null)),
+  "rejects with undefined": misbehaving(() => Promise.reject(undefined)),
+  "returns no version": misbehaving(() => Promise.resolve({ body: "{}" })),
+  "returns version 0": misbehaving(() => Promise.resolve({ version: 0, body: "{}" })),
+  "returns null": misbehaving(() => Promise.resolve(null)),
 };
 
 function misbehaving(read: () => unknown): SessionOptions["store"] {
@@ -214,7 +226,7 @@ function isStore(value: unknown): value is NonNullable<SessionOptions["store"]> 
 }
 
 describe("a store that cannot be read", () => {
-  test.each(Object.entries(STORES))("%s", async (_what, store) => {
+  test.each(Object.entries(STORES))("is reported as store_failed: %s", async (_what, store) => {
     const asked = new Orchestrator().openSession(
       "customer-42",
       store === undefined ? {} : { store },
@@ -223,7 +235,7 @@ describe("a store that cannot be read", () => {
   });
 });
 
-test("a store that answers a write with nonsense has not saved it", async () => {
+test("reports a session as not saved if the store returns an invalid version", async () => {
   const s = newSessionFixture();
   const store = misbehaving(() => Promise.resolve(undefined));
   const session = await s.session("customer-42", store === undefined ? {} : { store });
@@ -235,9 +247,9 @@ test("a store that answers a write with nonsense has not saved it", async () => 
   ]);
 });
 
-describe("what is merged and is no result of this session", () => {
+describe("a merge", () => {
   test.each([null, undefined, {}, { session: {} }, "result", Promise.resolve({})])(
-    "%j",
+    "refuses a value that is not a result: %j",
     async (result) => {
       const s = newSessionFixture();
       const session = await s.session();
@@ -247,7 +259,7 @@ describe("what is merged and is no result of this session", () => {
     },
   );
 
-  test("that of another session, that of a paused run, that of a run without one", async () => {
+  test("refuses the result of another session, and of a run without a session", async () => {
     const s = newSessionFixture();
     const [session, other] = [await s.session(), await s.session("other")];
     const { role } = soloist([says("A1."), says("A2.")]);
@@ -259,7 +271,7 @@ describe("what is merged and is no result of this session", () => {
   });
 });
 
-test("a paused run of a session does not continue where no store keeps it, nor on another session", async () => {
+test("refuses to resume a paused run without the store of its session, or on another session", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls(use("ask")), says("A1.")], {

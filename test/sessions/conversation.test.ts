@@ -1,4 +1,5 @@
-// Goal: a page finds all that was said in a conversation, whatever retention leaves out of its session, and the run of it that has not ended.
+// Goal: an interface finds all messages of a conversation, whatever retention drops from its
+// session, and its unfinished run.
 
 import { expect } from "vitest";
 
@@ -10,25 +11,29 @@ import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
-proves(["D257"], "what retention leaves out of a session is in its runs", async () => {
-  const fixture = newFixture({ store: memoryStore({ clock: new ManualClock() }) });
-  const { orchestrator } = fixture;
-  const { role } = soloist([says("One."), says("Two."), says("Three.")]);
-  const retention = { maxMessages: 2, maxExecutions: 1 };
-  const session = await orchestrator.openSession("ann", { retention });
-  for (const task of ["First?", "Second?", "Third?"])
-    await fixture.outcome(fixture.start(role, task, { session }));
-  expect(session.messages.map(({ text }) => text)).toEqual(["Third?", "Three."]);
-  const runIds = session.executions.map(({ runId }) => runId);
-  const turns = await Promise.all(runIds.map((runId) => orchestrator.getResult(runId)));
-  expect(turns.map(({ newMessages }) => newMessages.map(({ text }) => text))).toEqual([
-    ["First?", "One."],
-    ["Second?", "Two."],
-    ["Third?", "Three."],
-  ]);
-});
+proves(
+  ["D257"],
+  "keeps messages that retention drops from the session in the results of its runs",
+  async () => {
+    const fixture = newFixture({ store: memoryStore({ clock: new ManualClock() }) });
+    const { orchestrator } = fixture;
+    const { role } = soloist([says("One."), says("Two."), says("Three.")]);
+    const retention = { maxMessages: 2, maxExecutions: 1 };
+    const session = await orchestrator.openSession("ann", { retention });
+    for (const task of ["First?", "Second?", "Third?"])
+      await fixture.outcome(fixture.start(role, task, { session }));
+    expect(session.messages.map(({ text }) => text)).toEqual(["Third?", "Three."]);
+    const runIds = session.executions.map(({ runId }) => runId);
+    const turns = await Promise.all(runIds.map((runId) => orchestrator.getResult(runId)));
+    expect(turns.map(({ newMessages }) => newMessages.map(({ text }) => text))).toEqual([
+      ["First?", "One."],
+      ["Second?", "Two."],
+      ["Third?", "Three."],
+    ]);
+  },
+);
 
-proves(["D258"], "a run says which session it continues, also one that was recovered", async () => {
+proves(["D258"], "exposes the session that a run continues, also after its recovery", async () => {
   const store = memoryStore({ clock: new ManualClock() });
   const held = latch();
   const tools = [spyTool("work", async () => (await held.opened, "done"))];

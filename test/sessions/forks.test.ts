@@ -1,4 +1,5 @@
-// Goal: a session can be forked where a step of it had ended; the fork goes its own way, and its origin is never changed.
+// Goal: a session can be forked at the end of a step; the fork continues on its own, and its origin
+// never changes.
 // Method: scripted sessions; the bytes of the origin before and after.
 
 import { describe, expect, test } from "vitest";
@@ -29,7 +30,7 @@ async function threeSteps(s: SessionFixture) {
 
 proves(
   ["R156"],
-  "a fork at step 1 of three has the messages of step 1 only, calls with all their results",
+  "contains only the messages up to the chosen step, with the results of all calls",
   async () => {
     const s = newSessionFixture();
     const session = await threeSteps(s);
@@ -53,8 +54,8 @@ proves(
   },
 );
 
-describe("a step that there is not", () => {
-  test.each([0, 4, -1, 1.5, Number.NaN, Infinity])("%s", async (atStep) => {
+describe("a missing step", () => {
+  test.each([0, 4, -1, 1.5, Number.NaN, Infinity])("is refused: %s", async (atStep) => {
     const s = newSessionFixture();
     const session = await threeSteps(s);
     expect(await rejectionOf(session.fork({ atStep }))).toBe("invalid_argument");
@@ -62,7 +63,7 @@ describe("a step that there is not", () => {
   });
 });
 
-proves(["R156"], "a step out of range is an error that says which there are", async () => {
+proves(["R156"], "names the valid steps if a step is out of range", async () => {
   const s = newSessionFixture();
   const session = await threeSteps(s);
   await expect(session.fork({ atStep: 4 })).rejects.toThrow(
@@ -72,7 +73,7 @@ proves(["R156"], "a step out of range is an error that says which there are", as
 
 proves(
   ["R157"],
-  "a fork has ids of its own and nothing spent, says where it is from, and both continue differently while the origin stays byte-equal",
+  "has ids of its own, no usage and its origin, and leaves the origin unchanged byte for byte as it continues",
   async () => {
     const s = newSessionFixture();
     const session = await threeSteps(s);
@@ -116,7 +117,7 @@ proves(
   },
 );
 
-test("a fork at the end of an earlier execution, and in the middle of one, leaves later ones out", async () => {
+test("omits later executions at the end or in the middle of an earlier one", async () => {
   const s = newSessionFixture();
   const session = await threeSteps(s);
   const { role } = soloist([says("A2.")]);
@@ -132,7 +133,7 @@ test("a fork at the end of an earlier execution, and in the middle of one, leave
   expect(await rejectionOf(session.fork({ executionId: "execution_9" }))).toBe("invalid_argument");
 });
 
-test("messages to the execution after the step are not in the fork", async () => {
+test("omits messages that were added to the execution after the step", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls(use("search")), says("A1.")], { tools: [spyTool("search")] });
@@ -145,7 +146,7 @@ test("messages to the execution after the step are not in the fork", async () =>
   expect(said(fork.messages)).toEqual(["user Q1?", "assistant ", "tool search done"]);
 });
 
-test("a step whose history a compaction left out cannot be forked at", async () => {
+test("refuses a step whose history a compaction has dropped", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const long = "word ".repeat(60);
@@ -164,7 +165,7 @@ test("a step whose history a compaction left out cannot be forked at", async () 
   expect(fork.messages.length).toBe(session.messages.length);
 });
 
-test("a summary that a later execution made of older ones goes with the fork", async () => {
+test("contains the summary of older messages that a later execution made", async () => {
   const s = newSessionFixture();
   const session = await s.session("customer-42", {
     retention: { maxMessages: 4, summarizeDropped: true },
@@ -184,7 +185,7 @@ test("a summary that a later execution made of older ones goes with the fork", a
   expect(found.messages).toHaveLength(5);
 });
 
-test("the id of a fork is free, or nothing happens", async () => {
+test("refuses an id that is taken or invalid, and changes nothing", async () => {
   const s = newSessionFixture();
   const session = await threeSteps(s);
   const before = s.shelf.bodyOf("customer-42");
@@ -193,7 +194,7 @@ test("the id of a fork is free, or nothing happens", async () => {
   expect([s.shelf.bodyOf("customer-42"), s.shelf.shelf.size]).toEqual([before, 1]);
 });
 
-test("a session without a history is forked into an empty one", async () => {
+test("is empty if the session has no history", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const fork = await session.fork();

@@ -1,5 +1,7 @@
-// Goal: what an execution that failed has added can be taken out, exactly that, and what is left is a valid history.
-// Method: scripted sessions with a failure in the middle; the pure function over hand-made histories.
+// Goal: exactly the messages that a failed execution has added can be removed, and the remaining
+// history is valid.
+// Method: scripted sessions with a failure in the middle; the pure function over hand-made
+// histories.
 
 import { describe, expect, test } from "vitest";
 
@@ -22,7 +24,7 @@ const LAST = ["user Q3?", "assistant A3."];
 
 proves(
   ["R99"],
-  'with failedExecutionPolicy: "remove" the next execution sees exactly what was there before the failed one, which stays on record',
+  'removes the messages of a failed execution with failedExecutionPolicy "remove", and keeps its record',
   async () => {
     const s = newSessionFixture();
     const session = await s.session("customer-42", { failedExecutionPolicy: "remove" });
@@ -45,7 +47,7 @@ proves(
 );
 
 describe.each(["failed", "stopped"] as const)("by default", (status) => {
-  test(`what an execution that ${status} has done stays, so that it is not done twice`, async () => {
+  test(`keeps the messages of an execution that ${status}, so that nothing is done twice`, async () => {
     const s = newSessionFixture();
     const session = await s.session();
     const { role } = soloist(SCRIPT, { tools: [spyTool("search")] });
@@ -57,7 +59,7 @@ describe.each(["failed", "stopped"] as const)("by default", (status) => {
   });
 });
 
-test("only a failure is taken out, not what was stopped or cancelled", async () => {
+test("does not remove the messages of a stopped execution", async () => {
   const s = newSessionFixture();
   const session = await s.session("customer-42", { failedExecutionPolicy: "remove" });
   const { role } = soloist(SCRIPT, { tools: [spyTool("search")] });
@@ -68,7 +70,7 @@ test("only a failure is taken out, not what was stopped or cancelled", async () 
 
 proves(
   ["R99"],
-  "any execution can be taken out by its id, afterwards, and the next request is valid",
+  "removes any execution by its id later, and leaves a valid history for the next request",
   async () => {
     const s = newSessionFixture();
     const session = await s.session();
@@ -86,7 +88,7 @@ proves(
   },
 );
 
-test("what stands for older messages stays when the execution in which they went is taken out", async () => {
+test("keeps the summary of older messages if the execution that made it is removed", async () => {
   const s = newSessionFixture();
   const session = await s.session("customer-42", {
     failedExecutionPolicy: "remove",
@@ -103,7 +105,7 @@ test("what stands for older messages stays when the execution in which they went
   expect(found.messages).toEqual(session.messages);
 });
 
-test("merging a failed run into a session that leaves failures out adds its record only", async () => {
+test("adds only the record of a failed run that is merged if failures are removed", async () => {
   const s = newSessionFixture();
   const [session, other] = [
     await s.session(),
@@ -119,7 +121,7 @@ test("merging a failed run into a session that leaves failures out adds its reco
   ]);
 });
 
-test("nothing to take out: the same list", () => {
+test("returns the same list if there is nothing to remove", () => {
   const history = historyOf([{ tasks: 1, callsEach: 2 }, { tasks: 1 }]);
   expect(removeMessages(history, ExecutionIdSchema().parse("execution_9"))).toBe(history);
   const left = removeMessages(history, ExecutionIdSchema().parse("execution_1"));

@@ -1,5 +1,6 @@
-// Goal: a history that is kept does not grow for ever: what is too old goes, whole groups at a time, and may be summed up.
-// Method: the pure policy over hand-made histories; scripted sessions that outgrow their bounds.
+// Goal: a stored history does not grow without limit: the oldest messages are dropped in complete
+// groups, and may be summarised.
+// Method: the pure policy over hand-made histories; scripted sessions that exceed their limits.
 
 import { expect, test } from "vitest";
 
@@ -19,7 +20,7 @@ import { historyOf, said, newSessionFixture } from "./session-fixture.ts";
 const policy = (more: Parameters<typeof resolveMessageRetention>[1] = {}) =>
   resolveMessageRetention("retention", more);
 
-test("the policy has its name, its fields and its defaults", () => {
+test("has documented defaults, and resolves to a frozen policy", () => {
   expect(DEFAULT_MESSAGE_RETENTION).toEqual({
     maxMessages: 100,
     maxExecutions: 5,
@@ -31,7 +32,7 @@ test("the policy has its name, its fields and its defaults", () => {
 
 proves(
   ["R153"],
-  "of 101 messages the oldest goes, with the instructions kept; 100 stay as they are",
+  "drops the oldest of 101 messages, keeps the instructions, and does not change 100",
   () => {
     const hundred = historyOf([{ tasks: 50 }]);
     expect(retainMessages(hundred, policy())).toEqual({ retained: hundred, dropped: [] });
@@ -45,7 +46,7 @@ proves(
   },
 );
 
-proves(["R153"], "a reply and its results go together, or stay together", () => {
+proves(["R153"], "drops or keeps a reply together with its results", () => {
   const history = historyOf([{ tasks: 1, callsEach: 3 }, { tasks: 1 }]);
   const roles = (maxMessages: number): readonly string[] =>
     retainMessages(history, policy({ maxMessages })).retained.map(({ role }) => role);
@@ -59,7 +60,7 @@ proves(["R153"], "a reply and its results go together, or stay together", () => 
   expect(roles(1)).toEqual(["system", "assistant"]);
 });
 
-test("the last group stays, however long it is", () => {
+test("keeps the last group, regardless of its length", () => {
   const [system, task, ...group] = historyOf([{ tasks: 1, callsEach: 3 }]).slice(0, -1);
   const { retained: kept } = retainMessages(
     [system, task, ...group].filter((one) => one !== undefined),
@@ -74,7 +75,7 @@ const pairs = (from: number, to: number): readonly string[] =>
     `A${one}.`,
   ]);
 
-proves(["R154"], "the sixth execution drops all messages of the first", async () => {
+proves(["R154"], "drops all messages of the first execution in the sixth", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role, model } = soloist(Array.from({ length: 7 }, (_, index) => says(`A${index + 1}.`)));
@@ -94,7 +95,7 @@ proves(["R154"], "the sixth execution drops all messages of the first", async ()
 
 proves(
   ["R155"],
-  "what is dropped is replaced by one summary, whose model call is leased and charged to the run and is no step",
+  "replaces dropped messages by one summary, whose model call is charged to the run but not counted as a step",
   async () => {
     const s = newSessionFixture();
     const session = await s.session("customer-42", {
@@ -146,21 +147,17 @@ proves(
   },
 );
 
-proves(
-  ["R155"],
-  "off, which is the default, nothing takes the place of what is dropped",
-  async () => {
-    const s = newSessionFixture();
-    const session = await s.session("customer-42", { retention: { maxMessages: 1 } });
-    const { role, model } = soloist([says("A1."), says("A2.")]);
-    await s.outcome(s.start(role, "Q1?", { session }));
-    const result = await s.outcome(s.start(role, "Q2?", { session }));
-    expect(model.requests[1]?.messages.map(({ text }) => text)).toEqual(["Work.", "Q2?"]);
-    expect(result.usage.own.modelCalls).toBe(1);
-  },
-);
+proves(["R155"], "adds no replacement for dropped messages by default", async () => {
+  const s = newSessionFixture();
+  const session = await s.session("customer-42", { retention: { maxMessages: 1 } });
+  const { role, model } = soloist([says("A1."), says("A2.")]);
+  await s.outcome(s.start(role, "Q1?", { session }));
+  const result = await s.outcome(s.start(role, "Q2?", { session }));
+  expect(model.requests[1]?.messages.map(({ text }) => text)).toEqual(["Work.", "Q2?"]);
+  expect(result.usage.own.modelCalls).toBe(1);
+});
 
-test("a summary of which nothing comes is paid for and not there; the old goes all the same", async () => {
+test("charges a failed or empty summary, and drops the messages without it", async () => {
   for (const empty of [
     says(""),
     says("", { refusal: "No." }),
@@ -180,7 +177,7 @@ test("a summary of which nothing comes is paid for and not there; the old goes a
   }
 });
 
-test("a summary is summed up with what goes next", async () => {
+test("includes the previous summary in the next one", async () => {
   const s = newSessionFixture();
   const retention = { maxMessages: 2, summarizeDropped: true };
   const session = await s.session("customer-42", { retention });
@@ -195,7 +192,7 @@ test("a summary is summed up with what goes next", async () => {
   ]);
 });
 
-test("an execution is never cut while it runs: what it adds is all there, whatever the bounds", async () => {
+test("keeps all messages that an execution adds while it runs, regardless of the limits", async () => {
   const s = newSessionFixture();
   const session = await s.session("customer-42", { retention: { maxMessages: 2 } });
   const script = [calls(use("search")), calls(use("search")), says("A1.")];
@@ -207,7 +204,7 @@ test("an execution is never cut while it runs: what it adds is all there, whatev
   expect(next.model.requests[0]?.messages.map(({ text }) => text)).toEqual(["Work.", "A1.", "Q2?"]);
 });
 
-test("bounds can be lifted", () => {
+test("drops nothing with unlimited messages and executions", () => {
   const history = historyOf(Array.from({ length: 8 }, () => ({ tasks: 30 })));
   const unlimited = policy({ maxMessages: "unlimited", maxExecutions: "unlimited" });
   expect(retainMessages(history, unlimited).retained).toBe(history);

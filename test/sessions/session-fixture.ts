@@ -1,4 +1,4 @@
-// A fixture with a store for sessions, and the models that speak in it.
+// A fixture with a store for sessions, and the functions that tests of sessions share.
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
@@ -20,12 +20,12 @@ import { EspalierError } from "../../src/kernel/error.ts";
 import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
 
-/** A store of sessions that tests look into, and in which they break things. */
+/** A store of sessions that tests can inspect and disturb. */
 export class SessionShelf implements SessionStore {
   readonly shelf = new Map<string, StoredSession>();
   /** Called before each write; may throw. */
   beforeWrite: (sessionId: string) => void | Promise<void> = () => undefined;
-  /** Called after each write; may throw: then the answer is lost. */
+  /** Called after each write; may throw, and then the answer is lost. */
   afterWrite: (sessionId: string) => void = () => undefined;
   writes = 0;
 
@@ -56,7 +56,7 @@ export class SessionShelf implements SessionStore {
     return Promise.resolve(this.shelf.delete(sessionId));
   }
 
-  /** What is kept of a session, as it is. */
+  /** Returns the stored text of a session. */
   bodyOf(sessionId: string): string {
     return this.shelf.get(sessionId)?.body ?? "";
   }
@@ -65,7 +65,7 @@ export class SessionShelf implements SessionStore {
 export interface SessionFixture extends Fixture {
   readonly shelf: SessionShelf;
   session(id?: string, options?: SessionOptions): Promise<Session>;
-  /** The same session as another process has it. */
+  /** Opens the same session as another process does. */
   elsewhere(id?: string, options?: SessionOptions): Promise<Session>;
 }
 
@@ -79,12 +79,12 @@ export function newSessionFixture(options: OrchestratorOptions = {}): SessionFix
   return { ...s, shelf, session, elsewhere };
 }
 
-/** What is said in a history, in short: `user Do it.`. */
+/** Returns the messages of a history in short: `user Do it.`. */
 export function said(messages: readonly StoredMessage[]): readonly string[] {
   return messages.map(({ role, text }) => `${role} ${text}`);
 }
 
-/** The ids of messages: where each came from, in short. */
+/** Returns the ids of messages and of their origins, in short. */
 export function placesOf(messages: readonly StoredMessage[]): readonly string[] {
   return messages.map(
     ({ role, messageId, agentId, executionId, stepId = "-" }) =>
@@ -92,7 +92,7 @@ export function placesOf(messages: readonly StoredMessage[]): readonly string[] 
   );
 }
 
-/** The code of the error that is thrown; undefined: none. */
+/** Returns the code of the thrown error; undefined: nothing was thrown. */
 export function codeOf(act: () => unknown): string | undefined {
   try {
     act();
@@ -102,7 +102,7 @@ export function codeOf(act: () => unknown): string | undefined {
   }
 }
 
-/** The code with which it rejects; undefined: it does not. */
+/** Returns the code of the rejection; undefined: none. */
 export async function rejectionOf(work: Promise<unknown>): Promise<string | undefined> {
   try {
     await work;
@@ -112,7 +112,7 @@ export async function rejectionOf(work: Promise<unknown>): Promise<string | unde
   }
 }
 
-/** A whole store whose sessions are those of the shelf. */
+/** Returns a complete store whose sessions are those of the shelf. */
 export function storeOf(shelf: SessionShelf): Store {
   return {
     ...forwarding(memoryStore()),
@@ -123,13 +123,13 @@ export function storeOf(shelf: SessionShelf): Store {
   };
 }
 
-/** What an execution in a hand-made history says: so many tasks, and before each answer so many calls. */
+/** An execution of a hand-made history: the number of tasks, and of calls before each answer. */
 export interface HandMade {
   readonly tasks: number;
   readonly callsEach?: number;
 }
 
-/** A history with instructions and these executions: `execution_1`, `execution_2`, … */
+/** Returns a history with instructions and these executions: `execution_1`, `execution_2`, … */
 export function historyOf(executions: readonly HandMade[]): readonly StoredMessage[] {
   const messages: Message[] = [{ role: "system", text: "Work.", origin: "instructions" }];
   const owners = ["execution_1"];

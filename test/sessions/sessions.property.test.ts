@@ -1,7 +1,7 @@
-// Goal: whatever happens to a session, its history is whole: every call with its results, every id once, instructions first in each
-// request; and what is kept is what is shown.
-// Method: random executions, endings, retentions, removals and forks, one after the other; the model itself refuses a request that is
-// not valid.
+// Goal: a session always has a valid history: every call with its results, every id once,
+// instructions first in each request; and the stored history equals the one of the handle.
+// Method: random executions, endings, retentions, removals and forks in sequence; requests are
+// checked for validity.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -45,7 +45,7 @@ const options = fc.record({
   showBoundaries: fc.boolean(),
 });
 
-/** The script of an execution. A summary that is asked for first is one more reply. */
+/** Returns the script of an execution. A summary that is requested first is one more reply. */
 function scriptOf({ calls: steps, ending }: RunPlan): readonly ScriptStep[] {
   const last: Record<typeof ending, readonly ScriptStep[]> = {
     answer: [says("Answer.")],
@@ -126,7 +126,7 @@ async function checkWhole(s: SessionFixture, session: Session): Promise<void> {
   ]);
 }
 
-test("a session is whole, whatever happens to it", async () => {
+test("keeps a valid history through random executions, removals and forks", async () => {
   await fc.assert(
     fc.asyncProperty(
       options,
@@ -144,7 +144,7 @@ test("a session is whole, whatever happens to it", async () => {
   );
 }, 60_000);
 
-test("what is kept and what is dropped are the history, in order, in whole groups and within the bounds", () => {
+test("splits a history into retained and dropped messages in order, in complete groups and within the limits", () => {
   const histories = fc
     .array(fc.record({ tasks: fc.integer({ min: 1, max: 3 }), callsEach: fc.nat(3) }), {
       minLength: 1,
@@ -173,7 +173,7 @@ test("what is kept and what is dropped are the history, in order, in whole group
   );
 });
 
-test("taking an execution out leaves exactly the others", () => {
+test("removes exactly the messages of one execution", () => {
   const histories = fc
     .array(fc.record({ tasks: fc.integer({ min: 1, max: 3 }), callsEach: fc.nat(3) }), {
       minLength: 1,

@@ -1,5 +1,5 @@
-// Goal: root executions, one after the other, share a history that is kept in a store, and each begins from a defined state.
-// Method: scripted runs over one session, by one handle and by several, as other processes have them.
+// Goal: successive root executions share a stored history, and each begins from a defined state.
+// Method: scripted runs over one session, by one handle and by several, as in several processes.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
@@ -18,7 +18,7 @@ import { codeOf, rejectionOf, said, newSessionFixture, storeOf } from "./session
 
 proves(
   ["R152"],
-  "after two executions the history has one boundary, with the id of the first, and no model was shown it",
+  "has one boundary with the id of the first execution after two, which no model receives",
   async () => {
     const s = newSessionFixture();
     const session = await s.session();
@@ -59,30 +59,34 @@ proves(
 const ended = (id: string): string =>
   `[Execution ${id} of solo ended here: completed, 1970-01-01T00:00:00.000Z]`;
 
-proves(["R152"], "if it is configured, a model reads where each execution ended", async () => {
-  const s = newSessionFixture();
-  const session = await s.session("customer-42", { showBoundaries: true });
-  const { role, model } = soloist([says("One."), says("Two."), says("Three.")]);
-  for (const task of ["First?", "Second?", "Third?"])
-    await s.outcome(s.start(role, task, { session }));
-  expect(model.requests.map(({ messages }) => messages.map(({ text }) => text))).toEqual([
-    ["Work.", "First?"],
-    ["Work.", "First?", "One.", ended("execution_1"), "Second?"],
-    [
-      "Work.",
-      "First?",
-      "One.",
-      ended("execution_1"),
-      "Second?",
-      "Two.",
-      ended("execution_2"),
-      "Third?",
-    ],
-  ]);
-  expect(said(session.messages).filter((line) => line.includes("ended here"))).toEqual([]);
-});
+proves(
+  ["R152"],
+  "shows the end of each execution to the model if showBoundaries is set",
+  async () => {
+    const s = newSessionFixture();
+    const session = await s.session("customer-42", { showBoundaries: true });
+    const { role, model } = soloist([says("One."), says("Two."), says("Three.")]);
+    for (const task of ["First?", "Second?", "Third?"])
+      await s.outcome(s.start(role, task, { session }));
+    expect(model.requests.map(({ messages }) => messages.map(({ text }) => text))).toEqual([
+      ["Work.", "First?"],
+      ["Work.", "First?", "One.", ended("execution_1"), "Second?"],
+      [
+        "Work.",
+        "First?",
+        "One.",
+        ended("execution_1"),
+        "Second?",
+        "Two.",
+        ended("execution_2"),
+        "Third?",
+      ],
+    ]);
+    expect(said(session.messages).filter((line) => line.includes("ended here"))).toEqual([]);
+  },
+);
 
-/** How an execution may end that another one follows. */
+/** How an execution may end before another one follows. */
 const ENDINGS: Readonly<
   Record<TerminalStatus, { readonly script: readonly ScriptStep[]; readonly steps?: number }>
 > = {
@@ -92,50 +96,53 @@ const ENDINGS: Readonly<
   cancelled: { script: [calls(use("search")), says("One.")] },
 };
 
-describe.each(Object.entries(ENDINGS))("after one that %s", (status, { script, steps }) => {
-  proves(
-    ["R158"],
-    `the next execution runs, with the history and counters at their beginning [${status}]`,
-    async () => {
-      const s = newSessionFixture();
-      const session = await s.session();
-      const failing = spyTool("search", () => {
-        throw new Error("No network.");
-      });
-      const budget = { errorBudget: { maxToolErrors: 1, maxConsecutiveErrors: 1 } };
-      const { role } = soloist(script, { tools: [failing], errorBudget: budget.errorBudget });
-      const run = s.start(role, "First?", {
-        session,
-        ...(steps === undefined ? {} : { budget: { steps } }),
-      });
-      if (status === "cancelled")
-        for await (const { phase } of run.iterate())
-          if (phase === "applyToolResults") void run.cancel();
-      const first = await s.outcome(run);
-      expect([first.status, first.session?.status]).toEqual([status, "saved"]);
-      expect(session.executions.map((one) => one.status)).toEqual([status]);
-      const { role: next, model } = soloist([calls(use("search")), says("Two.")], {
-        tools: [failing],
-        errorBudget: budget.errorBudget,
-      });
-      const second = await s.outcome(s.start(next, "Second?", { session }));
-      expect([second.status, second.steps.map(({ number }) => number)]).toEqual([
-        "completed",
-        [1, 2],
-      ]);
-      expect(second.agents[0]?.errors).toEqual([]);
-      expect(second.agents[0]?.toolErrors).toHaveLength(1);
-      expect(second.usage.own.steps).toBe(2);
-      expect(model.requests[0]?.messages.map(({ text }) => text)).toEqual([
-        "Work.",
-        ...first.messages.slice(1).map(({ text }) => text),
-        "Second?",
-      ]);
-    },
-  );
-});
+describe.each(Object.entries(ENDINGS))(
+  "after an execution that is %s",
+  (status, { script, steps }) => {
+    proves(
+      ["R158"],
+      `starts the next execution with the history and new counters [${status}]`,
+      async () => {
+        const s = newSessionFixture();
+        const session = await s.session();
+        const failing = spyTool("search", () => {
+          throw new Error("No network.");
+        });
+        const budget = { errorBudget: { maxToolErrors: 1, maxConsecutiveErrors: 1 } };
+        const { role } = soloist(script, { tools: [failing], errorBudget: budget.errorBudget });
+        const run = s.start(role, "First?", {
+          session,
+          ...(steps === undefined ? {} : { budget: { steps } }),
+        });
+        if (status === "cancelled")
+          for await (const { phase } of run.iterate())
+            if (phase === "applyToolResults") void run.cancel();
+        const first = await s.outcome(run);
+        expect([first.status, first.session?.status]).toEqual([status, "saved"]);
+        expect(session.executions.map((one) => one.status)).toEqual([status]);
+        const { role: next, model } = soloist([calls(use("search")), says("Two.")], {
+          tools: [failing],
+          errorBudget: budget.errorBudget,
+        });
+        const second = await s.outcome(s.start(next, "Second?", { session }));
+        expect([second.status, second.steps.map(({ number }) => number)]).toEqual([
+          "completed",
+          [1, 2],
+        ]);
+        expect(second.agents[0]?.errors).toEqual([]);
+        expect(second.agents[0]?.toolErrors).toHaveLength(1);
+        expect(second.usage.own.steps).toBe(2);
+        expect(model.requests[0]?.messages.map(({ text }) => text)).toEqual([
+          "Work.",
+          ...first.messages.slice(1).map(({ text }) => text),
+          "Second?",
+        ]);
+      },
+    );
+  },
+);
 
-test("each role speaks under its own instructions; those of others are not in the history", async () => {
+test("sends each role its own instructions, and stores none of them in the history", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const asker = soloist([says("One.")]);
@@ -151,7 +158,7 @@ test("each role speaks under its own instructions; those of others are not in th
   expect(session.executions.map(({ role }) => role)).toEqual(["solo", "other"]);
 });
 
-test("another process finds all of it, with the ids, the usage and the version", async () => {
+test("is read by another process with all ids, the usage and the version", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls(use("search")), says("One.")], { tools: [spyTool("search")] });
@@ -178,7 +185,7 @@ test("another process finds all of it, with the ids, the usage and the version",
   });
 });
 
-test("the orchestrator's store is where its sessions are, unless they say otherwise", async () => {
+test("uses the store of the orchestrator by default", async () => {
   const s = newFixture({ store: memoryStore() });
   const session = await s.orchestrator.openSession("customer-42");
   const { role } = soloist([says("One."), says("Two.")]);
@@ -193,7 +200,7 @@ test("the orchestrator's store is where its sessions are, unless they say otherw
   ]);
 });
 
-test("usage is that of the whole tree, and each execution is charged once, also one that was granted more", async () => {
+test("adds up the usage of the whole tree, and charges each execution once, also after a grant", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls(use("search")), says("Found.")], { tools: [spyTool("search")] });
@@ -208,7 +215,7 @@ test("usage is that of the whole tree, and each execution is charged once, also 
   expect([session.usage, session.version]).toEqual([result.usage.total, 2]);
 });
 
-test("a run that waits for an answer leaves the session as it was, and writes it at its end, in a fresh process", async () => {
+test("is not written while a run is paused, and is written at its end in another process", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls({ toolName: "pay", arguments: { amount: 3 } }), says("Paid.")], {
@@ -238,7 +245,7 @@ test("a run that waits for an answer leaves the session as it was, and writes it
   ]);
 });
 
-test("a paused run continues with the handle that it is given, which then knows what it added", async () => {
+test("continues a paused run with the given handle, which then has the added messages", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls({ toolName: "pay", arguments: { amount: 3 } }), says("Paid.")], {
@@ -258,7 +265,7 @@ test("a paused run continues with the handle that it is given, which then knows 
   ]);
 });
 
-test("one thing at a time: neither a second run nor a change while a run uses the handle, also while it is written", async () => {
+test("refuses a second run and every change while a run uses the handle or is written", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const [answer, disk] = [latch(), latch()];
@@ -282,7 +289,7 @@ test("one thing at a time: neither a second run nor a change while a run uses th
   expect(session.messages).toHaveLength(4);
 });
 
-test("an exchange can be cleared; what it consumed stays on record", async () => {
+test("keeps its usage when it is cleared", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role, model } = soloist([says("One."), says("Two.")]);
@@ -298,7 +305,7 @@ test("an exchange can be cleared; what it consumed stays on record", async () =>
   expect(model.requests[1]?.messages.map(({ text }) => text)).toEqual(["Work.", "Second?"]);
 });
 
-test("a session that was not used is empty, and not in the store", async () => {
+test("is empty and not stored before its first use", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   expect([session.version, session.messages, session.executions, session.usage]).toEqual([
@@ -310,7 +317,7 @@ test("a session that was not used is empty, and not in the store", async () => {
   expect(s.shelf.shelf.size).toBe(0);
 });
 
-test("a run that was refused its task is on record, with nothing in the history", async () => {
+test("records a run that was cancelled before its start, without messages", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([says("Never.")]);
@@ -323,7 +330,7 @@ test("a run that was refused its task is on record, with nothing in the history"
   ]);
 });
 
-test("what is shown of a session cannot be changed", async () => {
+test("exposes frozen values only", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   await s.outcome(s.start(soloist([says("One.")]).role, "First?", { session }));

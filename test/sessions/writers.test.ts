@@ -1,5 +1,7 @@
-// Goal: several who write one session, and a store that fails, lose nothing: each knows what became of what it added.
-// Method: two handles on one session, as two processes have them; a store that breaks at each point; runs that are recovered.
+// Goal: several writers of one session, and a failing store, lose nothing: each writer learns the
+// fate of what it added.
+// Method: two handles of one session, as in two processes; a store that fails at each point;
+// recovered runs.
 
 import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect, test } from "vitest";
@@ -16,7 +18,7 @@ import { approveAll, payTool } from "../support/pause-stories.ts";
 import { calls, use } from "../tree/scripted-agents.ts";
 import { codeOf, rejectionOf, said, newSessionFixture, storeOf } from "./session-fixture.ts";
 
-test("while a run is paused another may use the session; then the paused one cannot be saved, and nothing is lost", async () => {
+test("reports a conflict for a paused run if another run has used the session meanwhile, and merges its result later", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist(
@@ -54,7 +56,7 @@ test("while a run is paused another may use the session; then the paused one can
   ]);
 });
 
-test("two processes write one session: the second keeps its result, and adds what it has after the first", async () => {
+test("keeps the result of the second of two concurrent processes, and merges it after the first", async () => {
   const s = newSessionFixture();
   const [session, other] = [await s.session(), await s.session()];
   const { role } = soloist([says("One."), says("Two."), says("Three.")]);
@@ -68,7 +70,7 @@ test("two processes write one session: the second keeps its result, and adds wha
   expect([other.version, other.messages]).toEqual([0, []]);
   expect(codeOf(() => s.start(role, "Third?", { session: other }))).toBe("session_conflict");
   await other.merge(structuredClone(result));
-  await other.merge(result); // Once more changes nothing.
+  await other.merge(result); // A repeated merge changes nothing.
   expect([other.version, s.shelf.writes]).toEqual([2, 3]);
   expect(said(other.messages)).toEqual([
     "user First?",
@@ -84,7 +86,7 @@ test("two processes write one session: the second keeps its result, and adds wha
   expect([other.executionCount, other.usage.modelCalls]).toEqual([3, 3]);
 });
 
-test("a writer that only wants what others have added reloads, and continues", async () => {
+test("continues after a reload with the messages that others have added", async () => {
   const s = newSessionFixture();
   const [session, other] = [await s.session(), await s.session()];
   const { role } = soloist([says("One."), says("Two."), says("Three.")]);
@@ -100,7 +102,7 @@ test("a writer that only wants what others have added reloads, and continues", a
   ]);
 });
 
-test("a store that fails leaves the result as it is; what was added is merged once it works", async () => {
+test("keeps the result if the store fails, and merges it once the store works", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([says("One."), says("Two.")]);
@@ -120,7 +122,7 @@ test("a store that fails leaves the result as it is; what was added is merged on
   expect([session.version, session.messages.length]).toEqual([2, 4]);
 });
 
-test("an answer of the store that was lost does not make an execution count twice", async () => {
+test("counts an execution once if the answer of the store was lost", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([says("One."), says("Two.")]);
@@ -134,7 +136,9 @@ test("an answer of the store that was lost does not make an execution count twic
   expect([session.version, session.executionCount]).toEqual([2, 2]);
 });
 
-/** A process that dies in the middle of this: what it asked of its store is never answered. */
+/**
+ * Returns the store of a process that dies during this operation: its request is never answered.
+ */
 function dying(store: Store, at: "writeSession" | "release", isDone: boolean): Store {
   const never = new Promise<never>(() => undefined);
   const cut =
@@ -157,7 +161,7 @@ const DEATHS = [
 test.each(
   DEATHS.flatMap((death) => [[...death, "finds"] as const, [...death, "hands in"] as const]),
 )(
-  "a process that dies %s: it is in the session once for each process that recovers it (%s, %s; %s the handle)",
+  "saves a run once if its process dies %s (%s, %s), and the recovering process %s the handle",
   async (_when, at, isDone, handle) => {
     const store = memoryStore();
     const s = newFixture({ store: dying(store, at, isDone) });
@@ -186,7 +190,7 @@ test.each(
   },
 );
 
-test("a run whose end is kept is in its session, though it was not given up", async () => {
+test("saves a run to its session if its end was recorded but it was not released", async () => {
   const store = memoryStore();
   const s = newFixture({ store: dying(store, "release", false) });
   const session = await s.orchestrator.openSession("customer-42");
