@@ -1,5 +1,7 @@
-// Goal: a text without a word, as some models write it before a call, keeps no history from being sent to Claude.
-// Method: replies with such texts to fake models of several providers; the prompts that are asked.
+// Goal: a blank text, as some models write it before a call, never prevents a history from being
+// sent to Claude.
+// Method: replies with such texts to fake models of several providers; the prompts that these
+// receive.
 
 import { expect } from "vitest";
 
@@ -19,7 +21,7 @@ const call = {
 const RESULT: Message = { role: "tool", callId: call.callId, toolName: "look", text: "" };
 const THOUGHT = { type: "reasoning", text: "", data: { p: { signature: "s" } } } as const;
 
-/** The parts of a reply as its provider is sent them. */
+/** Returns the parts of a reply as its provider receives them. */
 async function sentTo(provider: string, reply: Message): Promise<readonly unknown[]> {
   const fake = saying([...text("ok"), finish()], provider);
   const task: Message = { role: "user", text: "Look.", origin: "task" };
@@ -31,7 +33,7 @@ async function sentTo(provider: string, reply: Message): Promise<readonly unknow
 const SENT = { type: "tool-call", toolCallId: "call_1", toolName: "look", input: {} };
 
 for (const provider of ["anthropic.messages", "vertex.anthropic.messages", "amazon-bedrock"])
-  proves(["D306"], `${provider} is not sent it; what belongs to a thought is`, async () => {
+  proves(["D306"], `omits a blank text for ${provider}, but not a blank thought`, async () => {
     const other = buildReplyMessage([{ type: "text", text: "\n\n" }, call]);
     const own = buildReplyMessage([THOUGHT, { type: "text", text: " " }, call]);
     expect(await sentTo(provider, other)).toEqual([SENT]);
@@ -43,11 +45,19 @@ for (const provider of ["anthropic.messages", "vertex.anthropic.messages", "amaz
     expect(await sentTo(provider, said)).toEqual([{ type: "text", text: " Well.\n" }, SENT]);
   });
 
-proves(["D306"], "others are sent it: it may carry a signature", async () => {
-  const signed = { type: "text", text: "\n", data: { google: { thoughtSignature: "s" } } } as const;
-  const own = { ...buildReplyMessage([signed, call]), writtenBy: "one" };
-  expect(await sentTo("google.generative-ai", own)).toEqual([
-    { type: "text", text: "\n", providerOptions: signed.data },
-    SENT,
-  ]);
-});
+proves(
+  ["D306"],
+  "sends a blank text to other providers, since it may carry a signature",
+  async () => {
+    const signed = {
+      type: "text",
+      text: "\n",
+      data: { google: { thoughtSignature: "s" } },
+    } as const;
+    const own = { ...buildReplyMessage([signed, call]), writtenBy: "one" };
+    expect(await sentTo("google.generative-ai", own)).toEqual([
+      { type: "text", text: "\n", providerOptions: signed.data },
+      SENT,
+    ]);
+  },
+);

@@ -1,4 +1,5 @@
-// Goal: what is no text reaches each provider of the AI SDK as that provider writes it, in the result of a tool if its model sees it there.
+// Goal: attachments reach each provider of the AI SDK in its own format, inside the result of a
+// tool if its model accepts them there.
 // Method: the providers themselves, and one against a real server; the bodies that they send.
 
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
@@ -54,7 +55,7 @@ const HISTORY: readonly Message[] = [
 const TOOLS = [{ name: "draw", description: "Draws.", inputSchema: { type: "object" } }];
 const HEADING = "What belongs to the result of draw (call_1):";
 
-/** What a provider sends of the history. */
+/** Returns the body that a provider sends for the history. */
 async function sentBy(
   provider: ProviderName,
   inputModalities?: readonly AttachmentKind[],
@@ -73,7 +74,7 @@ async function sentBy(
 const has = (body: string): readonly boolean[] =>
   [CHART, REPORT, DRAWN].map(({ data = "none" }) => body.includes(data));
 
-describe("by default", () => {
+describe("a request without `inputModalities`", () => {
   for (const [provider, expected] of [
     ["anthropic", [true, true, true]],
     ["google", [true, true, true]],
@@ -83,17 +84,25 @@ describe("by default", () => {
     ["openrouter", [false, false, false]],
     ["ollama", [false, false, false]],
   ] as const)
-    proves(["M71"], `${provider} is sent what its models are known to take`, async () => {
-      expect(has(await sentBy(provider))).toEqual(expected);
-    });
-
-  proves(["M70"], "a model that takes nothing reads the lines, and nothing else", async () => {
-    const body = await sentBy("compatible");
-    expect(body).toContain(
-      JSON.stringify('Look at\n[image/png "chart.png", 24 bytes]\nand\n').slice(0, -1),
+    proves(
+      ["M71"],
+      `contains the attachments that models of ${provider} are known to accept`,
+      async () => {
+        expect(has(await sentBy(provider))).toEqual(expected);
+      },
     );
-    expect(body).not.toContain(HEADING);
-  });
+
+  proves(
+    ["M70"],
+    "contains only lines of text for a model that accepts no attachments",
+    async () => {
+      const body = await sentBy("compatible");
+      expect(body).toContain(
+        JSON.stringify('Look at\n[image/png "chart.png", 24 bytes]\nand\n').slice(0, -1),
+      );
+      expect(body).not.toContain(HEADING);
+    },
+  );
 });
 
 describe("an image in the result of a tool", () => {
@@ -106,13 +115,17 @@ describe("an image in the result of a tool", () => {
     { provider: "compatible", inResult: false },
     { provider: "ollama", inResult: false },
   ] as const)
-    proves(["M71"], `${inResult ? "stands in it" : "follows it"} for ${provider}`, async () => {
-      const body = await sentBy(provider, ["image"]);
-      expect(has(body)).toEqual([true, false, true]);
-      expect(body.includes(HEADING)).toBe(!inResult);
-      // As JSON text it would be many times as long for the model.
-      expect(body).not.toContain(String.raw`\"data\"`);
-    });
+    proves(
+      ["M71"],
+      `is sent ${inResult ? "inside the result" : "after the results"} to ${provider}`,
+      async () => {
+        const body = await sentBy(provider, ["image"]);
+        expect(has(body)).toEqual([true, false, true]);
+        expect(body.includes(HEADING)).toBe(!inResult);
+        // As JSON text it would be many times as long for the model.
+        expect(body).not.toContain(String.raw`\"data\"`);
+      },
+    );
 });
 
 describe("the prompt", () => {
@@ -124,38 +137,42 @@ describe("the prompt", () => {
   });
   const done = [...text("ok"), finish()];
 
-  proves(["M71"], "has parts in order; those of results follow the last of them", async () => {
-    const model = saying(done);
-    await ask(aiSdkModel(model, { inputModalities: ["image", "file", "audio"] }), {
-      messages: [createUserMessage(SAID, "task"), ...HISTORY.slice(1)],
-    });
-    expect(model.asked[0]?.prompt.map(({ role, content }) => [role, content])).toEqual([
-      [
-        "user",
+  proves(
+    ["M71"],
+    "contains parts in order, and those of results after the last result",
+    async () => {
+      const model = saying(done);
+      await ask(aiSdkModel(model, { inputModalities: ["image", "file", "audio"] }), {
+        messages: [createUserMessage(SAID, "task"), ...HISTORY.slice(1)],
+      });
+      expect(model.asked[0]?.prompt.map(({ role, content }) => [role, content])).toEqual([
         [
-          { type: "text", text: "Compare" },
-          file(CHART),
-          { type: "text", text: "with" },
-          file(REPORT),
-          file(SOUND),
-          { type: "text", text: PHOTO_LINE },
+          "user",
+          [
+            { type: "text", text: "Compare" },
+            file(CHART),
+            { type: "text", text: "with" },
+            file(REPORT),
+            file(SOUND),
+            { type: "text", text: PHOTO_LINE },
+          ],
         ],
-      ],
-      ["assistant", expect.anything()],
-      [
-        "tool",
-        ids.map((id) => ({
-          type: "tool-result",
-          toolCallId: id,
-          toolName: "draw",
-          output: { type: "text", value: "Drawn." },
-        })),
-      ],
-      ["user", [{ type: "text", text: HEADING }, file(DRAWN)]],
-    ]);
-  });
+        ["assistant", expect.anything()],
+        [
+          "tool",
+          ids.map((id) => ({
+            type: "tool-result",
+            toolCallId: id,
+            toolName: "draw",
+            output: { type: "text", value: "Drawn." },
+          })),
+        ],
+        ["user", [{ type: "text", text: HEADING }, file(DRAWN)]],
+      ]);
+    },
+  );
 
-  proves(["M71"], "has an address where the provider says that it fetches from there", async () => {
+  proves(["M71"], "contains a URL if the provider reports that it fetches from there", async () => {
     for (const supportedUrls of [
       { "image/*": [/^https:\/\/example\.com\//] },
       Promise.resolve({ "*": [/photo/] }),
@@ -189,7 +206,7 @@ describe("the prompt", () => {
     }
   });
 
-  proves(["M71", "M33"], "is not waited for when the call is aborted", async () => {
+  proves(["M71", "M33"], "is abandoned while it is prepared when the call is aborted", async () => {
     const never = new Promise<Record<string, RegExp[]>>(() => undefined);
     const model = { ...fakeModel(() => ({ stream: streamOf([]) })), supportedUrls: never };
     const controller = new AbortController();
@@ -202,7 +219,7 @@ describe("the prompt", () => {
 
 proves(
   ["M71"],
-  "over a real server the body holds all of it, and begins like the one before",
+  "sends all attachments to a real server, and extends the previous request",
   async () => {
     await using server = await OpenAiServer.start(() => says("ok"));
     const sdk = createOpenAICompatible({ name: "mine", baseURL: server.baseUrl, apiKey: "key" })(
@@ -235,7 +252,7 @@ proves(
   },
 );
 
-proves(["M70"], "over a real server of which nothing is known, lines are sent", async () => {
+proves(["M70"], "sends lines of text to a real server whose abilities are unknown", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   const sdk = createOpenAICompatible({ name: "mine", baseURL: server.baseUrl, apiKey: "key" })("m");
   await ask(aiSdkModel(sdk), { messages: [createUserMessage(SAID, "task")] });

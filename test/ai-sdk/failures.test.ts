@@ -1,5 +1,7 @@
-// Goal: whatever breaks below the AI SDK is one of our errors, which says whether and when to try again and quotes no request.
-// Method: models that fail in each way in which providers do, with the errors of `@ai-sdk/provider` itself and what they look like.
+// Goal: every failure below the AI SDK becomes a ModelError that states whether and when to retry,
+// and quotes no request.
+// Method: models that fail in each way in which providers do, with the errors of `@ai-sdk/provider`
+// itself and similar values.
 
 import {
   APICallError,
@@ -56,31 +58,27 @@ function callError(
   });
 }
 
-proves(
-  ["D474"],
-  "a delay that only the body states is read, in words or as RetryInfo",
-  async () => {
-    const details = [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "34.4s" }];
-    const errors = [
-      callError(429, "Rate limit reached. Please try again in 6m0s."),
-      callError(429, "Quota exceeded.", { error: { message: "Quota exceeded.", details } }),
-      // The schema of a provider drops fields that it does not know.
-      callError(429, "Quota exceeded.", {
-        error: { message: "Quota exceeded." },
-        responseBody: JSON.stringify([{ error: { message: "Quota exceeded.", details } }]),
-      }),
-      callError(429, "Please try again in 6m0s.", { headers: { "retry-after": "3" } }),
-    ];
-    const delays = await Promise.all(
-      errors.map(async (error) => (await failureOf(failing(error))).retryAfterMs),
-    );
-    expect(delays).toEqual([360_000, 34_400, 34_400, 3_000]);
-  },
-);
+proves(["D474"], "reads a delay that only the body states, in words or as RetryInfo", async () => {
+  const details = [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "34.4s" }];
+  const errors = [
+    callError(429, "Rate limit reached. Please try again in 6m0s."),
+    callError(429, "Quota exceeded.", { error: { message: "Quota exceeded.", details } }),
+    // The schema of a provider drops unknown fields.
+    callError(429, "Quota exceeded.", {
+      error: { message: "Quota exceeded." },
+      responseBody: JSON.stringify([{ error: { message: "Quota exceeded.", details } }]),
+    }),
+    callError(429, "Please try again in 6m0s.", { headers: { "retry-after": "3" } }),
+  ];
+  const delays = await Promise.all(
+    errors.map(async (error) => (await failureOf(failing(error))).retryAfterMs),
+  );
+  expect(delays).toEqual([360_000, 34_400, 34_400, 3_000]);
+});
 
 proves(
   ["M33"],
-  "a refusal says its status, the provider's words and how long to wait",
+  "reports the status, the provider's message and the delay of a refusal",
   async () => {
     const error = callError(429, "Too many requests", {
       headers: { "retry-after": "3" },
@@ -121,12 +119,12 @@ test.each([
   [new JSONParseError({ text: "{", cause: new Error("end") }), "model_protocol_error"],
   [new Error("something else"), "model_invalid_reply"],
   ["a text", "model_invalid_reply"],
-] as const)("%s is %s", async (error, code) => {
+] as const)("maps %s to %s", async (error, code) => {
   const facts = await failureOf(failing(error));
   expect({ code: facts.code, lost: facts.lostOutputTokens }).toEqual({ code, lost: undefined });
 });
 
-describe("in the middle of a stream", () => {
+describe("a stream that breaks", () => {
   const broken = (...parts: readonly Part[]): FakeModel =>
     saying([...text("A long story."), ...parts]);
 
@@ -138,14 +136,14 @@ describe("in the middle of a stream", () => {
     [callError(503, "Oops"), "model_overloaded"],
     [new InvalidResponseDataError({ data: undefined, message: "No end." }), "model_unavailable"],
     [new InvalidResponseDataError({ data: {}, message: "No name." }), "model_protocol_error"],
-  ])("the error %s is %s, and what came is paid for", async (error, code) => {
+  ])("maps the error %s to %s and charges the part received", async (error, code) => {
     const facts = await failureOf(broken({ type: "error", error }, finish("error")));
     expect({ code: facts.code, lost: facts.lostOutputTokens }).toEqual({ code, lost: 5 });
   });
 
   proves(
     ["M33"],
-    "a stream that ends before the model had is no reply, however its provider says so",
+    "is not a reply if it ends before the model has, however its provider reports that",
     async () => {
       const ends: readonly (readonly Part[])[] = [
         [],
@@ -164,7 +162,7 @@ describe("in the middle of a stream", () => {
     },
   );
 
-  test("a connection that breaks is one", async () => {
+  test("is a retryable failure if its connection breaks", async () => {
     async function* parts(): AsyncGenerator<Part> {
       yield* text("A long story.");
       throw new TypeError("terminated");
@@ -187,13 +185,13 @@ describe("in the middle of a stream", () => {
     ["a call without input", { type: "tool-call", toolCallId: "c", toolName: "t" }],
     ["an end without usage", { type: "finish", finishReason: { unified: "stop" } }],
     ["an end without a reason", { type: "finish" }],
-  ])("%s is a fault of the provider", async (_what, part) => {
+  ])("is a fault of the provider because of %s", async (_what, part) => {
     const stream = ReadableStream.from<Part>(anything([...text("A long story."), part]));
     expect((await failureOf(fakeModel(() => ({ stream })))).code).toBe("model_invalid_reply");
   });
 });
 
-proves(["M33"], "what a provider warns of is reported with the reply", async () => {
+proves(["M33"], "reports the warnings of a provider with the reply", async () => {
   const warnings: SharedV4Warning[] = [
     { type: "unsupported", feature: "topK" },
     { type: "compatibility", feature: "reasoning", details: "mapped to low" },
@@ -209,7 +207,7 @@ proves(["M33"], "what a provider warns of is reported with the reply", async () 
   ]);
 });
 
-/** Parts that no type vouches for. */
+/** Returns parts that need not match their type. */
 function anything(parts: readonly unknown[]): Iterable<Part> {
   const isPart = (_part: unknown): _part is Part => true;
   return parts.filter(isPart);

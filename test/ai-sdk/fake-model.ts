@@ -1,4 +1,4 @@
-// A model of the AI SDK whose streams the test writes, and requests to it.
+// A model of the AI SDK with scripted streams, and requests to it.
 
 import type {
   LanguageModelV4,
@@ -22,7 +22,7 @@ export interface FakeModel extends LanguageModelV4 {
 
 type Answer = (options: LanguageModelV4CallOptions) => Opening | Promise<Opening>;
 
-/** A model that answers each call by `answer`, in the name of `provider`. */
+/** Creates a model that answers each call with `answer`, in the name of `provider`. */
 export function fakeModel(answer: Answer, provider = "fake.chat"): FakeModel {
   const asked: LanguageModelV4CallOptions[] = [];
   return {
@@ -39,7 +39,7 @@ export function fakeModel(answer: Answer, provider = "fake.chat"): FakeModel {
   };
 }
 
-/** A model that says these parts. */
+/** Creates a model that streams these parts. */
 export function saying(parts: readonly Part[], provider?: string): FakeModel {
   return fakeModel(() => ({ stream: streamOf(parts) }), provider);
 }
@@ -95,7 +95,10 @@ export async function ask(
   return await model.generate({ ...QUESTION, ...request }, { signal, ...more });
 }
 
-/** The request that continues after a reply, stamped as the loop does it, with a result for each of its calls. */
+/**
+ * Returns the request that continues after a reply, stamped as by the agent loop, with a result for
+ * each of its calls.
+ */
 export function after(
   model: Model,
   reply: ModelReply,

@@ -1,5 +1,5 @@
-// Goal: a call that is aborted, late or without end is over at once, whether or not its provider obeys the signal, and costs a bounded
-// amount.
+// Goal: a call that is aborted, late or endless ends at once, whether or not its provider obeys the
+// signal, and costs a bounded amount.
 // Method: models that never answer, answer late or never stop; a clock that the test moves.
 
 import { describe, expect, test } from "vitest";
@@ -23,7 +23,7 @@ import {
   type Part,
 } from "./fake-model.ts";
 
-/** A stream that says these parts and then nothing, and whether it was let go. */
+/** A stream that sends these parts and then nothing. Records whether it was cancelled. */
 class Hanging {
   isCancelled = false;
   readonly stream: ReadableStream<Part>;
@@ -44,7 +44,7 @@ const REASON = { type: "cancelled", message: "enough", agentId: "a" };
 describe("a provider that does not obey its signal", () => {
   proves(
     ["M33"],
-    "is left at an abort while it thinks; the stream that comes later is let go",
+    "is abandoned at an abort before it answers, and its late stream is cancelled",
     async () => {
       const late = new Hanging();
       const { promise, resolve } = Promise.withResolvers<Opening>();
@@ -63,7 +63,7 @@ describe("a provider that does not obey its signal", () => {
 
   proves(
     ["M33"],
-    "is left at an abort in the middle of its stream, even if that cannot be cancelled",
+    "is abandoned at an abort within its stream, even if the stream cannot be cancelled",
     async () => {
       const hanging = new Hanging(text("A long story."));
       const caller = new AbortController();
@@ -78,7 +78,7 @@ describe("a provider that does not obey its signal", () => {
   test.each([
     ["while it thinks", () => new Promise<Opening>(() => undefined), undefined],
     ["in the middle of its stream", () => new Hanging(text("A long story.")), 5],
-  ] as const)("is left at the deadline %s", async (_when, answer, lostOutputTokens) => {
+  ] as const)("is abandoned at the deadline %s", async (_when, answer, lostOutputTokens) => {
     const clock = new ManualClock();
     const call = rejection(generate(fakeModel(answer), clock));
     await flushEventLoop();
@@ -95,7 +95,7 @@ describe("a provider that does not obey its signal", () => {
   });
 });
 
-test("a call that is aborted before is not begun", async () => {
+test("makes no call that was aborted before", async () => {
   const fake = fakeModel(() => new Hanging());
   expect(await rejection(ask(aiSdkModel(fake), {}, AbortSignal.abort(REASON)))).toBe(REASON);
   expect(fake.asked).toEqual([]);
@@ -104,7 +104,7 @@ test("a call that is aborted before is not begun", async () => {
 describe("a complete reply", () => {
   proves(
     ["M33"],
-    "is there at once, though its stream never ends: that is let go after a second",
+    "is returned at once, and its endless stream is cancelled after one second",
     async () => {
       const hanging = new Hanging([...text("ok"), finish()]);
       const clock = new ManualClock();
@@ -123,7 +123,7 @@ describe("a complete reply", () => {
     },
   );
 
-  test("whose stream ends leaves nothing behind, and is not let go: its connection serves the next request", async () => {
+  test("leaves nothing behind if its stream ends, which is not cancelled, so its connection is reused", async () => {
     let isCancelled = false;
     const parts = [...text("ok"), finish(), ...text("late")];
     const stream = new ReadableStream<Part>({
@@ -143,26 +143,29 @@ describe("a complete reply", () => {
     expect([isCancelled, parts, clock.pendingTimers]).toEqual([false, [], 0]);
   });
 
-  test.each(["never stops", "breaks"])("is whole though its stream %s behind it", async (what) => {
-    let rounds = 0;
-    const first = [...text("ok"), finish()];
-    const stream = new ReadableStream<Part>({
-      pull: (controller) => {
-        const part = first.shift();
-        rounds += 1;
-        if (part === undefined && what === "breaks") throw new Error("reset");
-        controller.enqueue(part ?? { type: "ping" });
-      },
-    });
-    const clock = new ManualClock();
-    const reply = await generate(
-      fakeModel(() => ({ stream })),
-      clock,
-    );
-    await flushEventLoop();
-    expect([reply.message.text, clock.pendingTimers]).toEqual(["ok", 0]);
-    expect(rounds).toBeLessThan(200);
-  });
+  test.each(["never stops", "breaks"])(
+    "is accepted although its stream %s after it",
+    async (what) => {
+      let rounds = 0;
+      const first = [...text("ok"), finish()];
+      const stream = new ReadableStream<Part>({
+        pull: (controller) => {
+          const part = first.shift();
+          rounds += 1;
+          if (part === undefined && what === "breaks") throw new Error("reset");
+          controller.enqueue(part ?? { type: "ping" });
+        },
+      });
+      const clock = new ManualClock();
+      const reply = await generate(
+        fakeModel(() => ({ stream })),
+        clock,
+      );
+      await flushEventLoop();
+      expect([reply.message.text, clock.pendingTimers]).toEqual(["ok", 0]);
+      expect(rounds).toBeLessThan(200);
+    },
+  );
 });
 
 async function generate(model: FakeModel, clock: ManualClock): Promise<ModelReply> {
@@ -170,7 +173,7 @@ async function generate(model: FakeModel, clock: ManualClock): Promise<ModelRepl
   return await connection.generate(QUESTION, { signal: never() });
 }
 
-/** Text that a provider may send without end, one part each time. */
+/** Parts with text that a provider may send without end, one each time. */
 const ENDLESS_TEXT: Readonly<Record<string, (round: number) => Part>> = {
   text: () => ({ type: "text-delta", id: "t", delta: "x".repeat(500) }),
   reasoning: () => ({ type: "reasoning-delta", id: "r", delta: "x".repeat(500) }),
@@ -187,7 +190,7 @@ const ENDLESS_TEXT: Readonly<Record<string, (round: number) => Part>> = {
   }),
 };
 
-/** Other parts that it may send without end. */
+/** Other parts that a provider may send without end. */
 const ENDLESS: Readonly<Record<string, (round: number) => Part>> = {
   "texts without a word": (round) => ({ type: "text-start", id: `t${round}` }),
   "opened calls": (round) => ({ type: "tool-input-start", id: `c${round}`, toolName: "t" }),
@@ -209,7 +212,7 @@ describe("an endless stream", () => {
   for (const [what, part] of Object.entries(ENDLESS_TEXT))
     proves(
       ["M33", "D432", "D504"],
-      `of ${what} is cut at twice the cap and ends as length`,
+      `is cut at twice the cap and ends as length: ${what}`,
       async () => {
         let rounds = 0;
         const cancelled = Promise.withResolvers<void>();
@@ -229,7 +232,7 @@ describe("an endless stream", () => {
         expect([reply.finishReason, reply.usage, said, rounds < 210]).toEqual([
           "length",
           undefined,
-          // Two times the cap of 100 tokens, at three bytes each.
+          // Twice the cap of 100 tokens, at three bytes each.
           600,
           true,
         ]);
@@ -239,7 +242,7 @@ describe("an endless stream", () => {
 
   proves(
     ["D507"],
-    "of a name does not say it, also of a call whose arguments came first",
+    "emits no call with an endless name, even if its arguments came first",
     async () => {
       const first = { type: "tool-input-delta", id: "c", delta: "{" } as const;
       const long = { type: "tool-input-start", id: "c", toolName: "x".repeat(5_000) } as const;
@@ -252,7 +255,7 @@ describe("an endless stream", () => {
   );
 
   for (const [what, part] of Object.entries(ENDLESS))
-    proves(["M33"], `of ${what} is broken off, and what came is paid for`, async () => {
+    proves(["M33"], `is aborted and charged by the part received: ${what}`, async () => {
       let rounds = 0;
       const stream = new ReadableStream<Part>({
         pull: (controller) => {

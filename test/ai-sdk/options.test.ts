@@ -1,5 +1,6 @@
-// Goal: what cannot be used is refused when the model is made, with what to do; what is left out has a default that is reported.
-// Method: definitions with one fault each, and the models that good ones result in.
+// Goal: invalid models and options are rejected when the model is created, with the remedy. Omitted
+// options have a default that is reported.
+// Method: definitions with one fault each, and the models that valid definitions create.
 
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { describe, expect, test } from "vitest";
@@ -13,51 +14,57 @@ import { saying } from "./fake-model.ts";
 
 const NONE = saying([]);
 
-/** As JavaScript would hand it over. */
+/** Calls `aiSdkModel` as JavaScript would. */
 function made(model: unknown, options?: unknown): unknown {
   return Reflect.apply(aiSdkModel, undefined, [model, options]);
 }
 
-proves(["M30"], "what is no model of the AI SDK 7 is refused, with what to do", () => {
-  const { doStream: _doStream, ...whole } = NONE;
-  const { doGenerate: _doGenerate, ...embedding } = whole;
-  const refused = [
-    "anthropic/claude-sonnet-5",
-    { ...NONE, specificationVersion: "v3" },
-    undefined,
-    embedding,
-    whole,
-    { ...NONE, modelId: "" },
-  ];
-  expect(
-    refused.map((model) => thrownBy(() => made(model))).map(({ code, message }) => [code, message]),
-  ).toEqual([
-    [
-      "invalid_argument",
-      'Expected aiSdkModel.model to be a model of the AI SDK, got "anthropic/claude-sonnet-5". An id alone needs a gateway. Create the model with its provider, for example anthropic("…").',
-    ],
-    [
-      "invalid_argument",
-      'Expected aiSdkModel.model to be a model of the AI SDK with specificationVersion "v4", got "v3". Update the provider to one for AI SDK 7.',
-    ],
-    [
-      "invalid_argument",
-      'Expected aiSdkModel.model to be a model of the AI SDK with specificationVersion "v4", got undefined. Update the provider to one for AI SDK 7.',
-    ],
-    [
-      "invalid_argument",
-      "Expected aiSdkModel.model to be a language model with doStream(), got an object. Pass a language model: agents cannot use models of embeddings, images or speech.",
-    ],
-    [
-      "invalid_argument",
-      "Expected aiSdkModel.model to be a language model with doStream(), got an object. Implement doStream: espalier never calls doGenerate.",
-    ],
-    [
-      "invalid_argument",
-      'Expected aiSdkModel.model.modelId to be a non-empty string, got "". Pass some text.',
-    ],
-  ]);
-});
+proves(
+  ["M30"],
+  "rejects a value that is not a model of the AI SDK 7, and states the remedy",
+  () => {
+    const { doStream: _doStream, ...whole } = NONE;
+    const { doGenerate: _doGenerate, ...embedding } = whole;
+    const refused = [
+      "anthropic/claude-sonnet-5",
+      { ...NONE, specificationVersion: "v3" },
+      undefined,
+      embedding,
+      whole,
+      { ...NONE, modelId: "" },
+    ];
+    expect(
+      refused
+        .map((model) => thrownBy(() => made(model)))
+        .map(({ code, message }) => [code, message]),
+    ).toEqual([
+      [
+        "invalid_argument",
+        'Expected aiSdkModel.model to be a model of the AI SDK, got "anthropic/claude-sonnet-5". An id alone needs a gateway. Create the model with its provider, for example anthropic("…").',
+      ],
+      [
+        "invalid_argument",
+        'Expected aiSdkModel.model to be a model of the AI SDK with specificationVersion "v4", got "v3". Update the provider to one for AI SDK 7.',
+      ],
+      [
+        "invalid_argument",
+        'Expected aiSdkModel.model to be a model of the AI SDK with specificationVersion "v4", got undefined. Update the provider to one for AI SDK 7.',
+      ],
+      [
+        "invalid_argument",
+        "Expected aiSdkModel.model to be a language model with doStream(), got an object. Pass a language model: agents cannot use models of embeddings, images or speech.",
+      ],
+      [
+        "invalid_argument",
+        "Expected aiSdkModel.model to be a language model with doStream(), got an object. Implement doStream: espalier never calls doGenerate.",
+      ],
+      [
+        "invalid_argument",
+        'Expected aiSdkModel.model.modelId to be a non-empty string, got "". Pass some text.',
+      ],
+    ]);
+  },
+);
 
 test.each<[string, unknown, string]>([
   ["a name that does not exist", { retries: 3 }, "aiSdkModel.retries"],
@@ -77,7 +84,7 @@ test.each<[string, unknown, string]>([
   ["a replay key", { replayKey: "" }, "aiSdkModel.replayKey"],
   ["what it takes", { inputModalities: ["video"] }, "aiSdkModel.inputModalities"],
   ["a time", { timeoutMs: 0 }, "aiSdkModel.timeoutMs"],
-])("%s that cannot be used is refused", (_what, options, field) => {
+])("rejects %s that cannot be used", (_what, options, field) => {
   const { code, message } = thrownBy(() => made(NONE, options));
   expect(code).toBe("invalid_argument");
   expect(message).toContain(`Expected ${field} to be `);
@@ -87,7 +94,7 @@ function named(provider: string, modelId = "m"): LanguageModelV4 {
   return { ...saying([], provider), modelId };
 }
 
-proves(["M30"], "a model is named for prices and traces as the conventions do", () => {
+proves(["M30"], "names the provider of a model for prices and traces by the conventions", () => {
   const names = [
     "anthropic.messages",
     "google.generative-ai",
@@ -132,7 +139,7 @@ describe("a model", () => {
     return { provider, id, replayKey, ...omitUndefined({ minOutputTokens, price }) };
   };
 
-  test("takes back what was written over the same interface of the same provider, and nothing else", () => {
+  test("has a replay key of its provider, interface and id, unless one is set", () => {
     const models = [named("openai.responses", "gpt-5"), named("openai.chat", "gpt-5")];
     expect(
       [...models.map((model) => aiSdkModel(model)), aiSdkModel(NONE, { replayKey: "eu" })].map(
@@ -141,7 +148,7 @@ describe("a model", () => {
     ).toEqual(["ai-sdk:openai.responses/gpt-5", "ai-sdk:openai.chat/gpt-5", "eu"]);
   });
 
-  test("has the price that it is given, or says nothing of it", () => {
+  test("has the price that it is given, or none", () => {
     const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
     const mini = { provider: "openai", id: "gpt-5-mini" };
     expect([
@@ -157,7 +164,7 @@ describe("a model", () => {
     ]);
   });
 
-  proves(["M63"], "is priced by our table if OpenAI serves it, or as is said", () => {
+  proves(["M63"], "is priced by the table only if OpenAI serves it, unless a price is set", () => {
     const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
     const priceOf = (provider: string, options?: AiSdkOptions) =>
       createPriceLookup(undefined)(aiSdkModel(named(provider, "gpt-5-mini"), options));
@@ -170,7 +177,7 @@ describe("a model", () => {
     ]).toEqual([lookUpModelPrice("openai", "gpt-5-mini"), price, undefined, undefined, undefined]);
   });
 
-  proves(["M64"], "at another service tier has no price but one that is given", () => {
+  proves(["M64"], "has no price at another service tier, unless one is given", () => {
     const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
     const priceAt = (serviceTier: string, more: AiSdkOptions = {}) => {
       const providerOptions = { openai: { serviceTier } };

@@ -1,5 +1,7 @@
-// Goal: no provider is ever asked for more output than the cap of the request, else the lease of the budget is a lie.
-// Method: the bodies that each provider sends, for every setting of reasoning and caps of every size; models that insist on more.
+// Goal: no provider is ever asked for more output than the cap of the request, since the lease of
+// the budget covers no more.
+// Method: the bodies that each provider sends, for every setting of reasoning and caps of every
+// size; models that insist on more.
 
 import { describe, expect, test } from "vitest";
 
@@ -32,7 +34,7 @@ const LEVELS = [
 ] as const;
 const CAPS = [1, 16, 1_000, 1_024, 2_047, 2_048, 9_000, 60_000];
 
-/** Models of each kind that a provider treats in its own way. */
+/** Models of each kind that a provider treats differently. */
 const IDS: Readonly<Record<ProviderName, readonly string[]>> = {
   anthropic: [
     "claude-3-7-sonnet-20250219",
@@ -50,7 +52,7 @@ const IDS: Readonly<Record<ProviderName, readonly string[]>> = {
   ollama: ["qwen3:8b"],
 };
 
-/** Every cap that a body can hold, wherever it stands. */
+/** Returns every cap in a body, at any depth. */
 function capsIn(body: Body): readonly number[] {
   return [
     ...JSON.stringify(body).matchAll(/"(?:max_\w*tokens|maxOutputTokens|num_predict)":(\d+)/g),
@@ -60,7 +62,7 @@ function capsIn(body: Body): readonly number[] {
 for (const name of PROVIDER_NAMES)
   proves(
     ["M32"],
-    `${name} is asked for no more than the cap, for every model, level and cap`,
+    `asks ${name} for no more than the cap, for every model, level and cap`,
     async () => {
       for (const id of IDS[name])
         for (const reasoning of LEVELS) {
@@ -77,7 +79,7 @@ for (const name of PROVIDER_NAMES)
             expect(caps.length, `${id} ${reasoning}: ${JSON.stringify(last)}`).toBeGreaterThan(0);
             expect(Math.max(...caps), `${id} ${reasoning}`).toBeLessThanOrEqual(maxOutputTokens);
             expect(readSentCap(last)).toBe(Math.max(...caps));
-            // Learnt once: after the first call of a model nothing is asked twice.
+            // Learnt once: after the first call of a model no request is repeated.
             expect(network.bodies.length - before).toBeLessThanOrEqual(before === 0 ? 2 : 1);
           }
         }
@@ -106,7 +108,7 @@ describe("Claude with a budget for reasoning", () => {
 
   proves(
     ["M32"],
-    "that it takes by itself is asked anew with half of the cap, once, and says so",
+    "is requested again once with half of the cap and a warning, if the provider chose the budget",
     async () => {
       const facts = await asked("claude-sonnet-4-5", { reasoning: "high" }, 9_000);
       const within = { max_tokens: 9_000, thinking: { type: "enabled", budget_tokens: 4_500 } };
@@ -126,33 +128,29 @@ describe("Claude with a budget for reasoning", () => {
     },
   );
 
-  proves(
-    ["M32"],
-    "is found out by calls at the same time, each of which is asked anew",
-    async () => {
-      const network = new FakeNetwork(streaming(ANTHROPIC_OK));
-      const options = { reasoning: "high" } as const;
-      const model = aiSdkModel(PROVIDERS.anthropic(network.fetch, "claude-sonnet-4-5"), options);
-      const call = () => ask(model, { maxOutputTokens: 9_000 });
-      await Promise.all([call(), call()]);
-      const caps = network.bodies.map((body) => body["max_tokens"]);
-      expect(caps).toEqual([47_400, 47_400, 9_000, 9_000]);
-    },
-  );
+  proves(["M32"], "is requested again by each of several concurrent calls", async () => {
+    const network = new FakeNetwork(streaming(ANTHROPIC_OK));
+    const options = { reasoning: "high" } as const;
+    const model = aiSdkModel(PROVIDERS.anthropic(network.fetch, "claude-sonnet-4-5"), options);
+    const call = () => ask(model, { maxOutputTokens: 9_000 });
+    await Promise.all([call(), call()]);
+    const caps = network.bodies.map((body) => body["max_tokens"]);
+    expect(caps).toEqual([47_400, 47_400, 9_000, 9_000]);
+  });
 
   test.each([
     [4_000, 9_000, { max_tokens: 9_000, thinking: { type: "enabled", budget_tokens: 4_000 } }],
     [40_000, 9_000, { max_tokens: 9_000, thinking: { type: "enabled", budget_tokens: 7_976 } }],
     [4_000, 2_048, { max_tokens: 2_048, thinking: { type: "enabled", budget_tokens: 1_024 } }],
     [4_000, 2_047, { max_tokens: 2_047, thinking: { type: "disabled" } }],
-  ])("of %i tokens under a cap of %i is within it", async (budget, cap, body) => {
+  ])("limits a budget of %i tokens to a cap of %i", async (budget, cap, body) => {
     const { sent, warnings } = await asked("claude-sonnet-4-5", budgeted(budget), cap);
     expect(sent).toEqual([body, body]);
     const warning = `A cap of ${cap} output tokens leaves no room for reasoning: the request disables it.`;
     expect(warnings).toEqual(body.thinking.type === "disabled" ? [[warning], [warning]] : [[], []]);
   });
 
-  test("that adapts by itself is asked once, with the whole cap", async () => {
+  test("is requested once with the whole cap if the model adapts its reasoning", async () => {
     const { sent } = await asked("claude-sonnet-5", { reasoning: "high" }, 9_000);
     expect(sent.map(({ max_tokens }) => max_tokens)).toEqual([9_000, 9_000]);
   });
@@ -176,7 +174,7 @@ describe("a provider that insists on more", () => {
   ];
 
   for (const body of bodies)
-    proves(["M32"], `as in ${JSON.stringify(body)} is broken off and refused`, async () => {
+    proves(["M32"], `is aborted and reported if it sends ${JSON.stringify(body)}`, async () => {
       let lettingGo = 0;
       const fake = fakeModel(() => ({
         stream: new ReadableStream({ cancel: () => void (lettingGo += 1) }),
@@ -190,13 +188,13 @@ describe("a provider that insists on more", () => {
           "Expected a reply from the model, got a request by its provider for 101 output tokens where 100 are allowed; it was broken off. Leave caps and budgets out of providerOptions, or raise maxOutputTokens of the role.",
         data: { sentTokens: 101, maxOutputTokens: 100 },
       });
-      // Asked again only where something is known that may lower it.
+      // Requested again only if a known setting may lower the cap.
       const times = JSON.stringify(body).includes("budget_tokens") ? 2 : 1;
       expect([lettingGo, fake.asked.length]).toEqual([times, times]);
     });
 
   test.each([{}, { max_tokens: 100 }, "no JSON", undefined])(
-    "is none that sends %o",
+    "is not assumed if it sends %o",
     async (body) => {
       const fake = fakeModel(() => ({
         stream: streamOf([...text("ok"), finish()]),

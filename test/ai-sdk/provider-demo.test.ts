@@ -1,4 +1,5 @@
-// Goal: the demo as a program runs on a model of the AI SDK, with its own key; without the package it says what to install.
+// Goal: the demo program runs on a model of the AI SDK with its own key, and names the package to
+// install if it is missing.
 // Method: the real program against a server that answers as Anthropic does.
 
 import { once } from "node:events";
@@ -14,7 +15,7 @@ import { ANTHROPIC_OK } from "./provider-fixture.ts";
 
 const BodySchema = z.looseObject({ model: z.string(), max_tokens: z.number() });
 
-proves(["M37"], "the demo runs on Claude", async () => {
+proves(["M37"], "runs the demo on Claude", async () => {
   const asked: unknown[] = [];
   const server = createServer((request, response) => {
     void text(request).then((body) => {
@@ -46,7 +47,7 @@ proves(["M37"], "the demo runs on Claude", async () => {
   }
 });
 
-proves(["M37"], "without the package it ends with one clear line and exit code 2", async () => {
+proves(["M37"], "exits with code 2 and one line that names the missing package", async () => {
   const env = { ESPALIER_MODEL: "ai-sdk:groq/llama", GROQ_API_KEY: "k" };
   const { code, stderr } = await demo({ env });
   expect([code, stderr]).toEqual([

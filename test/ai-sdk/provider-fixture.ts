@@ -1,4 +1,5 @@
-// The providers of the AI SDK, each with a network that answers from a script and keeps what it was asked.
+// The providers of the AI SDK, each with a network that answers from a script and records its
+// requests.
 
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogle } from "@ai-sdk/google";
@@ -14,7 +15,7 @@ type Fetch = typeof globalThis.fetch;
 
 const apiKey = "key-0123456789";
 
-/** A model of each provider, over a network of ours. */
+/** A model of each provider, over a scripted network. */
 export const PROVIDERS = {
   anthropic: (fetch: Fetch, id = "claude-sonnet-5") => createAnthropic({ apiKey, fetch })(id),
   google: (fetch: Fetch, id = "gemini-3-pro-preview") => createGoogle({ apiKey, fetch })(id),
@@ -45,7 +46,7 @@ export const PROVIDER_NAMES: readonly ProviderName[] = [
 
 export type Body = Readonly<Record<string, unknown>>;
 
-/** A network whose answers are those of the list, one after the other, the last for ever. */
+/** A network that returns the answers of the list in order, the last one forever. */
 export class FakeNetwork {
   readonly bodies: Body[] = [];
   readonly #answers: readonly (() => Response)[];
@@ -71,7 +72,7 @@ export class FakeNetwork {
   }
 }
 
-/** A stream of events, in these pieces. */
+/** Returns a stream of events, in these chunks. */
 export function streaming(...pieces: readonly (string | Uint8Array)[]): () => Response {
   const encoder = new TextEncoder();
   const bytes = pieces.map((piece) => (typeof piece === "string" ? encoder.encode(piece) : piece));
@@ -88,7 +89,7 @@ export function failing(
   return () => new Response(body, { status, headers: all });
 }
 
-/** The whole of an answer of Anthropic that says "ok". */
+/** A complete answer of Anthropic with the text "ok". */
 export const ANTHROPIC_OK = [
   {
     type: "message_start",

@@ -1,7 +1,9 @@
-// Goal: what real servers of Anthropic and Gemini have answered results in what it must, however its bytes arrive.
-// Method: recordings of others (RECORDED_REPLIES), each served four ways to the provider's own package, which is asked once more with the
-// reply in the history: what the server wants back must be in that request. A recording of a whole body comes as the stream that says the
-// same, since we never ask for less than a stream.
+// Goal: recorded answers of real Anthropic and Gemini servers result in the expected replies,
+// however their bytes arrive.
+// Method: recordings of other projects (RECORDED_REPLIES), each served four ways to the provider's
+// own package. A second request with the reply in its history must contain the data that the server
+// wants back. A recording of a whole body is sent as the equivalent stream, since every request
+// asks for a stream.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -34,7 +36,7 @@ test.skipIf(RECORDINGS.length > 0)(`skipped: ${WHY_SKIPPED}`, () => {
 describe.each(RECORDINGS)("$file", (recording) => {
   const { expect: expected, status } = recording;
   for (const way of WAYS) {
-    proves(["M34"], `results in what it must, ${way}`, async () => {
+    proves(["M34"], `results in the expected reply or error, ${way}`, async () => {
       const network = new FakeNetwork(answerOf(recording, way));
       const model = aiSdkModel(createdFor(recording)(network.fetch));
       if (status >= 400) {
@@ -61,7 +63,7 @@ function answerOf(recording: Recording, way: Way): () => Response {
   return streaming(...inPieces(Buffer.from(asStream(recording, whole.toString())), way));
 }
 
-/** What stands beside a recording, as far as it is about replies; arguments by their value. */
+/** Returns the expectations about replies, with arguments by their value. */
 function readably(expected: ExpectedReply): object {
   const { text, calls = [], finish, usage, reasoning, order } = expected;
   return {
@@ -74,7 +76,7 @@ function readably(expected: ExpectedReply): object {
   };
 }
 
-/** The same of a reply, as far as it is said there. */
+/** Returns the same facts of a reply, as far as they are expected. */
 function factsOf({ message, finishReason, usage }: ModelReply, expected: ExpectedReply): object {
   const pieces = getReplyPieces(message);
   const reasoning = pieces.map((piece) => (piece.type === "reasoning" ? piece.text : "")).join("");
@@ -82,7 +84,7 @@ function factsOf({ message, finishReason, usage }: ModelReply, expected: Expecte
   return {
     text: message.text,
     calls: message.toolCalls.map(({ callId, toolName, argumentsText }) => ({
-      // Gemini gives none: its provider makes them.
+      // Gemini sends no ids: its provider generates them.
       id: first?.id === "" && callId !== "" ? "" : callId,
       toolName: toolName,
       arguments: valueOf(argumentsText),
@@ -105,7 +107,7 @@ function factsOf({ message, finishReason, usage }: ModelReply, expected: Expecte
   };
 }
 
-/** How Anthropic calls a piece. */
+/** Returns Anthropic's name for a piece. */
 function blockOf(piece: ReplyPiece): string {
   if (piece.type === "text") return "text";
   if (piece.type === "call") return "tool_use";

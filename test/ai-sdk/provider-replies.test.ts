@@ -1,6 +1,7 @@
-// Goal: what each provider of the AI SDK must get back it gets back, byte for byte; no other gets it; it holds when the model changes
-// and changes back.
-// Method: the providers themselves over a network of ours, with streams of their servers; the bodies that they send.
+// Goal: each provider of the AI SDK receives its own data back byte for byte, and no other provider
+// receives the data, even if the model changes and changes back.
+// Method: the providers themselves over a scripted network, with streams of their servers; the
+// bodies that they send.
 
 import { readFileSync } from "node:fs";
 
@@ -40,31 +41,35 @@ function fixtureOf({ file, provider }: Pick<SdkStream, "file" | "provider">): Fi
 describe.each(SDK_STREAMS)("$file", (stream) => {
   const { sentBack, reply: expected, hasChanceIds } = stream;
 
-  proves(["M30"], "results in its reply", async () => {
+  proves(["M30"], "results in the expected reply", async () => {
     const reply = await ask(fixtureOf(stream).model);
     expect(hasChanceIds === true ? withoutIds(reply) : reply).toEqual(expected);
   });
 
-  proves(["M31"], "goes back byte for byte to its writer alone, also after others", async () => {
-    const { network, model } = fixtureOf(stream);
-    const request = after(model, await ask(model));
-    await ask(model, request);
-    for (const text of sentBack) expect(network.lastText).toContain(text);
-    for (const [name, create] of Object.entries(PROVIDERS)) {
-      // Distinguished by its id alone where the provider is the same.
-      const other = new FakeNetwork(failing(400, "{}"));
-      const id = name === stream.provider ? "another-model" : undefined;
-      await rejection(ask(aiSdkModel(create(other.fetch, id)), request));
-      const secrets = secretsOf(expected);
-      expect(other.bodies).toHaveLength(1);
-      expect(secrets.filter((secret) => other.lastText.includes(secret))).toEqual([]);
-    }
-    await ask(model, request);
-    for (const text of sentBack) expect(network.lastText).toContain(text);
-  });
+  proves(
+    ["M31"],
+    "is sent back byte for byte to its writer alone, even after other models",
+    async () => {
+      const { network, model } = fixtureOf(stream);
+      const request = after(model, await ask(model));
+      await ask(model, request);
+      for (const text of sentBack) expect(network.lastText).toContain(text);
+      for (const [name, create] of Object.entries(PROVIDERS)) {
+        // Distinguished by its id alone if the provider is the same.
+        const other = new FakeNetwork(failing(400, "{}"));
+        const id = name === stream.provider ? "another-model" : undefined;
+        await rejection(ask(aiSdkModel(create(other.fetch, id)), request));
+        const secrets = secretsOf(expected);
+        expect(other.bodies).toHaveLength(1);
+        expect(secrets.filter((secret) => other.lastText.includes(secret))).toEqual([]);
+      }
+      await ask(model, request);
+      for (const text of sentBack) expect(network.lastText).toContain(text);
+    },
+  );
 });
 
-/** All texts that only the writer may see. */
+/** Returns all texts that only the writer may see. */
 function secretsOf({ message }: ModelReply): readonly string[] {
   const hidden = (message.parts ?? []).flatMap((part) =>
     part.type === "reasoning" ? [part.text, part.data] : [part.data],
@@ -96,7 +101,7 @@ const anthropic = { provider: "anthropic" } as const;
 
 proves(
   ["M33"],
-  "a provider that breaks in the middle of its reply is reported as what it says, and paid for",
+  "reports an error in the middle of a reply by its own words, with the lost output",
   async () => {
     const { model } = fixtureOf({ ...anthropic, file: "sdk-error-midway.sse" });
     const thrown = await rejection(ask(model));
@@ -111,7 +116,7 @@ proves(
 
 proves(
   ["M33"],
-  "a stream that hangs, over a fetch that does not obey its signal, is left at an abort",
+  "abandons a hanging stream at an abort, over a fetch that does not obey its signal",
   async () => {
     const reason = { type: "cancelled", message: "enough", agentId: "a" };
     const heard: string[] = [];
@@ -136,7 +141,7 @@ proves(
   },
 );
 
-proves(["M33"], "a reply that is cut anywhere is not taken for another one", async () => {
+proves(["M33"], "never returns another reply if a reply is cut anywhere", async () => {
   for (const { provider, file, reply: expected } of SDK_STREAMS) {
     const whole = fixture(file).toString();
     const ends = [...whole.matchAll(/\n\n|\}\n(?=\{)/g)].map(({ index }) => index + 1);
@@ -147,7 +152,7 @@ proves(["M33"], "a reply that is cut anywhere is not taken for another one", asy
         ({ message }) => [message.text, message.toolCalls.map((asked) => asked.argumentsText)],
         (thrown: unknown) => (thrown instanceof ModelError ? thrown.code : thrown),
       );
-      // What comes after the last word of a model may be missing.
+      // The end of a stream after the last word of the model may be missing.
       const { text, toolCalls } = expected.message;
       const all = [text, toolCalls.map((asked) => asked.argumentsText)];
       expect(["model_unavailable", all], `${file}, cut at ${end}`).toContainEqual(said);
@@ -242,7 +247,7 @@ describe("a refusal by a server", () => {
   ];
 
   test.each(BODIES)(
-    "of %s, status %i, is known by what it says",
+    "is classified by its body: %s, status %i",
     async (name, status, body, code) => {
       const network = new FakeNetwork(
         failing(status, JSON.stringify(body), { "retry-after": "7" }),
@@ -253,7 +258,7 @@ describe("a refusal by a server", () => {
   );
 
   test.each(Object.entries(PROVIDERS))(
-    "who cannot be reached is unavailable: %s",
+    "is reported as unavailable if the server cannot be reached: %s",
     async (_name, create) => {
       const fetch = (): Promise<Response> =>
         Promise.reject(new TypeError("fetch failed", { cause: new Error("ECONNREFUSED") }));

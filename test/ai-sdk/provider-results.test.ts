@@ -1,6 +1,7 @@
-// Goal: over the providers of the AI SDK the schema of a typed result goes the way that each has for it, beside tools; a choice that a
-// provider refuses is not forced; and which models are held to a schema follows from what they say.
-// Method: the providers themselves over a network of ours; the parts of their requests that say it.
+// Goal: over the providers of the AI SDK the schema of a typed result is sent in the form of each
+// provider, beside tools. A choice that a provider refuses is not forced. The abilities of a model
+// follow from its provider.
+// Method: the providers themselves over a scripted network; the relevant parts of their requests.
 
 import type { JSONObject } from "@ai-sdk/provider";
 import { describe, expect } from "vitest";
@@ -37,7 +38,7 @@ const TOOLS = ["look", "Finish"].map((name) => ({
   inputSchema: { type: "object", properties: {} },
 }));
 
-/** What a provider sends; what it is answered is no matter. */
+/** Returns the body that a provider sends. Its answer does not matter. */
 async function sent(
   provider: ProviderName,
   request: Partial<ModelRequest>,
@@ -65,14 +66,14 @@ const FORMS: Partial<Record<ProviderName, object>> = {
 };
 
 for (const provider of ["anthropic", "google", "openai", "chat", "openrouter"] as const)
-  proves(["M55"], `${provider} sends the schema, beside tools`, async () => {
+  proves(["M55"], `sends the schema beside tools over ${provider}`, async () => {
     const body = await sent(provider, { tools: TOOLS.slice(0, 1), output: OUTPUT });
     expect(body).toMatchObject({ ...FORMS[provider] });
     expect(JSON.stringify(body?.["tools"])).toContain("look");
     expect(body).not.toHaveProperty("tool_choice", { type: "any" });
   });
 
-proves(["M55"], "OpenAI is not told that a schema is strict which is not", async () => {
+proves(["M55"], "does not declare a schema as strict to OpenAI that is not strict", async () => {
   expect(await sent("openai", { output: LOOSE })).toMatchObject({
     text: { format: { strict: false } },
   });
@@ -84,7 +85,7 @@ proves(["M55"], "OpenAI is not told that a schema is strict which is not", async
 
 proves(
   ["M53"],
-  "a model is held to schemas unless it says that it has none, or the option does",
+  "supports structured outputs if its provider does, unless the option says otherwise",
   () => {
     const network = new FakeNetwork();
     const abilities = (provider: ProviderName, options?: AiSdkOptions): unknown => {
@@ -125,7 +126,7 @@ describe("Claude", () => {
       .parse(body?.["tools"])
       .map(({ name }) => name);
 
-  proves(["M57"], "is forced without reasoning, all tools listed", async () => {
+  proves(["M57"], "is forced to call a tool without reasoning, with all tools listed", async () => {
     const body = await sent("anthropic", forced, {}, "claude-sonnet-4-5");
     expect([namesIn(body), body?.["tool_choice"]]).toEqual([
       ["look", "Finish"],
@@ -142,7 +143,7 @@ describe("Claude", () => {
   for (const [how, [request, options]] of Object.entries(reasoning))
     proves(
       ["M57"],
-      `is not forced under reasoning, asked for ${how}: it has that tool alone`,
+      `is not forced but offered one tool alone, if reasoning is set ${how}`,
       async () => {
         const body = await sent(
           "anthropic",
@@ -159,43 +160,57 @@ describe("Claude", () => {
 const output = z.object({ name: z.string(), note: z.string().optional() });
 const WRITTEN = '{"name":"oak","note":null}';
 
-proves(["M53", "M55"], "a run over Claude gives its result by the text that fits", async () => {
-  const network = new FakeNetwork(streaming(ANTHROPIC_OK.replace('"ok"', JSON.stringify(WRITTEN))));
-  const model = aiSdkModel(PROVIDERS.anthropic(network.fetch));
-  const tools = [spyTool("look", () => "An oak.")];
-  const role = defineAgent({ name: "solo", instructions: "Work.", model, tools, output });
-  const result = await newFixture().run(role);
-  expect([result.status, result.output, network.bodies.length]).toEqual([
-    "completed",
-    { name: "oak" },
-    1,
-  ]);
-  expect(network.bodies[0]).toMatchObject({
-    tools: [{ name: "look" }],
-    output_config: { format: { type: "json_schema" } },
-  });
-});
+proves(
+  ["M53", "M55"],
+  "returns the typed result of a run over Claude from a text that matches the schema",
+  async () => {
+    const network = new FakeNetwork(
+      streaming(ANTHROPIC_OK.replace('"ok"', JSON.stringify(WRITTEN))),
+    );
+    const model = aiSdkModel(PROVIDERS.anthropic(network.fetch));
+    const tools = [spyTool("look", () => "An oak.")];
+    const role = defineAgent({ name: "solo", instructions: "Work.", model, tools, output });
+    const result = await newFixture().run(role);
+    expect([result.status, result.output, network.bodies.length]).toEqual([
+      "completed",
+      { name: "oak" },
+      1,
+    ]);
+    expect(network.bodies[0]).toMatchObject({
+      tools: [{ name: "look" }],
+      output_config: { format: { type: "json_schema" } },
+    });
+  },
+);
 
-proves(["M55"], "the AI SDK is asked in its own word, with the name of the schema", async () => {
-  const model = saying([...text("ok"), finish()]);
-  await ask(aiSdkModel(model), { output: OUTPUT });
-  await ask(aiSdkModel(model));
-  expect(model.asked.map(({ responseFormat }) => responseFormat)).toEqual([
-    { type: "json", name: "result", schema },
-    undefined,
-  ]);
-});
+proves(
+  ["M55"],
+  "passes the schema with its name to the AI SDK as the response format",
+  async () => {
+    const model = saying([...text("ok"), finish()]);
+    await ask(aiSdkModel(model), { output: OUTPUT });
+    await ask(aiSdkModel(model));
+    expect(model.asked.map(({ responseFormat }) => responseFormat)).toEqual([
+      { type: "json", name: "result", schema },
+      undefined,
+    ]);
+  },
+);
 
-proves(["M59"], "the service tier of a reply is that which models of OpenAI report", async () => {
-  const tier = async (metadata: Record<string, JSONObject>): Promise<unknown> => {
-    const parts = [...text("ok"), { ...finish(), providerMetadata: metadata }];
-    const reply = await ask(aiSdkModel(fakeModel(() => ({ stream: streamOf(parts) }))));
-    return reply.usage?.serviceTier;
-  };
-  expect([
-    await tier({ openai: { serviceTier: "flex" } }),
-    await tier({ azure: { serviceTier: "default" } }),
-    await tier({ openai: { serviceTier: 3 } }),
-    await tier({}),
-  ]).toEqual(["flex", "default", undefined, undefined]);
-});
+proves(
+  ["M59"],
+  "reads the service tier of a reply from the metadata of OpenAI's models",
+  async () => {
+    const tier = async (metadata: Record<string, JSONObject>): Promise<unknown> => {
+      const parts = [...text("ok"), { ...finish(), providerMetadata: metadata }];
+      const reply = await ask(aiSdkModel(fakeModel(() => ({ stream: streamOf(parts) }))));
+      return reply.usage?.serviceTier;
+    };
+    expect([
+      await tier({ openai: { serviceTier: "flex" } }),
+      await tier({ azure: { serviceTier: "default" } }),
+      await tier({ openai: { serviceTier: 3 } }),
+      await tier({}),
+    ]).toEqual(["flex", "default", undefined, undefined]);
+  },
+);

@@ -1,6 +1,7 @@
-// Goal: an agent with tools runs over each provider of the AI SDK as over any model: its loop, its budget, its pauses; and reasoning finds
-// its way back through all of them.
-// Method: whole runs over the providers themselves, with a network of ours; what is sent, how the run ends and what it is charged.
+// Goal: an agent with tools runs over each provider of the AI SDK as over any model, with its loop,
+// its budget and its pauses. Reasoning is sent back through all of them.
+// Method: whole runs over the providers themselves, with a scripted network; the requests, the
+// outcome of the run and its charges.
 
 import { readFileSync } from "node:fs";
 
@@ -19,7 +20,7 @@ import { ANTHROPIC_OK, FakeNetwork, PROVIDERS, streaming } from "./provider-fixt
 const streamText = (file: string): string =>
   readFileSync(new URL(`../fixtures/streams/${file}`, import.meta.url), "utf8");
 
-/** How each provider would say "ok". */
+/** The answer "ok" in the format of each provider. */
 const OK: Readonly<Record<(typeof SDK_STREAMS)[number]["provider"], string>> = {
   anthropic: ANTHROPIC_OK,
   google: streamText("gemini-signature-on-text.sse").replace("It is ", "o").replace("sunny.", "k"),
@@ -54,42 +55,38 @@ const OK: Readonly<Record<(typeof SDK_STREAMS)[number]["provider"], string>> = {
 const called = SDK_STREAMS.filter(({ reply }) => reply.message.toolCalls.length > 0);
 
 for (const { file, provider, reply: first, sentBack } of called)
-  proves(
-    ["M35", "M31"],
-    `a run over ${provider} that begins with ${file} continues to its end`,
-    async () => {
-      const network = new FakeNetwork(streaming(streamText(file)), streaming(OK[provider]));
-      const weather = spyTool("weather", () => "It is sunny.");
-      const role = defineAgent({
-        name: "solo",
-        instructions: "Work.",
-        model: aiSdkModel(PROVIDERS[provider](network.fetch)),
-        tools: [weather],
-        maxOutputTokens: 3_000,
-      });
-      const fixture = newFixture();
-      const result = await fixture.run(role, { budget: { totalTokens: 50_000 } });
+  proves(["M35", "M31"], `completes a run over ${provider} that begins with ${file}`, async () => {
+    const network = new FakeNetwork(streaming(streamText(file)), streaming(OK[provider]));
+    const weather = spyTool("weather", () => "It is sunny.");
+    const role = defineAgent({
+      name: "solo",
+      instructions: "Work.",
+      model: aiSdkModel(PROVIDERS[provider](network.fetch)),
+      tools: [weather],
+      maxOutputTokens: 3_000,
+    });
+    const fixture = newFixture();
+    const result = await fixture.run(role, { budget: { totalTokens: 50_000 } });
 
-      expect([result.status, result.text]).toEqual(["completed", "ok"]);
-      const { toolCalls } = first.message;
-      expect(weather.calls).toHaveLength(toolCalls.length);
-      expect(network.bodies).toHaveLength(2);
-      for (const text of sentBack) expect(network.lastText).toContain(text);
-      expect(network.lastText.split("It is sunny.")).toHaveLength(toolCalls.length + 1);
-      const [replied] = fixture.sink.events.flatMap((event) =>
-        event.type === "model.replied" ? [event] : [],
-      );
-      const {
-        cacheWriteInputTokens: _written,
-        reportedCostUsd,
-        serviceTier,
-        ...usage
-      } = first.usage ?? {};
-      const reported = reportedCostUsd === undefined ? {} : { costUsd: reportedCostUsd };
-      expect(replied?.usage).toMatchObject({ ...usage, ...reported });
-      expect(replied?.serviceTier).toBe(serviceTier);
-    },
-  );
+    expect([result.status, result.text]).toEqual(["completed", "ok"]);
+    const { toolCalls } = first.message;
+    expect(weather.calls).toHaveLength(toolCalls.length);
+    expect(network.bodies).toHaveLength(2);
+    for (const text of sentBack) expect(network.lastText).toContain(text);
+    expect(network.lastText.split("It is sunny.")).toHaveLength(toolCalls.length + 1);
+    const [replied] = fixture.sink.events.flatMap((event) =>
+      event.type === "model.replied" ? [event] : [],
+    );
+    const {
+      cacheWriteInputTokens: _written,
+      reportedCostUsd,
+      serviceTier,
+      ...usage
+    } = first.usage ?? {};
+    const reported = reportedCostUsd === undefined ? {} : { costUsd: reportedCostUsd };
+    expect(replied?.usage).toMatchObject({ ...usage, ...reported });
+    expect(replied?.serviceTier).toBe(serviceTier);
+  });
 
 function weatherRole(model: AgentRole["model"], name = "solo"): AgentRole {
   const tools = [spyTool("weather", () => "It is sunny.", { needsApproval: true })];
@@ -98,7 +95,7 @@ function weatherRole(model: AgentRole["model"], name = "solo"): AgentRole {
 
 proves(
   ["M31", "M35"],
-  "over a pause the data goes back to its writer; to another model none of it; to the first one again, all of it",
+  "sends provider data over a pause to its writer only, and again after a change of models",
   async () => {
     const claude = new FakeNetwork(
       streaming(streamText("anthropic-thinking-redacted.sse")),

@@ -97,7 +97,7 @@ describe.each(Object.entries(MODELS))("%s", (name, make) => {
     ["as text", 429, "Busy, try again in 1.2s"],
     ["about an overflow", 400, { object: "error", message: "maximum context length is 5" }],
   ] as const)
-    proves(["D606"], `keeps the words of a refusal ${form}`, async () => {
+    proves(["D606"], `preserves the message of a refusal ${form}`, async () => {
       const text = typeof body === "string" ? body : JSON.stringify(body);
       const answer = { status: refusal, headers: JSON_TYPE, body: text };
       const { code, retryAfterMs, message } = await failureOver(make, answer);
@@ -215,18 +215,22 @@ describe("sameOriginFetch", () => {
     return await (await sameOriginFetch(server.url)).text();
   }
 
-  proves(["D570"], "leaves a JSON body as it came, unless it is an error", async () => {
+  proves(["D570"], "passes a JSON body on unchanged, unless it is an error", async () => {
     for (const body of ['{"error":null,"data":[1]}', '{"error":{}}', "[1,\n2]", "not JSON", ""])
       expect(await textOf({ headers: JSON_TYPE, body })).toBe(body);
   });
 
-  proves(["D570"], "leaves a failed response, comments and other types as they came", async () => {
-    expect(await textOf({ status: 400, headers: HTML_TYPE, body: PAGE })).toBe(PAGE);
-    expect(await textOf({ headers: { "content-type": "text/plain" }, body: PAGE })).toBe(PAGE);
-    expect(await textOf({ body: ": wait\n\n" })).toBe("");
-  });
+  proves(
+    ["D570"],
+    "passes failed responses and other types on unchanged, and removes comments",
+    async () => {
+      expect(await textOf({ status: 400, headers: HTML_TYPE, body: PAGE })).toBe(PAGE);
+      expect(await textOf({ headers: { "content-type": "text/plain" }, body: PAGE })).toBe(PAGE);
+      expect(await textOf({ body: ": wait\n\n" })).toBe("");
+    },
+  );
 
-  proves(["D571"], "keeps events of several lines, whatever ends their lines", async () => {
+  proves(["D571"], "preserves events of several lines, whatever ends their lines", async () => {
     const body = '\uFEFFevent: x\r\ndata: a\r\ndata:b\r\n\r\ndata: "ü"\n';
     expect(await textOf({ body })).toBe('data: a\ndata: b\n\ndata: "ü"\n\n');
   });

@@ -1,5 +1,6 @@
-// Goal: whatever a model of the AI SDK says arrives as one and the same reply, in order, with what its provider wants back.
-// Method: models whose streams the test writes; whole replies, and the prompt of the request that follows.
+// Goal: every stream of a model of the AI SDK results in one and the same reply, in order, with the
+// data that its provider wants back.
+// Method: models with scripted streams; whole replies, and the prompt of the next request.
 
 import { describe, expect, test } from "vitest";
 
@@ -79,7 +80,7 @@ const EVERYTHING: readonly Part[] = [
 
 proves(
   ["M30"],
-  "a stream with every kind of part results in one reply, in order, with all data",
+  "combines a stream with every kind of part into one reply, in order, with all data",
   async () => {
     const pieces: string[] = [];
     const reply = await aiSdkModel(saying(EVERYTHING)).generate(QUESTION, {
@@ -165,71 +166,75 @@ proves(
   },
 );
 
-proves(["M31"], "goes back in its pieces: what a prompt has no place for is left out", async () => {
-  const fake = fakeModel(() => ({ stream: streamOf(EVERYTHING) }));
-  const model = aiSdkModel(fake);
-  await ask(model, after(model, await ask(model)));
+proves(
+  ["M31"],
+  "sends a reply back in its pieces and omits those that a prompt cannot contain",
+  async () => {
+    const fake = fakeModel(() => ({ stream: streamOf(EVERYTHING) }));
+    const model = aiSdkModel(fake);
+    await ask(model, after(model, await ask(model)));
 
-  expect(fake.asked[1]?.prompt).toEqual([
-    { role: "user", content: [{ type: "text", text: "What is it?" }] },
-    {
-      role: "assistant",
-      content: [
-        {
-          type: "reasoning",
-          text: "It rains often.",
-          providerOptions: { p: { at: "delta", kept: 1, signature: "s" }, q: { more: true } },
-        },
-        { type: "reasoning", text: "", providerOptions: { p: { redacted: "xyz" } } },
-        {
-          type: "tool-call",
-          toolCallId: "ran",
-          toolName: "web",
-          input: { q: "sun" },
-          providerExecuted: true,
-          providerOptions: { p: { item: 1 } },
-        },
-        {
-          type: "tool-result",
-          toolCallId: "ran",
-          toolName: "web",
-          output: { type: "json", value: { hits: [1] } },
-        },
-        {
-          type: "tool-result",
-          toolCallId: "ran",
-          toolName: "web",
-          output: { type: "error-json", value: { no: 1 } },
-        },
-        { type: "text", text: "Let me look. And then?" },
-        {
-          type: "tool-call",
-          toolCallId: "c1",
-          toolName: "weather",
-          input: { place: "here" },
-          providerOptions: { p: { thought: "t" } },
-        },
-        { type: "file", mediaType: "image/png", data: { type: "data", data: "AQID" } },
-        { type: "custom", kind: "p.fallback", providerOptions: { p: { from: "a" } } },
-      ],
-    },
-    {
-      role: "tool",
-      content: [
-        {
-          type: "tool-result",
-          toolCallId: "c1",
-          toolName: "weather",
-          output: { type: "text", value: "It is sunny." },
-        },
-      ],
-    },
-  ]);
-});
+    expect(fake.asked[1]?.prompt).toEqual([
+      { role: "user", content: [{ type: "text", text: "What is it?" }] },
+      {
+        role: "assistant",
+        content: [
+          {
+            type: "reasoning",
+            text: "It rains often.",
+            providerOptions: { p: { at: "delta", kept: 1, signature: "s" }, q: { more: true } },
+          },
+          { type: "reasoning", text: "", providerOptions: { p: { redacted: "xyz" } } },
+          {
+            type: "tool-call",
+            toolCallId: "ran",
+            toolName: "web",
+            input: { q: "sun" },
+            providerExecuted: true,
+            providerOptions: { p: { item: 1 } },
+          },
+          {
+            type: "tool-result",
+            toolCallId: "ran",
+            toolName: "web",
+            output: { type: "json", value: { hits: [1] } },
+          },
+          {
+            type: "tool-result",
+            toolCallId: "ran",
+            toolName: "web",
+            output: { type: "error-json", value: { no: 1 } },
+          },
+          { type: "text", text: "Let me look. And then?" },
+          {
+            type: "tool-call",
+            toolCallId: "c1",
+            toolName: "weather",
+            input: { place: "here" },
+            providerOptions: { p: { thought: "t" } },
+          },
+          { type: "file", mediaType: "image/png", data: { type: "data", data: "AQID" } },
+          { type: "custom", kind: "p.fallback", providerOptions: { p: { from: "a" } } },
+        ],
+      },
+      {
+        role: "tool",
+        content: [
+          {
+            type: "tool-result",
+            toolCallId: "c1",
+            toolName: "weather",
+            output: { type: "text", value: "It is sunny." },
+          },
+        ],
+      },
+    ]);
+  },
+);
 
 proves(
   ["M31"],
-  "what another model wrote goes out as text and calls alone, and again whole to its writer",
+  "sends only text and calls of a reply to another model, and all of the reply to its writer",
   async () => {
     const writer = fakeModel(() => ({ stream: streamOf(EVERYTHING) }));
     const request = after(aiSdkModel(writer), await ask(aiSdkModel(writer)));
@@ -251,7 +256,7 @@ proves(
 describe("a reply", () => {
   const replyTo = async (...parts: readonly Part[]) => await ask(aiSdkModel(saying(parts)));
 
-  test("of plain text has no parts, and none of the data that says nothing", async () => {
+  test("has no parts and no empty data if it is plain text", async () => {
     const reply = await replyTo(
       { type: "text-start", id: "t", providerMetadata: { p: {} } },
       { type: "text-delta", id: "t", delta: "Well." },
@@ -260,7 +265,7 @@ describe("a reply", () => {
     expect(reply.message).toEqual({ role: "assistant", text: "Well.", toolCalls: [] });
   });
 
-  test("keeps what its provider writes into the data until its end", async () => {
+  test("contains the data that its provider adds until the end", async () => {
     const details: { text: string }[] = [];
     async function* parts(): AsyncGenerator<Part> {
       yield { type: "reasoning-start", id: "0", providerMetadata: { p: { details } } };
@@ -280,7 +285,7 @@ describe("a reply", () => {
     });
   });
 
-  test("names calls that have no id by the reply and their place", async () => {
+  test("names calls without an id by the reply's id and their index", async () => {
     const reply = await replyTo(
       { type: "response-metadata", id: "r" },
       { type: "tool-call", toolCallId: "", toolName: "a", input: "{}" },
@@ -298,7 +303,7 @@ describe("a reply", () => {
     ["content-filter", "content_filter"],
     ["error", "error"],
     ["other", "other"],
-  ] as const)("ends for the reason %s, which is %s to us", async (unified, expected) => {
+  ] as const)("maps the finish reason %s to %s", async (unified, expected) => {
     const { finishReason, rawFinishReason } = await replyTo(
       ...text("Well."),
       finish(unified, "raw"),
@@ -309,7 +314,7 @@ describe("a reply", () => {
     });
   });
 
-  test("has no usage where its provider does not count, or says nought", async () => {
+  test("has no usage if its provider counts nothing or reports zero", async () => {
     const nought = {
       ...NO_USAGE,
       inputTokens: { ...NO_USAGE.inputTokens, total: 0 },
@@ -321,7 +326,7 @@ describe("a reply", () => {
     expect((await Promise.all(replies)).map((reply) => "usage" in reply)).toEqual([false, false]);
   });
 
-  test("never reports a part that is larger than the whole", async () => {
+  test("limits a part of the usage to the whole", async () => {
     const usage = {
       inputTokens: { total: 10, noCache: 0, cacheRead: 8, cacheWrite: 8 },
       outputTokens: { total: 5, text: 0, reasoning: 9 },
@@ -333,7 +338,7 @@ describe("a reply", () => {
       outputTokens: 5,
       reasoningTokens: 5,
     });
-    // Some servers count the cached part beside the input.
+    // Some servers count cached tokens in addition to the input.
     const cached = { ...usage, inputTokens: { ...usage.inputTokens, cacheRead: 99 } };
     expect((await replyTo(...text("Well."), finish("stop", "stop", cached))).usage).toMatchObject({
       inputTokens: 109,

@@ -1,5 +1,6 @@
-// Goal: a request says over the AI SDK what it says to our own client; what the AI SDK has no word for is reported, not dropped.
-// Method: the call options that reach a model which keeps them.
+// Goal: a request over the AI SDK has the same settings as over the built-in client. Settings that
+// the AI SDK does not support are reported.
+// Method: the call options that reach a model which records them.
 
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { describe, expect, test } from "vitest";
@@ -35,7 +36,7 @@ const QUESTION = [{ role: "user", content: [{ type: "text", text: "What is it?" 
 
 proves(
   ["M36"],
-  "a request says all that the AI SDK has a word for, and warns of the rest",
+  "passes all settings that the AI SDK supports, and warns of the others",
   async () => {
     const { options, reply } = await exchange(
       {
@@ -77,7 +78,7 @@ proves(
   },
 );
 
-test("a request that says nothing more is as bare", async () => {
+test("contains no further options if none are set", async () => {
   expect((await exchange({ toolChoice: "required" })).options).toEqual({
     prompt: QUESTION,
     maxOutputTokens: 100,
@@ -86,14 +87,14 @@ test("a request that says nothing more is as bare", async () => {
 });
 
 test.each(["auto", "none", "required"] as const)(
-  "the tool choice %s is passed on",
+  "passes the tool choice %s on",
   async (toolChoice) => {
     const { options } = await exchange({ tools: [TOOL], toolChoice });
     expect(options?.toolChoice).toEqual({ type: toolChoice });
   },
 );
 
-test("of several tools of which one must be called, only those are shown", async () => {
+test("sends only those tools of which one must be called", async () => {
   const tools = [TOOL, { ...TOOL, name: "news" }, { ...TOOL, name: "mail" }];
   const { options } = await exchange({ tools, toolChoice: { toolNames: ["weather", "mail"] } });
   expect([options?.tools?.map(({ name }) => name), options?.toolChoice]).toEqual([
@@ -104,7 +105,7 @@ test("of several tools of which one must be called, only those are shown", async
 
 proves(
   ["M36"],
-  "a tool that asks for it is held to the strict form of its schema, without the nulls that this brings",
+  "sends a strict tool in the strict form of its schema, and removes the nulls that this adds",
   async () => {
     const inputSchema = {
       type: "object",
@@ -153,29 +154,25 @@ function called(argumentsText: string, id: string): readonly Message[] {
   ];
 }
 
-proves(
-  ["M38"],
-  "arguments that are no JSON object go out as one that holds what the model wrote",
-  async () => {
-    const written = ['{"a":1}', "", "{'a':1,}", '{"broken', "3", "null", "[1]"];
-    const messages = written.flatMap((argumentsText, index) => called(argumentsText, `c${index}`));
-    const { options } = await exchange({ messages });
-    const inputs = options?.prompt.flatMap(({ role, content }) =>
-      role === "assistant" ? content.map((part) => ("input" in part ? part.input : undefined)) : [],
-    );
-    expect(inputs).toEqual([
-      { a: 1 },
-      {},
-      { a: 1 },
-      { invalid: '{"broken' },
-      { invalid: "3" },
-      { invalid: "null" },
-      { invalid: "[1]" },
-    ]);
-  },
-);
+proves(["M38"], "wraps arguments that are not a JSON object", async () => {
+  const written = ['{"a":1}', "", "{'a':1,}", '{"broken', "3", "null", "[1]"];
+  const messages = written.flatMap((argumentsText, index) => called(argumentsText, `c${index}`));
+  const { options } = await exchange({ messages });
+  const inputs = options?.prompt.flatMap(({ role, content }) =>
+    role === "assistant" ? content.map((part) => ("input" in part ? part.input : undefined)) : [],
+  );
+  expect(inputs).toEqual([
+    { a: 1 },
+    {},
+    { a: 1 },
+    { invalid: '{"broken' },
+    { invalid: "3" },
+    { invalid: "null" },
+    { invalid: "[1]" },
+  ]);
+});
 
-test("results of one reply are one message, and a reply that says nothing is none", async () => {
+test("combines the results of one reply in one message and omits an empty reply", async () => {
   const [reply, ...results] = [...called("{}", "a"), ...called("{}", "b").slice(1)];
   const { options } = await exchange({
     messages: [
@@ -201,7 +198,7 @@ test("results of one reply are one message, and a reply that says nothing is non
   ]);
 });
 
-describe("what single providers must read besides", () => {
+describe("the options of single providers", () => {
   const told = async (
     provider: string,
     options: AiSdkOptions = {},
@@ -210,7 +207,7 @@ describe("what single providers must read besides", () => {
 
   proves(
     ["M36"],
-    "OpenAI stores nothing unless that is said, and finds its cache by the key",
+    "store nothing at OpenAI unless requested, and contain the cache key",
     async () => {
       const promptCacheKey = "esp-0123456789ab-4";
       expect([
@@ -229,7 +226,7 @@ describe("what single providers must read besides", () => {
     },
   );
 
-  test("OpenRouter gets reasoning in its own words", async () => {
+  test("contain reasoning in OpenRouter's own form", async () => {
     const own = { providerOptions: { openrouter: { reasoning: { max_tokens: 50 } } } };
     expect([
       await told("openrouter.chat", { reasoning: "high" }),
@@ -242,7 +239,7 @@ describe("what single providers must read besides", () => {
     ]);
   });
 
-  proves(["M32"], "Ollama gets the cap in its own words, and no higher one", async () => {
+  proves(["M32"], "contain the cap in Ollama's own form, and no higher one", async () => {
     const own = (num_predict: number): AiSdkOptions => ({
       providerOptions: { ollama: { think: true, options: { num_ctx: 8_192, num_predict } } },
     });

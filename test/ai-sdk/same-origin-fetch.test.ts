@@ -1,5 +1,6 @@
-// Goal: no redirect carries a prompt or a key of an AI SDK provider to another server. Method: real
-// servers that redirect, below the packages of Anthropic, Google and OpenAI, in a program and in the CLI.
+// Goal: no redirect carries a prompt or a key of an AI SDK provider to another server.
+// Method: real servers that redirect, below the packages of Anthropic, Google and OpenAI, in a
+// program and in the CLI.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { once } from "node:events";
@@ -31,7 +32,7 @@ async function serve(handle: Handle): Promise<string> {
   return `http://127.0.0.1:${address.port}`;
 }
 
-/** A server that must receive nothing. */
+/** Starts a server that must receive nothing. */
 async function foreignServer() {
   const received: string[] = [];
   const url = await serve(({ url: path, headers }, response, body) => {
@@ -67,30 +68,26 @@ proves(["D585"], "sends no prompt and no key to the server that a redirect names
       expect(await errorOf(aiSdkModel(model))).toBe("model_invalid_request");
   }
   expect(foreign.received).toEqual([]);
-  // Without it, the prompt and the key arrive there.
+  // Without sameOriginFetch, the prompt and the key arrive there.
   const baseURL = await redirectTo(() => `${foreign.url}/v1/taken`, 307);
   await errorOf(aiSdkModel(createAnthropic({ apiKey: "secret", baseURL })("claude-sonnet-5")));
   expect(foreign.received.join("")).toContain("Say hello.");
 });
 
-proves(
-  ["D585"],
-  "uses it for each model of the AI SDK that the command makes by name",
-  async () => {
-    const foreign = await foreignServer();
-    const baseURL = await redirectTo(() => `${foreign.url}/v1/taken`, 307);
-    vi.stubEnv("ANTHROPIC_BASE_URL", baseURL);
-    vi.stubEnv("ANTHROPIC_API_KEY", "secret");
-    afterwards(() => void vi.unstubAllEnvs());
-    const model = await createNamedModel("ai-sdk:anthropic/claude-sonnet-5");
-    expect(await errorOf(model)).toBe("model_invalid_request");
-    expect(foreign.received).toEqual([]);
-  },
-);
+proves(["D585"], "applies to each model of the AI SDK that the CLI creates by name", async () => {
+  const foreign = await foreignServer();
+  const baseURL = await redirectTo(() => `${foreign.url}/v1/taken`, 307);
+  vi.stubEnv("ANTHROPIC_BASE_URL", baseURL);
+  vi.stubEnv("ANTHROPIC_API_KEY", "secret");
+  afterwards(() => void vi.unstubAllEnvs());
+  const model = await createNamedModel("ai-sdk:anthropic/claude-sonnet-5");
+  expect(await errorOf(model)).toBe("model_invalid_request");
+  expect(foreign.received).toEqual([]);
+});
 
 proves(
   ["D585"],
-  "follows a redirect within the origin, at most five, with method and body",
+  "follows at most five redirects within the origin, with method and body",
   async () => {
     const received: string[] = [];
     const url = await serve(({ url: path = "", method, headers }, response, body) => {

@@ -1,5 +1,6 @@
-// Goal: an answer in which a package of the AI SDK finds no event is reported with its type and the remedy.
-// Method: the packages of providers over a network that answers from a script.
+// Goal: an answer in which an AI SDK package finds no event is reported with its type and the
+// remedy.
+// Method: the packages of providers over a scripted network.
 
 import { describe, expect } from "vitest";
 
@@ -53,7 +54,7 @@ for (const name of PROVIDER_NAMES) {
   if (event !== undefined)
     proves(
       ["D656"],
-      `a stream that is cut behind an event has no such advice (${name})`,
+      `gives no such advice for a stream that is cut after an event (${name})`,
       async () => {
         const answer = streaming(`data: ${JSON.stringify(event)}\n\n`);
         const { code, message } = await failureOf(name, answer);

@@ -1,6 +1,6 @@
-// Goal: turns that a provider pauses, blocks or compacts by itself, over the AI SDK.
-// Method: a real server that speaks the wire below the packages of the providers. Whole runs are
-// compared, and the requests that the server received.
+// Goal: turns that a provider pauses, blocks or compacts by itself work over the AI SDK.
+// Method: a real server that speaks the wire format below the packages of the providers. Whole runs
+// and the requests that the server received are compared.
 
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogle } from "@ai-sdk/google";
@@ -137,7 +137,7 @@ describe("a turn that Anthropic pauses", () => {
     ]);
   });
 
-  proves(["D565"], "also continues if it consists of a server's call alone", async () => {
+  proves(["D565"], "continues if it consists of a server's call alone", async () => {
     const silent = claude({ blocks: [searches("rain")], stop: "pause_turn" });
     const { result, bodies } = await runOver(anthropic, [silent, done]);
     expect([result.text, bodies.length]).toEqual(["It rains.", 2]);
@@ -155,7 +155,7 @@ describe("a turn that Anthropic pauses", () => {
     expect([result.text, unpaused.text]).toEqual(["One, two, three.", "One, two, three."]);
   });
 
-  proves(["D608"], "gives its typed result although the pause is within the JSON", async () => {
+  proves(["D608"], "returns its typed result although the pause is within the JSON", async () => {
     const begun = claude({ blocks: [says('{"ra')], stop: "pause_turn" });
     const end = claude({ blocks: [says('in":2}')], stop: "end_turn" });
     const { result, bodies } = await runOver(anthropic, [begun, end], {
@@ -164,7 +164,7 @@ describe("a turn that Anthropic pauses", () => {
     expect([result.output, result.text, bodies.length]).toEqual([{ rain: 2 }, '{"rain":2}', 2]);
   });
 
-  proves(["D608"], "gives the typed result of its last reply if that is JSON", async () => {
+  proves(["D608"], "returns the typed result of its last reply if that is JSON", async () => {
     const end = claude({ blocks: [says('{"rain":2}')], stop: "end_turn" });
     const { result, bodies } = await runOver(anthropic, [paused, end], {
       output: z.object({ rain: z.number() }),
@@ -172,12 +172,12 @@ describe("a turn that Anthropic pauses", () => {
     expect([result.output, bodies.length]).toEqual([{ rain: 2 }, 2]);
   });
 
-  proves(["D608"], "is one text for an agent that stops in it", async () => {
+  proves(["D608"], "has one text if the agent stops within it", async () => {
     const { result } = await runOver(anthropic, [paused], { steps: 2 });
     expect([result.status, result.text]).toEqual(["stopped", "I search.I search."]);
   });
 
-  proves(["D565"], "ends at the limit of steps if it is paused each time", async () => {
+  proves(["D565"], "stops at the step limit if it is paused each time", async () => {
     const { result, bodies } = await runOver(anthropic, [paused], { steps: 3 });
     expect([result.status, result.reason.code, bodies.length]).toEqual([
       "stopped",
@@ -186,7 +186,7 @@ describe("a turn that Anthropic pauses", () => {
     ]);
   });
 
-  proves(["D565"], "counts as useless if it has no content", async () => {
+  proves(["D565"], "counts as an invalid reply if it has no content", async () => {
     const empty = claude({ blocks: [], stop: "pause_turn" });
     const { result, bodies } = await runOver(anthropic, [empty]);
     expect([result.status, result.errors[0]?.code, bodies.length]).toEqual([
@@ -198,7 +198,7 @@ describe("a turn that Anthropic pauses", () => {
 
   proves(
     ["D565"],
-    "is neither a missed nor a typed result, however often it is paused",
+    "is neither a missing nor a typed result, however often it is paused",
     async () => {
       const json = claude({ blocks: [says('{"rain":1}')], stop: "pause_turn" });
       const final = claude({ blocks: [says('{"rain":2}')], stop: "end_turn" });
@@ -228,7 +228,7 @@ describe("a blocked prompt", () => {
     ["the finish MODEL_ARMOR", ended("MODEL_ARMOR"), "MODEL_ARMOR"],
     ["an unknown finish word", ended("JAILBREAK"), "JAILBREAK"],
   ] as const)
-    proves(["D566"], `with ${name} ends as filtered after one request`, async () => {
+    proves(["D566"], `ends as filtered after one request: ${name}`, async () => {
       const { result, bodies, warnings } = await runOver(google, [wire]);
       expect([result.status, result.reason.code, result.reason.data, bodies.length]).toEqual([
         "stopped",
@@ -245,49 +245,57 @@ describe("a blocked prompt", () => {
       );
     });
 
-  proves(["D566"], "is told from a malformed call, which is requested again", async () => {
+  proves(["D566"], "is distinguished from a malformed call, which is requested again", async () => {
     const { bodies } = await runOver(google, [ended("MALFORMED_RESPONSE")]);
     expect(bodies).toHaveLength(2);
   });
 
-  proves(["D566"], "is told from an empty reply that ended by itself", async () => {
+  proves(["D566"], "is distinguished from an empty reply that ended by itself", async () => {
     const { bodies } = await runOver(google, [ended("eos_token")]);
     expect(bodies).toHaveLength(2);
   });
 
-  proves(["D566"], "is told from a reply with content and an unknown word", async () => {
-    const content = { role: "model", parts: [{ text: "It rains." }] };
-    const wire = answer({
-      candidates: [{ index: 0, content, finishReason: "JAILBREAK" }],
-      usageMetadata,
-    });
-    const { result } = await runOver(google, [wire]);
-    expect([result.status, result.text]).toEqual(["completed", "It rains."]);
-  });
+  proves(
+    ["D566"],
+    "is distinguished from a reply with content and an unknown finish reason",
+    async () => {
+      const content = { role: "model", parts: [{ text: "It rains." }] };
+      const wire = answer({
+        candidates: [{ index: 0, content, finishReason: "JAILBREAK" }],
+        usageMetadata,
+      });
+      const { result } = await runOver(google, [wire]);
+      expect([result.status, result.text]).toEqual(["completed", "It rains."]);
+    },
+  );
 });
 
 describe("a compaction by the provider", () => {
-  proves(["D567"], "of Anthropic is no text of the answer, and goes back as it came", async () => {
-    const { result, bodies, deltas } = await runOver(anthropic, [
-      claude({
-        blocks: [compacts("Old things."), says("I look."), searches("x")],
-        stop: "pause_turn",
-      }),
-      claude({ blocks: [says("It rains.")], stop: "end_turn" }),
-    ]);
-    expect(result.steps.map(({ io }) => io.text)).toEqual(["I look.", "It rains."]);
-    expect(deltas.join("")).not.toContain("Old things.");
-    expect(lastMessage(bodies)).toMatchObject({
-      role: "assistant",
-      content: [
-        { type: "compaction", content: "Old things." },
-        { type: "text", text: "I look." },
-        { type: "server_tool_use" },
-      ],
-    });
-  });
+  proves(
+    ["D567"],
+    "is not part of the answer and is sent back unchanged over Anthropic",
+    async () => {
+      const { result, bodies, deltas } = await runOver(anthropic, [
+        claude({
+          blocks: [compacts("Old things."), says("I look."), searches("x")],
+          stop: "pause_turn",
+        }),
+        claude({ blocks: [says("It rains.")], stop: "end_turn" }),
+      ]);
+      expect(result.steps.map(({ io }) => io.text)).toEqual(["I look.", "It rains."]);
+      expect(deltas.join("")).not.toContain("Old things.");
+      expect(lastMessage(bodies)).toMatchObject({
+        role: "assistant",
+        content: [
+          { type: "compaction", content: "Old things." },
+          { type: "text", text: "I look." },
+          { type: "server_tool_use" },
+        ],
+      });
+    },
+  );
 
-  proves(["D567"], "after which Anthropic pauses does not end the run", async () => {
+  proves(["D567"], "does not end the run if Anthropic pauses after it", async () => {
     const { result, bodies } = await runOver(anthropic, [
       claude({ blocks: [compacts("Old things.")], stop: "compaction" }),
       claude({ blocks: [says("It rains.")], stop: "end_turn" }),
@@ -298,41 +306,45 @@ describe("a compaction by the provider", () => {
     });
   });
 
-  proves(["D567"], "of Responses is no text of the answer, and goes back as it came", async () => {
-    const item = { type: "compaction", id: "cmp_1", encrypted_content: "sealed-summary" };
-    const call = {
-      type: "function_call",
-      id: "fc_1",
-      call_id: "t",
-      name: "gone",
-      arguments: "{}",
-    };
-    const completed = {
-      type: "response.completed",
-      response: { id: "r", usage: { input_tokens: 60, output_tokens: 5 } },
-    };
-    const text = { type: "message", id: "i", content: [] };
-    const { result, bodies } = await runOver(responses, [
-      answer(
-        { type: "response.output_item.done", output_index: 0, item },
-        { type: "response.output_item.added", output_index: 1, item: { ...call, arguments: "" } },
-        {
-          type: "response.output_item.done",
-          output_index: 1,
-          item: { ...call, status: "completed" },
-        },
-        completed,
-      ),
-      answer(
-        { type: "response.output_item.added", output_index: 0, item: text },
-        { type: "response.output_text.delta", item_id: "i", delta: "It rains." },
-        { type: "response.output_item.done", output_index: 0, item: text },
-        completed,
-      ),
-    ]);
-    expect(result.steps.map(({ io }) => io.text)).toEqual(["", "It rains."]);
-    expect(JSON.stringify(bodies[1])).toContain('"encrypted_content":"sealed-summary"');
-  });
+  proves(
+    ["D567"],
+    "is not part of the answer and is sent back unchanged over Responses",
+    async () => {
+      const item = { type: "compaction", id: "cmp_1", encrypted_content: "sealed-summary" };
+      const call = {
+        type: "function_call",
+        id: "fc_1",
+        call_id: "t",
+        name: "gone",
+        arguments: "{}",
+      };
+      const completed = {
+        type: "response.completed",
+        response: { id: "r", usage: { input_tokens: 60, output_tokens: 5 } },
+      };
+      const text = { type: "message", id: "i", content: [] };
+      const { result, bodies } = await runOver(responses, [
+        answer(
+          { type: "response.output_item.done", output_index: 0, item },
+          { type: "response.output_item.added", output_index: 1, item: { ...call, arguments: "" } },
+          {
+            type: "response.output_item.done",
+            output_index: 1,
+            item: { ...call, status: "completed" },
+          },
+          completed,
+        ),
+        answer(
+          { type: "response.output_item.added", output_index: 0, item: text },
+          { type: "response.output_text.delta", item_id: "i", delta: "It rains." },
+          { type: "response.output_item.done", output_index: 0, item: text },
+          completed,
+        ),
+      ]);
+      expect(result.steps.map(({ io }) => io.text)).toEqual(["", "It rains."]);
+      expect(JSON.stringify(bodies[1])).toContain('"encrypted_content":"sealed-summary"');
+    },
+  );
 });
 
 describe("the iterations of a reply of Anthropic", () => {
@@ -381,7 +393,7 @@ describe("the iterations of a reply of Anthropic", () => {
 
   proves(
     ["D568"],
-    "add nothing where there is one, or a fallback that the totals contain",
+    "add nothing if there is only one, or a fallback that the totals contain",
     async () => {
       const alone = {
         inputTokens: 55,
@@ -402,32 +414,40 @@ describe("the iterations of a reply of Anthropic", () => {
   );
 });
 
-proves(["D569"], "keeps sealed reasoning that only the finish of OpenRouter has", async () => {
-  const sealed = {
-    type: "reasoning.encrypted",
-    data: "sealed-thought",
-    format: "openai-responses-v1",
-  };
-  const chunk = (delta: object, finish_reason: string | null = null) => ({
-    id: "gen-1",
-    choices: [{ index: 0, delta, finish_reason }],
-  });
-  const usage = { prompt_tokens: 60, completion_tokens: 5, total_tokens: 65 };
-  await using server = await WireServer.start(
-    answer(chunk({ content: "It rains." }), chunk({ reasoning_details: [sealed] }), {
-      ...chunk({}, "stop"),
-      usage,
-    }),
-  );
-  const fixture = newFixture();
-  const role = defineAgent({ name: "solo", instructions: "Work.", model: openrouter(server.url) });
-  const run = fixture.start(role);
-  expect((await fixture.outcome(run)).text).toBe("It rains.");
-  await fixture.outcome(fixture.fork(role, run.snapshot(), { message: "Are you sure?" }));
-  const { messages } = z
-    .looseObject({ messages: z.array(z.unknown()) })
-    .parse(JSON.parse(server.bodies[1] ?? ""));
-  expect(messages.slice(2, 3)).toMatchObject([
-    { role: "assistant", content: "It rains.", reasoning_details: [sealed] },
-  ]);
-});
+proves(
+  ["D569"],
+  "preserves encrypted reasoning that only the last chunk of OpenRouter contains",
+  async () => {
+    const sealed = {
+      type: "reasoning.encrypted",
+      data: "sealed-thought",
+      format: "openai-responses-v1",
+    };
+    const chunk = (delta: object, finish_reason: string | null = null) => ({
+      id: "gen-1",
+      choices: [{ index: 0, delta, finish_reason }],
+    });
+    const usage = { prompt_tokens: 60, completion_tokens: 5, total_tokens: 65 };
+    await using server = await WireServer.start(
+      answer(chunk({ content: "It rains." }), chunk({ reasoning_details: [sealed] }), {
+        ...chunk({}, "stop"),
+        usage,
+      }),
+    );
+    const fixture = newFixture();
+    const role = defineAgent({
+      name: "solo",
+      instructions: "Work.",
+      model: openrouter(server.url),
+    });
+    const run = fixture.start(role);
+    expect((await fixture.outcome(run)).text).toBe("It rains.");
+    await fixture.outcome(fixture.fork(role, run.snapshot(), { message: "Are you sure?" }));
+    const { messages } = z
+      .looseObject({ messages: z.array(z.unknown()) })
+      .parse(JSON.parse(server.bodies[1] ?? ""));
+    expect(messages.slice(2, 3)).toMatchObject([
+      { role: "assistant", content: "It rains.", reasoning_details: [sealed] },
+    ]);
+  },
+);
