@@ -1,4 +1,4 @@
-// An agent that makes the calls a test wants, in one reply each, and what came of them.
+// An agent that makes the calls of a test, one in each reply, and their results.
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
@@ -9,10 +9,10 @@ import type { FunctionTool } from "../../src/tools/tool.ts";
 import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 
-/** A call: a name and arguments. */
+/** A call: its name and its arguments. */
 export type Asked = readonly [name: string, input?: object];
 
-/** An agent that makes these calls one after the other, and then says "Done.". */
+/** Creates an agent that makes these calls one after the other, and then says "Done.". */
 export function caller(
   tools: readonly FunctionTool[],
   calls: readonly Asked[],
@@ -22,7 +22,7 @@ export function caller(
   return soloist([...script, says("Done.")], { ...more, tools }).role;
 }
 
-/** Runs it, and gives what became of each call. */
+/** Runs such an agent and returns the execution of each call. */
 export async function made(
   tools: readonly FunctionTool[],
   calls: readonly Asked[],
@@ -31,12 +31,12 @@ export async function made(
   return executionsOf(await run(caller(tools, calls)));
 }
 
-/** All tool calls of the root, in order. */
+/** Returns all tool calls of the root, in order. */
 export function executionsOf(result: RunResult): readonly ToolExecution[] {
   return result.steps.flatMap(({ tools }) => tools.executions);
 }
 
-/** What the model read of each. */
+/** Returns the text that the model read for each call. */
 export function textsOf(executions: readonly ToolExecution[]): readonly string[] {
   return executions.map(({ text }) => text);
 }

@@ -1,5 +1,5 @@
-// A server that gives tokens, and a hand-made MCP server that takes no others. Refresh tokens are used once: one that comes a second time
-// is refused, as OAuth 2.1 asks for public clients.
+// An authorization server, and a hand-made MCP server that accepts only its tokens. A refresh token
+// is valid once: a second use is refused, as OAuth 2.1 requires for public clients.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -8,34 +8,34 @@ import { afterwards } from "../harness/afterwards.ts";
 import { handMadeOverHttp, type HttpFixture } from "./http-server.ts";
 
 export interface GuardedPeer extends HttpFixture {
-  /** Of the MCP server. */
+  /** The URL of the MCP server. */
   readonly url: string;
-  /** Who gives tokens. */
+  /** The URL of the authorization server. */
   readonly issuer: string;
-  /** What was asked for tokens, in order, by the way of it. */
+  /** The grant types of all token requests, in order. */
   readonly grants: string[];
-  /** The headers of every request to the server that gives tokens. */
+  /** The headers of every request to the authorization server. */
   readonly grantHeaders: IncomingMessage["headers"][];
-  /** How many requests were refused for want of a valid token. */
+  /** Returns how many requests were refused for lack of a valid token. */
   readonly refusals: () => number;
-  /** No token of before is valid any more. */
+  /** Invalidates all earlier tokens. */
   expire(): void;
-  /** This one is valid again. */
+  /** Makes this token valid again. */
   valid(token: string): void;
-  /** Tokens must have these scopes from now on; a token has those it was asked for. */
+  /** Requires these scopes from now on. A token has the scopes that were requested for it. */
   demand(...scopes: string[]): void;
-  /** Tokens are given once this resolves. */
+  /** Delays tokens until this resolves. */
   hold(until: Promise<unknown>): void;
-  /** Adds a valid token, and its refresh token. */
+  /** Issues a valid token with its refresh token. */
   issue(scope?: string): { readonly access_token: string; readonly refresh_token: string };
 }
 
 export interface GuardedOptions {
-  /** Tools that it has besides. */
+  /** Further tools of the MCP server. */
   readonly tools?: readonly unknown[];
-  /** Sent with a refusal, besides the challenge: what a careless server may give away. */
+  /** The body of a refusal, with what a careless server may reveal. */
   readonly refusalBody?: (request: IncomingMessage) => string;
-  /** The same, within the challenge. */
+  /** The error description in the challenge of a refusal. */
   readonly description?: (request: IncomingMessage) => string;
 }
 
@@ -157,7 +157,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** Its origin, on a free port of this machine. */
+/** Returns the origin of the server, on a free port of this machine. */
 export async function listening(http: ReturnType<typeof createServer>): Promise<string> {
   http.listen(0, "127.0.0.1");
   await once(http, "listening");

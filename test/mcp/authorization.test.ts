@@ -1,5 +1,7 @@
-// Goal: a server that wants an authorization gets that of the provider that was given, and where there is none an error says what it asks
-// for; tokens go to no other server. Method: the providers of the official client, a server that gives tokens and one that takes no others.
+// Goal: a server that requires authorization gets the token of the given provider. Without a
+// provider, an error reports the challenge of the server. Tokens go to no other server.
+// Method: the providers of the official client, an authorization server and an MCP server that
+// accepts only its tokens.
 
 import { createServer, type IncomingMessage } from "node:http";
 import { inspect } from "node:util";
@@ -28,7 +30,7 @@ async function connected(transport: McpHttp, more: Partial<McpOptions> = {}): Pr
   return server;
 }
 
-/** A client that was registered, with tokens from before. */
+/** Creates a client that is registered and has earlier tokens. */
 function withTokens(peer: GuardedPeer, scope?: string): CodeProvider {
   return new CodeProvider({
     client: { client_id: "client-1", issuer: peer.issuer },
@@ -41,13 +43,13 @@ function withTokens(peer: GuardedPeer, scope?: string): CodeProvider {
   });
 }
 
-/** A provider that knows one token and no way to another. */
+/** Creates a provider that has one token and cannot get another. */
 function fixed(token: string): AuthProvider {
   return { token: () => Promise.resolve(token) };
 }
 
-describe("a provider", () => {
-  proves(["M75"], "gets a token when the server asks for one, and it goes along", async () => {
+describe("an auth provider", () => {
+  proves(["M75"], "requests a token when the server requires one, and sends it", async () => {
     const peer = await guardedPeer();
     const client = { clientId: "client-1", clientSecret: "client-secret" };
     const auth = new ClientCredentialsProvider({ ...client, expectedIssuer: peer.issuer });
@@ -57,7 +59,7 @@ describe("a provider", () => {
     expect(new Set(peer.headers.map(({ authorization }) => authorization))).toEqual(
       new Set(["Bearer access-secret-1"]),
     );
-    // Credentials that are for another: the server does not get at them.
+    // The server does not receive credentials that are for another issuer.
     const others = new ClientCredentialsProvider({ ...client, expectedIssuer: "https://a.test" });
     const { code, message } = await rejectionOf(connected({ ...peer.transport, auth: others }));
     expect([code, message]).toEqual([
@@ -66,7 +68,7 @@ describe("a provider", () => {
     ]);
   });
 
-  proves(["M75"], "with tokens from before has them refreshed, without anybody", async () => {
+  proves(["M75"], "refreshes earlier tokens without a user", async () => {
     const peer = await guardedPeer();
     const auth = withTokens(peer);
     peer.expire();
@@ -90,7 +92,7 @@ describe("a provider", () => {
     expect([peer.grants, auth.redirects]).toEqual([["refresh_token"], 0]);
   });
 
-  proves(["D684"], "takes the token of another request if its refusal comes late", async () => {
+  proves(["D684"], "uses the token of another request if its own refusal comes late", async () => {
     const peer = await guardedPeer();
     const first = Promise.withResolvers<void>();
     let refusals = 0;
@@ -112,27 +114,31 @@ describe("a provider", () => {
     expect([peer.grants, auth.redirects]).toEqual([["refresh_token"], 0]);
   });
 
-  proves(["D684"], "sends somebody to authorize for more scope once at a time", async () => {
-    const peer = await guardedPeer();
-    const auth = withTokens(peer, "notes");
-    const { tools } = await connected({ ...peer.transport, auth });
-    const redirect = auth.redirectToAuthorization.bind(auth);
-    let running = 0;
-    const overlaps: number[] = [];
-    auth.redirectToAuthorization = async (url) => {
-      overlaps.push((running += 1));
-      await until(() => peer.refusals() === 2);
-      await redirect(url);
-      running -= 1;
-    };
-    peer.demand("notes", "admin");
-    const results = await Promise.all([1, 2].map(() => made(tools, [["meta"]])));
-    expect(results.flat().map(({ type }) => type)).toEqual(["failed", "failed"]);
-    expect(overlaps).toEqual([1, 1]);
-  });
+  proves(
+    ["D684"],
+    "requests an authorization for more scope from a user one at a time",
+    async () => {
+      const peer = await guardedPeer();
+      const auth = withTokens(peer, "notes");
+      const { tools } = await connected({ ...peer.transport, auth });
+      const redirect = auth.redirectToAuthorization.bind(auth);
+      let running = 0;
+      const overlaps: number[] = [];
+      auth.redirectToAuthorization = async (url) => {
+        overlaps.push((running += 1));
+        await until(() => peer.refusals() === 2);
+        await redirect(url);
+        running -= 1;
+      };
+      peer.demand("notes", "admin");
+      const results = await Promise.all([1, 2].map(() => made(tools, [["meta"]])));
+      expect(results.flat().map(({ type }) => type)).toEqual(["failed", "failed"]);
+      expect(overlaps).toEqual([1, 1]);
+    },
+  );
 
-  describe("for the stream on which the server may say something", () => {
-    /** What came before is not valid any more when that stream is asked for. */
+  describe("for the standing stream", () => {
+    /** Invalidates the earlier tokens when that stream is requested. */
     const expiring =
       (peer: GuardedPeer): NonNullable<McpHttp["fetch"]> =>
       async (url, init) => {
@@ -142,7 +148,7 @@ describe("a provider", () => {
         return response;
       };
 
-    proves(["M75"], "refreshes no second time", async () => {
+    proves(["M75"], "does not refresh a second time", async () => {
       const peer = await guardedPeer();
       peer.hold(until(() => peer.refusals() === 2));
       const auth = withTokens(peer);
@@ -151,21 +157,25 @@ describe("a provider", () => {
       expect([peer.grants, peer.refusals()]).toEqual([["refresh_token"], 2]);
     });
 
-    proves(["M75"], "keeps no call waiting if that fails", async () => {
-      const peer = await guardedPeer();
-      const auth = fixed(peer.issue().access_token);
-      const refused = connected({ ...peer.transport, auth, fetch: expiring(peer) });
-      expect((await rejectionOf(refused)).code).toBe("mcp_unauthorized");
-    });
+    proves(
+      ["M75"],
+      "fails the connection, instead of leaving calls waiting, if no new token is available",
+      async () => {
+        const peer = await guardedPeer();
+        const auth = fixed(peer.issue().access_token);
+        const refused = connected({ ...peer.transport, auth, fetch: expiring(peer) });
+        expect((await rejectionOf(refused)).code).toBe("mcp_unauthorized");
+      },
+    );
   });
 
-  proves(["M75"], "keeps no call waiting for what another does with the new token", async () => {
+  proves(["M75"], "does not delay a call until another call has used the new token", async () => {
     const peer = await guardedPeer({ tools: ASKING });
     const filter: McpOptions["filter"] = ({ name }) => name === "elicit";
     const { tools } = await connected({ ...peer.transport, auth: withTokens(peer) }, { filter });
     peer.expire();
     peer.hold(until(() => peer.refusals() === 2));
-    // The server answers neither, and begins no stream, before it has both.
+    // The server answers neither call, and begins no stream, before it has both.
     const both = [1, 2].map(() => made(tools, [["elicit", { together: 2 }]]));
     expect((await Promise.all(both)).flatMap(textsOf)).toEqual([
       '{"action":"decline"}',
@@ -174,45 +184,53 @@ describe("a provider", () => {
     expect(peer.grants).toEqual(["refresh_token"]);
   });
 
-  proves(["M75"], "that sends somebody to authorize has said so, and can be finished", async () => {
-    const peer = await guardedPeer();
-    peer.demand("notes");
-    const auth = new CodeProvider();
-    const transport = { ...peer.transport, auth };
-    expect(await rejectionOf(connected(transport))).toEqual({
-      code: "mcp_unauthorized",
-      message: `Expected the MCP server "peer" at ${peer.url} to be satisfied by its auth provider, got: HTTP 401: Unauthorized (it asks for Bearer with scope "notes", "invalid_token", resource metadata: ${metadataOf(peer)}). If the provider started an authorization in the browser, pass its result to auth() of @modelcontextprotocol/client, then connect again.`,
-      data: {
-        server: "peer",
-        reason: "unauthorized",
-        challenge: {
-          status: 401,
-          scheme: "Bearer",
-          scope: "notes",
-          error: "invalid_token",
-          resourceMetadataUrl: metadataOf(peer),
+  proves(
+    ["M75"],
+    "reports that a user must authorize, after which the authorization can be finished",
+    async () => {
+      const peer = await guardedPeer();
+      peer.demand("notes");
+      const auth = new CodeProvider();
+      const transport = { ...peer.transport, auth };
+      expect(await rejectionOf(connected(transport))).toEqual({
+        code: "mcp_unauthorized",
+        message: `Expected the MCP server "peer" at ${peer.url} to be satisfied by its auth provider, got: HTTP 401: Unauthorized (it asks for Bearer with scope "notes", "invalid_token", resource metadata: ${metadataOf(peer)}). If the provider started an authorization in the browser, pass its result to auth() of @modelcontextprotocol/client, then connect again.`,
+        data: {
+          server: "peer",
+          reason: "unauthorized",
+          challenge: {
+            status: 401,
+            scheme: "Bearer",
+            scope: "notes",
+            error: "invalid_token",
+            resourceMetadataUrl: metadataOf(peer),
+          },
         },
-      },
-    });
-    expect(await auth.finish(peer.url)).toBe(true);
-    const { tools } = await connected(transport);
-    expect(textsOf(await made(tools, [["meta"]]))).toEqual(["{}"]);
-    expect(peer.grants).toEqual(["authorization_code"]);
-  });
+      });
+      expect(await auth.finish(peer.url)).toBe(true);
+      const { tools } = await connected(transport);
+      expect(textsOf(await made(tools, [["meta"]]))).toEqual(["{}"]);
+      expect(peer.grants).toEqual(["authorization_code"]);
+    },
+  );
 
-  proves(["M75"], "that fails before anything was asked is not taken for a lost call", async () => {
-    const { transport, server } = await handMadeOverHttp();
-    const auth = { token: () => Promise.reject(new Error("The keychain is locked.")) };
-    const { code, message } = await rejectionOf(connected({ ...transport, auth }));
-    expect([code, server.seen]).toEqual(["mcp_unauthorized", []]);
-    expect(message).toContain("got: The keychain is locked.");
-  });
+  proves(
+    ["M75"],
+    "is not reported as a lost call if it fails before a request was sent",
+    async () => {
+      const { transport, server } = await handMadeOverHttp();
+      const auth = { token: () => Promise.reject(new Error("The keychain is locked.")) };
+      const { code, message } = await rejectionOf(connected({ ...transport, auth }));
+      expect([code, server.seen]).toEqual(["mcp_unauthorized", []]);
+      expect(message).toContain("got: The keychain is locked.");
+    },
+  );
 
-  proves(["M75"], "that has another token each time is not asked for ever", async () => {
+  proves(["M75"], "is not called endlessly if it returns another token each time", async () => {
     const peer = await guardedPeer();
     const made: string[] = [];
     const token = (): Promise<string> => {
-      // A promise that never settles ends a loop that would have no end.
+      // A promise that never settles ends a loop that would be endless.
       if (made.length > 10) return new Promise(() => {});
       return Promise.resolve(`secret-${made.push("")}`);
     };
@@ -220,7 +238,7 @@ describe("a provider", () => {
     expect([code, peer.refusals()]).toEqual(["mcp_unauthorized", 2]);
   });
 
-  proves(["M75"], "is not waited for longer than a connection may take", async () => {
+  proves(["M75"], "is abandoned after the time limit of a connection", async () => {
     const peer = await guardedPeer();
     const auth = withTokens(peer);
     const clock = new ManualClock();
@@ -240,10 +258,10 @@ function metadataOf({ url }: GuardedPeer): string {
   return `${new URL(url).origin}/.well-known/oauth-protected-resource/mcp`;
 }
 
-describe("without one", () => {
+describe("without an auth provider", () => {
   proves(
     ["M76"],
-    "a call that needs more than the token permits says what, and the run goes on",
+    "a call reports the scope that its token lacks, and the run continues",
     async () => {
       const peer = await guardedPeer();
       const { access_token: token } = peer.issue("notes");
@@ -264,7 +282,7 @@ describe("without one", () => {
 describe("a token", () => {
   const isSecret = /secret/;
 
-  proves(["M76"], "is in no error and no event, whatever the server gives away", async () => {
+  proves(["M76"], "is in no error and no event, whatever the server reveals", async () => {
     const refusalBody = ({ headers }: IncomingMessage): string =>
       `No: ${headers.authorization ?? ""}`;
     const description = ({ headers }: IncomingMessage): string =>
@@ -289,7 +307,7 @@ describe("a token", () => {
 
   proves(
     ["M76"],
-    "and the headers go to the server alone, neither to who gives tokens nor where it redirects to",
+    "is sent like headers to the server alone, not to the authorization server or a redirect target",
     async () => {
       const peer = await guardedPeer();
       const auth = withTokens(peer);

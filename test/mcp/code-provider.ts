@@ -1,4 +1,5 @@
-// A provider of the official client in memory: who is sent to the authorization server is back at once, with a code.
+// A provider of the official client in memory: a user who is sent to the authorization server
+// returns at once, with a code.
 
 import {
   auth,
@@ -9,10 +10,10 @@ import {
 } from "@modelcontextprotocol/client";
 
 export interface CodeProviderOptions {
-  /** A client that is registered already. Default: it registers. */
+  /** A client that is already registered. By default it registers itself. */
   readonly client?: StoredOAuthClientInformation;
   readonly tokens?: StoredOAuthTokens;
-  /** For servers that read what there is to know of a client from its address. */
+  /** For servers that read the metadata of a client from its URL. */
   readonly clientMetadataUrl?: string;
 }
 
@@ -39,7 +40,9 @@ export class CodeProvider implements OAuthClientProvider {
     if (clientMetadataUrl !== undefined) this.clientMetadataUrl = clientMetadataUrl;
   }
 
-  /** Hands over the code that came of the redirect. False: there was no redirect since. */
+  /**
+   * Exchanges the code of the redirect. Returns false if there was no redirect since the last call.
+   */
   async finish(serverUrl: string): Promise<boolean> {
     const callback = this.#callback;
     this.#callback = undefined;

@@ -1,5 +1,5 @@
-// The client that the public conformance suite tests: an agent that calls each tool of the server once. Run by the suite, with the address
-// of its server as the last argument.
+// The client that the public conformance suite tests: an agent that calls each tool of the server
+// once. The suite runs it with the URL of its server as the last argument.
 
 import {
   ClientCredentialsProvider,
@@ -27,7 +27,7 @@ const context = z
   .record(z.string(), z.string())
   .parse(JSON.parse(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}"));
 
-/** More is an endless loop. */
+/** More authorizations are an endless loop. */
 const MOST_AUTHORIZATIONS = 3;
 
 function given(name: string): string {
@@ -61,7 +61,10 @@ function provider(): OAuthClientProvider {
   }
 }
 
-/** For a server whose metadata name another issuer than their address, as some did in March 2025: this one accepts them. */
+/**
+ * For a server whose metadata names another issuer than its URL, as some did in March 2025: this
+ * provider accepts it.
+ */
 class LenientProvider extends CodeProvider {
   override async discoveryState(): Promise<OAuthDiscoveryState> {
     const known = await super.discoveryState();
@@ -92,7 +95,10 @@ const assertion: ConstructorParameters<typeof CrossAppAccessProvider>[0]["assert
   return jwtAuthGrant;
 };
 
-/** Connects, and calls each tool once. True: a call, or the connection, was refused for want of an authorization. */
+/**
+ * Connects and calls each tool once. Returns true if a call or the connection was refused for lack
+ * of an authorization.
+ */
 async function isRefused(auth: OAuthClientProvider): Promise<boolean> {
   try {
     const transport = { type: "http", url, auth } as const;
@@ -120,7 +126,7 @@ async function isRefused(auth: OAuthClientProvider): Promise<boolean> {
   }
 }
 
-/** The approver that is asked for data leaves all of it out: defaults are taken. */
+/** Leaves out all requested data, so that defaults are used. */
 const approver: Approver = (question) => provideResult(question, {});
 
 const ARGUMENTS: Readonly<Record<string, object>> = { add_numbers: { a: 5, b: 3 } };

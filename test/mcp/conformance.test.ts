@@ -1,6 +1,8 @@
-// Goal: the public conformance suite for clients passes, every scenario of it: also the drafts (offline access, a resource that is another)
-// and the extensions (client credentials, access across applications). Method: the suite as it is published runs each scenario against a
-// program on `connectMcp`; its servers listen on this machine only. What the suite adds with an update is run without a change here.
+// Goal: the client passes every scenario of the public conformance suite, including the drafts
+// (offline access, another resource) and the extensions (client credentials, access across
+// applications).
+// Method: the published suite runs each scenario against a program on `connectMcp`; its servers
+// listen on this machine only. Scenarios that an update adds are run without a change here.
 
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -14,7 +16,7 @@ import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 
 const SUITE = fileURLToPath(import.meta.resolve("@modelcontextprotocol/conformance/dist/index.js"));
-/** The suite ends a client that takes longer; then it is ended itself. */
+/** The suite ends a client that takes longer; then the suite itself is ended. */
 const CLIENT_MS = 20_000;
 const SUITE_MS = 25_000;
 
@@ -22,26 +24,26 @@ const scenarios = execFileSync(process.execPath, [SUITE, "list", "--client"], { 
   .split("\n")
   .flatMap((line) => /^ {2}- (\S+) \[/.exec(line)?.[1] ?? []);
 
-test("the suite has what it had, or more", () => {
+test("has at least the scenarios that are known", () => {
   expect(scenarios.length).toBeGreaterThanOrEqual(26);
   expect(scenarios).toContain("elicitation-sep1034-client-defaults");
   expect(scenarios).toContain("auth/scope-step-up");
 });
 
 for (const scenario of scenarios)
-  proves(["M79"], `the client conforms in ${scenario}`, async () => {
+  proves(["M79"], `passes with the client in ${scenario}`, async () => {
     const { code, report } = await run(scenario);
     expect(code, report).toBe(0);
   });
 
-/** How the suite ends, and all that it and the client said. */
+/** Returns the exit code of the suite, and the output of the suite and the client. */
 async function run(scenario: string): Promise<{ code: number | null; report: string }> {
   const folder = mkdtempSync(join(tmpdir(), "conformance-"));
   afterwards(() => rmSync(folder, { recursive: true }));
   const client = `${process.execPath} --conditions=@espalier/source ${sibling("conformance-client.ts")}`;
   const asked = ["--scenario", scenario, "--command", client, "--timeout", String(CLIENT_MS)];
   const suite = ["--import", sibling("conformance-listener.ts"), SUITE, "client", ...asked];
-  // A group of its own: the suite leaves a client that it has given up behind.
+  // Uses its own process group: the suite leaves an abandoned client behind.
   const child = spawn(process.execPath, [...suite, "--output-dir", folder], { detached: true });
   const end = (): void => {
     try {
@@ -63,7 +65,7 @@ async function run(scenario: string): Promise<{ code: number | null; report: str
   return { code, report: `${report}\n${wordsIn(folder)}` };
 }
 
-/** What the client wrote. */
+/** Returns the output of the client. */
 function wordsIn(folder: string): string {
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" });
   return files

@@ -1,4 +1,5 @@
-// Goal: what a server offers becomes tools under good names; what does not fit is an error or is skipped, and never costs the rest.
+// Goal: the tools of a server get valid names. An unusable tool is reported or skipped, and never
+// affects the others.
 // Method: the hand-made server, whose tools have odd names, schemas and hints.
 
 import { describe, expect, test } from "vitest";
@@ -33,7 +34,7 @@ async function connected(more: Partial<McpOptions> = {}): Promise<McpServer> {
   return server;
 }
 
-test("names get the server's prefix, and characters that models take", async () => {
+test("prefixes the names of tools with the server's name and replaces invalid characters", async () => {
   const { name, tools, skippedTools: skipped, instructions } = await connected();
   expect({ name, skipped, instructions }).toEqual({
     name: "odd",
@@ -56,7 +57,7 @@ test("names get the server's prefix, and characters that models take", async () 
   ]);
 });
 
-proves(["S7.38"], "a call that the server answers with 401 says so to the model", async () => {
+proves(["S7.38"], "reports a call that the server answers with 401 to the model", async () => {
   const { transport, refuse } = await handMadeOverHttp();
   const { tools } = await connected({ transport });
   refuse(401);
@@ -67,13 +68,13 @@ proves(["S7.38"], "a call that the server answers with 401 says so to the model"
   ]);
 });
 
-test("the server is informed who we are, and that we can do nothing for it", async () => {
+test("sends its name and version to the server, and no capabilities", async () => {
   const { transport, server } = await handMadeOverHttp();
   await connected({ transport });
   expect(server.client).toEqual([{ name: "espalier", version: packageJson.version }, {}]);
 });
 
-test("the prefix may be another one, or none", async () => {
+test("accepts another prefix, or none", async () => {
   const [own, none] = await Promise.all([
     connected({ prefix: "my-", filter: isMeta }),
     connected({ prefix: "", filter: isMeta }),
@@ -84,7 +85,7 @@ test("the prefix may be another one, or none", async () => {
   ]);
 });
 
-test("the filter sees each tool as the server describes it", async () => {
+test("passes each tool to the filter as the server describes it", async () => {
   const seen: McpTool[] = [];
   const { tools } = await connected({
     filter: (tool) => {
@@ -106,28 +107,25 @@ test.each([
   ["a promise", () => Promise.reject(new Error("It has no waiter."))],
   ["undefined", () => undefined],
   ['"yes"', () => "yes"],
-])(
-  "a filter that answers with %s has not said which, and its server is let go",
-  async (got, filter) => {
-    const peer = handMadeOverStdio("well");
-    const refused = loosely({ name: "odd", transport: peer.transport, filter });
-    const field = 'the answer of connectMcp.filter about "meta"';
-    expect(await rejectionOf(refused)).toEqual({
-      code: "invalid_argument",
-      message: `Expected ${field} to be true or false, got ${got}. Return true or false synchronously.`,
-      data: { field, expected: "true or false", got },
-    });
-    expect(peer.pids.map(isAlive)).toEqual([false]);
-  },
-);
+])("rejects a filter that returns %s, and closes its server", async (got, filter) => {
+  const peer = handMadeOverStdio("well");
+  const refused = loosely({ name: "odd", transport: peer.transport, filter });
+  const field = 'the answer of connectMcp.filter about "meta"';
+  expect(await rejectionOf(refused)).toEqual({
+    code: "invalid_argument",
+    message: `Expected ${field} to be true or false, got ${got}. Return true or false synchronously.`,
+    data: { field, expected: "true or false", got },
+  });
+  expect(peer.pids.map(isAlive)).toEqual([false]);
+});
 
-/** As a user without types may connect. */
+/** Connects as a user without types may. */
 async function loosely(options: object): Promise<unknown> {
   const refused: unknown = Reflect.apply(connectMcp, undefined, [options]);
   return await refused;
 }
 
-test("a tool that only its server can mend is skipped with a warning, and the others are there", async () => {
+test("skips unusable tools with a warning and offers the others", async () => {
   const { tools, skippedTools: skipped } = await connected({
     filter: ({ name }) => ["meta", "broken", "chore"].includes(name),
   });
@@ -144,7 +142,7 @@ test("a tool that only its server can mend is skipped with a warning, and the ot
   ]);
 });
 
-test("what is no tool at all costs no other", async () => {
+test("skips entries of the list that are not tools and offers the others", async () => {
   const { transport } = handMadeOverStdio("odd");
   const { tools, skippedTools: skipped } = await connected({ transport, filter: isMeta });
   expect(tools.map(({ name }) => name)).toEqual(["odd_meta"]);
@@ -154,7 +152,7 @@ test("what is no tool at all costs no other", async () => {
   expect(takeWarnings()).toHaveLength(3);
 });
 
-describe("an error, and no server is left behind", () => {
+describe("an error that leaves no server behind", () => {
   test.each([
     [
       "a filter that throws",
@@ -166,7 +164,7 @@ describe("an error, and no server is left behind", () => {
       undefined,
       /^I cannot say\.$/,
     ],
-  ])("%s", async (_case, more, code, message) => {
+  ])("is thrown because of %s", async (_case, more, code, message) => {
     const peer = handMadeOverStdio("well");
     const failed = connectMcp({ name: "odd", transport: peer.transport, ...more });
     const error: unknown = await failed.catch((thrown: unknown) => thrown);
@@ -176,7 +174,7 @@ describe("an error, and no server is left behind", () => {
   });
 });
 
-test("a list that changed is reported, and read when asked for; tools from before still work", async () => {
+test("reports a changed list, reads it on request, and still runs earlier tools", async () => {
   let changes = 0;
   const server = await connected({ onToolsChanged: () => (changes += 1) });
   const before = server.tools;
@@ -190,7 +188,7 @@ test("a list that changed is reported, and read when asked for; tools from befor
   expect(textsOf(await made(before, [["odd_data"]]))).toEqual(['{"a":[true,null],"b":1}']);
 });
 
-/** What a listener may do instead of its work. */
+/** Faults of a listener. */
 const FAILURES: Readonly<Record<string, () => unknown>> = {
   throws: () => {
     throw new Error("Not now.");
@@ -199,7 +197,7 @@ const FAILURES: Readonly<Record<string, () => unknown>> = {
 };
 
 for (const [fails, listener] of Object.entries(FAILURES)) {
-  proves(["D300"], `a listener of changes that ${fails} costs nothing but a warning`, async () => {
+  proves(["D300"], `continues with a warning if a listener of changes ${fails}`, async () => {
     const server = await connected({ onToolsChanged: listener });
     const calls = [["odd_grow"], ["odd_grow"]] as const;
     expect(textsOf(await made(server.tools, calls))).toEqual(["grown", "grown"]);
@@ -209,7 +207,7 @@ for (const [fails, listener] of Object.entries(FAILURES)) {
     ]);
   });
 
-  proves(["D300"], `a listener to errors that ${fails} costs nothing but a warning`, async () => {
+  proves(["D300"], `continues with a warning if a listener of stderr ${fails}`, async () => {
     const { transport } = handMadeOverStdio("well");
     const server = await connectMcp({
       name: "odd",
@@ -223,7 +221,7 @@ for (const [fails, listener] of Object.entries(FAILURES)) {
   });
 }
 
-/** Which calls an approver is asked about, and why. All are denied. */
+/** Returns the calls that an approver is asked about, and why. All are denied. */
 async function asked(
   needsApproval?: McpOptions["needsApproval"],
 ): Promise<readonly (readonly [string, string])[]> {
@@ -234,7 +232,7 @@ async function asked(
     return deny(question);
   };
   const { run } = newFixture({ approver });
-  // `hang` only reads, `seen` destroys nothing, `sound` says nothing of itself.
+  // `hang` only reads, `seen` destroys nothing, `sound` has no hints.
   const names = ["odd_hang", "odd_seen", "odd_sound", "odd_die"];
   const guarded = toolGuard(({ toolName }) =>
     toolName === "odd_hang" ? { type: "deny", reason: "It never ends." } : { type: "allow" },
@@ -247,18 +245,18 @@ async function asked(
 }
 
 describe("approval", () => {
-  test("is asked for nothing by default", async () => {
+  test("is not requested by default", async () => {
     expect(await asked()).toEqual([]);
   });
 
-  test("is asked for calls that may destroy: those of which the server says nothing are among them", async () => {
+  test("is requested for calls that may destroy, including tools without hints", async () => {
     expect(await asked("destructive")).toEqual([
       ["odd_sound", "odd_sound needs approval."],
       ["odd_die", "odd_die needs approval."],
     ]);
   });
 
-  test("is asked for calls as the function says", async () => {
+  test("is requested for the calls that the function selects", async () => {
     const decided: unknown[] = [];
     const questions = await asked((tool, input, { stepNumber }) => {
       decided.push([tool.name, input, stepNumber]);
@@ -276,7 +274,7 @@ describe("approval", () => {
   });
 });
 
-test("it can be closed by `await using`", async () => {
+test("closes with `await using`", async () => {
   const peer = handMadeOverStdio("well");
   {
     await using server = await connectMcp({
@@ -290,7 +288,7 @@ test("it can be closed by `await using`", async () => {
   expect(peer.pids.map(isAlive)).toEqual([false]);
 });
 
-test("a server that was closed lists nothing more", async () => {
+test("fails to list tools after it was closed", async () => {
   const server = await connected();
   await server.close();
   await expect(server.refresh()).rejects.toMatchObject({

@@ -1,4 +1,4 @@
-// Connections for tests: closed after the test, on a clock that stands still.
+// Connections for tests: closed after the test, on a manual clock.
 
 import { expect } from "vitest";
 
@@ -14,13 +14,13 @@ import { CallFixture } from "../support/tool-calls.ts";
 import { flushEventLoop } from "../harness/run-scripted.ts";
 import { afterwards } from "../harness/afterwards.ts";
 
-/** A connection, its clock, and short ways to call. */
+/** A connection, its clock, and helpers for calls. */
 export interface Line {
   readonly clock: ManualClock;
   readonly connection: McpConnection;
-  /** The text of the result, or the fault. */
+  /** Returns the text of the result or of the fault. */
   call(name: string, more?: Partial<McpCall> & { readonly signal?: AbortSignal }): Promise<string>;
-  /** Resolves once a call of `hang` has reached the server; `result` is what becomes of it. */
+  /** Resolves once a call of `hang` has reached the server; `result` is the outcome of the call. */
   hang(signal?: AbortSignal): Promise<{ readonly result: Promise<string> }>;
 }
 
@@ -59,7 +59,7 @@ export async function line(transport: McpTransport, more: Partial<McpOptions> = 
   return { clock, connection, call, hang };
 }
 
-/** What connecting fails with. */
+/** Returns the fault with which connecting fails. */
 export async function refusal(
   transport: McpTransport,
   more: Partial<McpOptions> = {},
@@ -81,7 +81,7 @@ function faultText(thrown: unknown): string {
   return `${thrown.kind}: ${thrown.message}`;
 }
 
-/** Waits until it holds; the test's own time limit is the bound. */
+/** Waits until the condition holds, up to the time limit of the test. */
 export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await flushEventLoop();
 }

@@ -1,5 +1,6 @@
-// Goal: what a server asks in the middle of a call is answered by the approver of that run, or declined, and never by another; a model
-// is refused with a reason. Method: the hand-made server over both transports says what it was answered.
+// Goal: a question of a server during a call is answered by the approver of that run, or declined,
+// and never answered by another one. A request for a model is refused with a reason.
+// Method: the hand-made server over both transports returns the answers that it received.
 
 import { describe, expect, test } from "vitest";
 
@@ -44,7 +45,7 @@ async function asking(transport: McpTransport, more: Partial<McpOptions> = {}): 
   return server;
 }
 
-/** What the server is answered when its tool asks, as the model reads it. */
+/** Returns the answer that the server receives when its tool asks, as the model reads it. */
 async function answerTo(
   server: McpServer,
   options: OrchestratorOptions = {},
@@ -57,8 +58,8 @@ async function answerTo(
 const bonn: Approver = (question) => provideResult(question, { city: "Bonn" });
 
 for (const [name, open] of Object.entries(TRANSPORTS))
-  describe(`over ${name}`, () => {
-    proves(["M78"], "the approver of the run answers, and defaults are filled in", async () => {
+  describe(`a question over ${name}`, () => {
+    proves(["M78"], "is answered by the approver of the run, with defaults filled in", async () => {
       const server = await asking(await open());
       const questions: Question[] = [];
       const fixture = newFixture({
@@ -88,15 +89,19 @@ for (const [name, open] of Object.entries(TRANSPORTS))
       ]);
     });
 
-    proves(["M78"], "a model is declined with a reason, and the call goes on", async () => {
-      const server = await asking(await open());
-      const [text = ""] = textsOf(await made(server.tools, [["sample"]]));
-      expect(JSON.parse(text)).toEqual({
-        code: -1,
-        message:
-          "Declined: this client does not run a model for servers. Return the data as the result of the tool: the agent that called the tool reads it.",
-      });
-    });
+    proves(
+      ["M78"],
+      "is declined with a reason if it requests a model, and the call continues",
+      async () => {
+        const server = await asking(await open());
+        const [text = ""] = textsOf(await made(server.tools, [["sample"]]));
+        expect(JSON.parse(text)).toEqual({
+          code: -1,
+          message:
+            "Declined: this client does not run a model for servers. Return the data as the result of the tool: the agent that called the tool reads it.",
+        });
+      },
+    );
   });
 
 const NO_ANSWERS: Readonly<Record<string, readonly [approver: Approver, action: string]>> = {
@@ -114,20 +119,20 @@ const NO_ANSWERS: Readonly<Record<string, readonly [approver: Approver, action: 
 };
 
 for (const [what, [approver, action]] of Object.entries(NO_ANSWERS))
-  proves(["M78"], `an approver that ${what}: the server reads ${action}`, async () => {
+  proves(["M78"], `sends ${action} to the server if an approver ${what}`, async () => {
     const server = await asking((await handMadeOverHttp({ tools: ASKING })).transport);
     expect(await answerTo(server, { approver })).toEqual({ action });
     takeWarnings();
   });
 
-proves(["M78"], "without an approver it is declined, and without a call too", async () => {
+proves(["M78"], "declines without an approver, and outside of a call", async () => {
   const server = await asking(handMadeOverStdio("eager").transport);
   expect(await answerTo(server)).toEqual({ action: "decline" });
   const [seen = ""] = textsOf(await made(server.tools, [["seen"]], newFixture({ approver: bonn })));
   expect(seen.split("\n")).toContain('{"action":"decline"}');
 });
 
-proves(["M78"], "the capability is said only where it was switched on", async () => {
+proves(["M78"], "declares the capability only if it is enabled", async () => {
   const on = await handMadeOverHttp({ tools: ASKING });
   await asking(on.transport);
   const off = await handMadeOverHttp({ tools: ASKING });
@@ -136,11 +141,11 @@ proves(["M78"], "the capability is said only where it was switched on", async ()
     [expect.anything(), { elicitation: { form: {} } }],
     [expect.anything(), {}],
   ]);
-  // A server that asks all the same.
+  // This server asks although the capability is off.
   expect(await answerTo(server, { approver: bonn })).toEqual({ action: "decline" });
 });
 
-test("a schema that cannot be checked, or an address to visit, is refused", async () => {
+test("refuses a schema that cannot be checked, and a URL to visit", async () => {
   const server = await asking((await handMadeOverHttp({ tools: ASKING })).transport);
   const asked: unknown[] = [];
   const approver: Approver = (question) => void asked.push(question);
@@ -156,7 +161,7 @@ test("a schema that cannot be checked, or an address to visit, is refused", asyn
   expect(asked).toEqual([]);
 });
 
-test("a question that the server takes back is taken back from the approver", async () => {
+test("withdraws a question from the approver if the server withdraws it", async () => {
   const server = await asking((await handMadeOverHttp({ tools: ASKING })).transport);
   let count = 0;
   const fixture = newFixture({
@@ -176,7 +181,7 @@ test("a question that the server takes back is taken back from the approver", as
 });
 
 describe("two runs with one server", () => {
-  /** What each is answered, with an approver of its own. */
+  /** Returns the answers of two runs, each with its own approver. */
   async function both(transport: McpTransport): Promise<readonly unknown[]> {
     const server = await asking(transport);
     return await Promise.all(
@@ -189,14 +194,14 @@ describe("two runs with one server", () => {
     );
   }
 
-  proves(["M78"], "over HTTP each is asked for its own call", async () => {
+  proves(["M78"], "are each asked about their own call over HTTP", async () => {
     const answers = await both((await handMadeOverHttp({ tools: ASKING })).transport);
     expect(answers).toEqual(
       ["Bonn", "Rome"].map((city) => ({ action: "accept", content: { city, nights: 2 } })),
     );
   });
 
-  proves(["M78"], "over stdio nobody can say whose call it is, and nobody is asked", async () => {
+  proves(["M78"], "are not asked over stdio, where a question does not name its call", async () => {
     const answers = await both(handMadeOverStdio("asking").transport);
     expect(answers).toEqual([{ action: "decline" }, { action: "decline" }]);
   });

@@ -1,5 +1,6 @@
-// Goal: an HTTP answer without end is a coded error, its connection is closed, and its memory is released. Method: servers that send
-// without end, and a client in a process of its own whose heap is bounded.
+// Goal: an endless HTTP answer is a coded error, its connection is closed, and its memory is
+// released.
+// Method: servers that send without end, and a client in its own process with a limited heap.
 
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -52,7 +53,10 @@ const CONNECTING: readonly Case[] = [
   ["tools/list", "events"],
 ];
 
-/** The outcomes with each server, one after the other in one process, and the memory after each. */
+/**
+ * Returns the outcomes with each server, one after the other in one process, and the memory after
+ * each.
+ */
 async function report(cases: readonly Case[], timeoutMs: number) {
   const servers = await Promise.all(
     cases.map(([place, shape]) => startEndlessServer(place, shape)),
@@ -71,7 +75,7 @@ async function report(cases: readonly Case[], timeoutMs: number) {
 
 proves(
   ["D400"],
-  "fails each call and connection whose HTTP answer has no end, and releases the memory",
+  "fails each call and connection whose HTTP answer is endless, and releases the memory",
   async () => {
     const cases = [...CALLS, ...CONNECTING];
     const { outcomes, usedAfter, peakBytes, servers } = await report(cases, 120_000);
@@ -81,7 +85,7 @@ proves(
     ]);
     expect(Math.max(...usedAfter)).toBeLessThan(MAX_USED_BYTES);
     expect(peakBytes).toBeLessThan(MAX_PEAK_BYTES);
-    // A stream is not taken up again after it has exceeded the limit.
+    // A stream is not resumed after it has exceeded the limit.
     expect(servers.map(({ floods }) => floods)).toEqual([
       ...CALLS.map(([, shape]) => (shape === "resumed events" ? 4 : 2)),
       ...CONNECTING.map(() => 1),
@@ -92,7 +96,7 @@ proves(
 
 proves(
   ["D400"],
-  "answers a server that asks without end in bounded memory, until the time of the call is up",
+  "answers a server that asks without end in bounded memory, until the call times out",
   async () => {
     const { outcomes, usedAfter, peakBytes } = await report([["tools/call", "questions"]], 3_000);
     expect(outcomes.flat().map((text) => text.slice(0, 33))).toEqual(

@@ -1,5 +1,5 @@
-// A program: connects to each of the servers that it is given and calls a tool, and prints the outcomes and its memory. Run by a test,
-// which bounds its heap.
+// A program that connects to each of the given servers, calls a tool, and prints the outcomes and
+// its memory. A test runs it with a limited heap.
 
 import { connectMcp } from "../../src/mcp/connect-mcp.ts";
 import { systemClock } from "../../src/kernel/clock.ts";
@@ -15,7 +15,7 @@ if (gc === undefined) throw new Error("Expected node --expose-gc.");
 const warnings: string[] = [];
 process.on("warning", (warning) => warnings.push(`${Reflect.get(warning, "code")}`));
 
-/** Bytes in use after a collection, outside of the heap too. */
+/** Returns the bytes in use after a collection, including those outside of the heap. */
 async function usedBytes(): Promise<number> {
   // A stream that was closed is released in later turns of the event loop.
   for (let turn = 0; turn < 5; turn += 1) {
@@ -26,7 +26,7 @@ async function usedBytes(): Promise<number> {
   return heapUsed + external;
 }
 
-/** What becomes of connecting, and of a call, if it comes to that. */
+/** Returns the error of connecting, or the texts of the calls. */
 async function outcome(url: string): Promise<readonly string[]> {
   try {
     await using server = await connectMcp({

@@ -1,4 +1,4 @@
-// An MCP server over HTTP that sends one of its answers without end, for as long as the client reads.
+// An MCP server over HTTP that sends one of its answers without end, as long as the client reads.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -9,7 +9,7 @@ import { createBrotliCompress, createGzip } from "node:zlib";
 import { afterwards } from "../harness/afterwards.ts";
 import { incoming, type Incoming } from "./hand-made-server.ts";
 
-/** The answer that has no end. */
+/** The answer that is endless. */
 export type EndlessPlace =
   | "initialize"
   | "initialized"
@@ -45,7 +45,7 @@ export interface EndlessServer {
   readonly floods: number;
   /** The bytes of endless answers that were handed to the network. */
   readonly bytes: number;
-  /** The number of requests for a stream alone. */
+  /** The number of requests for a stream alone, by GET. */
   readonly streams: number;
 }
 
@@ -129,7 +129,7 @@ export async function startEndlessServer(
     floods += 1;
     const { status, headers, first, piece } = floodOf(shape, id, isResumed);
     response.writeHead(status, headers);
-    // A stream that ends without an answer makes the client ask for the rest.
+    // A stream that ends without an answer makes the client request the rest.
     if (shape === "short streams" || (shape === "resumed events" && !isResumed))
       return void response.end(first);
     if (response.socket !== null) {
@@ -196,7 +196,7 @@ export async function startEndlessServer(
   };
 }
 
-/** Tools whose patterns are as large as can be. */
+/** Tools with patterns of the greatest size. */
 const PATTERNED = Array.from({ length: 49 }, (_tool, index) => ({
   name: `patterns_${index}`,
   inputSchema: {

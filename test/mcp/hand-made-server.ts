@@ -1,10 +1,11 @@
-// A hand-made MCP server, for what the real one does not do. The same over stdio (`stdio-server.ts`) and HTTP (`http-server.ts`).
+// A hand-made MCP server, for behaviour that the real one does not have. It is the same over stdio
+// (`stdio-server.ts`) and HTTP (`http-server.ts`).
 
-/** A message as it comes in. */
+/** An incoming message. */
 export interface Incoming {
   readonly id?: number | string;
   readonly method?: string;
-  /** Of an answer to what the server asked. */
+  /** In an answer to a request of the server. */
   readonly result?: unknown;
   readonly error?: unknown;
   readonly params?: {
@@ -20,7 +21,7 @@ export interface Incoming {
   };
 }
 
-/** A message from its text. */
+/** Parses a message. */
 export function incoming(text: string): Incoming {
   const message: unknown = JSON.parse(text);
   if (isIncoming(message)) return message;
@@ -59,20 +60,20 @@ const TOOLS = [
   { name: "with.dots/and more", inputSchema: OBJECT },
 ];
 
-/** Tools that ask the client for something, and give its answer. */
+/** Tools that request something from the client and return its answer. */
 export const ASKING = [
   { name: "elicit", inputSchema: OBJECT, description: "Asks people for a place." },
   { name: "survey", inputSchema: OBJECT, description: "Asks people several times." },
   { name: "sample", inputSchema: OBJECT, description: "Asks for a model." },
 ];
 
-/** A tool whose text is as long as `length` says, and one whose data has so many `values` and `levels`. */
+/** A tool with a text of this `length`, and one whose data has this many `values` and `levels`. */
 export const LONG = [
   { name: "long", inputSchema: OBJECT },
   { name: "wide", inputSchema: OBJECT },
 ];
 
-/** What `elicit` asks for, unless its arguments say what else. */
+/** The question of `elicit`, unless its arguments replace it. */
 export const PLACE = {
   message: "Where to?",
   requestedSchema: {
@@ -82,7 +83,7 @@ export const PLACE = {
   },
 };
 
-/** Parts of a listing that are no tools. */
+/** Entries of a listing that are not tools. */
 export const NO_TOOLS = [{ name: "shapeless", inputSchema: {} }, { title: "Nameless" }, "no tool"];
 
 const GROWN = { name: "grown", inputSchema: OBJECT };
@@ -97,7 +98,7 @@ const RESULTS: Readonly<Record<string, object>> = {
   empty: { content: [], isError: true },
   sound: { content: [{ type: "audio", data: "AAAA", mimeType: "audio/wav" }] },
   data: { content: [], structuredContent: { b: 1, a: [true, null] } },
-  // The pattern would go back over the name for longer than a test may take.
+  // The pattern would backtrack over the name for longer than a test may take.
   liar: { content: [], structuredContent: { count: "many", name: `${"a".repeat(1_000)}!` } },
   // Listed on request.
   paint: { content: IMAGE },
@@ -113,14 +114,16 @@ function data({ values = 0, levels = 0 }: Readonly<Record<string, unknown>>): ob
 }
 
 export class HandMadeServer {
-  /** What came in, in order: methods, of calls the tool, of cancellations the reason. */
+  /**
+   * Incoming messages in order: their methods, the tools of calls, the reasons of cancellations.
+   */
   readonly seen: string[] = [];
-  /** What the client says of itself. */
+  /** The client's name and capabilities. */
   client: unknown;
-  /** On a second page. */
+  /** Tools on a second page. */
   readonly #more: readonly unknown[];
   #hasGrown = false;
-  /** What is done with the answers to what it asked, by the ids of its requests. */
+  /** Handlers of the answers to its requests, by the ids of these requests. */
   readonly #answers = new Map<unknown, (answer: Incoming) => void>();
   /** Calls that wait for others like them. */
   readonly #gathered: (() => void)[] = [];
@@ -129,7 +132,7 @@ export class HandMadeServer {
     this.#more = more;
   }
 
-  /** Answers by `send`, at once or never. */
+  /** Handles a message and answers through `send`, at once or never. */
   handle(message: Incoming, send: (message: Outgoing) => void): void {
     const { id, method = "", params = {} } = message;
     if (method === "") return this.#answers.get(id)?.(message);
@@ -158,7 +161,7 @@ export class HandMadeServer {
     }
   }
 
-  /** Asks the client, which answers it may well have to. */
+  /** Sends a request to the client. Resolves with the answer. */
   ask(method: string, params: object, send: (message: Outgoing) => void): Promise<Incoming> {
     const id = `ask-${this.#answers.size + 1}`;
     const { promise, resolve } = Promise.withResolvers<Incoming>();
@@ -167,7 +170,10 @@ export class HandMadeServer {
     return promise;
   }
 
-  /** `together`: so many calls are waited for first. `withdrawn`: it takes the question back, and asks once more. */
+  /**
+   * `together`: the number of calls to wait for first. `withdrawn`: it withdraws the question and
+   * asks again.
+   */
   #elicit(
     { together = 1, withdrawn = false, ...asked }: Readonly<Record<string, unknown>>,
     send: (message: Outgoing) => void,

@@ -1,5 +1,5 @@
 // Goal: values of `headers` that a server repeats reach neither models nor errors.
-// Method: the hand-made server over HTTP, with answers that quote what it was sent.
+// Method: the hand-made server over HTTP, with answers that quote its requests.
 
 import { inspect } from "node:util";
 
@@ -37,7 +37,7 @@ function answering(result: object): (text: string) => string {
   };
 }
 
-proves(["D407"], "a model does not read a header that a refusal repeats", async () => {
+proves(["D407"], "hides a header that a refusal repeats from the model", async () => {
   const rewrite = (text: string): string =>
     text.replaceAll("out of order", `${TOKEN} by tickets-client is unknown`);
   const { tools } = await connected({ rewrite });
@@ -48,7 +48,7 @@ proves(["D407"], "a model does not read a header that a refusal repeats", async 
   expect(inspect(executions, { depth: 9 })).not.toContain(TOKEN);
 });
 
-proves(["D407"], "a model does not read a header that a failed result repeats", async () => {
+proves(["D407"], "hides a header that a failed result repeats from the model", async () => {
   const content = [
     { type: "text", text: `Token ${TOKEN} is unknown.` },
     { type: "resource", resource: { uri: "file:///a", text: TOKEN } },
@@ -59,13 +59,13 @@ proves(["D407"], "a model does not read a header that a failed result repeats", 
   expect(inspect(executions, { depth: 9 })).not.toContain(TOKEN);
 });
 
-proves(["D407"], "a model reads a result that succeeds as the server gave it", async () => {
+proves(["D407"], "shows a result that succeeds to the model unchanged", async () => {
   const content = [{ type: "text", text: TOKEN }];
   const { tools } = await connected({ rewrite: answering({ content }) });
   expect(textsOf(await made(tools, [["empty"]]))).toEqual([TOKEN]);
 });
 
-proves(["D407"], "no error of connectMcp contains a header that the server repeats", async () => {
+proves(["D407"], "removes a header that the server repeats from errors of connectMcp", async () => {
   const answers = [
     [500, {}, `Who is ${TOKEN}?`],
     [400, {}, JSON.stringify({ jsonrpc: "2.0", id: 0, error: { code: 1, message: TOKEN } })],
@@ -86,7 +86,7 @@ proves(["D407"], "no error of connectMcp contains a header that the server repea
   }
 });
 
-proves(["D407"], "no error contains a header that cannot be sent", async () => {
+proves(["D407"], "removes a header that cannot be sent from the error", async () => {
   const { transport } = await handMadeOverHttp();
   const bad = { "x-api-key": `${TOKEN}\nmore` };
   const options = { name: "peer", transport: { ...transport, headers: bad } };
@@ -94,7 +94,7 @@ proves(["D407"], "no error contains a header that cannot be sent", async () => {
   expect(text).not.toContain(TOKEN);
 });
 
-proves(["D492"], "no report of progress contains a header that the server repeats", async () => {
+proves(["D492"], "removes a header that the server repeats from reports of progress", async () => {
   const rewrite = (text: string): string =>
     text.includes('"isError":true') ? `${REPORT}\n\ndata: ${text}` : text;
   const { tools } = await connected({ rewrite });
@@ -107,14 +107,14 @@ proves(["D492"], "no report of progress contains a header that the server repeat
   expect(text).not.toContain(TOKEN);
 });
 
-/** Goes before the answer. The first call has the first token. */
+/** Precedes the answer. The first call has the first token. */
 const REPORT = JSON.stringify({
   jsonrpc: "2.0",
   method: "notifications/progress",
   params: { progressToken: "call-1", progress: 1, message: `Token ${TOKEN} works` },
 });
 
-proves(["D492"], "no instructions contain a header that the server repeats", async () => {
+proves(["D492"], "removes a header that the server repeats from instructions", async () => {
   const rewrite = (text: string): string =>
     text.replace("Handle with care.", `Handle ${TOKEN} with care.`);
   const { instructions } = await connected({ rewrite });

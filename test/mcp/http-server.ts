@@ -1,4 +1,5 @@
-// The hand-made server over HTTP, in the test's own process: it can forget sessions, cut streams and refuse requests.
+// The hand-made server over HTTP, in the process of the test: it can forget sessions, cut streams
+// and refuse requests.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -14,24 +15,24 @@ export interface HttpFixture {
   readonly headers: IncomingMessage["headers"][];
   /** Streams that wait for an answer. */
   readonly openStreams: ReadonlySet<ServerResponse>;
-  /** Forgets all sessions, as a restart does. */
+  /** Forgets all sessions, like a restart. */
   forget(): void;
-  /** Ends the streams of all requests under way, without an answer. */
+  /** Ends the streams of all pending requests without an answer. */
   cutStreams(): void;
-  /** Answers the next calls of tools with these statuses, one each. */
+  /** Answers the next tool calls with these statuses, one each. */
   refuse(...statuses: number[]): void;
 }
 
 export interface HttpFixtureOptions {
-  /** Tools that it has besides. */
+  /** Further tools. */
   readonly tools?: readonly unknown[];
-  /** Sees every request first. True: it has answered. */
+  /** `front` sees every request first and returns true if it has answered. */
   /** Changes the text of each answer. */
   readonly rewrite?: (text: string) => string;
   readonly front?: (request: IncomingMessage, response: ServerResponse) => boolean;
 }
 
-/** Starts one on a free port. */
+/** Starts a server on a free port. */
 export async function handMadeOverHttp({
   tools = [],
   rewrite = (text) => text,

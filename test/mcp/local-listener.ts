@@ -1,4 +1,5 @@
-// Loaded before the real server over HTTP (`node --import`): it listens on 127.0.0.1 only, and says on which port.
+// Loaded before the real server over HTTP (`node --import`): it listens on 127.0.0.1 only and
+// prints its port.
 
 import { Server } from "node:net";
 

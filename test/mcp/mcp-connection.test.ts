@@ -1,5 +1,7 @@
-// Goal: calls end well or with a clear fault, whatever their server does, and nothing is done twice. Method: connections to a hand-made
-// server that dies, hangs, forgets and refuses, over both transports; time stands still unless a test moves it.
+// Goal: calls succeed or end with a clear fault, whatever their server does, and nothing is done
+// twice.
+// Method: connections to a hand-made server that dies, hangs, forgets and refuses, over both
+// transports, on a manual clock.
 
 import { describe, expect, test } from "vitest";
 
@@ -11,13 +13,13 @@ import { proves } from "../harness/proves.ts";
 import { handMadeOverHttp } from "./http-server.ts";
 import { everythingOverHttp, handMadeOverStdio, isAlive } from "./servers.ts";
 
-describe("over both transports", () => {
+describe("a connection", () => {
   const transports = [
     ["stdio", async () => handMadeOverStdio("well").transport],
     ["http", async () => (await handMadeOverHttp()).transport],
   ] as const;
-  describe.each(transports)("%s", (_name, open) => {
-    test("calls run at once, and each gets its own answer", async () => {
+  describe.each(transports)("over %s", (_name, open) => {
+    test("runs calls concurrently and gives each its own answer", async () => {
       const { call } = await line(await open());
       const names = ["meta", "grow", "with.dots/and more", "meta"];
       expect(await Promise.all(names.map((name) => call(name)))).toEqual([
@@ -28,19 +30,19 @@ describe("over both transports", () => {
       ]);
     });
 
-    test("what the server answers with an error is that error", async () => {
+    test("reports the error with which the server answers", async () => {
       const { call } = await line(await open());
       expect(await call("refuse")).toBe("answered: out of order");
     });
 
-    proves(["S7.4"], "data that does not fit the tool's own schema is not taken", async () => {
+    proves(["S7.4"], "rejects data that does not match the tool's own schema", async () => {
       const { call } = await line(await open());
       expect(await call("liar")).toBe(
         `answered: Structured content does not match the tool's output schema: count: expected a number, got "many"`,
       );
     });
 
-    test("progress comes through as it is", async () => {
+    test("passes progress on unchanged", async () => {
       const { connection, call } = await line(await open());
       const abort = new AbortController();
       const progress: unknown[] = [];
@@ -55,7 +57,7 @@ describe("over both transports", () => {
       await connection.close();
     });
 
-    test("a call that is cancelled ends at once, and the server is informed", async () => {
+    test("ends a cancelled call at once and informs the server", async () => {
       const { call, hang } = await line(await open());
       const abort = new AbortController();
       const { result } = await hang(abort.signal);
@@ -69,7 +71,7 @@ describe("over both transports", () => {
       ]);
     });
 
-    test("a call that was cancelled before never leaves", async () => {
+    test("does not send a call that was cancelled before", async () => {
       const { call } = await line(await open());
       expect(await call("die", { signal: AbortSignal.abort() })).toBe(
         "cancelled: it was cancelled",
@@ -77,7 +79,7 @@ describe("over both transports", () => {
       expect((await call("seen")).split("\n").at(-2)).toBe("tools/list");
     });
 
-    test("closing ends calls under way, and every call after it fails at once", async () => {
+    test("ends pending calls when it is closed, and every later call fails at once", async () => {
       const { connection, call, hang } = await line(await open());
       const { result } = await hang();
       const closed = connection.close();
@@ -90,8 +92,8 @@ describe("over both transports", () => {
   });
 });
 
-describe("a child that dies", () => {
-  test("ends its calls, of which nothing is known, and the next call starts another", async () => {
+describe("a server process that dies", () => {
+  test("ends its calls as lost, and the next call starts another process", async () => {
     const peer = handMadeOverStdio("well");
     const { call, hang } = await line(peer.transport);
     const { result } = await hang();
@@ -105,7 +107,7 @@ describe("a child that dies", () => {
     expect(peer.pids.map(isAlive)).toEqual([false, true]);
   });
 
-  test("between two calls is noticed by the second", async () => {
+  test("is replaced by the next call if it dies between two calls", async () => {
     const peer = handMadeOverStdio("well");
     const { call, connection } = await line(peer.transport);
     process.kill(await peer.started(1), "SIGKILL");
@@ -114,7 +116,7 @@ describe("a child that dies", () => {
     expect(peer.pids.map(isAlive)).toEqual([false, true]);
   });
 
-  test("stays dead if it is not to be started again", async () => {
+  test("is not restarted if `maxAttempts` is 0", async () => {
     const peer = handMadeOverStdio("well");
     const { call } = await line(peer.transport, { reconnect: { maxAttempts: 0 } });
     expect(await call("die")).toBe("lost: the connection was closed");
@@ -123,7 +125,7 @@ describe("a child that dies", () => {
     expect(peer.pids).toHaveLength(1);
   });
 
-  test("while its grandchild holds its pipes open is noticed all the same", async () => {
+  test("is noticed although its grandchild holds its pipes open", async () => {
     const peer = handMadeOverStdio("parent");
     const { clock, call } = await line(peer.transport);
     expect(await peer.started(2)).toBeGreaterThan(0);
@@ -136,7 +138,7 @@ describe("a child that dies", () => {
 });
 
 describe("a server over HTTP", () => {
-  test("that forgot the session gets a new one and the call again: once", async () => {
+  test("gets a new session and the call once again if it forgot the session", async () => {
     const { transport, server, forget } = await handMadeOverHttp();
     const { call } = await line(transport);
     forget();
@@ -152,7 +154,7 @@ describe("a server over HTTP", () => {
     ]);
   });
 
-  test("that refuses every session is given up after the second", async () => {
+  test("is abandoned after it has refused a second session", async () => {
     const { transport, server, refuse } = await handMadeOverHttp();
     const { call } = await line(transport);
     refuse(400, 404);
@@ -167,7 +169,7 @@ describe("a server over HTTP", () => {
     expect(await call("meta")).toBe("{}");
   });
 
-  test("that refuses a call is not asked again", async () => {
+  test("is not called again if it refuses a call", async () => {
     const { transport, server, refuse } = await handMadeOverHttp();
     const { call } = await line(transport);
     refuse(401, 429, 503);
@@ -178,7 +180,7 @@ describe("a server over HTTP", () => {
     expect(server.seen.slice(3)).toEqual(["tools/call meta"]);
   });
 
-  test("whose stream ends without an answer has lost the call; the session stays", async () => {
+  test("loses a call whose stream ends without an answer, but not the session", async () => {
     const { transport, server, cutStreams } = await handMadeOverHttp();
     const { call, hang } = await line(transport);
     const { result } = await hang();
@@ -188,7 +190,7 @@ describe("a server over HTTP", () => {
     expect(server.seen.slice(3)).toEqual(["tools/call hang", "tools/call meta"]);
   });
 
-  test("keeps serving the calls of a session that another one has replaced", async () => {
+  test("serves the calls of a session that another one has replaced", async () => {
     const { transport, server, refuse, openStreams, cutStreams } = await handMadeOverHttp();
     const { call, hang } = await line(transport);
     const { result } = await hang();
@@ -200,7 +202,7 @@ describe("a server over HTTP", () => {
     expect(server.seen.filter((seen) => seen === "initialize")).toHaveLength(2);
   });
 
-  test("is rid of the stream of a call that was cancelled", async () => {
+  test("has the stream of a cancelled call closed", async () => {
     const { transport, openStreams } = await handMadeOverHttp();
     const { hang } = await line(transport);
     const abort = new AbortController();
@@ -218,7 +220,7 @@ describe("a server over HTTP", () => {
     expect(server.seen.slice(3)).toEqual(["DELETE"]);
   });
 
-  test("whose stream breaks is asked for the rest of it, and the call ends well", async () => {
+  test("is asked for the rest of a broken stream, and the call succeeds", async () => {
     const peer = await everythingOverHttp();
     const requests: string[] = [];
     const transport: McpHttp = {
@@ -233,7 +235,7 @@ describe("a server over HTTP", () => {
       },
     };
     const { call } = await line(transport, { clock: systemClock });
-    // Done by the time we ask for the rest: this server gives only what it has written by then.
+    // Done by the time the rest is requested: this server sends only the part written by then.
     const input = { duration: 0.1, steps: 2 };
     expect(await call("trigger-long-running-operation", { arguments: input })).toBe(
       "Long running operation completed. Duration: 0.1 seconds, Steps: 2.",
@@ -241,7 +243,7 @@ describe("a server over HTTP", () => {
     expect(requests).toEqual(["POST", "GET the rest"]);
   });
 
-  test("that is gone gives a clear fault each time, and serves again when it is back", async () => {
+  test("causes a clear fault each time it is gone, and serves again when it is back", async () => {
     const peer = await everythingOverHttp();
     const { call } = await line(peer.transport, { clock: systemClock });
     await peer.kill();
@@ -251,7 +253,7 @@ describe("a server over HTTP", () => {
     expect(await call("echo", { arguments: { message: "back" } })).toBe("Echo: back");
   });
 
-  test("is waited for as long as the policy says, and no longer than the caller or the connection lives", async () => {
+  test("is retried as the policy says, until the caller or the connection ends", async () => {
     const peer = await everythingOverHttp();
     const clock = new WatchedClock();
     const reconnect = { maxAttempts: 3, delayMs: 70 };
@@ -275,7 +277,7 @@ describe("a server over HTTP", () => {
   });
 });
 
-/** The same bytes, until this word has come: then the connection breaks. */
+/** Passes the bytes on until this word has come, then breaks the connection. */
 function brokenAfter(
   word: string,
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
@@ -293,7 +295,7 @@ function brokenAfter(
   );
 }
 
-/** A clock that says for how long it is asked to wait. */
+/** A clock that records the timers set. */
 class WatchedClock extends ManualClock {
   #delays: readonly number[] = [];
 
@@ -302,7 +304,7 @@ class WatchedClock extends ManualClock {
     return super.setTimer(delayMs, wake);
   }
 
-  /** Resolves once a timer was set for so long since the last time this was asked. */
+  /** Resolves once a timer of this length was set since the last call with it. */
   async waits(delayMs: number): Promise<void> {
     await until(() => this.#delays.includes(delayMs));
     this.#delays = this.#delays.filter((other) => other !== delayMs);

@@ -1,4 +1,5 @@
-// Goal: what MCP servers give besides text is shown to a model that takes it, also with the word that the call has failed.
+// Goal: attachments that MCP servers return are shown to a model that accepts them, including those
+// of a failed call.
 // Method: the hand-made server over HTTP; whole runs with scripted models.
 
 import { expect } from "vitest";
@@ -22,7 +23,7 @@ for (const { inputModalities, content } of [
 ] as const)
   proves(
     ["M72"],
-    `images of results and of failures, for one that takes ${inputModalities.join() || "text"}`,
+    `passes images of results and failures to a model that accepts ${inputModalities.join() || "text"}`,
     async () => {
       const { transport } = await handMadeOverHttp({
         tools: [

@@ -1,4 +1,6 @@
-// Goal: after `close()` nothing keeps a program alive, and no process of it is left. Method: a short program in a process of its own.
+// Goal: after `close()` nothing prevents a program from exiting, and none of its processes are
+// left.
+// Method: a short program in its own process.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,7 +12,10 @@ import { handMadeOverHttp } from "./http-server.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { handMadeOverStdio, isAlive } from "./servers.ts";
 
-/** How the short program ends with this server, what it says, and the processes that it started. */
+/**
+ * Returns the exit code of the short program with this server, its output, and the processes that
+ * it started.
+ */
 async function ending(args: readonly string[]) {
   const program = fileURLToPath(new URL("short-program.ts", import.meta.url));
   const flags = ["--conditions=@espalier/source", "--disable-warning=ExperimentalWarning"];
@@ -29,17 +34,17 @@ async function ending(args: readonly string[]) {
   return { code, text, alive: pids.map(isAlive) };
 }
 
-test("over stdio the program ends, and its server with it", async () => {
+test("lets the program exit over stdio and ends its server", async () => {
   const { args = [] } = handMadeOverStdio("well").transport;
   expect(await ending(args)).toEqual({ code: 0, text: "closed\n", alive: [false] });
 });
 
-test("over stdio the program ends, also if its server has left a process at its pipes", async () => {
+test("lets the program exit over stdio even if its server has left a process at its pipes", async () => {
   const { args = [] } = handMadeOverStdio("parent").transport;
   expect(await ending(args)).toEqual({ code: 0, text: "closed\n", alive: [false, true] });
 });
 
-test("over HTTP the program ends", async () => {
+test("lets the program exit over HTTP", async () => {
   const { transport, server } = await handMadeOverHttp();
   expect(await ending([String(transport.url)])).toEqual({ code: 0, text: "closed\n", alive: [] });
   expect(server.seen.at(-1)).toBe("DELETE");

@@ -1,4 +1,5 @@
-// Goal: a server can neither flood a run with tools or questions, nor take its other tools away by one that cannot be used.
+// Goal: a server can neither flood a run with tools or questions, nor block its other tools by one
+// that is unusable.
 // Method: the hand-made server with tools of the test.
 
 import { expect, test } from "vitest";
@@ -56,21 +57,17 @@ proves(
   },
 );
 
-proves(
-  ["D721"],
-  "a tool that is skipped cannot steer the terminal with its name or schema",
-  async () => {
-    const hostile = "\u009b2J\u202e";
-    const inputSchema = { type: "object", properties: { [`${hostile}\u001b[1A`]: { type: "no" } } };
-    const filter: McpOptions["filter"] = ({ name }) => name === hostile;
-    await offering([{ name: hostile, inputSchema }], { filter });
-    await flushEventLoop();
-    const [warning = "", ...others] = takeWarnings();
-    expect(others).toEqual([]);
-    expect(warning).toMatch(/^EspalierWarning: Tool " 2J " of MCP server "odd" is skipped: /);
-    expect(warning).not.toMatch(/[\p{Cc}\u202e]/u);
-  },
-);
+proves(["D721"], "removes control characters of a skipped tool from the warning", async () => {
+  const hostile = "\u009b2J\u202e";
+  const inputSchema = { type: "object", properties: { [`${hostile}\u001b[1A`]: { type: "no" } } };
+  const filter: McpOptions["filter"] = ({ name }) => name === hostile;
+  await offering([{ name: hostile, inputSchema }], { filter });
+  await flushEventLoop();
+  const [warning = "", ...others] = takeWarnings();
+  expect(others).toEqual([]);
+  expect(warning).toMatch(/^EspalierWarning: Tool " 2J " of MCP server "odd" is skipped: /);
+  expect(warning).not.toMatch(/[\p{Cc}\u202e]/u);
+});
 
 proves(["D401"], "takes all tools of a list that is as long as the limit", async () => {
   const filter: McpOptions["filter"] = ({ name }) => /^t\d/.test(name);
@@ -78,7 +75,7 @@ proves(["D401"], "takes all tools of a list that is as long as the limit", async
   expect([server.tools.length, server.skippedTools]).toEqual([6, []]);
 });
 
-/** Tools with so many patterns each. */
+/** Returns tools with this many patterns each. */
 function patterned(
   count: number,
   patterns: number,
@@ -137,7 +134,7 @@ proves(
   },
 );
 
-test("runs other work of the process between two tools of a list", async () => {
+test("lets other work of the process run between two tools of a list", async () => {
   const { transport } = await handMadeOverHttp({ tools: numbered(30) });
   const turnsAt: number[] = [];
   let turns = 0;
@@ -154,7 +151,7 @@ function deep(levels: number): object {
   return levels === 0 ? OBJECT : { type: "object", properties: { a: deep(levels - 1) } };
 }
 
-/** Tools that cannot be used, with the reasons. */
+/** Unusable tools, with the reasons. */
 const UNUSABLE: Readonly<Record<string, readonly [tool: object, reason: RegExp]>> = {
   "an empty name": [{ name: "", inputSchema: OBJECT }, /^It has no name\.$/],
   "a name that is too long": [

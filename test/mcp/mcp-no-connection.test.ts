@@ -1,5 +1,6 @@
-// Goal: a server that cannot be reached, or is none, is a clear error in bounded time, and leaves nothing behind. Method: programs that
-// end, stay silent, write garbage or do not exist; time stands still unless a test moves it.
+// Goal: a server that cannot be reached, or is not an MCP server, is a clear error in bounded time
+// and leaves nothing behind.
+// Method: programs that end, stay silent, write garbage or do not exist, on a manual clock.
 
 import { createServer } from "node:http";
 import { once } from "node:events";
@@ -15,18 +16,18 @@ import { handMadeOverStdio, isAlive } from "./servers.ts";
 import { freePort } from "../support/free-port.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
-test("a command that does not exist", async () => {
+test("reports a command that does not exist", async () => {
   const fault = await refusal({ type: "stdio", command: "/nowhere/server" });
   expect([fault.kind, fault.message]).toEqual(["unreachable", "spawn /nowhere/server ENOENT"]);
 });
 
-test("a folder that does not exist", async () => {
+test("reports a folder that does not exist", async () => {
   const { command, args } = handMadeOverStdio("well").transport;
   const fault = await refusal({ type: "stdio", command, args: args ?? [], cwd: "/nowhere" });
   expect(fault.kind).toBe("unreachable");
 });
 
-test("a port without a listener", async () => {
+test("reports a port without a listener", async () => {
   const port = await freePort();
   const fault = await refusal({ type: "http", url: `http://127.0.0.1:${port}/mcp` });
   expect([fault.kind, fault.message]).toEqual([
@@ -35,7 +36,7 @@ test("a port without a listener", async () => {
   ]);
 });
 
-test("a program that ends: with its code, and apart from that what it wrote", async () => {
+test("reports the exit code of a program that ends, and its stderr separately", async () => {
   const peer = handMadeOverStdio("exits");
   const fault = await refusal(peer.transport);
   expect([fault.kind, fault.message]).toEqual([
@@ -45,18 +46,24 @@ test("a program that ends: with its code, and apart from that what it wrote", as
   expect(fault.detail).toMatch(/^its stderr: pid \d+\nNo key was given\.$/);
 });
 
-test.each(["silent", "garbage"])("a program that is %s, when its time is up", async (behaviour) => {
-  const peer = handMadeOverStdio(behaviour);
-  const clock = new ManualClock();
-  const refused = refusal(peer.transport, { clock, connectTimeoutMs: 1_000 });
-  await peer.started(1);
-  clock.advance(1_000);
-  const fault = await refused;
-  expect([fault.kind, fault.message]).toEqual(["unreachable", "it did not answer within 1000 ms"]);
-  expect(peer.pids.map(isAlive)).toEqual([false]);
-});
+test.each(["silent", "garbage"])(
+  "reports a program that is %s after the time limit",
+  async (behaviour) => {
+    const peer = handMadeOverStdio(behaviour);
+    const clock = new ManualClock();
+    const refused = refusal(peer.transport, { clock, connectTimeoutMs: 1_000 });
+    await peer.started(1);
+    clock.advance(1_000);
+    const fault = await refused;
+    expect([fault.kind, fault.message]).toEqual([
+      "unreachable",
+      "it did not answer within 1000 ms",
+    ]);
+    expect(peer.pids.map(isAlive)).toEqual([false]);
+  },
+);
 
-test("a program that does not want to end is killed", async () => {
+test("kills a program that does not end", async () => {
   const peer = handMadeOverStdio("stubborn");
   const clock = new ManualClock();
   const refused = refusal(peer.transport, { clock, connectTimeoutMs: 1_000 });
@@ -69,7 +76,7 @@ test("a program that does not want to end is killed", async () => {
   expect(peer.pids.map(isAlive)).toEqual([false]);
 });
 
-test("a server over HTTP that takes the request and never answers", async () => {
+test("reports a server over HTTP that never answers", async () => {
   const http = createServer(() => {});
   http.listen(0, "127.0.0.1");
   await once(http, "listening");
@@ -91,7 +98,7 @@ test("a server over HTTP that takes the request and never answers", async () => 
   expect(clock.pendingTimers).toBe(0);
 });
 
-test("what the user reads has the server, the place without secrets, the reason and what to do", async () => {
+test("names the server, its address without secrets, the reason and the remedy", async () => {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}/mcp?key=secret`;
   await expect(connectMcp({ name: "far", transport: { type: "http", url } })).rejects.toMatchObject(
@@ -108,7 +115,7 @@ test("what the user reads has the server, the place without secrets, the reason 
   );
 });
 
-/** Its address. */
+/** Returns the URL of a server that answers 401. */
 async function guarded(): Promise<string> {
   const http = createServer((request, response) => {
     request.resume();
@@ -125,7 +132,7 @@ async function guarded(): Promise<string> {
 }
 
 describe("a server that answers 401", () => {
-  proves(["S7.38"], "is reported as that, with what to hand over", async () => {
+  proves(["S7.38"], "is reported as unauthorized, with the credentials to pass", async () => {
     const url = await guarded();
     const thrown = await rejectionOf(
       connectMcp({ name: "far", transport: { type: "http", url: `${url}?key=secret` } }),
@@ -141,23 +148,27 @@ describe("a server that answers 401", () => {
     });
   });
 
-  proves(["S7.38"], "is reported so for an authorization that it does not take, too", async () => {
-    const url = await guarded();
-    const headers = { Authorization: "Bearer old" };
-    const thrown = await rejectionOf(
-      connectMcp({ name: "far", transport: { type: "http", url, headers } }),
-    );
-    expect(thrown.message).toBe(
-      `Expected the MCP server "far" at ${url} to accept the authorization in its headers, got: HTTP 401 (it asks for Bearer). Pass valid credentials: transport.auth, a provider of @modelcontextprotocol/client, or transport.headers: { authorization: "Bearer …" }.`,
-    );
-  });
+  proves(
+    ["S7.38"],
+    "is reported as unauthorized if it rejects the authorization in the headers",
+    async () => {
+      const url = await guarded();
+      const headers = { Authorization: "Bearer old" };
+      const thrown = await rejectionOf(
+        connectMcp({ name: "far", transport: { type: "http", url, headers } }),
+      );
+      expect(thrown.message).toBe(
+        `Expected the MCP server "far" at ${url} to accept the authorization in its headers, got: HTTP 401 (it asks for Bearer). Pass valid credentials: transport.auth, a provider of @modelcontextprotocol/client, or transport.headers: { authorization: "Bearer …" }.`,
+      );
+    },
+  );
 });
 
 test.each([
   ["Put its arguments into args.", { command: "espalier-nowhere -y foo" }],
   ["Check its command and its cwd.", { command: process.execPath, cwd: "/nowhere" }],
   ["Check its command, and that it runs by itself.", { command: "espalier-nowhere" }],
-])("a program that cannot be started: %s", async (advice, more) => {
+])("reports a program that cannot be started: %s", async (advice, more) => {
   const near = connectMcp({ name: "near", transport: { type: "stdio", ...more } });
   const { code, message } = await rejectionOf(near);
   expect([code, message]).toEqual([

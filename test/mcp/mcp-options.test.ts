@@ -1,4 +1,5 @@
-// Goal: a slip in the options is an error that names the field, before anything is started. Method: options by hand.
+// Goal: an invalid option is an error that names the field, before anything is started.
+// Method: handwritten options.
 
 import { describe, expect, test } from "vitest";
 
@@ -9,7 +10,7 @@ import { thrownBy } from "../support/thrown.ts";
 
 const transport = { type: "stdio", command: "server" } as const;
 
-test("what is left out has a default", () => {
+test("applies a default for each option that is left out", () => {
   const {
     clock: _clock,
     filter,
@@ -33,7 +34,7 @@ test("what is left out has a default", () => {
   expect([filter({ name: "any", annotations: {} }), onToolsChanged()]).toEqual([true, undefined]);
 });
 
-test("what was given may change afterwards", () => {
+test("copies its options, so later changes have no effect", () => {
   const args = ["one"];
   const env = { KEY: "one" };
   const settings = resolveMcpSettings({ name: "a", transport: { ...transport, args, env } });
@@ -144,11 +145,11 @@ test.each([
     "connectMcp.transport.url to be an http or https URL, got undefined. Start it with http:// or https://.",
     http({ url: undefined }),
   ],
-])("Expected %s", (message, options) => {
+])("reports: Expected %s", (message, options) => {
   expect(thrownBy(() => resolveMcpSettings(foreign(options))).message).toBe(`Expected ${message}`);
 });
 
-test("a URL may be an object", () => {
+test("accepts a URL that is an object", () => {
   const url = new URL("https://example.org/mcp");
   expect(resolveMcpSettings({ name: "a", transport: { type: "http", url } }).transport).toEqual({
     type: "http",
@@ -157,7 +158,7 @@ test("a URL may be an object", () => {
   });
 });
 
-/** What a user without types may hand over. */
+/** Passes options as a user without types may. */
 function foreign(options: unknown): McpOptions {
   return isOptions(options) ? options : expect.fail("nothing");
 }

@@ -1,10 +1,11 @@
-// Goal: nothing of a result is lost, and one bad part costs no other. Method: results by hand.
+// Goal: nothing of a result is lost, and one invalid part does not affect the others.
+// Method: handwritten results.
 
 import { expect, test } from "vitest";
 
 import { readMcpResult } from "../../src/mcp/mcp-toolset.ts";
 
-test("texts stand one under the other, and every other part has a line and is kept", () => {
+test("joins texts by lines, and preserves every other part with a line of its own", () => {
   expect(
     readMcpResult({
       content: [
@@ -50,7 +51,7 @@ test("texts stand one under the other, and every other part has a line and is ke
   });
 });
 
-test("data is shown where the server gives no text, and kept in any case", () => {
+test("shows data if the server sends no text, and preserves the data in any case", () => {
   const structuredContent = { b: 1, a: [true, null] };
   expect(readMcpResult({ content: [], structuredContent })).toEqual({
     text: '{"a":[true,null],"b":1}',
@@ -64,11 +65,11 @@ test("data is shown where the server gives no text, and kept in any case", () =>
   });
 });
 
-test("nothing is an empty text", () => {
+test("returns an empty text for an empty result", () => {
   expect(readMcpResult({ content: [] })).toEqual({ text: "", attachments: [] });
 });
 
-test("what a server writes badly is mended, or left out with a word", () => {
+test("repairs invalid parts, or replaces them by a notice", () => {
   expect(
     readMcpResult({
       content: [

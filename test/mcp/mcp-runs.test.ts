@@ -1,5 +1,6 @@
-// Goal: a run that uses a real MCP server ends well, whatever becomes of the server. Method: the reference server from the registry as
-// a process of its own, over both transports, in real time; every test waits for events, none for time to pass.
+// Goal: a run that uses a real MCP server ends properly, whatever happens to the server.
+// Method: the reference server from the registry in its own process, over both transports, in real
+// time. Every test waits for events, not for time to pass.
 
 import { describe, expect } from "vitest";
 
@@ -23,11 +24,11 @@ import {
   type StdioPeer,
 } from "./servers.ts";
 
-/** The real server, and how to end it as a crash would. */
+/** The real server, and a function that ends it like a crash. */
 interface Peer {
   readonly server: McpServer;
   crash(): Promise<void>;
-  /** Makes it reachable again, if it does not by itself. */
+  /** Makes it reachable again, if it does not restart by itself. */
   restart(): Promise<unknown>;
   /** True if a process of the server that we started runs. */
   isRunning(): boolean;
@@ -47,7 +48,7 @@ async function connected(options: More & Pick<McpOptions, "transport">): Promise
 async function overStdio(more: More = {}): Promise<Peer> {
   const peer: StdioPeer = everythingOverStdio();
   const server = await connected({ transport: peer.transport, ...more });
-  // It serves a call to its end, cancelled or not: closing would wait for that for a while.
+  // The server executes a cancelled call to its end, and closing would wait for that.
   afterwards(() => {
     for (const pid of peer.pids.filter(isAlive)) process.kill(pid, "SIGKILL");
   });
@@ -79,12 +80,12 @@ const LONG: readonly [string, object] = [
   { duration: 600, steps: 60_000 },
 ];
 
-/** What came with a result, of its bytes the beginning. */
+/** Returns the attachments of a result, with the beginning of their data. */
 function shortened(execution: ToolExecution | undefined): unknown {
   return execution?.attachments?.map((part) => ({ ...part, data: part.data?.slice(0, 6) }));
 }
 
-/** Does something once, when the first event of a type comes. */
+/** Calls `act` once, at the first event of a type. */
 function on(type: EspalierEvent["type"], act: () => unknown): EventSink {
   let isDone = false;
   return {
@@ -99,10 +100,10 @@ function on(type: EspalierEvent["type"], act: () => unknown): EventSink {
 describe.each([
   ["stdio", overStdio],
   ["http", overHttp],
-] as const)("over %s", (transport, open) => {
+] as const)("a run over %s", (transport, open) => {
   proves(
     ["X28"],
-    `over ${transport}: a real server is killed in the middle of a call; the model reads it, and the next call is served by a new one`,
+    `continues with a new server after the real one was killed in the middle of a call (${transport})`,
     async () => {
       const { server, crash, restart, isRunning } = await open();
       const back = Promise.withResolvers<void>();
@@ -147,7 +148,7 @@ describe.each([
 
   proves(
     ["X28"],
-    `over ${transport}: a real server that is gone for good is a clear error each time, and the run continues`,
+    `gets a clear error for each call to a server that is gone for good, and continues (${transport})`,
     async () => {
       const { server, crash } = await open({
         reconnect: transport === "stdio" ? { maxAttempts: 0 } : { maxAttempts: 2, delayMs: 1 },
@@ -169,7 +170,7 @@ describe.each([
 
   proves(
     ["X28"],
-    `over ${transport}: a run that is cancelled in the middle of a call ends at once; the server serves on`,
+    `ends at once if it is cancelled in the middle of a call, and the server serves on (${transport})`,
     async () => {
       const { server } = await open();
       const fixture = newFixture({ sinks: [on("tool.progressed", () => run.cancel("Enough."))] });
@@ -185,7 +186,7 @@ describe.each([
 
   proves(
     ["X28"],
-    `over ${transport}: a call that takes too long is given up; the server serves on`,
+    `abandons a call that takes too long, and the server serves on (${transport})`,
     async () => {
       const { server } = await open();
       const fixture = newFixture({
@@ -203,7 +204,7 @@ describe.each([
 
   proves(
     ["X28"],
-    `over ${transport}: results with texts, images, resources and data are kept, progress is reported, wrong arguments stay here`,
+    `preserves all kinds of results, reports progress and rejects wrong arguments itself (${transport})`,
     async () => {
       const { server } = await open();
       const fixture = newFixture();
@@ -270,7 +271,7 @@ describe.each([
 
   proves(
     ["X28"],
-    `over ${transport}: guards and filters hold for its tools as for any other`,
+    `applies guards and filters to tools of the server as to any other (${transport})`,
     async () => {
       const { server } = await open();
       const { run } = newFixture();

@@ -1,5 +1,6 @@
-// Goal: what a server does can be found in the trace of the run. Method: an OpenTelemetry SDK in memory, and a hand-made server that
-// says what it was sent.
+// Goal: the work of a server can be found in the trace of the run.
+// Method: an OpenTelemetry SDK in memory, and a hand-made server that returns the metadata of its
+// calls.
 
 import { context, createTraceState, propagation, trace } from "@opentelemetry/api";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -20,7 +21,7 @@ import { handMadeOverStdio } from "./servers.ts";
 
 const recording = recorder();
 
-/** What the server's tool `meta` gives, called by an agent of a run that is traced. */
+/** Returns the result of the server's tool `meta`, called by an agent of a traced run. */
 async function metaOf(transport: McpTransport): Promise<unknown> {
   const server = await connectMcp({
     name: "peer",
@@ -33,7 +34,7 @@ async function metaOf(transport: McpTransport): Promise<unknown> {
   return parseJson(text);
 }
 
-/** The span of the call of the tool, as far as it says where the call went. */
+/** Returns the span of the tool call, with the attributes of its destination. */
 function toolSpan() {
   const span = recording.spans().findLast(({ name }) => name === "execute_tool peer_meta");
   if (span === undefined) throw new Error("Expected a span of the call.");
@@ -44,13 +45,13 @@ function toolSpan() {
   return { traceparent, attributes: Object.fromEntries(about) };
 }
 
-test("without an SDK nothing is sent along", async () => {
+test("sends no trace context without an SDK", async () => {
   const { transport, headers } = await handMadeOverHttp();
   expect(await metaOf(transport)).toEqual({});
   expect(headers.filter((sent) => "traceparent" in sent)).toEqual([]);
 });
 
-describe("with an SDK", () => {
+describe("a call with an SDK", () => {
   beforeAll(() => recording.provider.register());
   afterAll(() => {
     trace.disable();
@@ -58,7 +59,7 @@ describe("with an SDK", () => {
     propagation.disable();
   });
 
-  proves(["X28"], "over stdio the span of the tool is in _meta of its call", async () => {
+  proves(["X28"], "carries the span of the tool in _meta over stdio", async () => {
     const meta = await metaOf(handMadeOverStdio("well").transport);
     const { traceparent, attributes } = toolSpan();
     expect(meta).toEqual({ traceparent });
@@ -69,27 +70,31 @@ describe("with an SDK", () => {
     });
   });
 
-  proves(["X28"], "over HTTP it is in the headers of the request, too", async () => {
-    const { transport, headers } = await handMadeOverHttp();
-    const meta = await metaOf(transport);
-    const { traceparent, attributes } = toolSpan();
-    expect(meta).toEqual({ traceparent });
-    expect(headers.map((sent) => sent["traceparent"])).toEqual([
-      undefined,
-      undefined,
-      undefined,
-      traceparent,
-    ]);
-    expect(attributes).toEqual({
-      "mcp.method.name": "tools/call",
-      "mcp.protocol.version": "2025-11-25",
-      "mcp.session.id": "session-1",
-      "network.transport": "tcp",
-      "server.address": "127.0.0.1",
-    });
-  });
+  proves(
+    ["X28"],
+    "carries the span of the tool in _meta and in the headers of the request over HTTP",
+    async () => {
+      const { transport, headers } = await handMadeOverHttp();
+      const meta = await metaOf(transport);
+      const { traceparent, attributes } = toolSpan();
+      expect(meta).toEqual({ traceparent });
+      expect(headers.map((sent) => sent["traceparent"])).toEqual([
+        undefined,
+        undefined,
+        undefined,
+        traceparent,
+      ]);
+      expect(attributes).toEqual({
+        "mcp.method.name": "tools/call",
+        "mcp.protocol.version": "2025-11-25",
+        "mcp.session.id": "session-1",
+        "network.transport": "tcp",
+        "server.address": "127.0.0.1",
+      });
+    },
+  );
 
-  test("the state of the trace goes along, its baggage does not", async () => {
+  test("carries the state of the trace, but not its baggage", async () => {
     const baggage = propagation.createBaggage({ customer: { value: "17" } });
     const state = trace.wrapSpanContext({
       traceId: "0af7651916cd43dd8448eb211c80319c",
@@ -104,7 +109,7 @@ describe("with an SDK", () => {
     });
   });
 
-  test("a propagator that throws causes one warning: nothing is sent, and the tool gives its result", async () => {
+  test("carries nothing after one warning if a propagator throws, and returns its result", async () => {
     propagation.disable();
     propagation.setGlobalPropagator({
       inject: () => {

@@ -1,5 +1,6 @@
-// Goal: without the official client, which is optional, the entry can be imported, and connecting says what to install.
-// Method: the sources in a folder with all packages but that one, and a program in a process of its own.
+// Goal: without the official client, which is optional, the entry can be imported, and connecting
+// names the package to install.
+// Method: the sources in a folder with all packages but that one, and a program in its own process.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -19,7 +20,7 @@ import { expect, test } from "vitest";
 
 import { afterwards } from "../harness/afterwards.ts";
 
-/** A folder with the sources, and with every package but those that `isMissing` says. */
+/** Creates a folder with the sources and every package that is not missing. */
 function projectWithout(isMissing: (name: string) => boolean): string {
   const folder = mkdtempSync(join(tmpdir(), "espalier-"));
   afterwards(() => rmSync(folder, { recursive: true }));
@@ -53,7 +54,7 @@ const CONNECT = `
   await connectMcp({ name: "fi les" }).catch(({ code }) => console.log(code));
 `;
 
-test("the entry is imported, and connecting says what to install", async () => {
+test("imports the entry, and names the package to install when it connects", async () => {
   const folder = projectWithout((name) => name === "@modelcontextprotocol");
   const lines = (await output(folder, CONNECT)).trim().split("\n");
   expect([lines[0], JSON.parse(lines[1] ?? ""), ...lines.slice(2)]).toEqual([
@@ -65,11 +66,11 @@ test("the entry is imported, and connecting says what to install", async () => {
       data: { package: "@modelcontextprotocol/client" },
       cause: "ERR_MODULE_NOT_FOUND",
     },
-    "invalid_argument", // Slips in the options come first.
+    "invalid_argument", // Invalid options are reported first.
   ]);
 });
 
-test("a client that is there and broken is not said to be missing", async () => {
+test("does not report a client as missing that is installed but broken", async () => {
   const folder = projectWithout((name) => name === "@modelcontextprotocol");
   const client = join(folder, "node_modules", "@modelcontextprotocol", "client");
   mkdirSync(client, { recursive: true });

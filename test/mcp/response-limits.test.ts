@@ -1,5 +1,5 @@
-// Goal: each answer of a server is bounded, over both transports and wherever it may come from. Method: small limits, and servers that
-// send without end.
+// Goal: each answer of a server is bounded, over both transports and wherever it comes from.
+// Method: small limits, and servers that send without end.
 
 import { ClientCredentialsProvider } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
@@ -33,7 +33,7 @@ test.each([
   ["lines that end with CR", ["data: 1\r\rda", "ta"], [9, 4]],
   ["lines that end with CR LF", ["data: 1\r\n\r", "\ndata"], [10, 5]],
   ["lines without data", ["event: a\n", ": b\n", "\n"], [9, 13, 14]],
-])("counts %s", (_what, chunks, counts) => {
+])("counts as the length of an event: %s", (_what, chunks, counts) => {
   const longest = Math.max(...counts);
   const refusedAt = (maxBytes: number): number => {
     const meter = new JsonMeter("event", maxBytes);
@@ -74,7 +74,7 @@ proves(
 const WIDE =
   'data: {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"wide"}],"structuredContent":{"nested":"core","list":[]}}}';
 const MAX_VALUES = MAX_PARTS - (WIDE.match(/[{[,:]/g)?.length ?? 0) + 1;
-/** The message, its result and the data. */
+/** Without the levels of the message, its result and the data. */
 const MOST_NESTED = MAX_LEVELS - 3;
 const TOO_WIDE = "too_large: its answer has more than 200,000 names and values";
 const TOO_DEEP = "too_large: its answer has more than 500 levels";
@@ -154,7 +154,7 @@ test.each<readonly [what: string, end: JsonEnd, texts: readonly string[], excess
   ["the values of each event", "event", [NUMBERS, "\n\n", NUMBERS, "\r\r", NUMBERS], "none"],
   ["the values of an event over its lines", "event", [NUMBERS, "\r\n", ","], "parts"],
   ["levels behind a comment with a quote", "event", [': "\n', `data: [${OPENED}`], "levels"],
-])("counts %s", (_what, end, texts, excess) => {
+])("counts towards the limits of JSON: %s", (_what, end, texts, excess) => {
   const meter = new JsonMeter(end);
   const faults = texts.map((text) => meter.read(Buffer.from(text), "it")?.message ?? "none");
   const words: Readonly<Record<string, string>> = {
@@ -188,7 +188,7 @@ test("does not connect to a server over stdio that asks without reading the answ
   expect((await failureOf(handMadeOverStdio("deaf").transport)).message).toContain(
     "it does not read the answers to 1000 requests",
   );
-  // The SDK may wait for each answer by a listener of its own, of which Node warns.
+  // The SDK may wait for each answer with its own listener, of which Node warns.
   expect(takeWarnings().filter((warning) => !warning.includes("drain listeners"))).toEqual([]);
 });
 
@@ -268,7 +268,7 @@ proves(["D490"], "sends 20 answers at a time to a server that asks 300 times at 
   const { call } = await line(transport);
   const answers: unknown = JSON.parse(await call("survey", { arguments: { times: 300 } }));
   expect(answers).toEqual(Array.from({ length: 300 }, () => ({ action: "decline" })));
-  // The call itself takes one more, and connecting a few.
+  // The call itself uses one more, and connecting a few.
   expect(sockets.size).toBeLessThan(60);
 });
 

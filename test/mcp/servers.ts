@@ -1,5 +1,5 @@
-// The servers that tests start: the real one from the registry, and the hand-made one, over both transports. They end with
-// the test.
+// The servers that tests start: the real one from the registry, and the hand-made one, over both
+// transports. They end with the test.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -15,11 +15,11 @@ const EVERYTHING = fileURLToPath(
 /** A server over stdio, and the processes that were started for it. */
 export interface StdioPeer {
   readonly transport: McpStdio;
-  /** What the processes wrote to standard error. */
+  /** Returns the standard error output of the processes. */
   readonly errorText: () => string;
-  /** The id of the process that was started as the `count`th, from 1, once it runs. */
+  /** Resolves with the id of the `count`th process, from 1, once it runs. */
   started(count: number): Promise<number>;
-  /** The ids of all that were started so far. */
+  /** The ids of all processes that were started so far. */
   readonly pids: readonly number[];
 }
 
@@ -68,16 +68,16 @@ function stdioPeer(args: readonly string[]): StdioPeer {
   };
 }
 
-/** A server over HTTP in a process of its own. */
+/** A server over HTTP in its own process. */
 export interface HttpPeer {
   readonly transport: McpHttp;
   readonly pid: number;
   readonly port: number;
-  /** Ends it as a crash would. */
+  /** Ends it like a crash. */
   kill(): Promise<void>;
 }
 
-/** The real server over HTTP, on a free port or on this one. */
+/** Starts the real server over HTTP, on a free port or on this one. */
 export async function everythingOverHttp(port = 0): Promise<HttpPeer> {
   const child = spawn(
     process.execPath,
@@ -105,7 +105,7 @@ export async function everythingOverHttp(port = 0): Promise<HttpPeer> {
   };
 }
 
-/** What the server says on the way is read to the end: it must not wait for us. */
+/** Resolves with the server's port. Its output is read to the end, so that it never blocks. */
 function listeningPort(child: ChildProcess): Promise<number> {
   return new Promise((resolve, reject) => {
     let text = "";
@@ -118,7 +118,7 @@ function listeningPort(child: ChildProcess): Promise<number> {
   });
 }
 
-/** True while there is such a process. */
+/** True if there is such a process. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -1,4 +1,5 @@
-// A program that uses an MCP server, closes it, and has nothing else to do: it must end by itself. Run by a test.
+// A program that uses an MCP server, closes it, and has nothing else to do: it must exit by itself.
+// Run by a test.
 
 import { connectMcp } from "../../src/mcp/connect-mcp.ts";
 

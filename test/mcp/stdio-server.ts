@@ -1,4 +1,4 @@
-// Runs as a child process. The first argument says how it behaves.
+// Runs as a child process. The first argument selects its behaviour.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,7 +9,7 @@ import { ASKING, HandMadeServer, incoming, LONG, NO_TOOLS, PLACE } from "./hand-
 const [, , behaviour = ""] = process.argv;
 process.stderr.write(`pid ${process.pid}\n`);
 
-/** A grandchild that outlives this process and holds its pipes open. */
+/** Starts a grandchild that outlives this process and holds its pipes open. */
 function startGrandchild(): void {
   const { pid } = spawn(process.execPath, ["-e", "setInterval(() => {}, 60_000)"], {
     stdio: "inherit",
@@ -69,7 +69,7 @@ switch (behaviour) {
     process.stdin.resume();
     for (;;) await written("a".repeat(16_384));
   case "deaf":
-    // Reads nothing, and asks without end.
+    // Reads nothing, and sends requests without end.
     for (let id = 1; ; id += 1)
       await written(`${JSON.stringify({ jsonrpc: "2.0", id, method: "ping" })}\n`);
   case "garbage":
