@@ -1,6 +1,7 @@
-// Goal: prices of other providers are those of the package, to the micro-dollar; they are found by who serves a model, never by its name;
-// what is not found is unknown.
-// Method: the package's own calculation over random usages; addresses and names near and far; runs that ask.
+// Goal: prices of other providers match the package to the micro-dollar. They are found by the
+// server of a model, never by its name. Any other price is unknown.
+// Method: the package's own calculation over random usages; similar and hostile addresses and
+// names; a program without the package.
 
 import { calcPrice, findProvider, type Provider } from "@pydantic/genai-prices";
 import * as fc from "fast-check";
@@ -21,7 +22,7 @@ const MODELS = PROVIDERS.flatMap((id) => {
   return provider.models.flatMap((model) => {
     const found = calcPrice({ input_tokens: 0 }, model.id, { providerId: id });
     const price = prices.getPrice({ provider: id, model: model.id });
-    // Only what costs the same at every hour can be compared with the source's own clock.
+    // Only prices that are the same at every hour can be compared with the source's own clock.
     const isEven = price?.source === "@pydantic/genai-prices";
     return found !== null && price !== undefined && isEven ? [{ id, model: model.id, price }] : [];
   });
@@ -29,7 +30,7 @@ const MODELS = PROVIDERS.flatMap((id) => {
 
 const tokens = fc.oneof(fc.nat(1000), fc.nat(1_000_000));
 
-proves(["M63"], "a call costs what the package says, to the micro-dollar", () => {
+proves(["M63"], "charges a call as the package does, to the micro-dollar", () => {
   expect(MODELS.length).toBeGreaterThan(400);
   fc.assert(
     fc.property(
@@ -62,7 +63,7 @@ proves(["M63"], "a call costs what the package says, to the micro-dollar", () =>
   );
 });
 
-test("a price is of the day that is asked about, and says where it comes from", () => {
+test("returns the price of the requested day, with its source", () => {
   expect(prices.getPrice({ provider: "anthropic", model: "claude-sonnet-4-5" })).toEqual({
     inputUsdPerMillion: 3,
     cachedInputUsdPerMillion: 0.3,
@@ -82,7 +83,7 @@ test("a price is of the day that is asked about, and says where it comes from", 
   });
 });
 
-test("where the hour matters the dearest one counts, and the price says so", async () => {
+test("returns the highest price of a day if it depends on the hour, and marks the source", async () => {
   const day = (asOf: string) => loadPrices({ asOf });
   const asked = { provider: "deepseek", model: "deepseek-v4-pro" };
   const before = (await day("2026-08-16")).getPrice(asked);
@@ -94,7 +95,7 @@ test("where the hour matters the dearest one counts, and the price says so", asy
   ]);
 });
 
-test("what has no rates, as the package has it of free models, is unknown and not zero", () => {
+test("returns undefined, not zero, for a free model that has no rates in the package", () => {
   const free = findProvider({ providerId: "openrouter" })?.models.find(({ id }) =>
     id.endsWith(":free"),
   );
@@ -102,7 +103,7 @@ test("what has no rates, as the package has it of free models, is unknown and no
   expect(prices.getPrice({ provider: "openrouter", model: free?.id ?? "" })).toBe(undefined);
 });
 
-test("without a day that of today counts", async () => {
+test("uses the prices of today if no day is given", async () => {
   const today = new Date().toISOString().slice(0, 10);
   const price = (await loadPrices()).getPrice({ provider: "openai", model: "gpt-5-mini" });
   expect([today, new Date().toISOString().slice(0, 10)]).toContain(price?.asOf);
@@ -112,7 +113,7 @@ function outputUsd(provider: string, model: string, baseUrl?: string): number | 
   return prices.getPrice({ provider, model, baseUrl })?.outputUsdPerMillion;
 }
 
-describe("a model is found", () => {
+describe("the price of a model", () => {
   test.each([
     ["anthropic", "claude-sonnet-4-5"],
     ["gcp.gemini", "gemini-2.5-pro"],
@@ -123,7 +124,7 @@ describe("a model is found", () => {
     ["mistral_ai", "mistral-large-latest"],
     ["groq", "llama-3.3-70b-versatile"],
     ["deepseek", "deepseek-v3.2"],
-  ])("by its provider %s", (provider, model) => {
+  ])("is found by its provider %s", (provider, model) => {
     expect(outputUsd(provider, model)).toBeGreaterThan(0);
   });
 
@@ -139,35 +140,31 @@ describe("a model is found", () => {
       "https://bedrock-runtime.us-east-1.amazonaws.com",
       "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
     ],
-  ])("by its address %s, whoever the provider is said to be", (baseUrl, model) => {
+  ])("is found by its address %s, whatever the provider is called", (baseUrl, model) => {
     expect(outputUsd("somebody", model, baseUrl)).toBeGreaterThan(0);
   });
 });
 
-proves(
-  ["M63"],
-  "what is not at an address or provider that is known is unknown, whatever its name",
-  () => {
-    const providers = ["", "somebody", "my-openai-gateway", "OpenAI", "ollama", "constructor"];
-    const addresses = [
-      "https://eu.api.openai.com/v1",
-      "https://api.openai.com:8443/v1",
-      "https://api.openai.com.example.org/v1",
-      "http://api.openai.com/v1",
-      "http://localhost:11434/v1",
-      "https://example.org/https://api.openai.com/v1",
-      "api.openai.com",
-      "",
-    ];
-    const known = [
-      ...providers.filter((provider) => outputUsd(provider, "gpt-5.4") !== undefined),
-      ...addresses.filter((address) => outputUsd("openai", "gpt-5.4", address) !== undefined),
-    ];
-    expect(known).toEqual([]);
-    const gateway = "https://example.org/https://generativelanguage.googleapis.com/v1";
-    expect(outputUsd("gcp.gemini", "gemini-2.5-pro", gateway)).toBe(undefined);
-  },
-);
+proves(["M63"], "returns undefined for an unknown address or provider, whatever its name", () => {
+  const providers = ["", "somebody", "my-openai-gateway", "OpenAI", "ollama", "constructor"];
+  const addresses = [
+    "https://eu.api.openai.com/v1",
+    "https://api.openai.com:8443/v1",
+    "https://api.openai.com.example.org/v1",
+    "http://api.openai.com/v1",
+    "http://localhost:11434/v1",
+    "https://example.org/https://api.openai.com/v1",
+    "api.openai.com",
+    "",
+  ];
+  const known = [
+    ...providers.filter((provider) => outputUsd(provider, "gpt-5.4") !== undefined),
+    ...addresses.filter((address) => outputUsd("openai", "gpt-5.4", address) !== undefined),
+  ];
+  expect(known).toEqual([]);
+  const gateway = "https://example.org/https://generativelanguage.googleapis.com/v1";
+  expect(outputUsd("gcp.gemini", "gemini-2.5-pro", gateway)).toBe(undefined);
+});
 
 test.each([
   ["openai", "gpt-0"],
@@ -177,11 +174,11 @@ test.each([
   ["openai", "__proto__"],
   ["perplexity", "sonar"],
   ["x-ai", "grok-2-image"],
-])("%s has no price by tokens for %j", (provider, model) => {
+])("returns undefined for %s and %j, which have no price by tokens", (provider, model) => {
   expect(outputUsd(provider, model)).toBe(undefined);
 });
 
-test("what is none of its options, and a day that does not exist, is refused", async () => {
+test("rejects unknown options and a day that does not exist", async () => {
   expect((await rejectionOf(loadPrices({ asOf: "2026-02-30" }))).message).toBe(
     'Expected loadPrices.asOf to be a day like "2026-09-23", got "2026-02-30". Leave it out for today.',
   );
@@ -189,7 +186,7 @@ test("what is none of its options, and a day that does not exist, is refused", a
   expect(code).toBe("invalid_argument");
 });
 
-test("without the package the entry is imported, and asking for prices says what to install", () => {
+test("imports the entry without the package, and names the package to install when prices are loaded", () => {
   const output = outputWithout(
     "@pydantic/genai-prices",
     `import { loadPrices } from "./src/model/genai-prices/prices-of.ts";
