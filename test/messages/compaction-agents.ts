@@ -1,4 +1,5 @@
-// The agents of tests about compaction: an agent whose history outgrows its window, and a model that counts characters.
+// The agents of compaction tests: an agent whose history outgrows its window, and a model that
+// counts characters.
 
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import type { Compaction } from "../../src/agent/compaction.ts";
@@ -17,7 +18,7 @@ export const WINDOW = 1_000;
 export const LONG = "x".repeat(350);
 const ASKED = "Summarize the older part";
 
-/** A token for each character of text. */
+/** Counts one token for each character of text. */
 export function characters({ messages }: ModelRequest): number {
   return messages.reduce((sum, { text }) => sum + text.length, 0);
 }
@@ -25,7 +26,10 @@ export function characters({ messages }: ModelRequest): number {
 export const isSummaryRequest = ({ messages }: ModelRequest): boolean =>
   messages[0]?.text.startsWith(ASKED) === true;
 
-/** Works three times, each with a long result, and answers; a request for a summary gets `summary`. */
+/**
+ * Creates an agent that works three times, each with a long result, and answers. A request for a
+ * summary gets `summary`.
+ */
 export function worker(
   compaction: Compaction,
   summary: ScriptedReply = says("Two results were read."),

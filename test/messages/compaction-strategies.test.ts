@@ -1,5 +1,7 @@
-// Goal: a history that is longer than its window is truncated, summed up or refused, as the role says; a summary is paid for like any call.
-// Method: one script for all strategies, with a model that counts characters; requests, leases, accounts and events compared whole.
+// Goal: a history that is longer than its window is truncated, summarised or refused, as the role
+// configures. A summary is charged like any call.
+// Method: one script for all strategies, with a model that counts characters; requests, leases,
+// accounts and events are compared in full.
 
 import { expect, test } from "vitest";
 import { transform } from "../../src/hooks/hook.ts";
@@ -29,7 +31,7 @@ const GROWING = [
 
 proves(
   ["R100"],
-  "three strategies, one script: a truncated list, a list with a summary, a typed error before the request",
+  "truncates the history, summarises it or fails before the request, by the strategy",
   async () => {
     const truncated = worker({ maxInputTokens: WINDOW, keepMessages: 2 });
     const truncatedResult = await newFixture().run(truncated.role);
@@ -70,7 +72,7 @@ proves(
   },
 );
 
-test("the very first request that is too long is not sent with the strategy error", async () => {
+test("does not send a first request that is too long with the strategy error", async () => {
   const { role, model } = worker({ strategy: "error", maxInputTokens: 10 });
   const result = await newFixture().run(role);
   expect([result.status, model.requests.length, result.usage.total.costUsd]).toEqual([
@@ -84,7 +86,7 @@ test("the very first request that is too long is not sent with the strategy erro
   expect(shapes(exact)).toEqual(["instructions task"]);
 });
 
-test("with the strategy error a request that the model refuses as too long fails at once", async () => {
+test("fails at once with the strategy error if the model refuses a request as too long", async () => {
   const error = new ModelError({ code: "model_context_overflow", message: "Too long." });
   const { role, model } = soloist([asks("work", {}), { error }], {
     tools: [spyTool("work")],
@@ -100,7 +102,7 @@ test("with the strategy error a request that the model refuses as too long fails
 
 proves(
   ["R100"],
-  "a summary is leased, charged and recorded like any call, to its agent and in no step",
+  "leases, charges and records a summary like any call, for its agent and in no step",
   async () => {
     const usage = { inputTokens: 500, outputTokens: 20 };
     const fixture = newFixture();
@@ -139,7 +141,7 @@ proves(
   },
 );
 
-test("the model is shown what goes, as data, and nothing of what stays", async () => {
+test("shows the model the removed messages as data, and none of the others", async () => {
   const solo = worker({ strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 });
   await newFixture().run(solo.role);
   expect(solo.model.requests[3]?.messages[1]?.text).toBe(
@@ -158,7 +160,7 @@ const USELESS: Readonly<Record<string, ScriptedReply>> = {
 };
 
 for (const [what, reply] of Object.entries(USELESS))
-  test(`a summary that ${what} gives way to truncation, and what it took is paid`, async () => {
+  test(`truncates the history and charges the summary if it ${what}`, async () => {
     const fixture = newFixture();
     const solo = worker({ strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 }, reply);
     const result = await fixture.run(solo.role);
@@ -173,7 +175,7 @@ for (const [what, reply] of Object.entries(USELESS))
 
 proves(
   ["R100"],
-  "a summary that cannot be paid for is not asked for: the history is truncated instead",
+  "truncates the history, without requesting a summary, if the budget cannot pay for one",
   async () => {
     const fixture = newFixture();
     const solo = worker(
@@ -192,7 +194,7 @@ proves(
   },
 );
 
-test("a longer summary than its room is cut; one that still does not fit gives way to truncation", async () => {
+test("truncates the history if the summary does not fit, and uses a summary that fits", async () => {
   const compaction = { strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 } as const;
   const cut = worker(compaction, says("y".repeat(2_000)));
   await newFixture().run(cut.role);
@@ -202,7 +204,7 @@ test("a longer summary than its room is cut; one that still does not fit gives w
   expect(shapes(fits).at(-1)).toBe("instructions task summary assistant tool");
 });
 
-test("a window without room for a summary is not asked for one", async () => {
+test("requests no summary if the window has no room for one", async () => {
   const solo = worker({ strategy: "summarize", maxInputTokens: 380, keepMessages: 2 });
   const result = await newFixture().run(solo.role);
   expect([result.status, shapes(solo).filter((shape) => shape.includes("summary"))]).toEqual([
@@ -211,7 +213,7 @@ test("a window without room for a summary is not asked for one", async () => {
   ]);
 });
 
-test("the next summary takes in the last one, and there is only ever one", async () => {
+test("includes the last summary in the next one, so that there is never more than one", async () => {
   let works = 0;
   const script = (request: ModelRequest): ScriptedReply => {
     if (!isSummaryRequest(request)) return (works += 1) > 8 ? says("Done.") : asks("work", {});
@@ -241,7 +243,7 @@ test("the next summary takes in the last one, and there is only ever one", async
   ]).toEqual([3, "3 summaries"]);
 });
 
-test("a summary alone is not summed up: over the window with nothing else to leave out, the request is sent", async () => {
+test("sends a request over the window if only a summary could be removed", async () => {
   const solo = soloist(
     [
       asks("work", {}),
@@ -259,7 +261,7 @@ test("a summary alone is not summed up: over the window with nothing else to lea
   expect([result.status, solo.model.requests.length]).toEqual(["completed", 4]);
 });
 
-test("without a window it is done when the model refuses, once", async () => {
+test("compacts once, without a window, when the model refuses a request", async () => {
   const error = new ModelError({ code: "model_context_overflow", message: "Too long." });
   const solo = soloist(
     [asks("work", {}), asks("work", {}), { error }, says("Sum."), says("Done.")],
@@ -279,7 +281,7 @@ test("without a window it is done when the model refuses, once", async () => {
   ]);
 });
 
-test("a cancel while a summary is written ends the agent; what it took is charged", async () => {
+test("ends the agent if it is cancelled during a summary, and charges the summary", async () => {
   const fixture = newFixture();
   const never = latch();
   const solo = worker(
@@ -300,7 +302,7 @@ test("a cancel while a summary is written ends the agent; what it took is charge
   expect(result.usage.total.modelCalls).toBe(4);
 });
 
-test("a hook sees what goes and says how much is kept, whatever the strategy", async () => {
+test("lets a hook set the number of messages to retain", async () => {
   const keeper = transform("beforeCompaction", () => ({ keepMessages: 1 }));
   const solo = worker(
     { strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 9 },
@@ -311,7 +313,7 @@ test("a hook sees what goes and says how much is kept, whatever the strategy", a
   expect(shapes(solo).at(-1)).toBe("instructions task summary assistant tool");
 });
 
-test("sections count for the window", async () => {
+test("counts sections towards the window", async () => {
   const compaction = { maxInputTokens: WINDOW, keepMessages: 2 };
   const section = { name: "memory", lifetime: "execution", text: "m".repeat(300) } as const;
   const solo = worker(compaction, says("never"), { sections: [section] });
@@ -332,13 +334,13 @@ const SLIPS: Readonly<Record<string, object>> = {
 };
 
 for (const [what, compaction] of Object.entries(SLIPS))
-  test(`a slip in a compaction is refused at definition: ${what}`, () => {
+  test(`rejects an invalid compaction at definition: ${what}`, () => {
     expect(() => worker(compaction)).toThrow(/^Expected solo\.compaction/);
   });
 
 proves(
   ["S7.29", "R181"],
-  "steps and summaries of a history add up to the result, by one function; also if the agent is stopped at a summary",
+  "sums steps and summaries up to the usage of the result, even if the agent is stopped at a summary",
   async () => {
     const compaction = { strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 } as const;
     for (const isStopped of [false, true]) {

@@ -1,6 +1,7 @@
-// Goal: how long a request is says the model itself if it can count, else its provider as far as it goes and an estimate for the rest;
-// what is an estimate is marked as one.
-// Method: models that count, that cannot, and that count nonsense; leases and events compared.
+// Goal: the size of a request is counted by the model itself if it can. Otherwise the provider's
+// count is used as far as it goes, with an estimate for the rest. Estimates are marked.
+// Method: models that count, that cannot, and that return invalid counts; leases and events are
+// compared.
 
 import { expect, test } from "vitest";
 
@@ -27,7 +28,7 @@ const SCRIPT: readonly ScriptStep[] = [
   says("Done."),
 ];
 
-/** What each request was counted to be, and whether that is an estimate. */
+/** Returns the counted size of each request, and whether it is an estimate. */
 async function counted(
   options: ScriptedModelOptions,
   more: Parameters<typeof soloist>[1] = {},
@@ -41,7 +42,7 @@ async function counted(
 
 proves(
   ["R101"],
-  "a counter of one's own is asked about each whole request, and its word is no estimate",
+  "calls a model's own counter with each whole request and marks no estimate",
   async () => {
     const asked: ModelRequest[] = [];
     const countTokens = (request: ModelRequest): number => {
@@ -61,7 +62,7 @@ proves(
 
 proves(
   ["R101"],
-  "without a counter the first request is estimated; later ones go by the provider's word, and the rest is estimated",
+  "estimates the first request without a counter, and later ones from the provider's count",
   async () => {
     const [first, second] = await counted({ countTokens: null });
     expect([first?.[1], second?.[1]]).toEqual([true, true]);
@@ -71,7 +72,7 @@ proves(
 );
 
 for (const nonsense of [Number.NaN, -1, 1.5, Infinity])
-  test(`a counter that says ${nonsense} is not believed: the request is estimated`, async () => {
+  test(`estimates the request if the counter returns ${nonsense}`, async () => {
     const [first] = await counted({ countTokens: () => nonsense });
     expect(first?.[1]).toBe(true);
   });
@@ -84,13 +85,13 @@ function three(): number {
   return 3;
 }
 
-test("a counter that throws fails the run, in one way", async () => {
+test("fails the run if the counter throws", async () => {
   const { role, model } = soloist(SCRIPT, { tools }, { countTokens: broken });
   const result = await newFixture().run(role);
   expect([result.status, model.requests.length]).toEqual(["failed", 0]);
 });
 
-test("a notice at the end is estimated, and so is then the whole", async () => {
+test("marks the size as an estimate if a notice is at the end", async () => {
   const [first] = await counted(
     { countTokens: () => 7 },
     { showBudget: true, budget: { steps: 9 } },
@@ -100,7 +101,7 @@ test("a notice at the end is estimated, and so is then the whole", async () => {
 
 proves(
   ["R101"],
-  "what sections add does not pile up in what the provider has counted",
+  "does not accumulate the estimates of sections in the provider's count",
   async () => {
     const sections = [{ name: "state", lifetime: "step", text: "s".repeat(894) }] as const; // 304 tokens by our estimate
     const [, second] = await counted({ countTokens: null }, { sections });
@@ -111,13 +112,13 @@ proves(
   },
 );
 
-test("a provider that counts less than our estimate of the sections does not make the history negative", async () => {
+test("counts no negative history if the provider counts less than the estimate of the sections", async () => {
   const sections = [{ name: "state", lifetime: "step", text: "s".repeat(30_000) }] as const;
   const [, second] = await counted({ countTokens: null }, { sections });
   expect(second?.[0]).toBe(10_006 + 5 + 6 + 3);
 });
 
-test("openai() takes a counter, and refuses what is none", () => {
+test("accepts a counter in openai() and rejects a value that is not a function", () => {
   const request: ModelRequest = { messages: [], tools: [], maxOutputTokens: 1 };
   const model = openai("gpt-5", { apiKey: "sk-test", countTokens: three });
   expect(countInputTokens(model, request, { messageCount: 0, tokens: 0 })).toEqual({
@@ -131,7 +132,7 @@ test("openai() takes a counter, and refuses what is none", () => {
 
 proves(
   ["R101", "M1"],
-  "reasoning that goes back is counted with its reply: by the provider's figure, or by an estimate",
+  "counts reasoning that is sent back by the provider's figure, or by an estimate",
   async () => {
     const calls = [
       { type: "call", callId: CallIdSchema().parse("c1"), toolName: "work", argumentsText: "{}" },

@@ -1,5 +1,7 @@
-// Goal: with the optional tokenizer requests are counted as the models of OpenAI count them, whatever the texts, and quickly.
-// Method: texts whose counts are known; texts made to break tokenizers; the sources in a folder without the package.
+// Goal: with the optional tokenizer requests are counted as OpenAI's models count them, whatever
+// the texts, and quickly.
+// Method: texts with known counts; texts made to break tokenizers; the sources in a folder without
+// the package.
 
 import { expect, test } from "vitest";
 
@@ -23,13 +25,13 @@ function request(...messages: readonly Message[]): ModelRequest {
   return { messages, tools: [], maxOutputTokens: 1 };
 }
 
-/** Tokens of a text alone, without what a chat adds. */
+/** Returns the tokens of a text alone, without the overhead of a chat. */
 async function tokensOf(text: string, modelId = "gpt-5-mini"): Promise<number> {
   const count = await loadGptTokenCounter(modelId);
   return count(request(user(text))) - count(request(user("")));
 }
 
-proves(["R101"], "texts are counted with the vocabulary of the model", async () => {
+proves(["R101"], "counts texts with the vocabulary of the model", async () => {
   expect([
     await tokensOf("Hello world, how are you?"),
     await tokensOf("你好，世界"),
@@ -37,7 +39,7 @@ proves(["R101"], "texts are counted with the vocabulary of the model", async () 
   ]).toEqual([7, 3, 6]);
 });
 
-proves(["R101"], "a run over it leases what it counts, and marks it as no estimate", async () => {
+proves(["R101"], "leases the counted tokens of a run and marks no estimate", async () => {
   const countTokens = await loadGptTokenCounter("gpt-5");
   const { role, model } = soloist([says("Done.")], {}, { countTokens });
   const fixture = newFixture();
@@ -52,7 +54,7 @@ proves(["R101"], "a run over it leases what it counts, and marks it as no estima
 
 proves(
   ["R101"],
-  "reasoning counts as text does, and what is sealed by its length, as in an estimate",
+  "counts reasoning like text, and sealed data by its length like an estimate",
   async () => {
     const count = await loadGptTokenCounter("gpt-5");
     const reply = (...pieces: readonly ReplyPiece[]): number =>
@@ -70,7 +72,7 @@ proves(
   },
 );
 
-test("replies count with their calls, requests with their tools", async () => {
+test("counts the calls of replies and the tools of requests", async () => {
   const count = await loadGptTokenCounter("o3-mini");
   const call = {
     callId: CallIdSchema().parse("call_1"),
@@ -90,7 +92,7 @@ test("replies count with their calls, requests with their tools", async () => {
   ]).toEqual([true, true]);
 });
 
-test("texts that look like control tokens, broken surrogates and nothing at all are texts like any other", async () => {
+test("counts control tokens, broken surrogates and empty texts like any other text", async () => {
   expect([
     await tokensOf("<|endoftext|>"),
     await tokensOf("<|im_start|>system"),
@@ -99,16 +101,16 @@ test("texts that look like control tokens, broken surrogates and nothing at all 
   expect(await tokensOf("a \ud83d b")).toBeGreaterThan(0);
 });
 
-/** Too long for a tokenizer that takes the square of it: it would take half an hour. */
+/** A tokenizer in quadratic time would take half an hour for this length. */
 const ENDLESS = 2_000_000;
 
-test("a run without a break is counted in parts, in time", async () => {
+test("counts a text without a break in parts, in time", async () => {
   const count = await loadGptTokenCounter("gpt-5");
   expect(count(request(user("a".repeat(ENDLESS))))).toBeGreaterThan(ENDLESS / 9);
   expect(count(request(user(" ".repeat(ENDLESS))))).toBeGreaterThan(1_000);
 });
 
-test("models of no known vocabulary are refused, with what to do", async () => {
+test("rejects a model of unknown vocabulary and states the remedy", async () => {
   for (const modelId of ["llama-3", "claude-5", "gpt-40", "o", "constructor"])
     expect(await rejectionOf(loadGptTokenCounter(modelId))).toMatchObject({
       code: "invalid_argument",
@@ -127,7 +129,7 @@ test("models of no known vocabulary are refused, with what to do", async () => {
   expect((await rejectionOf(loadGptTokenCounter(""))).code).toBe("invalid_argument");
 });
 
-test("without the package the entry is imported, and making a counter says what to install", () => {
+test("imports the entry without the package, and names the package to install when a counter is created", () => {
   const output = outputWithout(
     "gpt-tokenizer",
     `import { loadGptTokenCounter } from "./src/tokens/gpt-token-counter.ts";

@@ -1,4 +1,5 @@
-// Goal: every message of a history says where it came from, and no model and no provider ever gets that.
+// Goal: every message of a history records where it came from, and no model and no provider ever
+// receives that.
 // Method: whole histories of scripted runs; the bytes that a real client sends.
 
 import { expect, test } from "vitest";
@@ -22,7 +23,7 @@ const TWO_STEPS = [calls(use("search")), says("One."), calls(use("search")), say
 
 proves(
   ["R98"],
-  "every message of a session of two executions with two steps each names message, agent, execution and step",
+  "records message, agent, execution and step for every message of a session of two executions",
   async () => {
     const s = newSessionFixture();
     const session = await s.session();
@@ -49,7 +50,7 @@ proves(
   },
 );
 
-proves(["R98"], "no id of ours is in what a client sends, in either execution", async () => {
+proves(["R98"], "sends none of its ids to a provider, in either execution", async () => {
   await using server = await OpenAiServer.start((request) =>
     JSON.stringify(request.body).includes('"tool_call_id"')
       ? wireSays("Found.")
@@ -73,7 +74,7 @@ proves(["R98"], "no id of ours is in what a client sends, in either execution", 
     expect(bodies.filter((body) => body.includes(word))).toEqual([]);
 });
 
-test("the first request of an execution begins with the bytes of the last one of the execution before", async () => {
+test("begins the first request of an execution with the bytes of the last request of the previous one", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role, model } = soloist(TWO_STEPS, { tools: [spyTool("search")] });
@@ -84,7 +85,7 @@ test("the first request of an execution begins with the bytes of the last one of
     expect(texts[index + 1]?.startsWith(text) ?? true, `request ${index + 2}`).toBe(true);
 });
 
-test("what is counted and leased is the same with a session as with the same messages without", async () => {
+test("counts and leases the first request of a session like the same request without a session", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const estimating = { countTokens: null } as const;
@@ -101,7 +102,7 @@ test("what is counted and leased is the same with a session as with the same mes
   expect((second ?? 0) - (first ?? 0)).toBeLessThan(30);
 });
 
-test("a message that is in a history stays the same object, and so does its tag", async () => {
+test("preserves the identity of messages and tags in a history", async () => {
   const s = newFixture();
   const { role } = soloist(TWO_STEPS.slice(0, 2), { tools: [spyTool("search")] });
   const run = s.start(role);
@@ -118,7 +119,7 @@ test("a message that is in a history stays the same object, and so does its tag"
   }
 });
 
-test("a message that came between two steps is of the step before; before the first it is of none", async () => {
+test("assigns a message between two steps to the step before, and to none before the first step", async () => {
   const s = newFixture();
   const { role } = soloist([calls(use("search")), says("Done.")], { tools: [spyTool("search")] });
   const run = s.start(role);
@@ -137,42 +138,38 @@ test("a message that came between two steps is of the step before; before the fi
   ]);
 });
 
-proves(
-  ["R98"],
-  "what a subagent inherits becomes its own, under ids of its own; a continued one numbers on",
-  async () => {
-    const s = newFixture();
-    const child = part("child", [says("Read.")]);
-    const lead = part("lead", [calls(spawn("child", "Read it.")), says("Done.")], {
-      subagents: [child.role],
-      contextPolicy: { inheritMessages: true },
-    });
-    const run = s.start(lead.role);
-    const result = await s.outcome(run);
-    expect(placesOf(result.messages)).toEqual([
-      "system execution_1.m1 agent_1 execution_1 -",
-      "user execution_1.m2 agent_1 execution_1 -",
-      "assistant execution_1.m3 agent_1 execution_1 execution_1.1",
-      "tool execution_1.m4 agent_1 execution_1 execution_1.1",
-      "assistant execution_1.m5 agent_1 execution_1 execution_1.2",
-    ]);
-    const [, inChild] = parsePausedRun(run.snapshot()).agents;
-    expect(inChild?.state.conversation.tags).toEqual([
-      { executionId: "execution_2", stepNumber: 0, number: 1 },
-      { executionId: "execution_2", stepNumber: 0, number: 2 },
-      { executionId: "execution_2", stepNumber: 0, number: 3 },
-      { executionId: "execution_2", stepNumber: 1, number: 4 },
-    ]);
-    expect(said(result.newMessages)).toEqual([
-      "user Do it.",
-      "assistant ",
-      expect.stringContaining("tool "),
-      "assistant Done.",
-    ]);
-  },
-);
+proves(["R98"], "gives the messages that a subagent inherits ids of its own", async () => {
+  const s = newFixture();
+  const child = part("child", [says("Read.")]);
+  const lead = part("lead", [calls(spawn("child", "Read it.")), says("Done.")], {
+    subagents: [child.role],
+    contextPolicy: { inheritMessages: true },
+  });
+  const run = s.start(lead.role);
+  const result = await s.outcome(run);
+  expect(placesOf(result.messages)).toEqual([
+    "system execution_1.m1 agent_1 execution_1 -",
+    "user execution_1.m2 agent_1 execution_1 -",
+    "assistant execution_1.m3 agent_1 execution_1 execution_1.1",
+    "tool execution_1.m4 agent_1 execution_1 execution_1.1",
+    "assistant execution_1.m5 agent_1 execution_1 execution_1.2",
+  ]);
+  const [, inChild] = parsePausedRun(run.snapshot()).agents;
+  expect(inChild?.state.conversation.tags).toEqual([
+    { executionId: "execution_2", stepNumber: 0, number: 1 },
+    { executionId: "execution_2", stepNumber: 0, number: 2 },
+    { executionId: "execution_2", stepNumber: 0, number: 3 },
+    { executionId: "execution_2", stepNumber: 1, number: 4 },
+  ]);
+  expect(said(result.newMessages)).toEqual([
+    "user Do it.",
+    "assistant ",
+    expect.stringContaining("tool "),
+    "assistant Done.",
+  ]);
+});
 
-test("a fork of a run keeps the ids of what was said before it, and adds under its own", async () => {
+test("preserves the ids of earlier messages in a fork, and adds messages under its own ids", async () => {
   const s = newFixture();
   const { role } = soloist([calls(use("search")), says("One."), says("Other.")], {
     tools: [spyTool("search")],
@@ -191,7 +188,7 @@ test("a fork of a run keeps the ids of what was said before it, and adds under i
   expect(said(forked.newMessages)).toEqual(["user Else?", "assistant Other."]);
 });
 
-test("a model cannot give its reply an id: what it sends besides the reply is refused", async () => {
+test("rejects a reply in which a model sets a message id", async () => {
   const s = newFixture();
   const model = new ScriptedModel([says("Hi.")]);
   const forger = {

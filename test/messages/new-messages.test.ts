@@ -1,4 +1,5 @@
-// Goal: a result tells what its run has added from what was there before (R102), whatever became of the history meanwhile.
+// Goal: a result reports the messages that its run has added to earlier ones (R102), whatever
+// happened to the history meanwhile.
 // Method: scripted runs whose histories are compacted, cut off, paused and granted more.
 
 import { expect, test } from "vitest";
@@ -16,12 +17,12 @@ import { calls, use } from "../tree/scripted-agents.ts";
 const COMPACTING = { compaction: { maxInputTokens: 40, keepMessages: 2 } };
 const estimating = { countTokens: null } as const;
 
-/** Each request is far too long, so that all but the last messages goes. */
+/** Each request is far too long, so that all messages but the last are removed. */
 const LONG = "word ".repeat(60);
 
 proves(
   ["R102"],
-  "new messages are exactly those that the second execution added, also those that a compaction left out, and no notice of it",
+  "reports exactly the messages of the second execution, including compacted ones, without the notice",
   async () => {
     const s = newSessionFixture();
     const session = await s.session();
@@ -52,30 +53,26 @@ proves(
   },
 );
 
-proves(
-  ["R102"],
-  "what a hook takes out of a request is in the history, and so in the new messages, all the same",
-  async () => {
-    const s = newSessionFixture();
-    const session = await s.session();
-    const forgetful = transform("beforeModel", ({ messages }) => ({
-      messages: messages.slice(-1),
-    }));
-    const { role, model } = soloist([says("One."), says("Two.")], { hooks: [forgetful] });
-    await s.outcome(s.start(role, "First?", { session }));
-    const result = await s.outcome(s.start(role, "Second?", { session }));
-    expect(model.requests[1]?.messages.map(({ text }) => text)).toEqual(["Work.", "Second?"]);
-    expect(said(result.newMessages)).toEqual(["user Second?", "assistant Two."]);
-    expect(said(session.messages)).toEqual([
-      "user First?",
-      "assistant One.",
-      "user Second?",
-      "assistant Two.",
-    ]);
-  },
-);
+proves(["R102"], "reports messages that a hook removed from a request", async () => {
+  const s = newSessionFixture();
+  const session = await s.session();
+  const forgetful = transform("beforeModel", ({ messages }) => ({
+    messages: messages.slice(-1),
+  }));
+  const { role, model } = soloist([says("One."), says("Two.")], { hooks: [forgetful] });
+  await s.outcome(s.start(role, "First?", { session }));
+  const result = await s.outcome(s.start(role, "Second?", { session }));
+  expect(model.requests[1]?.messages.map(({ text }) => text)).toEqual(["Work.", "Second?"]);
+  expect(said(result.newMessages)).toEqual(["user Second?", "assistant Two."]);
+  expect(said(session.messages)).toEqual([
+    "user First?",
+    "assistant One.",
+    "user Second?",
+    "assistant Two.",
+  ]);
+});
 
-test("over a pause, in a fresh process, all that the run has added counts, once", async () => {
+test("reports all messages that a run added over a pause once, in another process", async () => {
   const s = newFixture();
   const { role } = soloist([calls({ toolName: "pay", arguments: { amount: 3 } }), says("Paid.")], {
     tools: [payTool()],
@@ -92,7 +89,7 @@ test("over a pause, in a fresh process, all that the run has added counts, once"
   expect(said(result.messages)).toEqual(["system Work.", ...said(result.newMessages)]);
 });
 
-test("a run that a limit stopped and that was granted more has added all of it", async () => {
+test("reports all messages of a run that a limit stopped and that was granted more", async () => {
   const s = newFixture();
   const { role } = soloist([calls(use("search")), says("Found.")], { tools: [spyTool("search")] });
   const run = s.start(role, "Do it.", { budget: { steps: 1 } });
@@ -117,7 +114,7 @@ test("a run that a limit stopped and that was granted more has added all of it",
   ]);
 });
 
-test("a run whose task was refused has added nothing; one that was cancelled before it began neither", async () => {
+test("reports no messages of a run whose task was refused, or that was cancelled before it began", async () => {
   const s = newFixture();
   const refusing = transform("userInput", () => ({ refuse: "Not today." }));
   const { role } = soloist([], { hooks: [refusing] });

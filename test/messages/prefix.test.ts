@@ -1,6 +1,8 @@
-// Goal: a request begins with the bytes of the one before it, so that prompt caches of providers hit, unless something changed what was
-// sent before; whether it holds is reported with every request.
-// Method: runs over the OpenAI adapter against a server that keeps the bytes; what changes requests, one at a time.
+// Goal: a request begins with the bytes of the previous one, so that prompt caches of providers
+// hit, unless something changed the earlier part. Every request reports whether its prefix is
+// unchanged.
+// Method: runs over the OpenAI adapter against a server that records the bytes, with one change of
+// the requests at a time.
 
 import { z } from "zod";
 import { expect, test } from "vitest";
@@ -30,7 +32,7 @@ interface Sent {
   readonly prefixes: readonly Prefix[];
 }
 
-/** Works three times and answers. */
+/** Runs an agent that works three times and answers. */
 async function sent(more: Partial<Omit<AgentDefinition, "model">>): Promise<Sent> {
   const server = await OpenAiServer.start((_request, count) => {
     if (count >= STEPS) return says("Done.");
@@ -57,7 +59,10 @@ async function sent(more: Partial<Omit<AgentDefinition, "model">>): Promise<Sent
 
 const BodySchema = z.object({ messages: z.array(z.unknown()) });
 
-/** The bytes of a request up to the end of its messages, without the last `ephemeral` of them. */
+/**
+ * Returns the bytes of a request up to the end of its messages, without the last `ephemeral` of
+ * them.
+ */
 function bytesOf({ bodyText, body }: WireRequest, ephemeral: number): string {
   const end = bodyText.lastIndexOf('],"max_tokens"');
   const { messages } = BodySchema.parse(body);
@@ -67,7 +72,9 @@ function bytesOf({ bodyText, body }: WireRequest, ephemeral: number): string {
   return cut;
 }
 
-/** For each request from the second on: whether it begins with the bytes of the one before it. */
+/**
+ * Returns for each request from the second on whether it begins with the bytes of the previous one.
+ */
 function held(requests: readonly WireRequest[], ephemeral: number): readonly boolean[] {
   return requests
     .slice(1)
@@ -78,9 +85,12 @@ function held(requests: readonly WireRequest[], ephemeral: number): readonly boo
 
 interface Case {
   readonly more: Partial<Omit<AgentDefinition, "model">>;
-  /** Messages at the end of each request that are for its step alone. */
+  /** The number of messages at the end of each request that belong to its step alone. */
   readonly ephemeral: number;
-  /** Whether each request from the second on begins like the one before, and if not, what is to blame. */
+  /**
+   * For each request from the second on: true if it begins like the previous one, otherwise the
+   * cause.
+   */
   readonly expected: readonly (true | "tools" | "messages")[];
 }
 
@@ -178,7 +188,7 @@ const BROKEN: Readonly<Record<string, Case>> = {
 for (const [what, { more, ephemeral, expected }] of Object.entries(KEPT))
   proves(
     ["X31"],
-    `the bytes of each request are the beginning of the next one, with ${what}, and that is reported`,
+    `begins each request with the bytes of the previous one, and reports that, with ${what}`,
     async () => {
       const { requests, prefixes } = await sent(more);
       expect(held(requests, ephemeral)).toEqual(expected);
@@ -188,19 +198,15 @@ for (const [what, { more, ephemeral, expected }] of Object.entries(KEPT))
   );
 
 for (const [what, { more, ephemeral, expected }] of Object.entries(BROKEN))
-  proves(
-    ["X31"],
-    `${what} is the end of the common beginning, and the request says what is to blame`,
-    async () => {
-      const { requests, prefixes } = await sent(more);
-      expect(held(requests, ephemeral)).toEqual(expected.map((one) => one === true));
-      expect(
-        prefixes.slice(1).map((prefix) => (prefix?.isUnchanged === true ? true : prefix?.changed)),
-      ).toEqual(expected);
-    },
-  );
+  proves(["X31"], `reports the cause of a changed prefix: ${what}`, async () => {
+    const { requests, prefixes } = await sent(more);
+    expect(held(requests, ephemeral)).toEqual(expected.map((one) => one === true));
+    expect(
+      prefixes.slice(1).map((prefix) => (prefix?.isUnchanged === true ? true : prefix?.changed)),
+    ).toEqual(expected);
+  });
 
-test("it is reported how many messages at the beginning are the same", async () => {
+test("reports how many messages at the beginning are the same", async () => {
   const { prefixes } = await sent({ compaction: { maxInputTokens: 100, keepMessages: 2 } });
   expect(prefixes).toEqual([
     undefined,
@@ -213,7 +219,7 @@ test("it is reported how many messages at the beginning are the same", async () 
 const user = (text: string): Message => ({ role: "user", text, origin: "notice" });
 const request = (...messages: readonly Message[]) => ({ messages, tools: [], maxOutputTokens: 1 });
 
-test("messages are the same if a provider is sent the same: origins do not count, calls do", () => {
+test("compares messages as a provider receives them: by their calls, but not by their origins", () => {
   const callId = CallIdSchema().parse("call_1");
   const call = { callId, toolName: "work", argumentsText: "{}" };
   const reply = (argumentsText: string): Message => ({
@@ -241,7 +247,7 @@ test("messages are the same if a provider is sent the same: origins do not count
   expect(shorter).toEqual({ isUnchanged: false, messageCount: 1, changed: "messages" });
 });
 
-test("ephemeral are those at the end, all of them or none", () => {
+test("counts ephemeral messages at the end only if all of them are there", () => {
   const list = [user("A"), user("B"), user("C")];
   expect([
     countEphemeralTail(list, [user("B"), user("C")]),
@@ -251,7 +257,7 @@ test("ephemeral are those at the end, all of them or none", () => {
   ]).toEqual([2, 0, 0, 0]);
 });
 
-test("reports no prefix with the first request that is heard, and then one with each", async () => {
+test("reports no prefix with the first request that a listener receives, and one with each later request", async () => {
   const heard: Prefix[] = [];
   let listening: Promise<void> | undefined;
   const listen = async (): Promise<void> => {

@@ -1,6 +1,6 @@
-// Goal: processors of the history are the hooks at `beforeModel`: they work one on top of the other, on a copy, and what they leave is
-// made valid before any model sees it.
-// Method: chains of hooks of either kind; requests beside histories, and events.
+// Goal: hooks at `beforeModel` process a copy of the history, one on top of the other. Their result
+// is made valid before any model sees it.
+// Method: chains of hooks of either kind; requests are compared with histories and events.
 
 import { expect, test } from "vitest";
 
@@ -15,7 +15,7 @@ import { calls, use } from "../tree/scripted-agents.ts";
 
 const tools = [spyTool("work")];
 
-/** The texts of the history at the end. */
+/** Returns the history at the end of a run. */
 async function historyOf(fixture: Fixture, { role }: Soloist): Promise<readonly Message[]> {
   const run = fixture.start(role);
   let history: readonly Message[] = [];
@@ -26,7 +26,7 @@ async function historyOf(fixture: Fixture, { role }: Soloist): Promise<readonly 
 
 proves(
   ["R96"],
-  "two processors work in order, one sync and one async; they are shown frozen lists, and the history stays",
+  "runs a sync and an async processor in order, on frozen lists and without changing the history",
   async () => {
     const frozen: boolean[] = [];
     const shout = transform(
@@ -68,7 +68,10 @@ proves(
 
 const SCRIPT: readonly ScriptStep[] = [calls(use("work"), use("work")), says("done")];
 
-/** The request of the second step, and what was mended in it, with a processor that changes its list. */
+/**
+ * Returns the request of the second step and its repairs, with a processor that changes the
+ * messages.
+ */
 async function second(
   change: (messages: readonly Message[]) => readonly Message[],
 ): Promise<{ readonly shown: readonly unknown[]; readonly repaired: readonly unknown[] }> {
@@ -101,7 +104,7 @@ async function second(
 
 proves(
   ["R97"],
-  "a call that a processor drops takes its result along, and that is reported",
+  "drops the result of a call that a processor dropped, and reports the repair",
   async () => {
     const dropReply = await second((messages) =>
       messages.filter(({ role }) => role !== "assistant"),
@@ -121,7 +124,7 @@ proves(
 
 proves(
   ["R97"],
-  "a result that a processor drops is replaced by one that says so, and that is reported",
+  "replaces a result that a processor dropped by a notice, and reports the repair",
   async () => {
     expect(
       await second((messages) =>
@@ -140,7 +143,7 @@ proves(
   },
 );
 
-test("several kinds of repair in one list are each named once", async () => {
+test("names each kind of repair in a list once", async () => {
   const { repaired } = await second((messages) => {
     const reply = messages.find(({ role }) => role === "assistant");
     return [
@@ -151,7 +154,7 @@ test("several kinds of repair in one list are each named once", async () => {
   expect(repaired).toEqual([[4, ["dropped_result", "added_result"]]]);
 });
 
-test("a list that stays valid is not mended, and nothing is reported", async () => {
+test("does not repair a list that stays valid, and reports nothing", async () => {
   const { repaired } = await second((messages) => messages.slice(-3));
   expect(repaired).toEqual([]);
 });

@@ -1,5 +1,7 @@
-// Goal: sections that could not be sent as they are declared are refused when their role is defined, in words that say what to do.
-// Method: one slip at a time; the whole message compared where it matters, code and field for the others.
+// Goal: sections that cannot be sent as they are declared are rejected when their role is defined,
+// with the remedy.
+// Method: one fault at a time; the whole message is compared where it matters, code and field for
+// the others.
 
 import { expect, test } from "vitest";
 
@@ -8,7 +10,7 @@ import { EspalierError } from "../../src/kernel/error.ts";
 import { proves } from "../harness/proves.ts";
 import { soloist } from "../harness/soloist.ts";
 
-/** What a program without types may hand us. */
+/** Accepts any value, as a program without types may pass it. */
 function isGiven(value: unknown): value is readonly RequestSection[] {
   return value !== undefined;
 }
@@ -18,7 +20,7 @@ function define(sections: unknown): readonly string[] {
   return soloist([], { sections }).role.sections.map(({ name }) => name);
 }
 
-/** The code and the message of what is thrown. */
+/** Returns the code and the message of the error. */
 function refusal(sections: unknown): readonly string[] {
   try {
     return define(sections);
@@ -29,7 +31,7 @@ function refusal(sections: unknown): readonly string[] {
 
 const step = { lifetime: "step", text: "Text." };
 
-proves(["R94"], "a name that is taken, twice or by what is built in, is refused", () => {
+proves(["R94"], "rejects a name that another section or a built-in section has", () => {
   expect(
     refusal([
       { ...step, name: "state" },
@@ -43,7 +45,7 @@ proves(["R94"], "a name that is taken, twice or by what is built in, is refused"
     expect(refusal([{ ...step, name }])[0]).toBe("invalid_argument");
 });
 
-proves(["R94"], "a place next to nothing is refused: unknown anchors, and circles", () => {
+proves(["R94"], "rejects a place next to an unknown section or in a cycle", () => {
   expect(refusal([{ ...step, name: "state", after: "memory" }])).toEqual([
     "invalid_argument",
     'Expected solo.sections[0].after to be the name of a section, got "memory". Its sections are instructions, history, wrapUp, budget, state.',
@@ -89,7 +91,7 @@ const MISPLACED: Readonly<Record<string, readonly object[]>> = {
 };
 
 for (const [what, sections] of Object.entries(MISPLACED))
-  test(`a section where it cannot stand is refused: ${what}`, () => {
+  test(`rejects a section in an invalid place: ${what}`, () => {
     const [code, message] = refusal(sections);
     expect([code, message]).toEqual([
       "invalid_argument",
@@ -115,11 +117,11 @@ const SLIPS: Readonly<Record<string, unknown>> = {
 };
 
 for (const [what, sections] of Object.entries(SLIPS))
-  test(`a slip in a section is refused: ${what}`, () => {
+  test(`rejects an invalid section: ${what}`, () => {
     expect(refusal(sections)[0]).toBe("invalid_argument");
   });
 
-test("a section named like a part of every object is one like any other", () => {
+test("accepts a section named like a property of every object", () => {
   expect(define([{ ...step, name: "constructor" }])).toEqual([
     "instructions",
     "history",
@@ -129,7 +131,7 @@ test("a section named like a part of every object is one like any other", () => 
   ]);
 });
 
-test("several behind one keep the order of the list, each with what hangs on it; what persists goes first", () => {
+test("orders sections behind the same one by the list, and persistent sections first", () => {
   expect(
     define([
       { ...step, name: "a" },
@@ -141,7 +143,7 @@ test("several behind one keep the order of the list, each with what hangs on it;
   ).toEqual(["instructions", "history", "p", "z", "a", "b", "c", "wrapUp", "budget"]);
 });
 
-test("a hundred that hang on one another are put in order", () => {
+test("orders a chain of a hundred sections", () => {
   const chain = Array.from({ length: 100 }, (_, index) => ({
     ...step,
     name: `s${index}`,

@@ -1,5 +1,7 @@
-// Goal: a section that breaks fails its agent with one coded error, whatever it does, and nothing is asked of the model.
-// Method: text functions that throw, hang, give nonsense or end late; results, events and timers compared.
+// Goal: a section that breaks fails its agent with one coded error, whatever it does, and no
+// request is sent to the model.
+// Method: text functions that throw, hang, return invalid values or end late; results, events and
+// timers are compared.
 
 import { expect, test } from "vitest";
 
@@ -20,7 +22,7 @@ function failing(text: () => unknown, more: Partial<RequestSection> = {}): Soloi
   return soloist([says("never")], { tools, sections: [{ ...section, text: given }] });
 }
 
-/** What a program without types may hand us. */
+/** Accepts any function, as a program without types may pass it. */
 function isText(value: unknown): value is () => string {
   return typeof value === "function";
 }
@@ -51,7 +53,7 @@ const BREAKS: Readonly<Record<string, () => unknown>> = {
 
 for (const [what, text] of Object.entries(BREAKS))
   for (const lifetime of ["step", "execution", "persistent"] as const)
-    test(`a ${lifetime} section that ${what} fails the agent before anything is asked of the model`, async () => {
+    test(`fails the agent before any request to the model if a ${lifetime} section ${what}`, async () => {
       const solo = failing(text, { lifetime: lifetime });
       const fixture = newFixture();
       const result = await fixture.run(solo.role);
@@ -63,14 +65,14 @@ for (const [what, text] of Object.entries(BREAKS))
       expect(fixture.sink.ofType("section.cleared")).toEqual([]);
     });
 
-proves(["R94"], "the error says whose section it is, and what was wrong with it", async () => {
+proves(["R94"], "names the section, its role and the fault in the error", async () => {
   const result = await newFixture().run(failing(() => 1).role);
   expect(result.agents[0]?.errors.map(({ message }) => message)).toEqual([
     "Expected the section state of solo to return a string or undefined, but: it returned 1. Correct its text function.",
   ]);
 });
 
-test("one that never settles has hookTimeoutMs and no more; what it gives later goes nowhere", async () => {
+test("abandons a section after hookTimeoutMs and ignores its late text", async () => {
   const fixture = newFixture({ hookTimeoutMs: 100 });
   const late = latch();
   const signals: AbortSignal[] = [];
@@ -96,7 +98,7 @@ test("one that never settles has hookTimeoutMs and no more; what it gives later 
   expect([ending(result), signals.map(({ aborted }) => aborted)]).toEqual([FAILED, [true]]);
 });
 
-test("a cancel while a section is made ends the agent as cancelled, and not as failed", async () => {
+test("ends the agent as cancelled, not as failed, if it is cancelled while a section is created", async () => {
   const fixture = newFixture({ graceMs: 50 });
   const solo = soloist([says("never")], {
     sections: [
@@ -121,7 +123,7 @@ test("a cancel while a section is made ends the agent as cancelled, and not as f
   ]);
 });
 
-test("of several that break at once the first in order says why; the others run at the same time", async () => {
+test("reports the first in order of several failing sections, which run concurrently", async () => {
   const order: string[] = [];
   const both = latch();
   const broken = (name: string, isFirst: boolean): RequestSection => ({
@@ -142,7 +144,7 @@ test("of several that break at once the first in order says why; the others run 
   ]);
 });
 
-test("one that breaks in the second step keeps what the first has done", async () => {
+test("preserves the first step if a section fails in the second", async () => {
   const solo = soloist([asks("work", {}), says("never")], {
     tools,
     sections: [
@@ -160,7 +162,7 @@ test("one that breaks in the second step keeps what the first has done", async (
   expect([ending(result), result.steps.map(({ number }) => number)]).toEqual([FAILED, [1]]);
 });
 
-test("what a section is shown it cannot change", async () => {
+test("fails if a section changes the messages that it is shown", async () => {
   const solo = soloist([says("never")], {
     sections: [
       {
@@ -176,7 +178,7 @@ test("what a section is shown it cannot change", async () => {
   expect(ending(await newFixture().run(solo.role))).toEqual(FAILED);
 });
 
-test("a section is not made for an agent that a condition has stopped", async () => {
+test("creates no section for an agent that a condition has stopped", async () => {
   let made = 0;
   const solo = soloist([], {
     stopWhen: [() => ({ code: "enough", message: "Enough.", data: {} })],
@@ -185,7 +187,7 @@ test("a section is not made for an agent that a condition has stopped", async ()
   expect([(await newFixture().run(solo.role)).status, made]).toEqual(["stopped", 0]);
 });
 
-test("a request that a section makes too long for the budget is never sent", async () => {
+test("does not send a request that a section makes too long for the budget", async () => {
   const solo = soloist(
     [],
     { sections: [{ name: "state", lifetime: "step", text: "word ".repeat(3_000) }] },

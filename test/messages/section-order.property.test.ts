@@ -1,5 +1,7 @@
-// Goal: whatever places sections name, they are either refused or stand exactly where they say, each once.
-// Method: random lists of sections that hang on one another; every declared place checked in the order that comes out.
+// Goal: whatever places sections declare, they are either rejected or placed exactly there, each
+// once.
+// Method: random lists of sections with places relative to each other; every declared place is
+// checked in the resulting order.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -41,7 +43,7 @@ function ordered(sections: readonly RequestSection[]): readonly string[] | undef
   }
 }
 
-test("sections that are taken stand where they say, between the instructions and the notices, each once", () => {
+test("places accepted sections as they declare, between the instructions and the notices, each once", () => {
   let taken = 0;
   fc.assert(
     fc.property(lists, (sections) => {
@@ -64,7 +66,7 @@ test("sections that are taken stand where they say, between the instructions and
   expect(taken).toBeGreaterThan(100);
 });
 
-test("the order does not depend on anything but the list", () => {
+test("returns the same order for an equal list", () => {
   fc.assert(
     fc.property(lists, (sections) => {
       expect(ordered(structuredClone(sections))).toEqual(ordered(sections));

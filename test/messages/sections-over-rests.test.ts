@@ -1,5 +1,6 @@
-// Goal: sections of an execution outlive its pauses, and not its end.
-// Method: runs that pause and are resumed as if in another process, and a fork; requests and events compared whole.
+// Goal: sections of an execution survive its pauses, and not its end.
+// Method: runs that pause and are resumed as if in another process, and a fork; requests and events
+// are compared in full.
 
 import { expect, test } from "vitest";
 
@@ -15,7 +16,7 @@ function textsOf({ model }: Soloist): readonly (readonly string[])[] {
   return model.requests.map(({ messages }) => messages.map(({ text }) => text));
 }
 
-test("over a pause an execution section stays as it was made, in another process, too", async () => {
+test("preserves an execution section over a pause, even in another process", async () => {
   let made = 0;
   const guarded = spyTool("guarded", () => "let in", { needsApproval: true });
   const solo = soloist([asks("guarded", {}), says("Done.")], {
@@ -42,7 +43,7 @@ test("over a pause an execution section stays as it was made, in another process
   ]);
 });
 
-test("a fork is an execution of its own: its sections are made anew, and behind its message", async () => {
+test("creates the sections of a fork again, behind its message", async () => {
   let made = 0;
   const guarded = spyTool("guarded", () => "let in", { needsApproval: true });
   const solo = soloist([asks("work", {}), asks("guarded", {}), says("Forked.")], {

@@ -1,5 +1,7 @@
-// Goal: a request consists of declared sections in a declared order, each of which lives as long as it says.
-// Method: roles with sections of every kind, over several steps and executions; requests and histories compared whole.
+// Goal: a request consists of declared sections in a declared order, each with its declared
+// lifetime.
+// Method: roles with sections of every kind, over several steps and executions; requests and
+// histories are compared in full.
 
 import { expect, test } from "vitest";
 
@@ -29,7 +31,7 @@ function textsOf({ model }: Soloist): readonly (readonly string[])[] {
   return model.requests.map(({ messages }) => messages.map(({ text }) => text));
 }
 
-/** The history at the end of a run of the role. */
+/** Returns the history at the end of a run of the role. */
 async function historyOf(role: AgentRole): Promise<readonly Message[]> {
   const fixture = newFixture();
   const run = fixture.start(role);
@@ -41,7 +43,7 @@ async function historyOf(role: AgentRole): Promise<readonly Message[]> {
 
 proves(
   ["R93"],
-  "the order of a request is the order that its sections declare, the built-in ones among them",
+  "orders a request as its sections declare, including the built-in ones",
   async () => {
     const solo = withSections(
       [
@@ -93,7 +95,7 @@ proves(
 
 proves(
   ["R93"],
-  "a step section is made anew for every request, stands in each once, and is never kept",
+  "creates a step section for every request, includes it once and never stores it",
   async () => {
     const seen: SectionContext[] = [];
     const solo = withSections([
@@ -133,7 +135,7 @@ proves(
 
 proves(
   ["R93"],
-  "an execution section is made once, and is the same in every request of the execution",
+  "creates an execution section once and repeats it in every request of the execution",
   async () => {
     let made = 0;
     const solo = withSections([
@@ -151,7 +153,7 @@ proves(
 
 proves(
   ["R93"],
-  "a persistent section is made once, stands behind the task, and stays in the history",
+  "creates a persistent section once, places it behind the task and stores it in the history",
   async () => {
     let made = 0;
     const solo = withSections([
@@ -170,7 +172,7 @@ proves(
   },
 );
 
-/** A subagent that is continued: two executions of one agent. */
+/** Creates a subagent that is continued: two executions of one agent. */
 function twoExecutions(sections: readonly RequestSection[]): {
   readonly child: ReturnType<typeof part>;
   readonly root: ReturnType<typeof part>;
@@ -188,7 +190,7 @@ function twoExecutions(sections: readonly RequestSection[]): {
 
 proves(
   ["R93", "R95"],
-  "in the next execution of an agent each section begins anew, and what persists is there twice",
+  "creates each section again in the next execution, so that a persistent one is there twice",
   async () => {
     let made = 0;
     const next = (name: string) => () => `${name} ${(made += 1)}.`;
@@ -216,7 +218,7 @@ proves(
 
 proves(
   ["R95"],
-  "at the end of an execution one event says of each of its sections that it is cleared, before the execution ends",
+  "emits one event for each execution section that it clears, before the execution ends",
   async () => {
     const fixture = newFixture();
     const solo = withSections([
@@ -244,7 +246,7 @@ proves(
   },
 );
 
-test("an execution that fails clears its sections, too; one that is refused has none to clear", async () => {
+test("clears the sections of an execution that fails, and none of one that is refused", async () => {
   const sections: readonly RequestSection[] = [
     { name: "memory", lifetime: "execution", text: "Memory." },
   ];
@@ -259,7 +261,7 @@ test("an execution that fails clears its sections, too; one that is refused has 
 
 proves(
   ["R94"],
-  "a section between two built-in ones is really sent there, counted in the lease, and seen by hooks",
+  "sends a section between two built-in ones, counts it in the lease and shows it to hooks",
   async () => {
     const text = "word ".repeat(300);
     const shown: (readonly string[])[] = [];
@@ -279,7 +281,7 @@ proves(
   },
 );
 
-test("a hook that changes the messages changes sections, too, and does not lose a system section", async () => {
+test("lets a hook change sections with the messages, without losing a system section", async () => {
   const redact = transform("beforeModel", ({ messages }) => ({
     messages: messages.map((message) => ({
       ...message,
@@ -309,7 +311,7 @@ test("a hook that changes the messages changes sections, too, and does not lose 
   ]);
 });
 
-test("what has nothing to say is left out: undefined, an empty text, one of blanks", async () => {
+test("omits a section whose text is undefined, empty or blank", async () => {
   const texts = [undefined, "", " \n", "Here."];
   const solo = withSections(
     texts.map((text, index) => ({ name: `s${index}`, lifetime: "step", text: () => text })),
@@ -320,7 +322,7 @@ test("what has nothing to say is left out: undefined, an empty text, one of blan
   expect(textsOf(solo)).toEqual([["Work.", "Do it.", "Here."]]);
 });
 
-test("sections are of their role alone: a subagent inherits the history without them", async () => {
+test("passes only persistent sections to a subagent that inherits the history", async () => {
   const child = part("child", [says("Child.")]);
   const root = part("root", [calls(spawn("child")), says("Root.")], {
     subagents: [child.role],
@@ -341,7 +343,7 @@ test("sections are of their role alone: a subagent inherits the history without 
   ]);
 });
 
-test("what a section knows of its agent is whole and frozen", async () => {
+test("gives a section a complete and frozen context of its agent", async () => {
   const seen: SectionContext[] = [];
   const solo = withSections(
     [

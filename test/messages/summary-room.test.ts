@@ -1,5 +1,7 @@
-// Goal: a summary is made only where there is room for one, and whatever its model reports, the run is charged what can be true.
-// Method: windows and caps at their edges; summaries with figures that cannot be true, under a token limit, with a store.
+// Goal: a summary is created only if there is room for one, and the run is charged a plausible
+// usage, whatever the model reports.
+// Method: windows and caps at their limits; summaries with implausible figures, under a token
+// limit, with a store.
 
 import { expect } from "vitest";
 
@@ -28,7 +30,7 @@ const TOO_SMALL: readonly (readonly [Compaction, number, string])[] = [
   ],
 ];
 
-proves(["S7.24"], "a window too small for a summary is refused at definition", () => {
+proves(["S7.24"], "rejects a window that is too small for a summary at definition", () => {
   for (const [compaction, maxOutputTokens, message] of TOO_SMALL)
     expect(thrownBy(() => worker(compaction, says("never"), { maxOutputTokens }))).toMatchObject({
       code: "invalid_argument",
@@ -39,7 +41,7 @@ proves(["S7.24"], "a window too small for a summary is refused at definition", (
   worker({ maxInputTokens: 255 }, says("never"), { maxOutputTokens: 63 });
 });
 
-proves(["S7.24"], "a summary is asked for from 64 tokens of room on, and not below", async () => {
+proves(["S7.24"], "requests a summary from 64 tokens of room on, and not below", async () => {
   const compaction = { strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 } as const;
   for (const [room, isAsked] of [
     [64, true],
@@ -55,33 +57,29 @@ proves(["S7.24"], "a summary is asked for from 64 tokens of room on, and not bel
   }
 });
 
-proves(
-  ["S7.29"],
-  "a usage of a summary that cannot be true is replaced by our own count",
-  async () => {
-    const compaction = { strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 } as const;
-    for (const usage of [{ inputTokens: Number.MAX_SAFE_INTEGER }, { outputTokens: -1 }]) {
-      const solo = worker(compaction, says("Sum.", { usage }));
-      const store = memoryStore({ clock: new ManualClock() });
-      const s = newFixture({ store });
-      const result = await s.run(solo.role, { budget: { totalTokens: 20_000 } });
-      const [asked] = solo.model.requests.filter(isSummaryRequest);
-      if (asked === undefined) throw new Error("Expected a summary.");
-      const [compacted] = s.sink.ofType("conversation.compacted");
-      expect(compacted).toMatchObject({
-        usage: {
-          inputTokens: characters(asked),
-          outputTokens: 2,
-          estimatedCalls: 1,
-          modelCalls: 1,
-        },
-      });
-      expect(compacted?.summaryCharacters).toBeGreaterThan(0);
-      expect([result.status, result.usage.total.estimatedCalls]).toEqual(["completed", 1]);
-      expect(sumUsage(s.sink.events)).toEqual(result.usage.total);
-      expect(result.accounts[0]?.reserved).toMatchObject({ totalTokens: 0, costUsd: 0 });
-      expect(takeWarnings()).toEqual([expect.stringContaining("an impossible usage")]);
-      expect(await new Orchestrator({ store }).getResult(result.runId)).toEqual(result);
-    }
-  },
-);
+proves(["S7.29"], "replaces an implausible usage of a summary by its own count", async () => {
+  const compaction = { strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 } as const;
+  for (const usage of [{ inputTokens: Number.MAX_SAFE_INTEGER }, { outputTokens: -1 }]) {
+    const solo = worker(compaction, says("Sum.", { usage }));
+    const store = memoryStore({ clock: new ManualClock() });
+    const s = newFixture({ store });
+    const result = await s.run(solo.role, { budget: { totalTokens: 20_000 } });
+    const [asked] = solo.model.requests.filter(isSummaryRequest);
+    if (asked === undefined) throw new Error("Expected a summary.");
+    const [compacted] = s.sink.ofType("conversation.compacted");
+    expect(compacted).toMatchObject({
+      usage: {
+        inputTokens: characters(asked),
+        outputTokens: 2,
+        estimatedCalls: 1,
+        modelCalls: 1,
+      },
+    });
+    expect(compacted?.summaryCharacters).toBeGreaterThan(0);
+    expect([result.status, result.usage.total.estimatedCalls]).toEqual(["completed", 1]);
+    expect(sumUsage(s.sink.events)).toEqual(result.usage.total);
+    expect(result.accounts[0]?.reserved).toMatchObject({ totalTokens: 0, costUsd: 0 });
+    expect(takeWarnings()).toEqual([expect.stringContaining("an impossible usage")]);
+    expect(await new Orchestrator({ store }).getResult(result.runId)).toEqual(result);
+  }
+});
