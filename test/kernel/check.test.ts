@@ -1,4 +1,5 @@
-// Goal: each check lets through what fits and refuses the rest with one error that names field, expected and got.
+// Goal: each check accepts valid values and rejects all others with one error that names field,
+// expected and got.
 // Method: tables of values.
 
 import { expect, test } from "vitest";
@@ -41,7 +42,7 @@ const NUMBERS = [
   {},
 ];
 
-test("a count is a whole number from 0 up that is exact", () => {
+test("accepts only exact whole numbers from 0 up as a count", () => {
   expect(NUMBERS.map((value) => passes(() => checkCount("x", value)))).toEqual([
     true,
     true,
@@ -51,7 +52,7 @@ test("a count is a whole number from 0 up that is exact", () => {
   ]);
 });
 
-test("an amount is a finite number from 0 up", () => {
+test("accepts only finite numbers from 0 up as an amount", () => {
   expect(NUMBERS.map((value) => passes(() => checkAmount("x", value)))).toEqual([
     true,
     true,
@@ -63,7 +64,7 @@ test("an amount is a finite number from 0 up", () => {
   ]);
 });
 
-test("a text has something in it", () => {
+test("accepts only strings that are not blank as a text", () => {
   const values = ["a", " a ", "", " ", "\n\t", null, 5, ["a"], undefined];
   expect(values.map((value) => passes(() => checkText("x", value)))).toEqual([
     true,
@@ -72,7 +73,7 @@ test("a text has something in it", () => {
   ]);
 });
 
-test("a name matches its pattern, and is text", () => {
+test("accepts only strings that match the pattern as a name", () => {
   const values = ["ab", "AB", "", "ab1", null, 5, ["ab"]];
   expect(
     values.map((value) => passes(() => checkName("x", value, /^[a-z]+$/i, "letters"))),
@@ -93,7 +94,7 @@ const SHOWN: readonly (readonly [unknown, string])[] = [
 ];
 
 for (const [value, got] of SHOWN) {
-  test(`a refusal shows ${got} as what it got`, () => {
+  test(`shows ${got} as the value it got`, () => {
     const expected = "a whole number from 0 up";
     expect(thrownBy(() => checkCount("limits.maxDepth", value))).toEqual({
       code: "invalid_argument",
@@ -103,7 +104,7 @@ for (const [value, got] of SHOWN) {
   });
 }
 
-test("of a number with a default, leaving it out is said to give that", () => {
+test("names the default of a number in the advice", () => {
   const advice = adviseDefault(50_000);
   for (const check of [checkCount, checkAmount])
     expect(thrownBy(() => check("settings.size", -1, advice)).message).toMatch(
@@ -120,7 +121,7 @@ const NO_LISTS: readonly (readonly [unknown, string, string])[] = [
 ];
 
 for (const [value, got, advice] of NO_LISTS) {
-  test(`${got} is no list: ${advice}`, () => {
+  test(`rejects ${got} as a list: ${advice}`, () => {
     expect(thrownBy(() => checkList("agent.hooks", value))).toEqual({
       code: "invalid_argument",
       message: `Expected agent.hooks to be an array, got ${got}. ${advice}`,
@@ -129,7 +130,7 @@ for (const [value, got, advice] of NO_LISTS) {
   });
 }
 
-test("names and texts belong to definitions", () => {
+test("names the field, the expectation and the remedy for names and texts", () => {
   expect(thrownBy(() => checkName("agent.name", 5, /^a$/, "the letter a"))).toEqual({
     code: "invalid_argument",
     message: "Expected agent.name to be the letter a, got 5. Choose another name.",
@@ -142,7 +143,7 @@ test("names and texts belong to definitions", () => {
   });
 });
 
-test("keys are those that are known, in any number", () => {
+test("accepts known keys in any number and rejects others", () => {
   for (const value of [{}, { a: 1 }, { a: undefined, b: 2 }])
     expect(passes(() => checkKeys("x", value, ["a", "b"]))).toBe(true);
   expect(
@@ -154,7 +155,7 @@ test("keys are those that are known, in any number", () => {
   });
 });
 
-test("what is no plain set of fields is no object", () => {
+test("rejects a value that is not a plain object", () => {
   const values = [[], () => 1, null, "x", 5];
   const shown = values.map(
     (value) => thrownBy(() => Reflect.apply(checkKeys, undefined, ["options", value, ["a"]])).data,

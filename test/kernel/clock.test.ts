@@ -1,4 +1,5 @@
-// Goal: the machine's clock keeps to the contract of the port: once, after the delay, or not at all.
+// Goal: the system clock keeps the contract of its port: a timer fires once, after its delay, or
+// not at all.
 // Method: vitest's own timers in place of the machine's; nothing waits.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -20,13 +21,13 @@ afterEach(() => {
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
-test("the time is the machine's", () => {
+test("returns the time of the machine", () => {
   expect(systemClock.nowMs()).toBe(1_000);
   vi.advanceTimersByTime(5);
   expect(systemClock.nowMs()).toBe(1_005);
 });
 
-proves(["S7.5"], "the monotonic clock of the machine is not set with its wall clock", () => {
+proves(["S7.5"], "does not set the monotonic clock of the machine with its wall clock", () => {
   const sinceMs = systemClock.monotonicMs();
   vi.setSystemTime(3_600_000);
   expect([systemClock.nowMs(), systemClock.monotonicMs() - sinceMs]).toEqual([3_600_000, 0]);
@@ -34,7 +35,7 @@ proves(["S7.5"], "the monotonic clock of the machine is not set with its wall cl
   expect(systemClock.monotonicMs() - sinceMs).toBe(5);
 });
 
-proves(["S7.5"], "a steady clock takes the wall clock once, and continues without it", () => {
+proves(["S7.5"], "reads the wall clock once in a steady clock, which continues without it", () => {
   const clock = new ManualClock(1_000);
   clock.advance(7);
   const steady = new SteadyClock(clock);
@@ -47,14 +48,14 @@ proves(["S7.5"], "a steady clock takes the wall clock once, and continues withou
   expect([woken, new SteadyClock(clock).nowMs()]).toEqual([1, 58]);
 });
 
-proves(["S7.5"], "a steady clock begins no earlier than the last stamp that it is given", () => {
+proves(["S7.5"], "starts a steady clock no earlier than the last stamp that it is given", () => {
   const clock = new ManualClock(1_000);
   const [behind, ahead] = [new SteadyClock(clock, 5_000), new SteadyClock(clock, 500)];
   clock.advance(1);
   expect([behind.nowMs(), ahead.nowMs()]).toEqual([5_001, 1_001]);
 });
 
-proves(["S7.31"], "of the clock of the machine microseconds are kept, and no more", () => {
+proves(["S7.31"], "rounds the clock of the machine to microseconds", () => {
   const now = vi.spyOn(performance, "now").mockReturnValue(5);
   const steady = new SteadyClock(systemClock);
   now.mockReturnValue(5.123_456_789);
@@ -62,7 +63,7 @@ proves(["S7.31"], "of the clock of the machine microseconds are kept, and no mor
   vi.restoreAllMocks();
 });
 
-proves(["S7.31"], "a steady clock stamps microseconds, and counts whole milliseconds", () => {
+proves(["S7.31"], "stamps microseconds and counts whole milliseconds in a steady clock", () => {
   const startMs = Date.UTC(2026, 10, 23);
   const clock = new ManualClock(startMs);
   clock.advance(0.7);
@@ -80,7 +81,7 @@ proves(["S7.31"], "a steady clock stamps microseconds, and counts whole millisec
   expect(steady.stampMs()).toBe(startMs + 1.3);
 });
 
-proves(["S7.31"], "a timer of a steady clock wakes when the whole milliseconds have passed", () => {
+proves(["S7.31"], "fires a timer of a steady clock when the whole milliseconds have passed", () => {
   const clock = new ManualClock(1_000);
   clock.advance(0.7);
   const steady = new SteadyClock(clock);
@@ -92,17 +93,13 @@ proves(["S7.31"], "a timer of a steady clock wakes when the whole milliseconds h
   expect(woken).toEqual([1_010]);
 });
 
-proves(
-  ["S7.31"],
-  "after a stamp with microseconds time continues from the next millisecond",
-  () => {
-    const clock = new ManualClock(1_000);
-    const steady = new SteadyClock(clock, 5_000.3);
-    expect([steady.nowMs(), steady.stampMs()]).toEqual([5_001, 5_001]);
-  },
-);
+proves(["S7.31"], "continues from the next millisecond after a stamp with microseconds", () => {
+  const clock = new ManualClock(1_000);
+  const steady = new SteadyClock(clock, 5_000.3);
+  expect([steady.nowMs(), steady.stampMs()]).toEqual([5_001, 5_001]);
+});
 
-test("a timer of a part of a millisecond does not wake before", () => {
+test("does not fire a timer of a fraction of a millisecond early", () => {
   let woken = 0;
   systemClock.setTimer(1.5, () => (woken += 1));
   vi.advanceTimersByTime(1);
@@ -111,7 +108,7 @@ test("a timer of a part of a millisecond does not wake before", () => {
   expect(woken).toBe(1);
 });
 
-proves(["S7.21"], "a steady clock stands still while the clock behind it throws", async () => {
+proves(["S7.21"], "freezes a steady clock while the clock behind it throws", async () => {
   let isBroken = false;
   const manual = new ManualClock(1_000);
   const monotonicMs = (): number => {
@@ -136,7 +133,7 @@ proves(["S7.21"], "a steady clock stands still while the clock behind it throws"
   expect(steady.nowMs()).toBe(1_010);
 });
 
-test("a timer wakes once, after its delay", () => {
+test("fires a timer once, after its delay", () => {
   let woken = 0;
   systemClock.setTimer(10, () => (woken += 1));
   vi.advanceTimersByTime(9);
@@ -148,7 +145,7 @@ test("a timer wakes once, after its delay", () => {
 
 proves(
   ["D224"],
-  "a timer whose timeout comes before its time by the monotonic clock waits for the rest",
+  "waits for the rest if a timeout fires before its time by the monotonic clock",
   () => {
     const monotonic = vi.spyOn(performance, "now");
     const zeroMs = systemClock.monotonicMs();
@@ -156,7 +153,7 @@ proves(
     const steady = new SteadyClock(systemClock);
     const isDueMs = steady.monotonicMs() + 300;
     steady.setTimer(300, () => (wokenAtMs = steady.monotonicMs()));
-    // The machine stood still: one of its clocks has gone on by 300 ms, the other by 172.
+    // The machine was suspended: one of its clocks has advanced by 300 ms, the other by 172.
     monotonic.mockReturnValue(zeroMs + 172);
     vi.advanceTimersByTime(300);
     expect(wokenAtMs).toBe(-1);
@@ -168,7 +165,7 @@ proves(
   },
 );
 
-test("a timer that is stopped does not wake", () => {
+test("does not fire a timer that was stopped", () => {
   let woken = 0;
   const stop = systemClock.setTimer(10, () => (woken += 1));
   stop();
@@ -177,7 +174,7 @@ test("a timer that is stopped does not wake", () => {
   expect([woken, vi.getTimerCount()]).toEqual([0, 0]);
 });
 
-test("a timer of more than 24.8 days does not wake at once", () => {
+test("does not fire a timer of more than 24.8 days at once", () => {
   let woken = 0;
   const stop = systemClock.setTimer(30 * DAY_MS, () => (woken += 1));
   vi.advanceTimersByTime(DAY_MS);
@@ -185,8 +182,8 @@ test("a timer of more than 24.8 days does not wake at once", () => {
   expect([woken, vi.getTimerCount()]).toEqual([0, 0]);
 });
 
-// setTimeout takes no more than 2^31 - 1 ms.
-test("a timer of 30 days wakes after 30 days", () => {
+// setTimeout accepts no more than 2^31 - 1 ms.
+test("fires a timer of 30 days after 30 days", () => {
   let woken = 0;
   systemClock.setTimer(30 * DAY_MS, () => (woken += 1));
   vi.advanceTimersByTime(30 * DAY_MS - 1);
@@ -195,7 +192,7 @@ test("a timer of 30 days wakes after 30 days", () => {
   expect(woken).toBe(1);
 });
 
-test("ids by chance begin with their kind and do not repeat", () => {
+test("creates random ids that begin with their kind and do not repeat", () => {
   const ids = Array.from({ length: 1_000 }, () => randomIds.next("run"));
   expect([new Set(ids).size, ids.every((id) => /^run_[\w-]{21}$/.test(id))]).toEqual([1_000, true]);
 });

@@ -1,4 +1,5 @@
-// Goal: an error of espalier is known by its mark and its code, also if it comes from another copy of the package.
+// Goal: an error of espalier is recognised by its mark and its code, even if it comes from another
+// copy of the package.
 // Method: the module loaded twice.
 
 import { expect, test, vi } from "vitest";
@@ -10,7 +11,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { proves } from "../harness/proves.ts";
 import { soloist } from "../harness/soloist.ts";
 
-test("an error has code, message, data and cause", () => {
+test("has a code, a message, data and a cause", () => {
   const cause = new Error("below");
   const error = new EspalierError({
     code: "invalid_argument",
@@ -28,12 +29,12 @@ test("an error has code, message, data and cause", () => {
   expect(error).toBeInstanceOf(Error);
 });
 
-test("data is never missing, and a cause is there only if there is one", () => {
+test("always has data, and a cause only if one is given", () => {
   const error = new EspalierError({ code: "invalid_argument", message: "Expected more." });
   expect([error.data, Object.hasOwn(error, "cause")]).toEqual([{}, false]);
 });
 
-test("an error of another copy of the package is recognised, and the other way round", async () => {
+test("recognises an error of another copy of the package, and vice versa", async () => {
   vi.resetModules();
   const copy = await import("../../src/kernel/error.ts");
   expect(copy.EspalierError).not.toBe(EspalierError);
@@ -46,7 +47,7 @@ test("an error of another copy of the package is recognised, and the other way r
   ]).toEqual([false, true, true]);
 });
 
-test("what only looks like one of our errors is none", () => {
+test("does not recognise a value that only looks like an error of espalier", () => {
   const marked = { [Symbol.for("espalier.error")]: true, code: "invalid_argument", message: "x" };
   const named = Object.assign(new Error("x"), { name: "EspalierError", code: "invalid_argument" });
   const others = [marked, named, new Error("x"), undefined, null, "EspalierError", 5];
@@ -55,7 +56,7 @@ test("what only looks like one of our errors is none", () => {
 
 proves(
   ["D730"],
-  "each kind of error has a guard of its own, also for errors of another copy of the package",
+  "has a guard for each kind of error, even if it comes from another copy of the package",
   async () => {
     const { role } = soloist([{ error: new Error("boom") }]);
     const result = await new Orchestrator().start(role, "Do it.").result;
@@ -96,7 +97,7 @@ proves(
   },
 );
 
-test("an error of a model is one of espalier, and says whether it may be tried again", () => {
+test("reports whether an error of a model is retryable", () => {
   const codes = [
     "model_rate_limited",
     "model_overloaded",
@@ -128,7 +129,7 @@ test("an error of a model is one of espalier, and says whether it may be tried a
   ).toBe(true);
 });
 
-test("the message of anything that was thrown is text", () => {
+test("returns text as the message of any thrown value", () => {
   const thrown = [new Error("broken"), "text", undefined, null, 5, { message: "no error" }];
   expect(thrown.map(getErrorMessage)).toEqual([
     "broken",
@@ -140,12 +141,12 @@ test("the message of anything that was thrown is text", () => {
   ]);
 });
 
-// A tool may throw anything; the text that the model is shown must not be what breaks the run.
-test("the message of what cannot be turned into text is text all the same", () => {
+// A tool may throw any value, and the text that the model is shown must not break the run.
+test("returns text as the message of a value that cannot be converted to text", () => {
   expect(typeof getErrorMessage(Object.create(null))).toBe("string");
 });
 
-test("a broken invariant names its rule and calls itself a bug", () => {
+test("names the rule of a broken invariant and calls it a bug", () => {
   expect(() => invariant(true, "B1")).not.toThrow();
   expect(() => invariant(false, "B1: too much")).toThrow(
     "Broken invariant: B1: too much. This is a bug in espalier.",

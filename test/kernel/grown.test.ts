@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 
 import { appendToList, findGrowth } from "../../src/kernel/grown.ts";
 
-test("of two lists of one growth, the longer begins with the shorter, whichever list was added to", () => {
+test("shares a prefix between two lists of one growth, whichever list was appended to", () => {
   const additions = fc.array(fc.record({ to: fc.nat(), count: fc.integer({ min: 1, max: 200 }) }));
   fc.assert(
     fc.property(additions, (given) => {
@@ -27,7 +27,7 @@ test("of two lists of one growth, the longer begins with the shorter, whichever 
   );
 });
 
-test("a list that was added to is of the growth of what came of it; another that came of it is not", () => {
+test("gives a list the growth of its first extension, and not that of another one", () => {
   const list = many();
   const [longer, other] = [appendToList(list, many(1)), appendToList(list, many(2))];
   expect(findGrowth(longer)).toBeDefined();

@@ -21,7 +21,7 @@ const { json } = fc.letrec<{ json: Json; list: Json; record: Json }>((tie) => ({
   record: fc.dictionary(key, tie("json"), { maxKeys: 4 }),
 }));
 
-test("a value and its change give the value that followed, also as JSON text, whatever both are", () => {
+test("restores any next value from a value and its delta, including as JSON text", () => {
   fc.assert(
     fc.property(json, json, (before, after) => {
       const delta = diffJson(before, after);
@@ -33,7 +33,7 @@ test("a value and its change give the value that followed, also as JSON text, wh
   );
 });
 
-test("changes are made in place where the value is one's own, and never where it is frozen", () => {
+test("applies deltas in place to a value of one's own, and never to a frozen value", () => {
   fc.assert(
     fc.property(
       fc.array(json, { minLength: 2, maxLength: 6 }),
@@ -62,7 +62,7 @@ test("changes are made in place where the value is one's own, and never where it
   expect(() => applyDeltaInPlace([1], { keep: 2, append: [] })).toThrow("at least 2");
 });
 
-test("what stays is not looked into and not written: the change is as long as what is new", () => {
+test("writes only the new parts into a delta, without visiting the unchanged ones", () => {
   const long = deepFreeze(
     Array.from({ length: 1_000 }, (_one, index) => ({ text: `old ${index}` })),
   );
@@ -73,22 +73,22 @@ test("what stays is not looked into and not written: the change is as long as wh
   });
 });
 
-test("a list that was cut keeps what is before the cut", () => {
+test("retains the part of a list before a cut", () => {
   const [a, b, c] = [{ n: 1 }, { n: 2 }, { n: 3 }];
   expect(diffJson([a, b, c], [a, c])).toEqual({ keep: 1, append: [{ n: 3 }] });
 });
 
-test("a key that holds undefined is a key that is not there", () => {
+test("treats a key that holds undefined as absent", () => {
   expect(diffJson({ a: 1, b: undefined }, { a: 1, c: undefined })).toBeUndefined();
   expect(diffJson({ a: 1, b: 2 }, { a: 1, b: undefined })).toEqual({ keys: {}, gone: ["b"] });
   expect(applyJsonDelta({ a: 1, b: 2 }, { keys: {}, gone: ["b"] })).toEqual({ a: 1 });
 });
 
-test("a change that was made for another value is refused", () => {
+test("rejects a delta that was made for another value", () => {
   expect(() => applyJsonDelta([1], { keep: 2, append: [] })).toThrow("at least 2");
   expect(() => applyJsonDelta("text", { keys: {} })).toThrow("Expected an object");
 });
 
-test("what is no JSON is refused where it is written", () => {
+test("rejects a value that is not JSON", () => {
   expect(() => diffJson({ a: 1 }, { a: () => 1 })).toThrow("A function is not JSON");
 });

@@ -7,13 +7,13 @@ import { expect, test } from "vitest";
 import { stringifyCanonical, deepFreeze, isRecord } from "../../src/kernel/json.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 
-test("keys are in order at every depth, lists keep theirs", () => {
+test("sorts keys at every depth and preserves the order of lists", () => {
   expect(stringifyCanonical({ b: [{ d: 1, c: 2 }, 3], a: null })).toBe(
     '{"a":null,"b":[{"c":2,"d":1},3]}',
   );
 });
 
-test("what is no JSON throws", () => {
+test("throws for a value that is not JSON", () => {
   const cycle: unknown[] = [];
   cycle.push(cycle);
   for (const value of [undefined, () => 1, Symbol("x"), 10n, cycle]) {
@@ -21,7 +21,7 @@ test("what is no JSON throws", () => {
   }
 });
 
-test("values that differ only in the order of keys have one text, and the text gives the value back", () => {
+test("writes one text for values that differ only in the order of keys, which can be parsed back", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       const text = stringifyCanonical(value);
@@ -32,7 +32,7 @@ test("values that differ only in the order of keys have one text, and the text g
   );
 });
 
-test("a record is an object that is neither a list nor nothing", () => {
+test("recognises objects as records, but not lists and null", () => {
   const values = [{}, Object.create(null), new Date(0), [], null, undefined, "x", 5, () => 1];
   expect(values.map(isRecord)).toEqual([
     true,
@@ -47,19 +47,19 @@ test("a record is an object that is neither a list nor nothing", () => {
   ]);
 });
 
-test("freezing reaches the leaves and gives the value itself", () => {
+test("freezes a value down to its leaves and returns the value itself", () => {
   const value = { a: { b: [{ c: 1 }] }, d: [] };
   expect(deepFreeze(value)).toBe(value);
   expect(unfrozenParts(value)).toEqual([]);
 });
 
-test("a value that contains itself is frozen once", () => {
+test("freezes a value that contains itself once", () => {
   const loop: Record<string, unknown> = { inner: {} };
   loop["self"] = loop;
   expect([Object.isFrozen(deepFreeze(loop)), Object.isFrozen(loop["inner"])]).toEqual([true, true]);
 });
 
-test("values without parts come through", () => {
+test("returns values without parts unchanged", () => {
   expect([deepFreeze(5), deepFreeze("x"), deepFreeze(null), deepFreeze(undefined)]).toEqual([
     5,
     "x",
@@ -68,7 +68,7 @@ test("values without parts come through", () => {
   ]);
 });
 
-/** The same value with the keys of every object the other way round. */
+/** Returns the value with the keys of every object in reverse order. */
 function reversed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(reversed);
   if (!isRecord(value)) return value;

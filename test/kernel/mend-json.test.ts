@@ -1,5 +1,7 @@
-// Goal: a text with a small slip is read as it was meant; nothing is made up, dropped or changed. Method: texts with slips and their values;
-// texts with which more is wrong, as reviewers and a library's own mends suggest them; a property over texts with slips and cuts.
+// Goal: JSON with a small mistake is read as it was meant, and nothing is invented, dropped or
+// changed.
+// Method: texts with mistakes and their values; texts with other errors, as reviewers and the
+// library's own repairs suggest them; a property over texts with mistakes and cuts.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -19,7 +21,7 @@ const MEANT: Readonly<Record<string, unknown>> = {
   '{"a":"// no comment, /* neither */"}': { a: "// no comment, /* neither */" },
 };
 
-proves(["M50"], "small slips are mended", () => {
+proves(["M50"], "repairs small mistakes", () => {
   for (const [text, value] of Object.entries(MEANT)) expect(repairJson(text), text).toEqual(value);
 });
 
@@ -52,11 +54,11 @@ const WRONG = [
   `{'a':'${"b".repeat(20_000)}'}`,
 ];
 
-proves(["M50"], "what is more than that is not taken for anything", () => {
+proves(["M50"], "returns undefined for a text with other errors", () => {
   for (const text of WRONG) expect(repairJson(text), text.slice(0, 80)).toBeUndefined();
 });
 
-test("a text with slips is what it was without them, or nothing, and no cut of it is anything", () => {
+test("restores the value of a text with mistakes or nothing, and no object of a text that was cut", () => {
   const key = fc.stringMatching(/^[a-z'"\\ ]{1,6}$/);
   const value = fc.oneof(
     fc.integer(),

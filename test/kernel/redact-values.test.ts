@@ -1,5 +1,6 @@
-// Goal: known secrets are found in texts in every form in which they may be quoted, and nothing else.
-// Method: headers of all kinds, and texts that quote them, compared whole.
+// Goal: known secrets are found in texts in every form in which they may be quoted, and nothing
+// else is.
+// Method: headers of all kinds, and texts that quote them, compared in full.
 
 import { describe, expect, test } from "vitest";
 
@@ -33,12 +34,12 @@ describe("the secrets of headers", () => {
     [{ cookie: "a=short; sid=0123456=" }, expect.arrayContaining(["0123456="])],
     [{ "x-title": "Our application" }, ["Our application", "Our%20application"]],
     [{ "x-key": 'quo"ted' }, ['quo"ted', String.raw`quo\"ted`, "quo%22ted"]],
-  ])("of %j are %j", (headers, values) => {
+  ])("are found in %j as %j", (headers, values) => {
     const found = findHeaderSecrets(headers).map(({ value }) => value);
     expect(found).toEqual(values);
   });
 
-  proves(["D408"], "are none for harmless names, short values and headers that are absent", () => {
+  proves(["D408"], "are not found in harmless headers, short values and absent headers", () => {
     const headers = {
       "Content-Type": "application/json",
       accept: "text/event-stream",
@@ -59,11 +60,11 @@ describe("a text", () => {
     ["Got Bearer abc123 and abc123.", "Got [header authorization] and [header authorization]."],
     ["Got s3cr3t, s3cr3t", "Got [header x-$&], [header x-$&]"],
     ["Got Bearer, abc12 and s3cr3 alone", "Got Bearer, abc12 and s3cr3 alone"],
-  ])("%j becomes %j", (text, redacted) => {
+  ])("is redacted from %j to %j", (text, redacted) => {
     expect(redactValues(text, secrets)).toBe(redacted);
   });
 
-  test("loses also the beginning of a secret that was cut", () => {
+  test("is also redacted at the beginning of a secret that was cut", () => {
     const key = findKeySecrets("0123456789");
     const texts = ["a 01234567…", "a 01234…", "… 012345… 0123456…", "…", "0123456789…"];
     expect(texts.map((text) => redactCutValues(text, key))).toEqual([
@@ -75,7 +76,7 @@ describe("a text", () => {
     ]);
   });
 
-  test("of 1 MB is redacted in one pass per secret", () => {
+  test("is redacted in one pass per secret if it has 1 MB", () => {
     const text = "abc12 ".repeat(170_000);
     expect(redactValues(`${text}abc123`, secrets)).toBe(`${text}[header authorization]`);
   });

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 
 import { Throttle } from "../../src/kernel/throttle.ts";
 
-test("so many begin at once, the others in the next turns, in the order in which they asked", async () => {
+test("starts a limited number at once, and the others in the next turns, in their order", async () => {
   const throttle = new Throttle(2);
   const begun: number[] = [];
   for (const piece of [1, 2, 3, 4, 5]) {
@@ -19,7 +19,7 @@ test("so many begin at once, the others in the next turns, in the order in which
   expect(begun).toEqual([1, 2, 3, 4, 5]);
 });
 
-test("a caller that comes later stands behind those that wait, and a new turn has places again", async () => {
+test("queues a later caller behind those that wait, and has free places again in a new turn", async () => {
   const throttle = new Throttle(1);
   expect(throttle.turn()).toBeUndefined();
   const begun: string[] = [];

@@ -1,5 +1,7 @@
-// Goal: calls that wait for room get it in their order, and a cancelled call leaves at once and keeps no room.
-// Method: semaphores whose holders the test counts; random acts compared with the order of arrival.
+// Goal: calls that wait for a permit get it in their order, and a cancelled call leaves at once and
+// holds no permit.
+// Method: semaphores whose holders the test counts; random actions compared with the order of
+// arrival.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -9,7 +11,10 @@ import { Semaphore, type Release } from "../../src/kernel/semaphore.ts";
 import { proves } from "../harness/proves.ts";
 import { flushEventLoop } from "../harness/run-scripted.ts";
 
-/** Calls over one semaphore: the order in which they got their permits, and the permits that are held. */
+/**
+ * Calls over one semaphore: the order in which they got their permits, and the permits that are
+ * held.
+ */
 class Calls {
   readonly semaphore: Semaphore;
   readonly granted: number[] = [];
@@ -22,7 +27,7 @@ class Calls {
     this.semaphore = new Semaphore(permits);
   }
 
-  /** Asks for a permit. Returns true if the answer comes in the same tick. */
+  /** Requests a permit. Returns true if the answer comes in the same tick. */
   acquire(): boolean {
     const number = this.signals.length;
     const signal = new CancelSignal();
@@ -58,7 +63,7 @@ class Calls {
 
 proves(
   ["D654"],
-  "a call that finds room takes it in the same tick, also after others waited",
+  "grants a free permit in the same tick, even after others have waited",
   async () => {
     const calls = new Calls(2);
     expect([calls.acquire(), calls.acquire(), calls.acquire()]).toEqual([true, true, false]);
@@ -70,7 +75,7 @@ proves(
 
 proves(
   ["D652"],
-  "a call that is cancelled in the middle of the queue ends before any permit is free",
+  "ends a call that is cancelled in the middle of the queue before any permit is free",
   async () => {
     const calls = new Calls(1);
     for (let number = 0; number < 4; number += 1) calls.acquire();
@@ -86,7 +91,7 @@ proves(
   },
 );
 
-proves(["D652"], "a permit that becomes free around a cancellation is not lost", async () => {
+proves(["D652"], "does not lose a permit that becomes free around a cancellation", async () => {
   const later = Array.from({ length: 12 }, (_none, microtasks) => microtasks);
   for (const microtasks of ["abort first", ...later]) {
     const calls = new Calls(1);
@@ -103,7 +108,7 @@ proves(["D652"], "a permit that becomes free around a cancellation is not lost",
   }
 });
 
-test("a thousand waiting calls of one signal end at once, and those behind them have their turn", async () => {
+test("ends a thousand waiting calls of one signal at once and serves those behind them", async () => {
   const semaphore = new Semaphore(1);
   const held = semaphore.acquire(new CancelSignal());
   const { signal } = new AbortController();
@@ -127,7 +132,7 @@ const ACT = fc.oneof(
 
 proves(
   ["D652"],
-  "random calls, releases, pauses and cancellations keep order and count",
+  "preserves order and count over random calls, releases, pauses and cancellations",
   async () => {
     const script = fc.array(ACT, { maxLength: 60 });
     await fc.assert(
