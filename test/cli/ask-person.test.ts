@@ -1,5 +1,6 @@
-// Goal: a question at the terminal is whole, is never answered by one key, and goes as it was shown (V52). Method: the real prompts over streams
-// that stand for a terminal, typed into key by key.
+// Goal: a question at the terminal is complete, is never answered by one key, and is answered as it
+// was shown (V52).
+// Method: the real prompts over streams that stand for a terminal, typed into key by key.
 
 import { PassThrough } from "node:stream";
 
@@ -36,7 +37,7 @@ interface Asked {
   readonly happened: readonly string[];
 }
 
-/** Asks, and types each of `keys` once the prompt before it stands. */
+/** Asks, and types each of `keys` once the prompt before it is visible. */
 async function asked(
   keys: readonly string[],
   { question = QUESTION, signal = new AbortController().signal } = {},
@@ -48,7 +49,7 @@ async function asked(
   const waiting = [...keys];
   stderr.setEncoding("utf8").on("data", (text: string) => {
     shown += text;
-    // A prompt shows what it is once more with every key; one key at a time, once it reads.
+    // A prompt is redrawn at every key, so the test types one key at a time, once the prompt reads.
     setImmediate(() => {
       const key = waiting.shift();
       if (key !== undefined) stdin.write(key);
@@ -80,7 +81,7 @@ async function asked(
 
 const REF = { questionId: "q1", argumentsHash: "hash" };
 
-proves(["V52"], "arguments are shown whole; Enter alone answers nothing", async () => {
+proves(["V52"], "shows arguments in full and sends no answer on Enter alone", async () => {
   const { answer, shown, happened } = await asked(["", "", "", ENTER]);
   expect(answer).toBeUndefined();
   expect(shown).toContain(LONG);
@@ -90,7 +91,7 @@ proves(["V52"], "arguments are shown whole; Enter alone answers nothing", async 
 
 proves(
   ["D420"],
-  "shows 1 MB of arguments whole and at once, and does not offer to edit them",
+  "shows 1 MB of arguments in full at once, and does not offer to edit them",
   async () => {
     const question = { ...QUESTION, arguments: { text: "ab\n".repeat(330_000) } };
     const startedMs = performance.now();
@@ -102,20 +103,16 @@ proves(
   },
 );
 
-proves(
-  ["D421"],
-  "shows control characters in arguments by their numbers, hiding none",
-  async () => {
-    const question = { ...QUESTION, arguments: { command: "ls\u009d; rm -r /\u009c\u202e" } };
-    const { shown } = await asked(["", "", "", ENTER], { question });
-    expect(shown).toContain('"ls\\u009d; rm -r /\\u009c\\u202e"');
-    expect(shown).not.toMatch(/[\u0080-\u009f\u202e]/);
-  },
-);
+proves(["D421"], "shows control characters in arguments by their code points", async () => {
+  const question = { ...QUESTION, arguments: { command: "ls\u009d; rm -r /\u009c\u202e" } };
+  const { shown } = await asked(["", "", "", ENTER], { question });
+  expect(shown).toContain('"ls\\u009d; rm -r /\\u009c\\u202e"');
+  expect(shown).not.toMatch(/[\u0080-\u009f\u202e]/);
+});
 
 proves(
   ["V52"],
-  "two keys approve the very call; Ctrl-C answers nothing and is one for the run",
+  "approves the exact call with two keys, and passes Ctrl-C on to the run without an answer",
   async () => {
     expect((await asked(["", "", "", DOWN, ENTER])).answer).toEqual({ type: "approved", ...REF });
     const { answer, happened } = await asked(["", "", "", CTRL_C]);
@@ -123,21 +120,17 @@ proves(
   },
 );
 
-proves(
-  ["V52"],
-  "a denial has its reason, an empty one is asked for again; Ctrl-C in it answers nothing",
-  async () => {
-    const begun = ["", "", "", DOWN, DOWN, ENTER];
-    const denied = await asked([...begun, ENTER, "T", "o", "o", ENTER]);
-    expect(denied.answer).toEqual({ type: "denied", ...REF, reason: "Too" });
-    expect(denied.shown).toContain("Enter some text.");
-    expect((await asked([...begun, "T", CTRL_C])).answer).toBeUndefined();
-  },
-);
+proves(["V52"], "requires a reason for a denial, and sends no answer on Ctrl-C", async () => {
+  const begun = ["", "", "", DOWN, DOWN, ENTER];
+  const denied = await asked([...begun, ENTER, "T", "o", "o", ENTER]);
+  expect(denied.answer).toEqual({ type: "denied", ...REF, reason: "Too" });
+  expect(denied.shown).toContain("Enter some text.");
+  expect((await asked([...begun, "T", CTRL_C])).answer).toBeUndefined();
+});
 
 proves(
   ["V52"],
-  "edited arguments are shown again before they go; Enter alone sends none, and what is no object cannot be sent",
+  "shows edited arguments again, does not send them on Enter alone, and refuses a non-object",
   async () => {
     const question = { ...QUESTION, arguments: { eur: 400 } };
     const begun = ["", "", "", DOWN, DOWN, DOWN, ENTER];
@@ -157,7 +150,7 @@ proves(
 
 proves(
   ["V52"],
-  "of a call that runs elsewhere its result is given, as JSON or text, or what went wrong",
+  "accepts a result as JSON or text, or a failure, for an external call",
   async () => {
     const question: Question = { ...QUESTION, kind: "external" };
     const begun = ["", "", ""];
@@ -171,7 +164,7 @@ proves(
 
 proves(
   ["V52"],
-  "a question whose run needs no answer any more is not shown, or is withdrawn",
+  "does not show, or withdraws, a question that needs no answer any more",
   async () => {
     const { shown } = await asked([], { signal: AbortSignal.abort() });
     expect(shown).toBe("");

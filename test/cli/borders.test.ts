@@ -1,4 +1,5 @@
-// Goal: commands at the borders of what they can be given: no name, no runs, stores that are none or of another release, lists that are cut.
+// Goal: commands handle unusual input: no name, no runs, invalid stores or those of another
+// release, and truncated lists.
 // Method: the command within the test.
 
 import { readFileSync } from "node:fs";
@@ -24,7 +25,7 @@ const FilesSchema = z.object({
   files: z.array(z.looseObject({ role: z.string(), problem: z.string().optional() })),
 });
 
-proves(["V43"], "no name is the name of no run, also where there is one alone", async () => {
+proves(["V43"], "refuses an empty name, even if there is only one run", async () => {
   await using kept = keptRuns();
   await kept.orchestrator.start(agent("lead", [says("Done.")]), "Go.").result;
   const at = { cwd: kept.folder };
@@ -37,7 +38,7 @@ proves(["V43"], "no name is the name of no run, also where there is one alone", 
 
 proves(
   ["V112"],
-  "commands that only read create no tables in an empty file and change none of another version",
+  "creates no tables in an empty file and changes no store of another version by reading",
   async () => {
     using folder = temporaryFolder({ "empty.db": "" });
     const other = sqliteStore(folder.at("other.db"));
@@ -65,7 +66,7 @@ proves(
 
 proves(
   ["V113"],
-  "a run whose journal cannot be read is said to be so, and hides no other; an answer to it is refused",
+  "reports an unreadable journal, lists the other runs, and refuses an answer to the broken run",
   async () => {
     await using kept = keptRuns();
     await fourRuns(kept);
@@ -98,7 +99,7 @@ proves(
   },
 );
 
-proves(["V114"], "a list of runs that is cut says so, and how to see the rest", async () => {
+proves(["V114"], "reports a truncated list of runs and how to see the rest", async () => {
   await using kept = keptRuns();
   await fourRuns(kept);
   const at = { cwd: kept.folder };
@@ -119,7 +120,7 @@ proves(["V114"], "a list of runs that is cut says so, and how to see the rest", 
 
 proves(
   ["V45"],
-  "roles check starts a server once, however many files name it, and ends it",
+  "starts a server once during roles check, however many files name it, and ends it",
   async () => {
     const started =
       "data:text/javascript,import fs from 'node:fs';fs.appendFileSync('started','.')";
@@ -149,12 +150,12 @@ proves(
 );
 
 const HOSTILE = "\u001b]0;title\u0007\u001b[2J\u009b31m\b\r\u202eturned\u2066\u0000";
-// oxlint-disable-next-line no-control-regex -- these it is about
+// oxlint-disable-next-line no-control-regex -- the test looks for them
 const STEERS = /[\0-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/u;
 
 proves(
   ["V27", "V41"],
-  "nothing that a file, a server or a name says steers the terminal",
+  "prevents text of files, servers and names from controlling the terminal",
   async () => {
     using folder = temporaryFolder({
       "lead.md": `---\nmodel: m\ntools: ["${HOSTILE.slice(-8, -1)}"]\n---\nWork.\n`,

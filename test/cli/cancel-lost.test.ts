@@ -1,4 +1,5 @@
-// Goal: `espalier cancel` ends a run whose process has died, although the store still names that process as its owner.
+// Goal: `espalier cancel` ends a run whose process has crashed, although the store still names that
+// process as its owner.
 // Method: a paused run is claimed for a process that is gone; the command has the role file.
 
 import { spawnSync } from "node:child_process";
@@ -13,7 +14,7 @@ import { proves } from "../harness/proves.ts";
 import { agent, keptRuns, type KeptRuns } from "./kept-runs.ts";
 import { performed, withVariable } from "./performed.ts";
 
-/** A paused run whose owner, as the store has it, is a process that is gone. */
+/** Returns a paused run whose owner in the store is a process that is gone. */
 async function createLostRun(kept: KeptRuns, run: Run): Promise<RunId> {
   run.requestPause();
   const { runId } = await run.result;
@@ -23,7 +24,7 @@ async function createLostRun(kept: KeptRuns, run: Run): Promise<RunId> {
   return runId;
 }
 
-proves(["D498"], "cancels a run whose process has died, with the roles at hand", async () => {
+proves(["D498"], "cancels a run whose process has crashed, with the available roles", async () => {
   withVariable("OPENAI_API_KEY", "unused");
   await using kept = keptRuns();
   using folder = temporaryFolder({ "lead.md": "---\nmodel: some-model\n---\nWork.\n" });
@@ -35,7 +36,7 @@ proves(["D498"], "cancels a run whose process has died, with the roles at hand",
   expect([code, stderr]).toEqual([0, `Cancelled ${runId}.\n`]);
 });
 
-proves(["D498"], "cancels a run whose process has died, without its roles", async () => {
+proves(["D498"], "cancels a run whose process has crashed, without its roles", async () => {
   await using kept = keptRuns();
   using folder = temporaryFolder({});
   const lead = agent("lead", [says("Done.")]);
@@ -55,7 +56,7 @@ proves(["D498"], "cancels a run whose process has died, without its roles", asyn
   ]);
 });
 
-proves(["D526"], "shows the agents of a lost run as they were", async () => {
+proves(["D526"], "shows the agents of a lost run in their last state", async () => {
   await using kept = keptRuns();
   const lead = agent("lead", [says("Done.")]);
   const runId = await createLostRun(kept, kept.orchestrator.start(lead, "Wait."));

@@ -1,4 +1,5 @@
-// Goal: what is said of the command holds: exit codes, and a page for each option. Method: the tree of commands, against the code and the pages.
+// Goal: documented exit codes and options match the command.
+// Method: compare the tree of commands with the code and the pages.
 
 import { readFileSync } from "node:fs";
 
@@ -23,29 +24,21 @@ const CODES = new Set([
   ...Object.values(TERMINATED),
 ]);
 
-proves(
-  ["V40"],
-  "a paused run that cannot be read is a fault of the store, as its journal is",
-  () => {
-    expect(chooseExitCode("invalid_paused_run")).toBe(chooseExitCode("invalid_journal"));
-    expect(chooseExitCode("invalid_paused_run")).not.toBe(BROKEN);
-  },
-);
+proves(["V40"], "uses the exit code of an invalid journal for an invalid paused run", () => {
+  expect(chooseExitCode("invalid_paused_run")).toBe(chooseExitCode("invalid_journal"));
+  expect(chooseExitCode("invalid_paused_run")).not.toBe(BROKEN);
+});
 
-proves(
-  ["V40"],
-  "the help and the page name the exit codes that there are, and no others",
-  async () => {
-    const { stdout } = await performed(["--help"], { cwd: "." });
-    const [, help = ""] = /^Exit codes: ([\s\S]*)\.$/m.exec(stdout) ?? [];
-    const [, table = ""] = /^\| Code .*\n.*\n((?:\|.*\n)+)/m.exec(pageOf("cli")) ?? [];
-    const rows = [...table.matchAll(/^\| ([\d, ]+)\|/gm)].map(([, codes = ""]) => codes).join();
-    for (const said of [help, rows])
-      expect(new Set((said.match(/\d+/g) ?? []).map(Number))).toEqual(CODES);
-  },
-);
+proves(["V40"], "names exactly the existing exit codes in the help and on the page", async () => {
+  const { stdout } = await performed(["--help"], { cwd: "." });
+  const [, help = ""] = /^Exit codes: ([\s\S]*)\.$/m.exec(stdout) ?? [];
+  const [, table = ""] = /^\| Code .*\n.*\n((?:\|.*\n)+)/m.exec(pageOf("cli")) ?? [];
+  const rows = [...table.matchAll(/^\| ([\d, ]+)\|/gm)].map(([, codes = ""]) => codes).join();
+  for (const said of [help, rows])
+    expect(new Set((said.match(/\d+/g) ?? []).map(Number))).toEqual(CODES);
+});
 
-/** The pages of a command, where it is not that of all. */
+/** The pages of a command, if they differ from the general page. */
 const PAGES: Readonly<Record<string, readonly string[]>> = {
   runs: ["inspect-runs"],
   show: ["inspect-runs"],
@@ -56,7 +49,7 @@ const PAGES: Readonly<Record<string, readonly string[]>> = {
   cancel: ["cli-questions"],
 };
 
-test("each option stands on the page of its command", () => {
+test("documents each option on the page of its command", () => {
   const tree = buildCommandTree(() => async () => {});
   const commands = [tree, ...tree.commands, ...tree.commands.flatMap((one) => one.commands)];
   const missing = commands.flatMap((command) => {

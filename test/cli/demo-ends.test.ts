@@ -1,5 +1,7 @@
-// Goal: however the demo ends, it says so: a run that fails or rests, a place for traces that is down, a user who mistypes or changes
-// their mind. Method: the real program in a process of its own, with nothing in its environment but what the test puts there.
+// Goal: the demo reports every way of ending: a failed or paused run, an unreachable trace
+// endpoint, wrong input and Ctrl-C.
+// Method: the real program as a separate process, whose environment contains only what the test
+// sets.
 
 import { expect, test } from "vitest";
 
@@ -29,7 +31,7 @@ const RESTS: Readonly<
 };
 
 for (const [what, [code, answers, shows]] of Object.entries(RESTS))
-  proves(["S7.36"], `a run that ${what} ends the demo with ${code}, and says so`, async () => {
+  proves(["S7.36"], `exits with ${code} and reports a run that ${what}`, async () => {
     await using server = await OpenAiServer.start(() => answers);
     const env = { OPENAI_BASE_URL: server.baseUrl, ESPALIER_MODEL: "some-model" };
     const ended = await demo({ env });
@@ -39,7 +41,7 @@ for (const [what, [code, answers, shows]] of Object.entries(RESTS))
   });
 
 test.each(["refuse", "hang", "unavailable"] as const)(
-  "an endpoint that is down (%s) costs the trace and nothing else",
+  "completes if the endpoint is down (%s), and reports the lost trace",
   async (mode) => {
     using folder = temporaryFolder(FILES);
     await using sink = await OtlpSink.open(mode);
@@ -83,15 +85,18 @@ test.each<{
     env: { OPENAI_BASE_URL: "localhost", ESPALIER_MODEL: "m" },
     says: "Expected OPENAI_BASE_URL to be an http or https URL",
   },
-])("$name ends it with one clear line and exit code 2", async ({ args = [], env = {}, says }) => {
-  const { code, stderr } = await demo({ args, env });
+])(
+  "$name ends the demo with one clear line and exit code 2",
+  async ({ args = [], env = {}, says }) => {
+    const { code, stderr } = await demo({ args, env });
 
-  expect(code).toBe(2);
-  expect(stderr).toContain(says);
-  expect(stderr).toMatch(/^[^\n]+\n$/);
-});
+    expect(code).toBe(2);
+    expect(stderr).toContain(says);
+    expect(stderr).toMatch(/^[^\n]+\n$/);
+  },
+);
 
-test("Ctrl-C cancels the tree, shows what there is, and ends with 130", async () => {
+test("cancels the tree on Ctrl-C, shows the partial result and exits with 130", async () => {
   const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
   await using server = await OpenAiServer.start(() => {
     ask();
@@ -108,7 +113,7 @@ test("Ctrl-C cancels the tree, shows what there is, and ends with 130", async ()
   expect(stderr).toMatch(/^Trace id /m);
 });
 
-test("Ctrl-C after the run does not wait for the trace to be sent", async () => {
+test("does not wait for the trace if Ctrl-C is pressed after the run", async () => {
   using folder = temporaryFolder(FILES);
   await using sink = await OtlpSink.open("hang");
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint };
@@ -121,7 +126,7 @@ test("Ctrl-C after the run does not wait for the trace to be sent", async () => 
   expect(stderr).not.toContain("Trace incomplete");
 });
 
-test("it ends quietly when its output is not read any more", async () => {
+test("ends without an error if nobody reads its output any more", async () => {
   const program = start({});
   await program.seen("lead started");
   program.child.stdout.destroy();

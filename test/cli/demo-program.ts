@@ -1,4 +1,4 @@
-// The demo as a program, for tests of what it does as one.
+// Runs the demo as a program for tests.
 
 import { spawn } from "node:child_process";
 
@@ -7,12 +7,12 @@ export interface DemoOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** How a demo ended. */
+/** The end of a demo. */
 export interface Ended {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
-  /** Of stderr. */
+  /** The lines of stderr. */
   readonly lines: readonly string[];
 }
 
@@ -21,7 +21,7 @@ export async function demo(options: DemoOptions = {}): Promise<Ended> {
   return await start(options).ended;
 }
 
-/** Starts the demo without a store, in a process with nothing else in its environment. */
+/** Starts the demo without a store, in a process with no other environment. */
 export function start({ args = [], env = {} }: DemoOptions) {
   const main = ["--conditions=@espalier/source", "src/cli/main.ts", "demo", "--no-store", ...args];
   const child = spawn(process.execPath, main, { env, stdio: ["ignore", "pipe", "pipe"] });

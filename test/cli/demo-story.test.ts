@@ -1,4 +1,4 @@
-// Goal: the demo tells a whole story wherever it is started, and what it says to type next works.
+// Goal: the demo tells a complete story wherever it is started, and its suggested commands work.
 // Method: the real program in a project of the test, also on a pseudo-terminal.
 
 import { join, resolve } from "node:path";
@@ -28,13 +28,13 @@ function projectWith(files: Readonly<Record<string, string>>): TemporaryFolder {
   return folder;
 }
 
-/** The commands that the demo prints below `Next:`. */
+/** Returns the commands that the demo prints below `Next:`. */
 function nextCommands(stderr: string): readonly string[] {
   const lines = stderr.slice(stderr.indexOf(" Next:\n")).trim().split("\n").slice(1);
   return lines.map((line) => line.replace(/^ {2}\S.*? {2,}/, ""));
 }
 
-proves(["D751"], "the commands that the demo prints at its end work as typed", async () => {
+proves(["D751"], "prints commands at its end that work as typed", async () => {
   const { path: cwd } = projectWith(FILES);
   const { code, stderr } = await startCommand(["demo"], { cwd, env: NPX }).ended;
   const [show = "", errors = "", view = "", runs = "", trace = ""] = nextCommands(stderr);
@@ -61,7 +61,7 @@ proves(["D751"], "the commands that the demo prints at its end work as typed", a
   expect((await traced.ended).stderr).toContain(`Trace sent: ${sink.spans.length} spans`);
 });
 
-proves(["D751"], "the command of a clone is its script, and that of a project is npx", () => {
+proves(["D751"], "names its command as a script in a clone, and as npx in a project", () => {
   const commands = [
     {},
     { npm_command: "exec", npm_package_name: "espalier" },
@@ -71,7 +71,7 @@ proves(["D751"], "the command of a clone is its script, and that of a project is
   expect(commands).toEqual(["espalier", "npx espalier", "npx espalier", "npm run espalier --"]);
 });
 
-proves(["D752"], "tokens and costs are above zero and marked as simulated", async () => {
+proves(["D752"], "shows tokens and costs above zero and marks them as simulated", async () => {
   const { path: cwd } = projectWith(FILES);
   const { stderr } = await startCommand(["demo", "--no-store"], { cwd }).ended;
 
@@ -86,7 +86,7 @@ proves(["D752"], "tokens and costs are above zero and marked as simulated", asyn
   expect(stderr).not.toContain("Next:");
 });
 
-proves(["D753"], "a named folder without files is explained with exit code 2", async () => {
+proves(["D753"], "explains a named folder without files and exits with code 2", async () => {
   const { path: cwd } = projectWith({ "none/": "" });
   const { code, stderr } = await startCommand(["demo", "none"], { cwd, env: NPX }).ended;
 
@@ -95,25 +95,21 @@ proves(["D753"], "a named folder without files is explained with exit code 2", a
   expect(stderr).toContain("for example: npx espalier demo ");
 });
 
-proves(
-  ["D753"],
-  "in a folder with little the demo reads the documents of the package",
-  async () => {
-    const { path: cwd } = projectWith({});
-    const { code, stderr } = await startCommand(["demo"], { cwd, env: NPX }).ended;
+proves(["D753"], "reads the documents of the package in a folder with few files", async () => {
+  const { path: cwd } = projectWith({});
+  const { code, stderr } = await startCommand(["demo"], { cwd, env: NPX }).ended;
 
-    expect(code).toBe(0);
-    expect(stderr).toContain(
-      "There is little to read here, so the demo reads the documents of espalier.",
-    );
-    expect(stderr).toContain("To read another folder, type: npx espalier demo <folder>");
-    expect(stderr).toContain(`Folder: ${resolve("docs")}\n`);
-  },
-);
+  expect(code).toBe(0);
+  expect(stderr).toContain(
+    "There is little to read here, so the demo reads the documents of espalier.",
+  );
+  expect(stderr).toContain("To read another folder, type: npx espalier demo <folder>");
+  expect(stderr).toContain(`Folder: ${resolve("docs")}\n`);
+});
 
 proves(
   ["D749", "D754"],
-  "a key at the terminal answers the question while the tree stays",
+  "accepts an answer by one key at the terminal while the tree stays visible",
   async () => {
     const { path: cwd } = projectWith(FILES);
     const command = startAtTerminal(["demo"], { cwd });
@@ -126,14 +122,14 @@ proves(
   },
 );
 
-proves(["D749"], "without a key the deadline of the question answers it", async () => {
+proves(["D749"], "answers the question at its deadline without a key", async () => {
   const { path: cwd } = projectWith(FILES);
   const command = startAtTerminal(["demo"], { cwd });
   await command.seen("was denied by its deadline after 6.0s: Nobody answered in time.");
   expect(await command.ended).toBe(0);
 });
 
-proves(["D754"], "with --fast the demo waits for nothing at a terminal either", async () => {
+proves(["D754"], "waits for nothing with --fast, even at a terminal", async () => {
   const { path: cwd } = projectWith(FILES);
   const command = startAtTerminal(["demo", "--fast"], { cwd });
   await command.seen("was denied by the approver");
@@ -141,7 +137,7 @@ proves(["D754"], "with --fast the demo waits for nothing at a terminal either", 
   expect(command.screen()).not.toContain("Press y");
 });
 
-test("Ctrl-C during the question cancels the run", async () => {
+test("cancels the run on Ctrl-C during the question", async () => {
   const { path: cwd } = projectWith(FILES);
   const command = startAtTerminal(["demo"], { cwd });
   await command.seen("Press y to approve or n to deny.");

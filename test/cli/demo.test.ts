@@ -1,6 +1,7 @@
-// Goal: the demo does what its documents say: without a key, with a server, with and without a
-// place for traces. Method: the real program in a process of its own, with nothing in its environment
-// but what the test puts there.
+// Goal: the demo works as documented: without a key, with a server, and with and without a trace
+// endpoint.
+// Method: the real program as a separate process, whose environment contains only what the test
+// sets.
 
 import { readFileSync, writeFileSync } from "node:fs";
 
@@ -22,7 +23,7 @@ const FILES = {
 const OFFLINE =
   "This is the offline planner, which follows fixed rules and is not a language model.";
 
-test("without a key it says first that it is no language model, and surveys the source of espalier", async () => {
+test("announces the simulated model without a key and surveys the source of espalier", async () => {
   const { code, lines, stdout, stderr } = await demo();
 
   expect(code).toBe(0);
@@ -32,22 +33,18 @@ test("without a key it says first that it is no language model, and surveys the 
   expect(stdout + stderr).not.toContain("\u001b");
 });
 
-proves(
-  ["S7.36"],
-  "the first guide shows the table that the demo prints, except for times and tokens",
-  async () => {
-    const { stderr } = await demo();
-    const [, picture = ""] =
-      /\nTree \(simulated\)\n([\s\S]+?)\n\nUsage by role \(simulated\)\n/.exec(stderr) ?? [];
-    if (process.env["UPDATE_GOLDEN"] === "1" && (process.env["CI"] ?? "") === "") repaint(picture);
-    const [, , pictured = ""] = PICTURE.exec(readFileSync(GUIDE, "utf8")) ?? [];
-    expect(
-      inOutline(picture),
-      `the table in ${GUIDE}; if the change is meant, run with UPDATE_GOLDEN=1 on a quiet machine`,
-    ).toEqual(inOutline(pictured));
-    expect(stderr).toMatch(/^8 agents, .*, 1 spawn refused \(breadth_limit 1\)$/m);
-  },
-);
+proves(["S7.36"], "prints the table of the first guide, except for times and tokens", async () => {
+  const { stderr } = await demo();
+  const [, picture = ""] =
+    /\nTree \(simulated\)\n([\s\S]+?)\n\nUsage by role \(simulated\)\n/.exec(stderr) ?? [];
+  if (process.env["UPDATE_GOLDEN"] === "1" && (process.env["CI"] ?? "") === "") repaint(picture);
+  const [, , pictured = ""] = PICTURE.exec(readFileSync(GUIDE, "utf8")) ?? [];
+  expect(
+    inOutline(picture),
+    `the table in ${GUIDE}; if the change is meant, run with UPDATE_GOLDEN=1 on a quiet machine`,
+  ).toEqual(inOutline(pictured));
+  expect(stderr).toMatch(/^8 agents, .*, 1 spawn refused \(breadth_limit 1\)$/m);
+});
 
 const GUIDE = "docs/guides/first-tree.md";
 const PICTURE = /(<!-- picture: npm run demo -->\n+```text\n)([\s\S]*?)(\n```)/;
@@ -59,7 +56,7 @@ function repaint(picture: string): void {
   writeFileSync(GUIDE, guide.replace(PICTURE, paint));
 }
 
-/** The cells of each line, without figures that differ from run to run; tasks as far as every width shows them. */
+/** Returns the cells of each line without varying figures; tasks are cut to the narrowest width. */
 function inOutline(picture: string): readonly (readonly string[])[] {
   return picture.split("\n").map((line) => {
     const cells = line.split(/ {2,}/).filter((cell) => cell !== "");
@@ -67,13 +64,13 @@ function inOutline(picture: string): readonly (readonly string[])[] {
   });
 }
 
-test("a key that the shell has for other programs does not change that", async () => {
+test("ignores an API key that the shell has for other programs", async () => {
   using folder = temporaryFolder(FILES);
   const { code, lines } = await demo({ args: [folder.path], env: { OPENAI_API_KEY: "k" } });
   expect([code, lines[0]]).toEqual([0, OFFLINE]);
 });
 
-test("the report stands alone on stdout; beside it what happens line by line, then the tree, the budget and the trace id", async () => {
+test("prints only the report on stdout; events, tree, budget and trace id go to stderr", async () => {
   using folder = temporaryFolder(FILES);
   const { code, stdout, stderr } = await demo({ args: [folder.path, "Where is the wheel?"] });
 
@@ -95,51 +92,43 @@ test("the report stands alone on stdout; beside it what happens line by line, th
   expect(places).toEqual(places.toSorted((left, right) => left - right));
 });
 
-proves(
-  ["M37", "M43"],
-  "on any server that speaks Chat Completions nothing else differs",
-  async () => {
-    using folder = temporaryFolder(FILES);
-    await using server = await plannerServer();
-    const args = [folder.path];
-    const offline = await demo({ args });
-    const env = { OPENAI_BASE_URL: server.baseUrl, ESPALIER_MODEL: "org/some-model:8b" };
-    const online = await demo({ args, env });
+proves(["M37", "M43"], "prints the same with any server that speaks Chat Completions", async () => {
+  using folder = temporaryFolder(FILES);
+  await using server = await plannerServer();
+  const args = [folder.path];
+  const offline = await demo({ args });
+  const env = { OPENAI_BASE_URL: server.baseUrl, ESPALIER_MODEL: "org/some-model:8b" };
+  const online = await demo({ args, env });
 
-    expect(online.code).toBe(0);
-    expect(online.lines[0]).toBe("Model: org/some-model:8b");
-    expect(server.request(1).body).toMatchObject({ model: "org/some-model:8b" });
-    expect(online.stdout).toBe(offline.stdout);
-    expect(online.stderr).toContain("unknown");
-  },
-);
+  expect(online.code).toBe(0);
+  expect(online.lines[0]).toBe("Model: org/some-model:8b");
+  expect(server.request(1).body).toMatchObject({ model: "org/some-model:8b" });
+  expect(online.stdout).toBe(offline.stdout);
+  expect(online.stderr).toContain("unknown");
+});
 
-proves(
-  ["M43", "M16"],
-  "on a server that speaks Responses nothing else differs either",
-  async () => {
-    using folder = temporaryFolder(FILES);
-    await using server = await plannerOverResponses();
-    const args = [folder.path];
-    const offline = await demo({ args });
-    const env = {
-      OPENAI_BASE_URL: server.baseUrl,
-      ESPALIER_OPENAI_API: "responses",
-      ESPALIER_MODEL: "gpt-5.6",
-    };
-    const online = await demo({ args, env });
+proves(["M43", "M16"], "prints the same with a server that speaks Responses", async () => {
+  using folder = temporaryFolder(FILES);
+  await using server = await plannerOverResponses();
+  const args = [folder.path];
+  const offline = await demo({ args });
+  const env = {
+    OPENAI_BASE_URL: server.baseUrl,
+    ESPALIER_OPENAI_API: "responses",
+    ESPALIER_MODEL: "gpt-5.6",
+  };
+  const online = await demo({ args, env });
 
-    expect(online.code).toBe(0);
-    expect(new Set(server.requests.map(({ path }) => path))).toEqual(new Set(["/v1/responses"]));
-    expect(online.stdout).toBe(offline.stdout);
-  },
-);
+  expect(online.code).toBe(0);
+  expect(new Set(server.requests.map(({ path }) => path))).toEqual(new Set(["/v1/responses"]));
+  expect(online.stdout).toBe(offline.stdout);
+});
 
-proves(["S7.36"], "every way to rest has a code of its own", () => {
+proves(["S7.36"], "maps every final or paused status to its own exit code", () => {
   expect(EXIT_CODES).toEqual({ completed: 0, failed: 1, stopped: 3, paused: 4, cancelled: 130 });
 });
 
-test("with an endpoint all spans of the run arrive there, in the trace whose id is shown", async () => {
+test("exports all spans of the run to an endpoint, in the trace whose id is shown", async () => {
   using folder = temporaryFolder(FILES);
   await using sink = await OtlpSink.open();
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint };
@@ -157,7 +146,7 @@ test("with an endpoint all spans of the run arrive there, in the trace whose id 
   expect(stderr).toContain(`Trace    http://localhost:16686/trace/${traceId}`);
 });
 
-test("the link to the trace leads to the Jaeger that the environment names", async () => {
+test("links the trace to the Jaeger that the environment names", async () => {
   using folder = temporaryFolder(FILES);
   await using sink = await OtlpSink.open();
   const env = {
@@ -171,7 +160,7 @@ test("the link to the trace leads to the Jaeger that the environment names", asy
   );
 });
 
-test("--help says how to use it", async () => {
+test("prints its usage with --help", async () => {
   const { code, stdout } = await demo({ args: ["--help"] });
 
   expect(code).toBe(0);

@@ -1,4 +1,5 @@
-// A small MCP server as a child process: `data` gives the arguments of its call back, and is not said to read only; `look` is.
+// A small MCP server as a child process: `data` returns the arguments of its call and is not
+// declared read-only; `look` is.
 
 import { createInterface } from "node:readline";
 

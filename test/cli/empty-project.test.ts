@@ -1,4 +1,5 @@
-// Goal: commands that list work in a project without runs. Method: the command within the test, in an empty folder.
+// Goal: listing commands work in a project without runs.
+// Method: the command within the test, in an empty folder.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -48,19 +49,19 @@ proves(["D755"], "names both remedies if the default store has no runs", async (
   expect(stderr).toContain(`no such file. Start a run: espalier run …, or ${WAYS_TO_NAME_STORE}.`);
 });
 
-proves(["D755"], "names the configuration for a role of a program", async () => {
+proves(["D755"], "names the configuration for a role that is defined in code", async () => {
   const { stderr } = await performed(["run", "clerk", "Go."], { cwd: emptyFolder() });
   expect(stderr).toContain(
     "Create role files: espalier init. Or list the role of a program in `roles` of espalier.config.ts.",
   );
 });
 
-proves(["D525"], "refuses a store of --store that is not there", async () => {
+proves(["D525"], "refuses a missing store named by --store", async () => {
   const { code, stderr } = await performed(["runs", "--store", "x.db"], { cwd: emptyFolder() });
   expect([code, stderr]).toEqual([2, expect.stringContaining("no such file")]);
 });
 
-proves(["D526"], "refuses a port that is not one, also without a viewer", async () => {
+proves(["D526"], "refuses an invalid port, even without a viewer", async () => {
   const cwd = emptyFolder();
   for (const args of [
     ["demo", "--port", "abc"],
@@ -106,7 +107,7 @@ proves(["D526"], "keeps the task of a run at 80 columns", () => {
   for (const line of text.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
 });
 
-proves(["D756"], "lists an answered run that nobody resumed as such", () => {
+proves(["D756"], "lists an answered run that nobody resumed as waiting to be resumed", () => {
   const row = {
     runId: RunIdSchema().parse("run_1"),
     title: "clerk: Mail it.",

@@ -1,4 +1,5 @@
-// Surroundings of a command that runs while a test looks at it: what it has written by now, and signals that are given by hand.
+// The environment of a command that runs while a test inspects it: its output so far, and signals
+// that the test sends.
 
 import { PassThrough, Writable } from "node:stream";
 
@@ -32,7 +33,10 @@ export class FakeShell implements Shell {
     this.#listeners.push([signal, listener]);
   }
 
-  /** Gives a signal. Returns the exit code with which the command leaves; undefined: it does not. */
+  /**
+   * Sends a signal. Returns the exit code with which the command exits, or undefined if it
+   * continues.
+   */
   signal(given: ShellSignal): number | undefined {
     try {
       for (const [signal, listener] of this.#listeners) if (signal === given) listener();
@@ -47,25 +51,25 @@ export class FakeShell implements Shell {
     throw new Left(exitCode);
   }
 
-  /** What was written so far. */
+  /** The output so far. */
   get written(): { readonly stdout: string; readonly stderr: string } {
     return { stdout: this.stdout.text, stderr: this.stderr.text };
   }
 }
 
-/** Makes it a terminal, with a person who reads and types. */
+/** Makes the shell a terminal with a person who reads and types. */
 export function atTerminal(shell: FakeShell): void {
   Object.assign(shell.stderr, { isTTY: true, columns: 100, rows: 50 });
   Object.assign(shell.stdin, { isTTY: true, setRawMode: () => {} });
 }
 
-/** Resolves once the command has said this on stderr, behind what stood there at `from`. */
+/** Resolves once the command has printed this on stderr after position `from`. */
 export async function seenIn(shell: FakeShell, words: string, from = 0): Promise<void> {
   while (!shell.written.stderr.includes(words, from))
     await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The address that a command says, once it has. */
+/** Resolves with the address that a command prints. */
 export async function addressIn(shell: FakeShell): Promise<string> {
   for (;;) {
     const [, url] = /Viewer: (\S+)/.exec(shell.written.stderr) ?? [];

@@ -1,6 +1,7 @@
-// Goal: no file and no name outside reaches a model, also while another process swaps a folder for
-// a link. Method: a process that swaps in a tight loop, and reads, listings and searches meanwhile,
-// with and without paths of open handles.
+// Goal: no file and no name outside reaches a model, even while another process replaces a folder
+// by a link.
+// Method: a process that swaps in a tight loop while the test reads, lists and searches, with and
+// without paths of open handles.
 
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -23,7 +24,7 @@ import { CallFixture } from "../support/tool-calls.ts";
 
 const MAKE_PIPE = "mkfifo";
 const ATTEMPTS = 3_000;
-/** Without handles each one waits for up to 0.1 s while folders are swapped. */
+/** Without handles each attempt waits for up to 0.1 s while folders are swapped. */
 const PATIENT_ATTEMPTS = 200;
 const MOST_ATTEMPTS = 30_000;
 const SECRET = "the secret outside";
@@ -47,26 +48,30 @@ for (const hasHandles of [process.platform === "linux", false])
       const read = await outcomes(() => text(folder), attempts);
       const listed = await outcomes(() => names(folder), attempts);
       expect(atRest).toEqual(["inside", "file.txt 6, inside.txt 6"]);
-      // Times of change differ with nearly every attempt; then all is refused.
+      // Change times differ at nearly every attempt, so all are refused.
       expect(["inside", "refused"]).toEqual(expect.arrayContaining(read));
       expect(["file.txt 6, inside.txt 6", "refused"]).toEqual(expect.arrayContaining(listed));
       if (hasHandles) expect([read.length, listed.length]).toEqual([2, 2]);
     },
   );
 
-proves(["D509"], "reads without handles when a further change has another time", async () => {
-  using parent = temporaryFolder(FILES);
-  const root = realpathSync(parent.at("root"));
-  const realPath = join(root, "docs/deep/file.txt");
-  writeFileSync(join(root, "docs/deep/new.txt"), "new");
-  const changedMs = statSync(join(root, "docs/deep")).ctimeMs;
-  const place = { root, realPath, isAllowed: () => true };
-  const readAtMs = await readVerified(place, () => Promise.resolve(Date.now()), false);
-  // No file system that keeps parts of a second has longer ticks. Date.now() rounds down.
-  expect(readAtMs - changedMs).toBeGreaterThan(16);
-});
+proves(
+  ["D509"],
+  "reads without handles once a further change would have another time",
+  async () => {
+    using parent = temporaryFolder(FILES);
+    const root = realpathSync(parent.at("root"));
+    const realPath = join(root, "docs/deep/file.txt");
+    writeFileSync(join(root, "docs/deep/new.txt"), "new");
+    const changedMs = statSync(join(root, "docs/deep")).ctimeMs;
+    const place = { root, realPath, isAllowed: () => true };
+    const readAtMs = await readVerified(place, () => Promise.resolve(Date.now()), false);
+    // File systems with fractions of a second have no longer ticks. Date.now() rounds down.
+    expect(readAtMs - changedMs).toBeGreaterThan(16);
+  },
+);
 
-proves(["D423"], "reads nothing of a place that has become a link, nor sizes in it", async () => {
+proves(["D423"], "reads neither content nor sizes of a place that has become a link", async () => {
   using parent = temporaryFolder(FILES);
   for (const hasHandles of [process.platform === "linux", false]) {
     const folder = new ConfinedFolder(parent.at("root"), hasHandles);
@@ -132,7 +137,9 @@ async function outcomes(attempt: () => Promise<string>, attempts: number): Promi
   return [...seen].toSorted();
 }
 
-/** A process that swaps `root/docs` for a link to `outside` and back until it is disposed of. */
+/**
+ * Starts a process that swaps `root/docs` for a link to `outside` and back until it is disposed of.
+ */
 async function swapping(parent: string): Promise<AsyncDisposable> {
   const child: ChildProcess = spawn(process.execPath, ["-e", SWAP, parent], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -147,7 +154,7 @@ async function swapping(parent: string): Promise<AsyncDisposable> {
   };
 }
 
-// It rests in each state for up to 0.4 ms, so that reads meet all of them.
+// The process stays in each state for up to 0.4 ms, so that reads meet all of them.
 const SWAP = `
   const { renameSync, symlinkSync, unlinkSync } = require("node:fs");
   const rest = () => {

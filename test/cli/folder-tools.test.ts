@@ -1,6 +1,6 @@
-// Goal: a model can look at everything in the folder, and at nothing else, in bounded pieces, in
-// the same order every time. Method: call the tools with the arguments a model would write, on
-// folders made for it.
+// Goal: a model can read everything in the folder and nothing else, in bounded parts and in a
+// stable order.
+// Method: call the tools with arguments that a model would write, on temporary folders.
 
 import { createHook } from "node:async_hooks";
 import { execFileSync } from "node:child_process";
@@ -18,7 +18,7 @@ import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-fol
 const MAKE_PIPE = "mkfifo";
 const SECRET = "the secret outside";
 
-test("a listing is sorted, names sizes and links, and counts what is hidden", async () => {
+test("sorts a listing, shows sizes and links, and counts hidden entries", async () => {
   using folder = temporaryFolder({
     "b.ts": "12345",
     "a.ts": "1",
@@ -47,7 +47,7 @@ test("a listing is sorted, names sizes and links, and counts what is hidden", as
   });
 });
 
-test("a listing ends at 200 entries and says how many are missing", async () => {
+test("ends a listing at 200 entries with the number of missing ones", async () => {
   const names = Array.from({ length: 230 }, (_, index) => `f${String(index).padStart(3, "0")}.txt`);
   using folder = temporaryFolder({
     "a/": "",
@@ -59,7 +59,7 @@ test("a listing ends at 200 entries and says how many are missing", async () => 
   expect(listing.files.at(-1)?.name).toBe("f198.txt");
 });
 
-proves(["D510"], "a listing measures only the files that it shows", async () => {
+proves(["D510"], "measures only the files that a listing shows", async () => {
   const names = Array.from({ length: 2_000 }, (_none, index) => `f${index}.txt`);
   using folder = temporaryFolder(Object.fromEntries(names.map((name) => [name, ""])));
   let requests = 0;
@@ -73,7 +73,7 @@ proves(["D510"], "a listing measures only the files that it shows", async () => 
   expect([requests >= 200, requests < 300]).toEqual([true, true]);
 });
 
-test("a file is read from its beginning, up to 8,000 bytes, without cutting a character in two", async () => {
+test("reads up to 8,000 bytes from the beginning of a file without splitting a character", async () => {
   using folder = temporaryFolder({
     "short.md": "# Title\n",
     "long.txt": `x${"é".repeat(5_000)}`,
@@ -88,7 +88,7 @@ test("a file is read from its beginning, up to 8,000 bytes, without cutting a ch
   expect(long).toBe(`long.txt (10001 bytes, the first 8000 are shown)\nx${"é".repeat(3_999)}`);
 });
 
-test("a file that is not text is named without its content, and what is not a file is refused", async () => {
+test("names a binary file without its content and refuses a non-file", async () => {
   using folder = temporaryFolder({
     "zero.bin": new Uint8Array([65, 0, 66]),
     "latin1.txt": new Uint8Array([0x63, 0x61, 0x66, 0xe9, 0x20]),
@@ -134,7 +134,7 @@ test.each([
   ["a link in a circle", "circle", "ELOOP"],
   ["a link to nothing", "nowhere", "ENOENT"],
   ["a name with a zero byte", "a\u0000b", "There is no"],
-])("%s is refused by every tool", async (_name, path, message) => {
+])("refuses %s in every tool", async (_name, path, message) => {
   using parent = temporaryFolder({
     "root/docs/guide.md": "guide",
     "root/.env": SECRET,
@@ -159,7 +159,7 @@ test.each([
   }
 });
 
-test("a link that stays inside may be read, and the folder itself may be reached by a link", async () => {
+test("reads links that stay inside, and reaches the folder itself by a link", async () => {
   using parent = temporaryFolder({ "root/docs/guide.md": "guide" });
   symlinkSync("docs/guide.md", parent.at("root/link.md"));
   symlinkSync("root", parent.at("entrance"));
@@ -169,7 +169,7 @@ test("a link that stays inside may be read, and the folder itself may be reached
   expect(await use(root, "folder_read", { path: "docs/guide.md" })).toContain("guide");
 });
 
-test("a search finds lines in the order of their paths, follows no link, and leaves out what is no text", async () => {
+test("finds lines in the order of their paths, without following links or reading binary files", async () => {
   using folder = temporaryFolder({
     "b.ts": "nothing\n  const BUDGET = 1;\n",
     "a/deep/c.ts": "the budget\nBudget again\n",
@@ -193,7 +193,7 @@ test("a search finds lines in the order of their paths, follows no link, and lea
   expect(JSON.parse(one)).toMatchObject({ matches: [{ line: 2 }], filesSearched: 1 });
 });
 
-test("a search stops at 40 lines and says that it is not complete", async () => {
+test("stops a search at 40 lines and reports it as incomplete", async () => {
   using folder = temporaryFolder({ "a.txt": "word\n".repeat(50), "b.txt": "word\n" });
 
   const found = searchSchema.parse(
@@ -202,7 +202,7 @@ test("a search stops at 40 lines and says that it is not complete", async () => 
   expect([found.matches.length, found.isComplete]).toEqual([40, false]);
 });
 
-test("the tools obey their signal", async () => {
+test("obeys the signal in every tool", async () => {
   using folder = temporaryFolder({ "a.txt": "word" });
   for (const [name, input] of Object.entries({
     folder_list: { path: "." },
@@ -221,7 +221,7 @@ const listingSchema = z.looseObject({
 });
 const searchSchema = z.looseObject({ matches: z.array(z.unknown()), isComplete: z.boolean() });
 
-/** Calls a tool as an agent would, and gives what the model reads. */
+/** Calls a tool as an agent does, and returns the text for the model. */
 async function use(
   folder: Pick<TemporaryFolder, "path">,
   toolName: string,

@@ -1,4 +1,6 @@
-// Goal: no call is approved unseen. Method: the command within the test, on a store with a run that asks; at a terminal with typed keys.
+// Goal: no call is approved unseen.
+// Method: the command within the test, on a store with a run that asks; at a terminal with typed
+// keys.
 
 import { expect } from "vitest";
 
@@ -25,19 +27,23 @@ async function asking(): Promise<KeptRuns & { readonly runId: RunId; readonly ar
   return { ...kept, runId, args: ["approve", runId, "--store", "runs.db"] };
 }
 
-/** How many questions are open. */
+/** Returns the number of open questions. */
 async function open({ store, runId }: Awaited<ReturnType<typeof asking>>): Promise<number> {
   return (await readOpenQuestions(store, runId)).length;
 }
 
-proves(["V155"], "without a terminal the call is said, and approved without asking", async () => {
-  await using kept = await asking();
-  const said = await performed(kept.args, { cwd: kept.folder });
-  expect(said).toEqual({ code: 0, stdout: "", stderr: [...CALL, ...DONE].join("\n") });
-  expect(await open(kept)).toBe(0);
-});
+proves(
+  ["V155"],
+  "prints the call and approves it without asking if there is no terminal",
+  async () => {
+    await using kept = await asking();
+    const said = await performed(kept.args, { cwd: kept.folder });
+    expect(said).toEqual({ code: 0, stdout: "", stderr: [...CALL, ...DONE].join("\n") });
+    expect(await open(kept)).toBe(0);
+  },
+);
 
-proves(["V155"], "as JSON the call stands in the object, and nothing beside it", async () => {
+proves(["V155"], "prints the call only in the JSON object with --json", async () => {
   await using kept = await asking();
   const args = [...kept.args, "--json", "--arguments", '{"eur":40}'];
   const { code, stdout, stderr } = await performed(args, { cwd: kept.folder });
@@ -56,7 +62,7 @@ proves(["V155"], "as JSON the call stands in the object, and nothing beside it",
   ]);
 });
 
-proves(["V155"], "a denial says the call, too, and asks nobody", async () => {
+proves(["V155"], "prints the call for a denial without asking", async () => {
   await using kept = await asking();
   const shell = new FakeShell(kept.folder);
   atTerminal(shell);
@@ -66,26 +72,30 @@ proves(["V155"], "a denial says the call, too, and asks nobody", async () => {
   );
 });
 
-proves(["V155"], "at a terminal it asks once the call is said, and Enter alone is no", async () => {
-  await using kept = await asking();
-  for (const [keys, code, left] of [
-    ["\r", 4, 1],
-    ["\u0003", 4, 1],
-    ["y", 0, 0],
-  ] as const) {
-    const shell = new FakeShell(kept.folder);
-    atTerminal(shell);
-    const ended = performArguments(kept.args, shell);
-    await seenIn(shell, ASKED);
-    expect(shell.written.stderr).toContain(CALL.join("\n"));
-    expect(await open(kept)).toBe(1);
-    shell.stdin.write(keys);
-    expect([await ended, await open(kept)]).toEqual([code, left]);
-    expect(shell.written.stderr).toContain(left === 1 ? "No question was answered." : DONE[0]);
-  }
-});
+proves(
+  ["V155"],
+  "asks at a terminal after printing the call, and treats Enter alone as no",
+  async () => {
+    await using kept = await asking();
+    for (const [keys, code, left] of [
+      ["\r", 4, 1],
+      ["\u0003", 4, 1],
+      ["y", 0, 0],
+    ] as const) {
+      const shell = new FakeShell(kept.folder);
+      atTerminal(shell);
+      const ended = performArguments(kept.args, shell);
+      await seenIn(shell, ASKED);
+      expect(shell.written.stderr).toContain(CALL.join("\n"));
+      expect(await open(kept)).toBe(1);
+      shell.stdin.write(keys);
+      expect([await ended, await open(kept)]).toEqual([code, left]);
+      expect(shell.written.stderr).toContain(left === 1 ? "No question was answered." : DONE[0]);
+    }
+  },
+);
 
-proves(["V155"], "with --yes it asks nobody", async () => {
+proves(["V155"], "does not ask with --yes", async () => {
   await using kept = await asking();
   const shell = new FakeShell(kept.folder);
   atTerminal(shell);

@@ -1,5 +1,6 @@
-// Goal: a run that rests continues with more than it was given, and prints its state on stdout where it cannot continue. Method: the command within
-// the test, a server that speaks Chat Completions, and one of MCP.
+// Goal: an inactive run continues with more budget, and a run that cannot continue prints its state
+// on stdout.
+// Method: the command within the test, with a Chat Completions server and an MCP server.
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +16,7 @@ import { performed, withVariable } from "./performed.ts";
 
 const SERVER_FILE = new URL("echo-server.ts", import.meta.url).pathname;
 
-/** A run that is paused with a question after its first step of two, and wants five. */
+/** Starts a run that pauses with a question after the first of its two steps, and needs five. */
 async function pausedRun(): Promise<TemporaryFolder> {
   const work = { command: process.execPath, args: [SERVER_FILE] };
   const folder = temporaryFolder({
@@ -34,35 +35,31 @@ async function pausedRun(): Promise<TemporaryFolder> {
   return folder;
 }
 
-proves(
-  ["V115"],
-  "a run that is paused goes on with what is granted, which is on record",
-  async () => {
-    const { path: cwd } = await pausedRun();
-    expect((await performed(["approve", "@last"], { cwd })).code).toBe(0);
-    for (const [amounts, words] of [
-      ["steps=x", "Expected steps in --grant to be a whole number"],
-      ["dollars=1", "Expected --grant to have parts such as cost=1"],
-      ["steps=0", "a budget with at least one amount above 0"],
-      ["tool-calls=1", "has no limit of its own on it"],
-    ] as const) {
-      const wrong = await performed(["resume", "@last", "--grant", amounts], { cwd });
-      expect([wrong.code, wrong.stdout], amounts).toEqual([2, ""]);
-      expect(wrong.stderr).toContain(words);
-    }
-    const resumed = await performed(["resume", "@last", "--grant", "steps=3,time=1m"], { cwd });
-    expect([resumed.code, resumed.stdout]).toEqual([0, "Done.\n"]);
-    const { stdout } = await performed(["tail", "@last", "--events"], { cwd });
-    const granted = stdout.split("\n").filter((line) => line.includes('"budget.granted"'));
-    expect(granted.map((line): unknown => JSON.parse(line))).toMatchObject([
-      { by: "espalier resume", budget: { steps: 3, timeMs: 60_000 } },
-    ]);
-  },
-);
+proves(["V115"], "resumes a paused run with a grant, which is recorded", async () => {
+  const { path: cwd } = await pausedRun();
+  expect((await performed(["approve", "@last"], { cwd })).code).toBe(0);
+  for (const [amounts, words] of [
+    ["steps=x", "Expected steps in --grant to be a whole number"],
+    ["dollars=1", "Expected --grant to have parts such as cost=1"],
+    ["steps=0", "a budget with at least one amount above 0"],
+    ["tool-calls=1", "has no limit of its own on it"],
+  ] as const) {
+    const wrong = await performed(["resume", "@last", "--grant", amounts], { cwd });
+    expect([wrong.code, wrong.stdout], amounts).toEqual([2, ""]);
+    expect(wrong.stderr).toContain(words);
+  }
+  const resumed = await performed(["resume", "@last", "--grant", "steps=3,time=1m"], { cwd });
+  expect([resumed.code, resumed.stdout]).toEqual([0, "Done.\n"]);
+  const { stdout } = await performed(["tail", "@last", "--events"], { cwd });
+  const granted = stdout.split("\n").filter((line) => line.includes('"budget.granted"'));
+  expect(granted.map((line): unknown => JSON.parse(line))).toMatchObject([
+    { by: "espalier resume", budget: { steps: 3, timeMs: 60_000 } },
+  ]);
+});
 
 proves(
   ["V115", "D287", "D755"],
-  "without one a limit stops it, and it says how it goes on",
+  "stops at the limit without a grant and reports how to continue",
   async () => {
     const { path: cwd } = await pausedRun();
     expect((await performed(["approve", "@last"], { cwd })).code).toBe(0);
@@ -92,7 +89,7 @@ const WaitingSchema = z.object({
   questions: z.tuple([z.looseObject({ toolName: z.literal("work_data") })]),
 });
 
-proves(["D499"], "refuses more for a run that no limit stopped, as wrong use", async () => {
+proves(["D499"], "refuses a grant for a run that no limit stopped as wrong use", async () => {
   const folder = temporaryFolder({ "lead.md": "---\nmodel: m\n---\nWork.\n" });
   afterwards(() => folder[Symbol.dispose]());
   const server = await OpenAiServer.start(() => status(401));
@@ -109,9 +106,13 @@ proves(["D499"], "refuses more for a run that no limit stopped, as wrong use", a
   ]);
 });
 
-proves(["V41"], "resume --json of a run that waits for answers is one object, too", async () => {
-  const { path: cwd } = await pausedRun();
-  const { code, stdout } = await performed(["resume", "@last", "--json"], { cwd });
-  expect(code).toBe(4);
-  expect(WaitingSchema.safeParse(JSON.parse(stdout)).success).toBe(true);
-});
+proves(
+  ["V41"],
+  "prints one JSON object for resume --json of a run that waits for answers",
+  async () => {
+    const { path: cwd } = await pausedRun();
+    const { code, stdout } = await performed(["resume", "@last", "--json"], { cwd });
+    expect(code).toBe(4);
+    expect(WaitingSchema.safeParse(JSON.parse(stdout)).success).toBe(true);
+  },
+);

@@ -1,4 +1,5 @@
-// Goal: a program that asks for JSON always gets one JSON value. Method: the command within the test, with each kind of failure.
+// Goal: a program that asks for JSON always gets one JSON value.
+// Method: the command within the test, with each kind of failure.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -12,7 +13,7 @@ const FAILURE = z.strictObject({
   error: z.strictObject({ code: z.string(), message: z.string() }),
 });
 
-/** The args, the code of the exit, the code of the error, and words of its message. */
+/** The arguments, the exit code, the error code, and a part of its message. */
 type Case = readonly [args: readonly string[], exit: number, code: string, words: string];
 
 async function codesOf(
@@ -80,7 +81,7 @@ proves(["D524"], "prints faults of the configuration as one JSON value", async (
   );
 });
 
-proves(["D524"], "takes --json behind -- for a word of the task", async () => {
+proves(["D524"], "treats --json after -- as part of the task", async () => {
   const folder = temporaryFolder({});
   afterwards(() => folder[Symbol.dispose]());
   const { stdout, code } = await performed(["run", "none.md", "--", "--json"], {

@@ -1,4 +1,5 @@
-// A folder with a store of a few small runs: one that completed, one that failed below its root, one that a limit stopped, one that waits.
+// A folder with a store of a few small runs: one that completed, one that failed below its root,
+// one that a limit stopped, one that waits.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,7 +26,7 @@ import {
 } from "espalier/testing";
 import { z } from "zod";
 
-/** What it says steers a terminal. */
+/** Its message contains control characters for terminals. */
 const AWAY = {
   error: new ModelError({ code: "model_unauthorized", message: "Wrong \u001b[31mkey.\u202e" }),
 };
@@ -39,7 +40,7 @@ export interface KeptRuns extends AsyncDisposable {
   readonly orchestrator: Orchestrator;
 }
 
-/** An empty store in a folder of its own. */
+/** Creates an empty store in a folder of its own. */
 export function keptRuns(): KeptRuns {
   const folder = mkdtempSync(join(tmpdir(), "espalier-reading-"));
   const path = join(folder, "runs.db");
@@ -58,7 +59,7 @@ export function keptRuns(): KeptRuns {
   };
 }
 
-/** The runs, in this order. */
+/** Starts the runs, in this order. */
 export async function fourRuns({ orchestrator }: KeptRuns): Promise<readonly RunId[]> {
   const runs = [
     orchestrator.start(agent("lead", [says("All is well.")]), "Say hello.\nTwice."),

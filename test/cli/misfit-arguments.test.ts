@@ -1,6 +1,6 @@
 // Goal: wrong arguments in an approval are refused before anything is stored, so that they can be
-// corrected. Method: the command within the test, on a store with a paused run, in a process that
-// does not have its role.
+// corrected.
+// Method: the command within the test, on a store with a paused run, in a process without its role.
 
 import { once } from "node:events";
 
@@ -51,38 +51,42 @@ const approve = async ({ path, folder }: KeptRuns, input: unknown, ...more: read
     { cwd: folder },
   );
 
-proves(["D531"], "refuses arguments that do not fit, and takes the corrected ones", async () => {
-  await using kept = await asking();
-  const { store, run } = kept;
-  const before = await store.readMail(run);
-  for (const [input, problem] of [
-    [{ eur: "many", to: "farm" }, 'eur: expected a number, got "many"'],
-    [{ eur: 4, to: "moon" }, 'to: expected one of "farm", "shop", got "moon"'],
-    [{ to: "farm" }, "eur: expected a number, but it is missing"],
-    [{}, "to: expected"],
-  ] as const) {
-    const { code, stdout, stderr } = await approve(kept, input);
-    expect([code, stdout]).toEqual([2, ""]);
-    expect(stderr).toContain(problem);
-    expect(stderr).toContain("Correct them and answer again. [invalid_answer]");
-  }
-  const json = await approve(kept, { eur: [] }, "--json");
-  expect([json.code, JSON.parse(json.stdout)]).toEqual([
-    2,
-    { error: { code: "invalid_answer", message: expect.stringContaining("eur: ") as unknown } },
-  ]);
-  expect(await store.readMail(run)).toEqual(before);
-  expect((await readOpenQuestions(store, run)).length).toBe(1);
-  // Text that is a number fits, as it does where a model wrote it.
-  expect((await approve(kept, { eur: "40", to: "shop" })).code).toBe(0);
-  const orchestrator = new Orchestrator({ store, clock: new ManualClock(0), roles: [buyer()] });
-  const result = await (await orchestrator.resume(run)).result;
-  expect([result.status, paid]).toEqual(["completed", [{ eur: 40, to: "shop" }]]);
-});
+proves(
+  ["D531"],
+  "refuses arguments that do not match the schema, and accepts corrected ones",
+  async () => {
+    await using kept = await asking();
+    const { store, run } = kept;
+    const before = await store.readMail(run);
+    for (const [input, problem] of [
+      [{ eur: "many", to: "farm" }, 'eur: expected a number, got "many"'],
+      [{ eur: 4, to: "moon" }, 'to: expected one of "farm", "shop", got "moon"'],
+      [{ to: "farm" }, "eur: expected a number, but it is missing"],
+      [{}, "to: expected"],
+    ] as const) {
+      const { code, stdout, stderr } = await approve(kept, input);
+      expect([code, stdout]).toEqual([2, ""]);
+      expect(stderr).toContain(problem);
+      expect(stderr).toContain("Correct them and answer again. [invalid_answer]");
+    }
+    const json = await approve(kept, { eur: [] }, "--json");
+    expect([json.code, JSON.parse(json.stdout)]).toEqual([
+      2,
+      { error: { code: "invalid_answer", message: expect.stringContaining("eur: ") as unknown } },
+    ]);
+    expect(await store.readMail(run)).toEqual(before);
+    expect((await readOpenQuestions(store, run)).length).toBe(1);
+    // Text that spells a number is coerced, as in arguments of a model.
+    expect((await approve(kept, { eur: "40", to: "shop" })).code).toBe(0);
+    const orchestrator = new Orchestrator({ store, clock: new ManualClock(0), roles: [buyer()] });
+    const result = await (await orchestrator.resume(run)).result;
+    expect([result.status, paid]).toEqual(["completed", [{ eur: 40, to: "shop" }]]);
+  },
+);
 
 proves(
   ["D531"],
-  "takes arguments that fit the tool although its JSON Schema refuses them",
+  "accepts arguments that fit the tool although its JSON Schema refuses them",
   async () => {
     await using kept = keptRuns();
     const seen: unknown[] = [];
@@ -140,7 +144,7 @@ proves(
 
 proves(
   ["D532"],
-  "asks again where only the tool's own check refuses the arguments of an answer",
+  "asks again if only the tool's own check refuses the arguments of an answer",
   async () => {
     await using kept = await asking();
     const { store, run } = kept;
@@ -154,7 +158,7 @@ proves(
   },
 );
 
-proves(["D531"], "refuses them while another process runs the agents", async () => {
+proves(["D531"], "refuses wrong arguments while another process runs the agents", async () => {
   await using kept = keptRuns();
   const { store, orchestrator } = kept;
   const { promise: isAsked, resolve: ask } = Promise.withResolvers<undefined>();

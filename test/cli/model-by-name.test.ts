@@ -1,5 +1,5 @@
-// Goal: the demo asks the model that ESPALIER_MODEL names, or says in a line why it cannot.
-// Method: names and environments; the demo as a program is in test/ai-sdk/provider-demo.test.ts.
+// Goal: the demo uses the model that ESPALIER_MODEL names, or explains in one line why it cannot.
+// Method: names and environments; test/ai-sdk/provider-demo.test.ts runs the demo as a program.
 
 import { expect, test } from "vitest";
 
@@ -9,26 +9,22 @@ import { rejectionOf } from "../support/thrown.ts";
 
 const SERVER = { OPENAI_BASE_URL: "http://localhost:11434/v1" };
 
-proves(
-  ["M37"],
-  "a name without the prefix goes to the server unchanged, whatever is in it",
-  async () => {
-    for (const name of [
-      "qwen3:8b",
-      "anthropic/claude-sonnet-5",
-      "ai-sdk/own",
-      "hf.co/org/model:Q4_K_M",
-    ]) {
-      expect(findModelProblem(name, SERVER)).toBeUndefined();
-      const { id, provider } = await createNamedModel(name);
-      expect([id, provider]).toEqual([name, "openai"]);
-    }
-  },
-);
+proves(["M37"], "sends a name without the prefix to the server unchanged", async () => {
+  for (const name of [
+    "qwen3:8b",
+    "anthropic/claude-sonnet-5",
+    "ai-sdk/own",
+    "hf.co/org/model:Q4_K_M",
+  ]) {
+    expect(findModelProblem(name, SERVER)).toBeUndefined();
+    const { id, provider } = await createNamedModel(name);
+    expect([id, provider]).toEqual([name, "openai"]);
+  }
+});
 
 proves(
   ["M37"],
-  "one with the prefix is a model of the package, under all that follows the first slash",
+  "creates a name with the prefix as a model of that package, with everything after the first slash",
   async () => {
     const models = ["ai-sdk:anthropic/claude-sonnet-5", "ai-sdk:google/models/gemini-3:x"].map(
       createNamedModel,
@@ -44,7 +40,7 @@ proves(
 
 proves(
   ["M37"],
-  "a package that is not installed, or makes no models, is reported with what to do",
+  "reports a package that is not installed or makes no models, with a remedy",
   async () => {
     const problems = ["ai-sdk:groq/llama", "ai-sdk:provider/m", "ai-sdk:openai-compatible/m"].map(
       (name) => rejectionOf(createNamedModel(name)),

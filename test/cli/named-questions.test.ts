@@ -1,4 +1,5 @@
-// Goal: a person names a question briefly. Method: the command within the test, on a store with runs that ask.
+// Goal: a person names a question briefly.
+// Method: the command within the test, on a store with runs that ask.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -28,7 +29,7 @@ async function asks(kept: KeptRuns, ...amounts: readonly number[]): Promise<void
 const command = async (kept: KeptRuns, ...args: readonly string[]) =>
   await performed([...args, "--store", kept.path], { cwd: kept.folder });
 
-proves(["D530"], "answers the question with the number that the list shows", async () => {
+proves(["D530"], "answers the question with the number in the list", async () => {
   await using kept = keptRuns();
   await asks(kept, 1, 2, 3);
   const { stdout } = await command(kept, "questions");
@@ -69,7 +70,7 @@ proves(["D619"], "keeps the number of each question after others are answered", 
   ]);
 });
 
-test("refuses arguments that no store can keep, and quotes their beginning", async () => {
+test("refuses arguments that no store can persist, and quotes their beginning", async () => {
   await using kept = keptRuns();
   await asks(kept, 1);
   const deep = "[".repeat(5_000) + "]".repeat(5_000);
@@ -83,7 +84,7 @@ test("refuses arguments that no store can keep, and quotes their beginning", asy
   expect((await command(kept, "approve", "1")).code).toBe(0);
 });
 
-test("says where to see a run that has ended and cannot be cancelled", async () => {
+test("names the command that shows an ended run when its cancellation is refused", async () => {
   await using kept = keptRuns();
   await kept.orchestrator.start(agent("lead", [says("Well.")]), "Greet.").result;
   const { code, stderr } = await command(kept, "cancel", "run_1");
@@ -93,15 +94,19 @@ test("says where to see a run that has ended and cannot be cancelled", async () 
   ]);
 });
 
-proves(["D530"], "takes @last for the newest run that asks, behind one that does not", async () => {
-  await using kept = keptRuns();
-  await asks(kept, 7);
-  await kept.orchestrator.start(agent("lead", [says("Well.")]), "Greet.").result;
-  const { code, stderr } = await command(kept, "approve", "@last");
-  expect([code, stderr]).toEqual([0, expect.stringContaining('pay {"eur":7}')]);
-});
+proves(
+  ["D530"],
+  "resolves @last to the newest run that asks, even behind one that does not",
+  async () => {
+    await using kept = keptRuns();
+    await asks(kept, 7);
+    await kept.orchestrator.start(agent("lead", [says("Well.")]), "Greet.").result;
+    const { code, stderr } = await command(kept, "approve", "@last");
+    expect([code, stderr]).toEqual([0, expect.stringContaining('pay {"eur":7}')]);
+  },
+);
 
-proves(["D530"], "names the numbers if @last asks several questions", async () => {
+proves(["D530"], "lists the numbers if @last asks several questions", async () => {
   await using kept = keptRuns();
   await asks(kept, 1, 2);
   const { code, stderr } = await command(kept, "deny", "@last");

@@ -1,5 +1,6 @@
-// Goal: the command helps a user who guesses: wrong words are refused with the right ones, and a suggested
-// command can be pasted. Method: the command within the test, in a folder with a store or without one.
+// Goal: the command helps a user who guesses: wrong words are refused with the right ones, and
+// suggested commands can be pasted.
+// Method: the command within the test, in a folder with or without a store.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -11,7 +12,7 @@ import { FakeShell } from "./fake-shell.ts";
 import { fourRuns, keptRuns } from "./kept-runs.ts";
 import { performed, withVariable } from "./performed.ts";
 
-test("the help of an unknown command fails with the nearest names", async () => {
+test("fails with the nearest names on help of an unknown command", async () => {
   using folder = temporaryFolder({});
   expect(await performed(["help", "shaw"], { cwd: folder.path })).toEqual({
     code: 2,
@@ -21,7 +22,7 @@ test("the help of an unknown command fails with the nearest names", async () => 
   expect((await performed(["help", "show"], { cwd: folder.path })).code).toBe(0);
 });
 
-test("an amount with a second equals sign is refused", async () => {
+test("refuses an amount with a second equals sign", async () => {
   using folder = temporaryFolder({});
   const args = ["run", "lead.md", "Go.", "--budget", "cost=1=2"];
   expect(await performed(args, { cwd: folder.path })).toEqual({
@@ -32,13 +33,13 @@ test("an amount with a second equals sign is refused", async () => {
   });
 });
 
-/** Lines that suggest a command. */
+/** Returns the lines that suggest a command. */
 function suggestionsIn(...texts: readonly string[]): readonly string[] {
   const lines = texts.join("\n").split("\n");
   return lines.flatMap((line) => /(?:npx )?espalier .*/u.exec(line) ?? []);
 }
 
-test("a suggested command names the store that the user has named", async () => {
+test("names the user's store in suggested commands", async () => {
   await using kept = keptRuns();
   const [, , limited] = await fourRuns(kept);
   const suggested = async (...args: readonly string[]): Promise<readonly string[]> => {
@@ -70,7 +71,7 @@ test("a suggested command names the store that the user has named", async () => 
   ]);
 });
 
-test("a command takes --store before its name and after", async () => {
+test("accepts --store before and after the name of a command", async () => {
   await using kept = keptRuns();
   await fourRuns(kept);
   const at = { cwd: kept.folder };
@@ -82,7 +83,7 @@ test("a command takes --store before its name and after", async () => {
   expect(before.stdout).toBe(after.stdout);
 });
 
-test("a store in a suggested command is quoted, and its password hidden", () => {
+test("quotes a store in a suggested command and hides its password", () => {
   const shell = new FakeShell("/", {});
   expect(
     ["my runs.db", "a$b.db", "postgres://me:secret@host/db", undefined].map((store) =>
@@ -96,7 +97,7 @@ test("a store in a suggested command is quoted, and its password hidden", () => 
   ]);
 });
 
-test("a run of a module with a store of its own suggests commands for that store", async () => {
+test("suggests commands for the store of a module that defines its own", async () => {
   const config = `import { defineAgent, openai } from "espalier";
 const role = { name: "lead", instructions: "Work.", model: openai("m"), budget: { steps: 1 } };
 export default { roles: [defineAgent(role)], store: "own.db" };`;
@@ -109,7 +110,7 @@ export default { roles: [defineAgent(role)], store: "own.db" };`;
   ]);
 });
 
-test("an unknown run is reported with the store that was searched", async () => {
+test("reports an unknown run with the store that was searched", async () => {
   await using kept = keptRuns();
   await fourRuns(kept);
   const { stderr } = await performed(["tail", "x", "--store", "runs.db"], { cwd: kept.folder });
@@ -120,7 +121,7 @@ test("an unknown run is reported with the store that was searched", async () => 
 
 const RUNS = z.object({ runs: z.array(z.object({ runId: z.string() })) });
 
-test("runs accepts a status as it lists it", async () => {
+test("accepts a status in the spelling of the list", async () => {
   await using kept = keptRuns();
   await fourRuns(kept);
   const list = async (status: string): Promise<string> => {
@@ -133,7 +134,7 @@ test("runs accepts a status as it lists it", async () => {
   expect(await Promise.all(spellings.map(list))).toEqual(["run_4", "run_4", "run_4,run_2"]);
 });
 
-test("an answered run that nobody has resumed is listed as to do", async () => {
+test('lists an answered run that nobody has resumed under "to do"', async () => {
   await using kept = keptRuns();
   await fourRuns(kept);
   const at = { cwd: kept.folder };

@@ -1,6 +1,7 @@
-// Goal: the offline planner surveys any folder, whatever its shape, as a model would: with the
-// tools and the words that it is sent. Method: whole runs through the real orchestrator on folders
-// made for it; the shape of the tree and the report compared whole.
+// Goal: the offline planner surveys a folder of any shape as a model would, with the tools and
+// messages that it is sent.
+// Method: whole runs with the real orchestrator on temporary folders; compare the shape of the tree
+// and the whole report.
 
 import { chmodSync, rmSync } from "node:fs";
 
@@ -33,7 +34,7 @@ const NESTED = {
   "docs/guide.md": "# How to drive\n",
 };
 
-test("a nested folder is surveyed by a tree of depth 2, in parallel, and reported part by part", async () => {
+test("surveys a nested folder by a parallel tree of depth 2 and reports each part", async () => {
   using folder = temporaryFolder(NESTED);
   const { result, fixture } = await survey(folder);
 
@@ -114,7 +115,7 @@ test("a nested folder is surveyed by a tree of depth 2, in parallel, and reporte
   });
 });
 
-test("a surveyor reports a typed result, made of what it read and what was reported to it", async () => {
+test("returns a typed result of a surveyor from what it read and what was reported to it", async () => {
   using folder = temporaryFolder(NESTED);
   const { result } = await survey(folder);
 
@@ -131,7 +132,7 @@ test("a surveyor reports a typed result, made of what it read and what was repor
   });
 });
 
-proves(["R25"], "the same folder gives the same tree and the same report every time", async () => {
+proves(["R25"], "produces the same tree and report for the same folder every time", async () => {
   using folder = temporaryFolder(NESTED);
   const first = await survey(folder);
   const second = await survey(folder);
@@ -143,7 +144,7 @@ proves(["R25"], "the same folder gives the same tree and the same report every t
   expect(second.result.usage).toEqual(first.result.usage);
 });
 
-test("a flat folder is dealt out in parts of a few files, the last to the lead itself", async () => {
+test("divides a flat folder into parts of a few files, the last for the lead itself", async () => {
   const names = Array.from(
     { length: 11 },
     (_, index) => `file-${String.fromCharCode(97 + index)}.txt`,
@@ -160,7 +161,7 @@ test("a flat folder is dealt out in parts of a few files, the last to the lead i
   expect(result.text).toContain("11 files in 1 folder, surveyed in 4 parts.");
 });
 
-test("a folder with one file has one part", async () => {
+test("makes one part of a folder with one file", async () => {
   using folder = temporaryFolder({ "only.py": '"""Only this."""\ndef main():\n    pass\n' });
   const { result } = await survey(folder);
 
@@ -168,7 +169,7 @@ test("a folder with one file has one part", async () => {
   expect(result.text).toContain("- **./** (1 file)\n  - `only.py`: Only this.");
 });
 
-test("an empty folder needs no surveyor", async () => {
+test("starts no surveyor for an empty folder", async () => {
   using folder = temporaryFolder();
   const { result } = await survey(folder);
 
@@ -176,7 +177,7 @@ test("an empty folder needs no surveyor", async () => {
   expect([result.status, result.agents.length]).toEqual(["completed", 1]);
 });
 
-test("neighbours share a part, and the lead reads the part that is refused", async () => {
+test("groups neighbouring folders, and reads the refused part in the lead", async () => {
   const names = Array.from({ length: 12 }, (_, index) => `part${index + 10}`);
   const files = Object.fromEntries(names.map((name) => [`${name}/a.txt`, `About ${name}.`]));
   using folder = temporaryFolder({ ...files, "top.txt": "About the top." });
@@ -191,7 +192,7 @@ test("neighbours share a part, and the lead reads the part that is refused", asy
   expect(result.text).toContain("13 files in 13 folders, surveyed in 4 parts.");
 });
 
-test("where the tree may grow no deeper, a surveyor does the rest itself", async () => {
+test("surveys the rest in one agent if the tree may grow no deeper", async () => {
   using folder = temporaryFolder({ "a/b/c/d/e/deep.txt": "At the bottom.", "a/b/two.txt": "Two." });
   const { result } = await survey(folder);
 
@@ -205,7 +206,7 @@ test("where the tree may grow no deeper, a surveyor does the rest itself", async
   expect(result.text).toContain("`deep.txt`: At the bottom.");
 });
 
-test("a surveyor delegates all its subfolders to one surveyor", async () => {
+test("delegates all subfolders of a surveyor to one further surveyor", async () => {
   const wide = ["a", "b", "c"].flatMap((part) =>
     ["x", "y", "z"].map((below) => `${part}/${below}/file.txt`),
   );
@@ -223,7 +224,7 @@ test("a surveyor delegates all its subfolders to one surveyor", async () => {
 
 proves(
   ["S7.36"],
-  "whatever the shape of a folder, at most one delegation is refused, by the limit of the lead",
+  "has at most one delegation refused, by the lead's limit, for any shape of a folder",
   async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -245,7 +246,7 @@ proves(
   },
 );
 
-test("where fewer subagents may start than it knows of, everything is still surveyed", async () => {
+test("surveys everything even if fewer subagents may start than it expects", async () => {
   const wide = ["a", "b", "c", "d"].flatMap((part) =>
     ["x", "y", "z"].map((below) => `${part}/${below}/file.txt`),
   );
@@ -257,7 +258,7 @@ test("where fewer subagents may start than it knows of, everything is still surv
   expect(result.text).toContain("- d/: 3 paths left out, its budget allows few steps");
 });
 
-test("a lead that may start no subagent surveys alone", async () => {
+test("surveys alone if no subagent may start", async () => {
   using folder = temporaryFolder(NESTED);
   const { result } = await survey(folder, { limits: { maxTotalSubagents: 0 } });
 
@@ -265,7 +266,7 @@ test("a lead that may start no subagent surveys alone", async () => {
   expect(result.text).toContain("5 files in 5 folders, surveyed in 0 parts.");
 });
 
-proves(["D745"], "binary files are skipped without a failure, and counted", async () => {
+proves(["D745"], "skips binary files without a failure, and counts them", async () => {
   const bytes = new Uint8Array([137, 80, 78, 71, 0, 1]);
   const images = Array.from({ length: 7 }, (_, index) => [`images/${index}.png`, bytes] as const);
   using folder = temporaryFolder({ ...Object.fromEntries(images), "readme.md": "# Good\n" });
@@ -282,7 +283,7 @@ const WIDE = Object.fromEntries(
   ),
 );
 
-proves(["D746"], "the lead corrects its first call, which failed, with its second", async () => {
+proves(["D746"], "corrects the failed first call of the lead with the second", async () => {
   using folder = temporaryFolder(NESTED);
   const { result } = await survey(folder);
 
@@ -297,7 +298,7 @@ proves(["D746"], "the lead corrects its first call, which failed, with its secon
   ]);
 });
 
-proves(["D747"], "a limit refuses the fifth delegation, and the lead reads that part", async () => {
+proves(["D747"], "reads a part in the lead if a limit refuses the fifth delegation", async () => {
   using folder = temporaryFolder(WIDE);
   const { result } = await survey(folder);
 
@@ -306,7 +307,7 @@ proves(["D747"], "a limit refuses the fifth delegation, and the lead reads that 
   expect(result.text).toContain("- **f/** (3 files)");
 });
 
-proves(["D748"], "a skimmer finishes early with what it has read in its three steps", async () => {
+proves(["D748"], "finishes a skimmer early with what it has read in three steps", async () => {
   using folder = temporaryFolder(WIDE);
   const { result } = await survey(folder);
 
@@ -320,7 +321,7 @@ proves(["D748"], "a skimmer finishes early with what it has read in its three st
 
 proves(
   ["D749"],
-  "one subagent asks to read a file whole, and goes on without an answer",
+  "asks to read a file in full in one subagent, and continues without an answer",
   async () => {
     using folder = temporaryFolder(NESTED);
     const { result, fixture } = await survey(folder);
@@ -332,7 +333,7 @@ proves(
   },
 );
 
-test("a file that may be read whole is read beyond its beginning", async () => {
+test("reads a file beyond its beginning if reading it in full is approved", async () => {
   using folder = temporaryFolder({ "long.txt": `Long.\n${"x".repeat(20_000)}` });
   const fixture = newFixture({ approver: (question) => approve(question) });
   const result = await fixture.run(
@@ -345,7 +346,7 @@ test("a file that may be read whole is read beyond its beginning", async () => {
   expect(result.text).not.toContain("denied");
 });
 
-test("a folder that vanishes before it is listed ends in a report of that", async () => {
+test("reports a folder that vanishes before it is listed", async () => {
   using folder = temporaryFolder({ "a.txt": "" });
   const lead = createSurveyLead(createOfflinePlanner(), createSurveyTools(folder.path));
   rmSync(folder.path, { recursive: true });
@@ -357,7 +358,7 @@ test("a folder that vanishes before it is listed ends in a report of that", asyn
   );
 });
 
-test("a part whose surveyor fails is reported as missing, and the others are not", async () => {
+test("reports only the part of a failed surveyor as missing", async () => {
   using folder = temporaryFolder(NESTED);
   const planner = createOfflinePlanner();
   const message = "The model has had enough.";
@@ -377,7 +378,7 @@ test("a part whose surveyor fails is reported as missing, and the others are not
   expect(result.text).toContain(`- Missing: core/. ${message}`);
 });
 
-test("a survey whose budget ends is stopped, with the limit as its reason", async () => {
+test("stops at the end of its budget with the limit as the reason", async () => {
   using folder = temporaryFolder(NESTED);
   const { result } = await survey(folder, { budget: { steps: 8 } });
 
@@ -385,14 +386,14 @@ test("a survey whose budget ends is stopped, with the limit as its reason", asyn
   expect(result.usage.total.steps).toBe(8);
 });
 
-test("names with quotes, line breaks and dashes survive the way through a task", async () => {
+test("preserves names with quotes, line breaks and dashes in tasks", async () => {
   using folder = temporaryFolder({ '- "odd"\nname/file.txt': "Odd.", " x/y.txt": "Spaced." });
   const { result } = await survey(folder);
 
   expect(result.text).toContain("2 files in 2 folders, surveyed in 2 parts.");
 });
 
-test("every request is one that a provider would take, and a short cap on the reply is kept to", async () => {
+test("sends only valid requests, and keeps within a short reply cap", async () => {
   using folder = temporaryFolder(NESTED);
   const planner = createOfflinePlanner();
   const seen: string[] = [];
@@ -413,7 +414,7 @@ test("every request is one that a provider would take, and a short cap on the re
   expect([seen, result.status]).toEqual([[], "completed"]);
 });
 
-test("a folder that may not be entered is named in the report", async ({ skip }) => {
+test("names a folder without permission in the report", async ({ skip }) => {
   if (process.getuid?.() === 0) skip("root may enter every folder");
   using folder = temporaryFolder({ "locked/a.txt": "", "b.txt": "Open." });
   chmodSync(folder.at("locked"), 0o000);
@@ -438,19 +439,19 @@ async function survey(
   return { result, fixture };
 }
 
-/** The tree without its token counts, which depend on every word of the instructions. */
+/** Returns the tree without its token counts, which depend on every word of the instructions. */
 function treeOf(fixture: Fixture): string {
   return formatEventTree(fixture.sink.events).replaceAll(/, \d+ of \d+ tokens/g, "");
 }
 
-/** The first lines of the tasks that the lead handed out. */
+/** Returns the first lines of the tasks that the lead delegated. */
 function partsOf(result: RunResult): readonly string[] {
   return result.agents
     .filter(({ depth }) => depth === 1)
     .map(({ task }) => task.slice(0, task.indexOf("\n")));
 }
 
-/** The calls that failed, in the order of their agents. */
+/** Returns the failed calls, in the order of their agents. */
 function failedTools({ agents }: RunResult): readonly string[] {
   return agents.flatMap(({ agentPath, toolErrors }) =>
     toolErrors
@@ -459,7 +460,7 @@ function failedTools({ agents }: RunResult): readonly string[] {
   );
 }
 
-/** How many subagents each agent asked for, by reply. */
+/** Returns how many subagents each agent requested, by reply. */
 function spawnsPerReply(result: RunResult): Readonly<Record<string, readonly number[]>> {
   const spawns = result.agents.map(({ agentPath, steps }) => {
     const counts = steps.map(

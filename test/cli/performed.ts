@@ -1,4 +1,5 @@
-// The command within the test: real arguments and files, its streams in memory. What only a process shows is in process-*.test.ts.
+// Runs the command within the test with real arguments and files, and its streams in memory.
+// process-*.test.ts tests what only a process shows.
 
 import { PassThrough, type Readable } from "node:stream";
 
@@ -18,7 +19,7 @@ export interface PerformOptions {
   readonly stdin?: Readable;
 }
 
-/** Performs a command to its end. What it leaves by is its code, too. */
+/** Runs a command to its end and returns its exit code. */
 export async function performed(
   args: readonly string[],
   { cwd, env = {}, stdin = new PassThrough() }: PerformOptions,

@@ -1,5 +1,5 @@
-// The offline planner behind the wire formats of OpenAI: a server that the demo can be pointed at
-// instead.
+// Serves the offline planner in the wire formats of OpenAI, for a demo that is configured with this
+// server.
 
 import { z } from "zod";
 
@@ -13,7 +13,10 @@ import { functionCall, message, reasoning } from "../fixtures/streams/response-e
 import { OpenAiServer, type ServerReply, type WireRequest } from "../support/openai-server.ts";
 import { responds } from "../support/responses-replies.ts";
 
-/** The same behind Responses; with each call it seals a thought, which it wants back before that call. */
+/**
+ * The same behind Responses; it encrypts a thought with each call, which it expects back before
+ * that call.
+ */
 export async function plannerOverResponses(): Promise<OpenAiServer> {
   const planner = createOfflinePlanner();
   const { signal } = new AbortController();
@@ -60,7 +63,7 @@ const responsesBody = z.object({
     .default([]),
 });
 
-/** Calls that do not stand behind the thought that was sealed with them. */
+/** Returns calls without the thought that was encrypted with them. */
 function unsealedCalls(body: unknown): readonly string[] {
   const { input } = responsesBody.parse(body);
   return input.flatMap((item, index) => {
@@ -110,7 +113,7 @@ function itemMessages(item: z.infer<typeof wireItem>): readonly Message[] {
   return [{ role: "assistant", text, toolCalls: [] }];
 }
 
-/** Starts it. What it answers is what the planner would say to the same messages and tools. */
+/** Starts the server. It replies as the planner would to the same messages and tools. */
 export async function plannerServer(): Promise<OpenAiServer> {
   const planner = createOfflinePlanner();
   const { signal } = new AbortController();

@@ -1,5 +1,6 @@
-// Goal: what only a process shows: signals, Node that is too old, another copy of the package, configurations that Node loads,
-// scripts in real shells. Method: the command spawned, against a server that speaks Chat Completions.
+// Goal: behaviour that only a process shows: signals, an outdated Node, another copy of the
+// package, configurations that Node loads, scripts in real shells.
+// Method: the command spawned, against a server that speaks Chat Completions.
 
 import { execFile } from "node:child_process";
 import { readFileSync, realpathSync, writeFileSync } from "node:fs";
@@ -31,7 +32,7 @@ function newFolder(files: Readonly<Record<string, string>> = {}): TemporaryFolde
 const command = (args: readonly string[], options: StartOptions): Promise<ProcessEnd> =>
   startCommand(args, options).ended;
 
-/** A server that never answers, and when it was first asked. */
+/** Starts a server that never answers; `asked` resolves at its first request. */
 async function silentServer() {
   const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
   const server = await OpenAiServer.start(() => {
@@ -42,25 +43,26 @@ async function silentServer() {
   return { env: { OPENAI_BASE_URL: server.baseUrl }, asked };
 }
 
-proves(["V48"], "the first Ctrl-C cancels the tree and says so: 130, and why", async () => {
-  const folder = newFolder({ "lead.md": LEAD });
-  const { env, asked } = await silentServer();
-  const { child, ended } = startCommand(["run", "lead.md", "Go."], { cwd: folder.path, env });
-  await asked;
-  child.kill("SIGINT");
-  const { code, stdout, stderr } = await ended;
-  expect([code, stdout]).toEqual([130, ""]);
-  expect(stderr).toContain("Cancelling the run. Press Ctrl-C again to exit immediately.");
-  expect(stderr).toContain("cancelled (cancelled): Ctrl-C was pressed.");
-});
-
 proves(
   ["V48"],
-  "the second Ctrl-C leaves: 130, without waiting for the end of a tool",
+  "cancels the tree on the first Ctrl-C and exits with 130 and the reason",
   async () => {
-    const folder = newFolder({
-      "package.json": '{"type":"module"}',
-      "slow.ts": `
+    const folder = newFolder({ "lead.md": LEAD });
+    const { env, asked } = await silentServer();
+    const { child, ended } = startCommand(["run", "lead.md", "Go."], { cwd: folder.path, env });
+    await asked;
+    child.kill("SIGINT");
+    const { code, stdout, stderr } = await ended;
+    expect([code, stdout]).toEqual([130, ""]);
+    expect(stderr).toContain("Cancelling the run. Press Ctrl-C again to exit immediately.");
+    expect(stderr).toContain("cancelled (cancelled): Ctrl-C was pressed.");
+  },
+);
+
+proves(["V48"], "exits with 130 on the second Ctrl-C without waiting for a tool", async () => {
+  const folder = newFolder({
+    "package.json": '{"type":"module"}',
+    "slow.ts": `
       import { defineAgent, defineTool } from "espalier";
       import { z } from "zod";
       const slow = defineTool({
@@ -77,24 +79,23 @@ proves(
       };
       export default defineAgent({ name: "slow", instructions: "Work.", model, tools: [slow] });
     `,
-    });
-    linkPackage(folder.path);
-    const { child, ended, seen } = startCommand(["run", "slow.ts", "Go."], { cwd: folder.path });
-    await seen("at work");
-    child.kill("SIGINT");
-    await seen("Cancelling the run.");
-    child.kill("SIGINT");
-    const { code, stderr } = await ended;
-    expect(code).toBe(130);
-    expect(stderr).not.toContain("cancelled (cancelled)");
-  },
-);
+  });
+  linkPackage(folder.path);
+  const { child, ended, seen } = startCommand(["run", "slow.ts", "Go."], { cwd: folder.path });
+  await seen("at work");
+  child.kill("SIGINT");
+  await seen("Cancelling the run.");
+  child.kill("SIGINT");
+  const { code, stderr } = await ended;
+  expect(code).toBe(130);
+  expect(stderr).not.toContain("cancelled (cancelled)");
+});
 
 const SummarySchema = z.looseObject({ status: z.string(), runId: z.string() });
 
 proves(
   ["V48"],
-  "SIGTERM pauses a run that is kept, which is resumed; without a store it cancels",
+  "pauses a stored run on SIGTERM, which can be resumed, and cancels one without a store",
   async () => {
     const folder = newFolder({
       "lead.md": "---\nmodel: some-model\ntools: [folder_list]\n---\nWork.\n",
@@ -133,7 +134,7 @@ proves(
   },
 );
 
-proves(["V49"], "Node that is too old is said in one line, and nothing is imported", async () => {
+proves(["V49"], "reports an outdated Node in one line and imports nothing", async () => {
   const folder = newFolder({
     "old.mjs": `import { registerHooks } from "node:module";
       Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.11.1" } });
@@ -159,7 +160,7 @@ proves(["V49"], "Node that is too old is said in one line, and nothing is import
   ]);
 });
 
-test("the Node that it needs is the one of package.json", () => {
+test("requires the Node of package.json", () => {
   const { engines } = z
     .object({ engines: z.object({ node: z.string() }) })
     .parse(JSON.parse(readFileSync("package.json", "utf8")));
@@ -169,7 +170,7 @@ test("the Node that it needs is the one of package.json", () => {
 
 proves(
   ["V49"],
-  "help loads no file of the library, and of packages the parser of arguments alone",
+  "loads no file of the library for help, and only the argument parser of its packages",
   async () => {
     const folder = newFolder({
       "list.mjs": `import { registerHooks } from "node:module";
@@ -190,23 +191,19 @@ proves(
   },
 );
 
-proves(
-  ["V49"],
-  "a project's own copy of the package runs its command, whatever it is",
-  async () => {
-    const folder = newFolder({
-      "node_modules/espalier/package.json":
-        '{"name":"espalier","version":"9.9.9","type":"module","bin":{"espalier":"own.js"}}',
-      "node_modules/espalier/own.js":
-        'process.stdout.write("own copy " + process.argv.slice(2).join() + "\\n"); process.exitCode = 7;',
-    });
-    expect(await command(["run", "x"], { cwd: folder.path })).toEqual({
-      code: 7,
-      stdout: "own copy run,x\n",
-      stderr: "",
-    });
-  },
-);
+proves(["V49"], "runs the command of a project's own copy of the package", async () => {
+  const folder = newFolder({
+    "node_modules/espalier/package.json":
+      '{"name":"espalier","version":"9.9.9","type":"module","bin":{"espalier":"own.js"}}',
+    "node_modules/espalier/own.js":
+      'process.stdout.write("own copy " + process.argv.slice(2).join() + "\\n"); process.exitCode = 7;',
+  });
+  expect(await command(["run", "x"], { cwd: folder.path })).toEqual({
+    code: 7,
+    stdout: "own copy run,x\n",
+    stderr: "",
+  });
+});
 
 const CONFIG = `
   import { defineConfig } from "espalier/config";
@@ -220,7 +217,7 @@ const CODED_LEAD = `
 
 proves(
   ["V50"],
-  "a configuration is found upwards, to the end of the project and no further; its roles are run by name",
+  "finds a configuration upwards to the project's root, and runs its roles by name",
   async () => {
     await using server = await OpenAiServer.start(() => says("Done."));
     const env = { OPENAI_BASE_URL: server.baseUrl };
@@ -245,7 +242,10 @@ proves(
   },
 );
 
-/** What is said of each of these files as a configuration, in one process of Node itself: loaders of tests load what it does not. */
+/**
+ * Returns the problem of each configuration, found in one process of Node itself, because the test
+ * loader also loads what Node refuses.
+ */
 async function problemsWith(
   texts: readonly string[],
   folder: TemporaryFolder,
@@ -267,7 +267,7 @@ async function problemsWith(
   return z.array(z.string()).parse(JSON.parse(stdout));
 }
 
-proves(["V50"], "what Node cannot load is said with file, line and what to do", async () => {
+proves(["V50"], "reports a load failure with file, line and remedy", async () => {
   const folder = newFolder({
     "package.json": '{"type":"module"}',
     "there.ts": "export const a = 1;",
@@ -303,7 +303,7 @@ proves(["V50"], "what Node cannot load is said with file, line and what to do", 
 
 proves(
   ["V40", "V50"],
-  "a configuration that cannot be loaded ends it with 2 and one line; what it throws is told without a stack unless asked for",
+  "exits with 2 and one line for a configuration that cannot be loaded, with a stack only on request",
   async () => {
     const folder = newFolder({
       "a/espalier.config.ts": "enum A { x }\nexport default {};",
@@ -322,7 +322,7 @@ proves(
   },
 );
 
-proves(["V47"], "the script for bash completes commands, options and ids of runs", async () => {
+proves(["V47"], "completes commands, options and run ids in bash", async () => {
   const folder = newFolder();
   const { stdout: script } = await command(["completion", "bash"], { cwd: folder.path });
   writeFileSync(

@@ -1,5 +1,6 @@
-// Goal: the scripts for zsh and fish complete what is typed, in the shells themselves. Method: each shell as users have it, zsh at a terminal of
-// its own, with `espalier` a function that knows two runs. Where a shell is not installed its tests say that they are skipped.
+// Goal: the scripts for zsh and fish complete input in the shells themselves.
+// Method: each shell as users have it, zsh at a terminal of its own, with `espalier` as a function
+// that knows two runs. Tests of a shell that is not installed are reported as skipped.
 
 import { execFile, spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -12,7 +13,7 @@ import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { performed } from "./performed.ts";
 
-/** What is typed, and what stands there once it is completed. */
+/** The input, and the line after its completion. */
 const COMPLETED = [
   ["espalier dem", "espalier demo"],
   ["espalier run --allow", "espalier run --allow-read"],
@@ -23,7 +24,7 @@ const COMPLETED = [
 ] as const;
 const TYPED = COMPLETED.map(([typed]) => typed);
 
-/** Types each argument, has it completed, and prints what stands there then. `LOAD` loads the script. */
+/** Types each argument, completes it, and prints the resulting line. `LOAD` loads the script. */
 const IN_ZSH = `
 zmodload zsh/zpty
 zpty shell zsh -f -i
@@ -57,7 +58,7 @@ async function scriptFor(shell: string): Promise<TemporaryFolder> {
   return folder;
 }
 
-/** What a shell prints, a line each. */
+/** Returns the output of a shell, line by line. */
 async function printed(
   shell: string,
   args: readonly string[],

@@ -1,5 +1,5 @@
-// Goal: a configuration that cannot be loaded says where and why, as a wrong use. Method: the command
-// as a process, in folders with broken configurations.
+// Goal: a configuration that cannot be loaded is reported with place and reason, as wrong use.
+// Method: the command as a process, in folders with broken configurations.
 
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
@@ -110,7 +110,7 @@ proves(
   },
 );
 
-proves(["D616"], "keeps the code of an error of ours that a configuration throws", async () => {
+proves(["D616"], "keeps the code of an espalier error that a configuration throws", async () => {
   const folder = newFolder({
     "espalier.config.js": `import { defineAgent } from "espalier";
 
@@ -125,7 +125,7 @@ export default { roles: [defineAgent({ name: "lead", tool: [], apiKey: "${SECRET
   expect(ended.stderr).not.toContain(SECRET);
 });
 
-proves(["D617"], "sends what a configuration and a tool write to stdout to stderr", async () => {
+proves(["D617"], "redirects stdout of a configuration and of tools to stderr", async () => {
   const files = {
     "espalier.config.js": `import { defineConfig } from "espalier/config";
 

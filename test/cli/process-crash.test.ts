@@ -1,5 +1,6 @@
-// Goal: a run whose process was killed is resumed by the command, which names first what was cut off (V53). Method: the command, spawned and killed
-// while two tools are at work, of which one must not be repeated.
+// Goal: the command resumes a run whose process was killed, and first lists the interrupted calls
+// (V53).
+// Method: the command, spawned and killed while two tools run, one of which must not be repeated.
 
 import { readFileSync } from "node:fs";
 
@@ -37,7 +38,7 @@ const CONFIG = `
 
 proves(
   ["V53"],
-  "after a crash the calls that were cut off are named, those that must not be repeated first; these are not begun again",
+  "lists interrupted calls after a crash, starting with those that must not be repeated, and does not repeat these",
   async () => {
     const folder = temporaryFolder({
       "package.json": '{"type":"module"}',

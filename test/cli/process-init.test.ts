@@ -1,6 +1,7 @@
-// Goal: a new project gets the module type and the MCP client only where the user asks for them, and
-// a file that Node takes for CommonJS is refused with the command that fixes it. Method: the command
-// as a process, at a pseudo-terminal where a person is asked, with an npm that records its arguments.
+// Goal: a new project gets the module type and the MCP client only if the user asks for them, and a
+// file that Node takes for CommonJS is refused with the command that fixes it.
+// Method: the command as a process, at a pseudo-terminal where a person is asked, with an npm that
+// records its arguments.
 
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -19,7 +20,7 @@ const model = new ScriptedModel([says("Well.")]);
 export default defineAgent({ name: "lead", description: "Leads.", instructions: "Lead.", model });
 `;
 
-/** A project whose npm records how it was called. */
+/** Creates a project whose npm records its calls. */
 function project(files: Readonly<Record<string, string>> = {}) {
   const folder = temporaryFolder({ "package.json": PACKAGE, ...files });
   mkdirSync(folder.at("bin"));
@@ -42,12 +43,12 @@ const CLIENT = "Install @modelcontextprotocol/client";
 
 proves(
   ["D533"],
-  "sets the module type and installs the MCP client at a terminal only for a yes to each",
+  "sets the module type and installs the MCP client at a terminal only after a yes to each",
   async () => {
     for (const [first, second, type, packages] of [
       ["y", "n", "module", "espalier zod"],
       ["n", "y", "commonjs", "espalier zod @modelcontextprotocol/client"],
-      // Enter alone is no.
+      // Enter alone means no.
       ["\r", "\r", "commonjs", "espalier zod"],
     ] as const) {
       using made = project();
@@ -71,7 +72,7 @@ proves(
 
 proves(
   ["D533"],
-  "does both without a terminal only for the options, and names the command otherwise",
+  "does both without a terminal only with the options, and names the command otherwise",
   async () => {
     for (const [options, type, packages] of [
       [[], "commonjs", "espalier zod"],
@@ -93,7 +94,7 @@ proves(
 
 proves(
   ["D534"],
-  "names the command that makes a role or configuration in TypeScript load, which does",
+  "names a command after which a role or configuration in TypeScript loads",
   async () => {
     for (const [name, text] of [
       ["lead.ts", ROLE],

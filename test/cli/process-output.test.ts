@@ -1,5 +1,6 @@
-// Goal: what becomes of a command whose output cannot be written, since nothing reads it any more or there is no room for it. Method: the command
-// spawned, with pipes that close and a device that is full.
+// Goal: a command handles output that cannot be written because its reader is gone or the device is
+// full.
+// Method: the command spawned, with pipes that close and a device that is full.
 
 import { spawnSync } from "node:child_process";
 import { closeSync, existsSync, openSync } from "node:fs";
@@ -21,7 +22,7 @@ function newFolder(files: Readonly<Record<string, string>> = {}): TemporaryFolde
 
 proves(
   ["V111"],
-  "a run whose events nobody reads any more pauses if it is kept, and goes on by resume; else it is cancelled",
+  "pauses a stored run whose events nobody reads any more, which can be resumed, and cancels any other",
   async () => {
     const folder = newFolder({
       "lead.md": "---\nmodel: some-model\ntools: [folder_list]\n---\nWork.\n",
@@ -53,7 +54,7 @@ proves(
 );
 
 test.skipIf(!existsSync("/dev/full"))(
-  "a result that cannot be written is no success (there is a full device)",
+  "fails if the result cannot be written (there is a full device)",
   () => {
     const folder = newFolder();
     const at = { cwd: folder.path, env: {}, encoding: "utf8" } as const;
@@ -71,7 +72,7 @@ test.skipIf(!existsSync("/dev/full"))(
   },
 );
 
-test("whoever reads its output may stop: no word, no stack", async () => {
+test("ends silently if the reader of its output closes", async () => {
   const folder = newFolder();
   const { child, ended } = startCommand(["completion", "bash"], { cwd: folder.path });
   child.stdout?.destroy();

@@ -1,4 +1,4 @@
-// The command as a process of its own, with nothing in its environment but what the test puts there.
+// Runs the command as a separate process, whose environment contains only what the test sets.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, realpathSync, symlinkSync } from "node:fs";
@@ -13,7 +13,7 @@ export interface StartOptions {
   readonly flags?: readonly string[];
 }
 
-/** How a process ended. */
+/** The end of a process. */
 export interface ProcessEnd {
   readonly code: number | null;
   readonly stdout: string;
@@ -23,7 +23,7 @@ export interface ProcessEnd {
 export interface Started {
   readonly child: ChildProcess;
   readonly ended: Promise<ProcessEnd>;
-  /** Resolves once stderr has this text. */
+  /** Resolves once stderr contains this text. */
   readonly seen: (text: string) => Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export function startCommand(args: readonly string[], options: StartOptions): St
   return { child, ended, seen };
 }
 
-/** Installs this package and zod into a folder, as links. */
+/** Links this package and zod into a folder. */
 export function linkPackage(folder: string): void {
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(resolve("."), join(folder, "node_modules/espalier"), "dir");

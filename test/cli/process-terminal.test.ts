@@ -1,4 +1,5 @@
-// Goal: a person at a real terminal can do what the command asks. Method: the command on a pseudo-terminal, typed into key by key.
+// Goal: a person at a real terminal can do what the command asks.
+// Method: the command on a pseudo-terminal, typed into key by key.
 
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -18,7 +19,7 @@ import { startAtTerminal, type AtTerminal } from "./terminal-program.ts";
 const DOWN = "\u001b[B";
 const ENTER = "\r";
 
-/** A role whose first reply calls `pay` three times at once; each call needs approval. */
+/** A role whose first reply calls `pay` three times in parallel; each call needs approval. */
 const BUYER = `
   import { defineAgent, defineTool } from "espalier";
   import { says, ScriptedModel } from "espalier/testing";
@@ -41,7 +42,7 @@ function projectWith(files: Readonly<Record<string, string>>): TemporaryFolder {
   return folder;
 }
 
-/** The statuses of the runs that `runs --json` lists. */
+/** Returns the statuses of the runs that `runs --json` lists. */
 function statusesIn(stdout: string): readonly string[] {
   const { runs } = z
     .object({ runs: z.array(z.object({ status: z.string() })) })
@@ -49,7 +50,7 @@ function statusesIn(stdout: string): readonly string[] {
   return runs.map(({ status }) => status);
 }
 
-/** The processes that a process has started. */
+/** Returns the child processes of a process. */
 async function childrenOf(pid: number): Promise<readonly number[]> {
   const text = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8");
   return text.trim().split(" ").map(Number);
@@ -143,7 +144,7 @@ proves(["D526"], "shows a run as lost, with its task, once its process was kille
 
 proves(
   ["D618"],
-  "ends tail of a run whose process was killed, and says how to resume",
+  "ends tail of a run whose process was killed, and reports how to resume it",
   async () => {
     const { path } = projectWith({ "buyer.ts": BUYER });
     const started = startAtTerminal(["run", "buyer.ts", "Buy three pears."], { cwd: path });
@@ -181,7 +182,7 @@ proves(["D527"], "ends show and tail at a terminal with the result", async () =>
   }
 });
 
-/** A tool server that ends neither with its input nor by SIGHUP. Its process id is in the file. */
+/** A tool server that ignores SIGHUP and the end of its input. The file contains its process id. */
 const STUBBORN = (echo: string): string => `
   import { writeFileSync } from "node:fs";
   writeFileSync("server.pid", String(process.pid));
@@ -236,7 +237,7 @@ proves(["D529"], "pauses its run at an open question when the terminal is closed
   expect(statusesIn(listed)).toEqual(["input_required"]);
 });
 
-proves(["D529"], "exits with 129 by SIGHUP, once its run is cancelled", async () => {
+proves(["D529"], "exits with 129 on SIGHUP, once its run is cancelled", async () => {
   const { path } = projectWith({ "lead.md": "---\nmodel: some-model\n---\nWork.\n" });
   const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
   await using api = await OpenAiServer.start(() => {

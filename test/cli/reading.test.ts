@@ -1,5 +1,5 @@
-// Goal: what is kept of runs can be read without a browser, and reading changes nothing. Method: the commands on a store of four small runs,
-// whole outputs compared.
+// Goal: stored runs can be read without a browser, and reading changes nothing.
+// Method: the commands on a store of four small runs; compare whole outputs.
 
 import { readFileSync } from "node:fs";
 
@@ -22,7 +22,7 @@ import { proves } from "../harness/proves.ts";
 import { agent, fourRuns, keptRuns, type KeptRuns } from "./kept-runs.ts";
 import { performed, type Performed } from "./performed.ts";
 
-proves(["V27"], "runs are listed in groups, those that need somebody first", async () => {
+proves(["V27"], "lists runs in groups, starting with those that need a person", async () => {
   await using kept = keptRuns();
   await fourRuns(kept);
   const { code, stdout, stderr } = await reading(kept, "runs");
@@ -45,7 +45,7 @@ proves(["V27"], "runs are listed in groups, those that need somebody first", asy
   ]);
 });
 
-proves(["V27"], "a run that failed says why, first cause first, then its tree", async () => {
+proves(["V27"], "shows a failed run with its root cause first, then its tree", async () => {
   await using kept = keptRuns();
   await fourRuns(kept);
   const { code, stdout, stderr } = await reading(kept, "show", "run_2");
@@ -91,7 +91,7 @@ proves(["V27"], "a run that failed says why, first cause first, then its tree", 
 
 proves(
   ["D220"],
-  "of a run that completed although a limit stopped a subagent, which limit, and no error",
+  "shows the limit that stopped a subagent of a completed run, without an error",
   async () => {
     await using kept = keptRuns();
     const reader = agent("reader", [asks("none", {})], { budget: { steps: 1 } });
@@ -131,7 +131,7 @@ proves(
 
 proves(
   ["V27"],
-  "an agent is shown with its steps, and a step with what was asked, said and called",
+  "shows an agent with its steps, and a step with its request, reply and calls",
   async () => {
     await using kept = keptRuns();
     await fourRuns(kept);
@@ -175,7 +175,7 @@ proves(
   },
 );
 
-test("show prints who approved a call, and the arguments with which it ran", async () => {
+test("shows who approved a call, and the arguments with which it ran", async () => {
   await using kept = keptRuns();
   const pay = defineTool({
     name: "pay",
@@ -202,7 +202,7 @@ test("show prints who approved a call, and the arguments with which it ran", asy
 
 proves(
   ["D420"],
-  "shows the first 100,000 characters of a task and of an answer, and with --json all",
+  "shows the first 100,000 characters of a task and an answer, and all with --json",
   async () => {
     await using kept = keptRuns();
     const long = `${"ab\n".repeat(40_000)}end`;
@@ -219,7 +219,7 @@ proves(
   },
 );
 
-test("a step that a fallback model answered names both models", async () => {
+test("names both models of a step that a fallback answered", async () => {
   await using kept = keptRuns();
   const down = { error: new ModelError({ code: "model_unavailable", message: "Down." }) };
   const model = withFallback([
@@ -252,7 +252,7 @@ test("a step that a fallback model answered names both models", async () => {
   );
 });
 
-proves(["V27"], "with --json, one object stands on stdout and nothing else", async () => {
+proves(["V27"], "prints one JSON object on stdout and nothing else with --json", async () => {
   await using kept = keptRuns();
   await fourRuns(kept);
   for (const args of [["run_2"], ["run_2", "lead"], ["run_2", "lead", "1"], ["@last"]]) {
@@ -264,12 +264,12 @@ proves(["V27"], "with --json, one object stands on stdout and nothing else", asy
   expect(JSON.parse(last.stdout)).toMatchObject({
     run: { runId: "run_4", status: "input_required", owner: null },
   });
-  // Nor does it steer a terminal.
+  // The JSON cannot control the terminal either.
   const failed = await reading(kept, "show", "run_2", "--json");
   expect(failed.stdout).toContain("Wrong \\u001b[31mkey.\\u202e");
 });
 
-test("what is not there is wrong use, and says what is", async () => {
+test("refuses a missing run, agent or step as wrong use and lists the existing ones", async () => {
   await using kept = keptRuns();
   await fourRuns(kept);
   const told = async (...args: readonly string[]) => {
@@ -295,7 +295,7 @@ test("what is not there is wrong use, and says what is", async () => {
   expect([nowhere.code, nowhere.stdout]).toEqual([2, ""]);
 });
 
-proves(["V27"], "reading changes no byte of a store", async () => {
+proves(["V27"], "changes no byte of a store by reading", async () => {
   await using kept = keptRuns();
   await fourRuns(kept);
   await kept.store.close();
@@ -314,7 +314,7 @@ function reading({ folder, path }: KeptRuns, ...args: readonly string[]): Promis
   return performed([...args, "--store", path], { cwd: folder });
 }
 
-/** The time since, and that of a run that has not ended, is that of the machine. */
+/** Removes times since an event and of runs that have not ended, which depend on the machine. */
 function timeless(text: string): string {
   return text
     .replaceAll(/ +\S+(?: \S+)? ago/g, " … ago")

@@ -1,5 +1,7 @@
-// Goal: `espalier run` gives a result on stdout and nothing else, an exit code for each way to rest, and says why. Method: the command within
-// the test, role files in a folder of their own, the real client of models against a server that speaks Chat Completions.
+// Goal: `espalier run` prints only the result on stdout, has an exit code for each outcome, and
+// reports the reason.
+// Method: the command within the test, role files in a temporary folder, and the real model client
+// against a server that speaks Chat Completions.
 
 import { PassThrough } from "node:stream";
 
@@ -15,7 +17,7 @@ import { performed, withVariable, type Performed } from "./performed.ts";
 const LEAD = "---\nmodel: some-model\ntools: [folder_*]\n---\nWork.\n";
 const SERVER_FILE = new URL("echo-server.ts", import.meta.url).pathname;
 
-/** An mcp.json with one real server. */
+/** Returns an mcp.json with one real server. */
 function mcpFile(entry: object = {}): string {
   const server = { command: process.execPath, args: [SERVER_FILE], ...entry };
   return JSON.stringify({ mcpServers: { work: server } });
@@ -55,7 +57,7 @@ const RESTS: Readonly<Record<string, readonly [number, ServerReply, string, RegE
 for (const [what, [code, reply, stdout, tells]] of Object.entries(RESTS))
   proves(
     ["V40", "V41"],
-    `a run that ${what} ends with ${code}, and says why on stderr`,
+    `exits with ${code} and a reason on stderr after a run that ${what}`,
     async () => {
       const folder = newFolder({ "lead.md": LEAD });
       await serverThat(() => reply);
@@ -70,7 +72,7 @@ for (const [what, [code, reply, stdout, tells]] of Object.entries(RESTS))
 
 proves(
   ["V40"],
-  "each wrong use ends with 2, in words, and nothing was asked of a model",
+  "exits with 2 and an explanation for each wrong use, without a model call",
   async () => {
     const folder = newFolder({
       "lead.md": LEAD,
@@ -122,7 +124,7 @@ proves(
 
 proves(
   ["V40"],
-  "a store that cannot be used ends it with 6 if somebody chose it, else the run goes on without",
+  "exits with 6 if a chosen store is unusable, and runs without the default store otherwise",
   async () => {
     const folder = newFolder({
       "lead.md": LEAD,
@@ -146,7 +148,7 @@ const SummarySchema = z.looseObject({ status: z.string(), text: z.string(), runI
 
 proves(
   ["V41"],
-  "--json is one object on stdout, --events are its events, --quiet says nothing of a run that completes",
+  "prints one object with --json, events with --events, and nothing else with --quiet",
   async () => {
     const folder = newFolder({ "lead.md": LEAD });
     await serverThat(() => says("Done."));
@@ -167,7 +169,7 @@ proves(
 
 proves(
   ["V41"],
-  "text of models cannot steer the terminal, nor can a task from stdin be lost",
+  "removes control sequences from model text, and reads a task from stdin",
   async () => {
     const folder = newFolder({ "lead.md": LEAD });
     const server = await serverThat(() => says("\u001b[31mred\u001b[0m\u202e\nall:\r\n\tmake  "));
@@ -181,7 +183,7 @@ proves(
 
 proves(
   ["V42"],
-  "role files use the folder tools by a pattern, and see nothing outside of the folder that may be read",
+  "selects folder tools by a pattern, which read nothing outside of the permitted folder",
   async () => {
     const folder = newFolder({ "lead.md": LEAD, "docs/a.txt": "inside", "secret.txt": "outside" });
     const server = await serverThat((_request, count) =>
@@ -212,7 +214,7 @@ proves(
 
 proves(
   ["V42"],
-  "a tool of a server in mcp.json that is not said to read only is asked about; answers lead the run on, once",
+  "asks about an MCP tool that is not declared read-only, and continues once with the answer",
   async () => {
     const folder = newFolder({
       "lead.md": "---\nmodel: m\ntools: [work_*]\n---\nWork.\n",
@@ -266,7 +268,7 @@ proves(
 
 proves(
   ["V42"],
-  "a server that says it needs no approval is not asked about; one that cannot be reached ends it with 2",
+  "does not ask about a server without needsApproval, and exits with 2 if a server cannot be reached",
   async () => {
     const lead = "---\nmodel: m\ntools: [work_data]\n---\nWork.\n";
     const folder = newFolder({
@@ -295,7 +297,7 @@ proves(
   },
 );
 
-proves(["V40"], "--answer deny denies what nobody answers, and the run ends", async () => {
+proves(["V40"], "denies unanswered questions with --answer deny and completes", async () => {
   const folder = newFolder({
     "lead.md": "---\nmodel: m\ntools: [work_data]\n---\nWork.\n",
     "mcp.json": mcpFile(),
@@ -311,7 +313,7 @@ proves(["V40"], "--answer deny denies what nobody answers, and the run ends", as
 
 proves(
   ["V43"],
-  "a paused run is cancelled by a beginning of its id; what begins several, or none, is said",
+  "cancels a paused run by an id prefix, and reports ambiguous and unknown prefixes",
   async () => {
     const folder = newFolder({
       "lead.md": "---\nmodel: m\ntools: [work_data]\n---\nWork.\n",
@@ -340,7 +342,7 @@ proves(
 
 proves(
   ["V42"],
-  "subagents are found beside a role file, whatever else lies there; --model is for files that name none",
+  "finds subagents beside a role file among other files, and applies --model to files without a model",
   async () => {
     const folder = newFolder({
       "lead.md": "---\nsubagents: [helper]\n---\nLead.\n",

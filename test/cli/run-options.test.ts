@@ -1,5 +1,7 @@
-// Goal: what `espalier run` does besides running: asks at the terminal, shows itself in the browser, continues a session, sends its spans.
-// Method: the command within the test, over streams that stand for a terminal with typed input; a real MCP server, real sockets.
+// Goal: `espalier run` can ask at the terminal, show the run in the browser, continue a session and
+// export spans.
+// Method: the command within the test, over streams that stand for a terminal with typed input; a
+// real MCP server, real sockets.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -29,7 +31,7 @@ function newFolder(files: Readonly<Record<string, string>>): TemporaryFolder {
   return folder;
 }
 
-/** A buyer that makes one call which needs an approval, and then says what came of it. */
+/** A buyer that makes one call which needs approval, and then reports its outcome. */
 async function buyer() {
   const folder = newFolder({
     "buyer.md": "---\nmodel: m\ntools: [work_data]\n---\nWork.\n",
@@ -45,12 +47,12 @@ async function buyer() {
   return { cwd: folder.path, server };
 }
 
-/** Types these keys once the command has asked this, each when the one before it shows. */
+/** Types these keys once the command has asked this, each when the one before it is visible. */
 async function type(shell: FakeShell, asks: string, keys: readonly string[]): Promise<void> {
   await seenIn(shell, asks);
   for (const key of keys) {
     const { length } = shell.written.stderr;
-    // Two turns: a prompt draws itself first, and reads then.
+    // Waits two turns: a prompt first draws itself, and then reads.
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
     shell.stdin.write(key);
     while (shell.written.stderr.length === length)
@@ -63,7 +65,7 @@ interface Said {
   readonly keys: readonly string[];
 }
 
-/** A run whose question is answered by these keys. */
+/** Starts a run whose question is answered by these keys. */
 async function answered(said: readonly Said[]) {
   const { cwd, server } = await buyer();
   const shell = new FakeShell(cwd);
@@ -76,14 +78,14 @@ async function answered(said: readonly Said[]) {
 
 const MAY = "May work_data run?";
 
-proves(["V132", "V52"], "approved: the call runs as it was shown", async () => {
+proves(["V132", "V52"], "runs an approved call as it was shown", async () => {
   const { code, stdout, stderr, requests } = await answered([{ asks: MAY, keys: [DOWN, ENTER] }]);
   expect([code, stdout]).toEqual([0, "Over.\n"]);
   expect(stderr).toContain('"eur": 400');
   expect(requests[1]).toContain('{\\"eur\\":400}');
 });
 
-proves(["V132"], "denied: the model reads why, and the call never runs", async () => {
+proves(["V132"], "does not run a denied call, and the model reads the reason", async () => {
   const { code, stdout, requests } = await answered([
     { asks: MAY, keys: [DOWN, DOWN, ENTER] },
     { asks: "Reason for the denial", keys: ["T", "o", "o", " ", "m", "u", "c", "h", ENTER] },
@@ -93,7 +95,7 @@ proves(["V132"], "denied: the model reads why, and the call never runs", async (
   expect(requests[1]).not.toContain('"content":"{\\"eur\\":400}"');
 });
 
-proves(["V132"], "edited: the call runs with what was shown again", async () => {
+proves(["V132"], "runs an edited call with the arguments that were shown again", async () => {
   const { code, requests } = await answered([
     { asks: MAY, keys: [DOWN, DOWN, DOWN, ENTER] },
     { asks: "Arguments as JSON", keys: [BACKSPACE, BACKSPACE, "}", ENTER] },
@@ -105,7 +107,7 @@ proves(["V132"], "edited: the call runs with what was shown again", async () => 
 
 proves(
   ["V132"],
-  "left open: the run pauses, and says how it is answered from elsewhere",
+  "pauses if the question is left open, and prints how to answer it later",
   async () => {
     const { code, stdout, stderr, requests } = await answered([{ asks: MAY, keys: [ENTER] }]);
     expect([code, stdout, requests.length]).toEqual([4, "", 1]);
@@ -113,7 +115,7 @@ proves(
   },
 );
 
-proves(["V132"], "what to type next is what npx runs, where npx ran this", async () => {
+proves(["V132"], "suggests commands with npx if it was started by npx", async () => {
   const { cwd } = await buyer();
   const at = { cwd, env: { npm_command: "exec" } };
   const { stderr } = await performed(["run", "buyer.md", "Pay."], at);
@@ -134,7 +136,7 @@ proves(["V132"], "what to type next is what npx runs, where npx ran this", async
 
 proves(
   ["V89"],
-  "run --view asks on the page, goes on with its answer, and stays to be seen until Ctrl-C",
+  "asks on the page with run --view, continues with the answer, and stays open until Ctrl-C",
   async () => {
     const { cwd } = await buyer();
     const shell = new FakeShell(cwd);
@@ -162,7 +164,7 @@ proves(
   },
 );
 
-proves(["V89"], "where nobody watches, the page of run --view ends with the run", async () => {
+proves(["V89"], "closes the page of run --view with the run if there is no terminal", async () => {
   const { cwd } = await buyer();
   const args = ["run", "buyer.md", "Pay.", "--answer", "pause", "--view", "--port", "0"];
   const { code, stderr } = await performed(args, { cwd });
@@ -173,7 +175,7 @@ proves(["V89"], "where nobody watches, the page of run --view ends with the run"
 
 proves(
   ["V133"],
-  "a session of the store goes on: its history first, then the task; without a store it is refused",
+  "continues a stored session with its history before the task, and refuses --session without a store",
   async () => {
     const folder = newFolder({ "lead.md": "---\nmodel: m\n---\nWork.\n" });
     await using server = await OpenAiServer.start((_request, count) => says(`Answer ${count}.`));
@@ -201,7 +203,7 @@ proves(
 );
 
 for (const mode of ["ok", "refuse"] as const)
-  proves(["V134"], `spans are sent, and it is said what became of them (${mode})`, async () => {
+  proves(["V134"], `exports spans and reports how many arrived (${mode})`, async () => {
     const folder = newFolder({ "lead.md": "---\nmodel: m\n---\nWork.\n" });
     await using server = await OpenAiServer.start(() => says("Done."));
     await using sink = await OtlpSink.open(mode);
@@ -215,13 +217,13 @@ for (const mode of ["ok", "refuse"] as const)
       expect([...sink.traces().keys()]).toEqual([traceId]);
       expect(stderr).toContain(`Trace sent: ${sink.spans.length} spans\n`);
     } else expect(stderr).toMatch(/^Trace incomplete: (\d+) of \1 spans not sent/m);
-    await new Promise((resolve) => setImmediate(resolve)); // Warnings come in the next turn.
+    await new Promise((resolve) => setImmediate(resolve)); // Warnings arrive in the next turn.
     expect(takeWarnings()).toHaveLength(mode === "ok" ? 0 : 1);
   });
 
 proves(
   ["V157"],
-  "a command that keeps nothing takes no store from one that has it open",
+  "does not lock a store that another process has open if the command stores nothing",
   async () => {
     using folder = temporaryFolder({});
     const place = { type: "file", path: folder.at("own.db"), isDefault: false } as const;

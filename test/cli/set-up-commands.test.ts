@@ -1,5 +1,6 @@
-// Goal: what sets a project up, checks it or completes words does just that: files are never overwritten, faults are named by line.
-// Method: the command within the test, on folders of their own.
+// Goal: commands that set a project up, check it or complete words never overwrite files, and
+// report faults with their line.
+// Method: the command within the test, on temporary folders.
 
 import { readFileSync, writeFileSync } from "node:fs";
 
@@ -15,31 +16,35 @@ import { performed, withVariable } from "./performed.ts";
 const CONFIG_ENTRY = new URL("../../src/config/define-config.ts", import.meta.url);
 const INIT = ["init", "--yes", "--no-install"];
 
-proves(["V44"], "init makes roles that run as they are, and says what it does", async () => {
-  using folder = temporaryFolder({ "package.json": '{\n    "name": "mine"\n}\n' });
-  await using server = await OpenAiServer.start(() => says("It is a project."));
-  withVariable("OPENAI_BASE_URL", server.baseUrl);
-  const made = await performed(INIT, { cwd: folder.path });
-  expect(made.code).toBe(0);
-  for (const what of [
-    "create lead.md",
-    "create reader.md",
-    "create mcp.json",
-    "add to package.json the script lead",
-  ])
-    expect(made.stderr).toContain(what);
-  expect(readFileSync(folder.at("package.json"), "utf8")).toBe(
-    '{\n    "name": "mine",\n    "scripts": {\n        "lead": "espalier run lead.md"\n    }\n}\n',
-  );
-  expect((await performed(["roles", "check"], { cwd: folder.path })).code).toBe(0);
-  const run = await performed(["run", "lead.md", "What is this project?", "--quiet"], {
-    cwd: folder.path,
-  });
-  expect(run).toEqual({ code: 0, stdout: "It is a project.\n", stderr: "" });
-  expect(server.request(1).body).toMatchObject({ model: "gpt-5-mini" });
-});
+proves(
+  ["V44"],
+  "creates roles that run unchanged with init, and reports what it does",
+  async () => {
+    using folder = temporaryFolder({ "package.json": '{\n    "name": "mine"\n}\n' });
+    await using server = await OpenAiServer.start(() => says("It is a project."));
+    withVariable("OPENAI_BASE_URL", server.baseUrl);
+    const made = await performed(INIT, { cwd: folder.path });
+    expect(made.code).toBe(0);
+    for (const what of [
+      "create lead.md",
+      "create reader.md",
+      "create mcp.json",
+      "add to package.json the script lead",
+    ])
+      expect(made.stderr).toContain(what);
+    expect(readFileSync(folder.at("package.json"), "utf8")).toBe(
+      '{\n    "name": "mine",\n    "scripts": {\n        "lead": "espalier run lead.md"\n    }\n}\n',
+    );
+    expect((await performed(["roles", "check"], { cwd: folder.path })).code).toBe(0);
+    const run = await performed(["run", "lead.md", "What is this project?", "--quiet"], {
+      cwd: folder.path,
+    });
+    expect(run).toEqual({ code: 0, stdout: "It is a project.\n", stderr: "" });
+    expect(server.request(1).body).toMatchObject({ model: "gpt-5-mini" });
+  },
+);
 
-proves(["V44"], "init overwrites nothing, and does nothing twice", async () => {
+proves(["V44"], "overwrites nothing and repeats nothing with init", async () => {
   using folder = temporaryFolder({
     "lead.md": "mine",
     "package.json": '{"scripts":{"lead":"mine"}}',
@@ -57,7 +62,7 @@ proves(["V44"], "init overwrites nothing, and does nothing twice", async () => {
   expect(texts).toEqual(["mine", "mine, too", '{"scripts":{"lead":"mine"}}']);
 });
 
-proves(["V44"], "without a terminal and without --yes init changes nothing", async () => {
+proves(["V44"], "changes nothing with init if there is neither a terminal nor --yes", async () => {
   using folder = temporaryFolder();
   const { code, stderr } = await performed(["init"], { cwd: folder.path });
   expect([code, stderr]).toEqual([2, expect.stringContaining("Nothing was changed. [usage]\n")]);
@@ -65,7 +70,7 @@ proves(["V44"], "without a terminal and without --yes init changes nothing", asy
 
 proves(
   ["V45"],
-  "roles check names every fault by file and line, and passes over what is no role file",
+  "reports every fault by file and line with roles check, and skips other files",
   async () => {
     using folder = temporaryFolder({
       "good.md": "---\nsubagents: [good]\n---\nWork.\n",
@@ -94,7 +99,7 @@ proves(
   },
 );
 
-proves(["V153"], "roles check counts one as one, and none as none", async () => {
+proves(["V153"], 'uses singular and "no" for counts of one and zero with roles check', async () => {
   using folder = temporaryFolder({ "bad.md": "---\nmodel: [\n---\nWork.\n" });
   const bad = await performed(["roles", "check"], { cwd: folder.path });
   expect([bad.code, bad.stderr]).toEqual([2, `1 role file in ${folder.path}, 1 problem.\n`]);
@@ -108,7 +113,7 @@ proves(["V153"], "roles check counts one as one, and none as none", async () => 
 
 proves(
   ["V46"],
-  "doctor says what is well and what is wrong, makes no store, and ends with 1 if something is wrong",
+  "reports good and bad parts with doctor, creates no store, and exits with 1 for a bad part",
   async () => {
     using folder = temporaryFolder({
       "mcp.json": '{"mcpServers":{"gone":{"command":"no-such-program"}}}',
@@ -130,27 +135,23 @@ proves(
   },
 );
 
-proves(
-  ["V47"],
-  "completion has every command and option of the tree, and nothing that is hidden",
-  async () => {
-    using folder = temporaryFolder();
-    for (const shell of ["bash", "zsh", "fish"]) {
-      const { code, stdout } = await performed(["completion", shell], { cwd: folder.path });
-      expect(code).toBe(0);
-      for (const word of ["run", "demo", "init", "doctor", "resume", "questions", "approve"])
-        expect(stdout).toContain(word);
-      for (const option of ["budget", "allow-read", "arguments"]) expect(stdout).toContain(option);
-      expect(stdout).toContain("espalier __complete run");
-    }
-    expect((await performed(["completion", "tcsh"], { cwd: folder.path })).code).toBe(2);
-    expect((await performed(["--help"], { cwd: folder.path })).stdout).not.toContain("__complete");
-  },
-);
+proves(["V47"], "contains every visible command and option in completion scripts", async () => {
+  using folder = temporaryFolder();
+  for (const shell of ["bash", "zsh", "fish"]) {
+    const { code, stdout } = await performed(["completion", shell], { cwd: folder.path });
+    expect(code).toBe(0);
+    for (const word of ["run", "demo", "init", "doctor", "resume", "questions", "approve"])
+      expect(stdout).toContain(word);
+    for (const option of ["budget", "allow-read", "arguments"]) expect(stdout).toContain(option);
+    expect(stdout).toContain("espalier __complete run");
+  }
+  expect((await performed(["completion", "tcsh"], { cwd: folder.path })).code).toBe(2);
+  expect((await performed(["--help"], { cwd: folder.path })).stdout).not.toContain("__complete");
+});
 
 proves(
   ["V138", "V158"],
-  "a configuration that throws, or whose folder is not there, is named",
+  "names a configuration that throws or whose folder is missing",
   async () => {
     const said = async (config: string): Promise<readonly [number, string]> => {
       using folder = temporaryFolder({

@@ -1,5 +1,5 @@
-// Goal: show reports what was tried again, the time of a run as runs does, and what is left of a
-// budget. Method: the command within the test, on a store with runs of scripted models.
+// Goal: show reports retries, the same durations as runs, and the remaining budget.
+// Method: the command within the test, on a store with runs of scripted models.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -18,13 +18,13 @@ function limited(message: string) {
   };
 }
 
-/** Returns what the command prints. */
+/** Returns the output of the command. */
 async function printed(kept: KeptRuns, ...args: readonly string[]): Promise<string> {
   const { stdout } = await performed([...args, "--store", kept.path], { cwd: kept.folder });
   return stdout;
 }
 
-/** A run whose model is refused once, and whose tool works at the second attempt. */
+/** Starts a run whose model is refused once, and whose tool succeeds at the second attempt. */
 async function runWithRetries({ store }: KeptRuns): Promise<string> {
   let tries = 0;
   const read = defineTool({
@@ -73,7 +73,7 @@ const ShownSchema = z.object({
   run: z.object({ durationMs: z.number(), startedAtMs: z.number() }),
 });
 
-proves(["D603"], "measures runs in show as in runs: to their end, or until now", async () => {
+proves(["D603"], "measures runs in show as in runs: until their end, or until now", async () => {
   await using kept = keptRuns();
   await fourRuns(kept);
   const { runs } = ListSchema.parse(JSON.parse(await printed(kept, "runs", "--json")));
@@ -120,7 +120,7 @@ proves(["D756"], "shows the code of a call that needs a correction once", async 
   expect(text).toMatch(/read ✖ needs correction tool_retry \d+ms/u);
 });
 
-proves(["D756"], "says that a subagent has at most the budget of its parent left", async () => {
+proves(["D756"], "bounds the remaining budget of a subagent by that of its parent", async () => {
   await using kept = keptRuns();
   const reader = agent("reader", [says("Read.")], { budget: { steps: 5 } });
   const spawn = asks("SpawnSubagent", { role: "reader", task: "Read." });
@@ -136,26 +136,30 @@ proves(["D756"], "says that a subagent has at most the budget of its parent left
   ]);
 });
 
-proves(["D756"], "gives a paused run the time until its pause, in show and after run", async () => {
-  await using kept = keptRuns();
-  const clock = new ManualClock(Date.UTC(2026, 0, 2));
-  const pay = defineTool({
-    name: "pay",
-    description: "Pays.",
-    inputSchema: z.object({}),
-    needsApproval: () => {
-      clock.advance(5_000);
-      return "It is expensive.";
-    },
-    execute: () => "Paid.",
-  });
-  const role = agent("buyer", [asks("pay", {})], { tools: [pay] });
-  const result = await new Orchestrator({ store: kept.store, clock }).start(role, "Buy.").result;
-  const options = { isQuiet: false, isKept: true, command: "espalier" };
-  expect(describeSettledRun(result, [], options)[0]).toMatch(
-    / paused \(input_required\): .*, 5\.0s$/,
-  );
-  const text = await printed(kept, "show", result.runId);
-  expect(text).toContain("‖ paused after 5.0s  1 agent, 1 paused");
-  expect(text).toMatch(/ lasted \d+h \d+m, paused for /);
-});
+proves(
+  ["D756"],
+  "shows the time until the pause of a paused run, in show and after run",
+  async () => {
+    await using kept = keptRuns();
+    const clock = new ManualClock(Date.UTC(2026, 0, 2));
+    const pay = defineTool({
+      name: "pay",
+      description: "Pays.",
+      inputSchema: z.object({}),
+      needsApproval: () => {
+        clock.advance(5_000);
+        return "It is expensive.";
+      },
+      execute: () => "Paid.",
+    });
+    const role = agent("buyer", [asks("pay", {})], { tools: [pay] });
+    const result = await new Orchestrator({ store: kept.store, clock }).start(role, "Buy.").result;
+    const options = { isQuiet: false, isKept: true, command: "espalier" };
+    expect(describeSettledRun(result, [], options)[0]).toMatch(
+      / paused \(input_required\): .*, 5\.0s$/,
+    );
+    const text = await printed(kept, "show", result.runId);
+    expect(text).toContain("‖ paused after 5.0s  1 agent, 1 paused");
+    expect(text).toMatch(/ lasted \d+h \d+m, paused for /);
+  },
+);

@@ -1,4 +1,5 @@
-// Goal: show and tail say what a run came to. Method: the command within the test, on a store with ended runs.
+// Goal: show and tail print the result of a run.
+// Method: the command within the test, on a store with ended runs.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -34,7 +35,7 @@ proves(["D527"], "ends show and tail with the typed result as JSON", async () =>
   }
 });
 
-proves(["D527"], "prints no result of a paused run, of errors and among events", async () => {
+proves(["D527"], "prints no result of a paused run, with --errors or among events", async () => {
   await using kept = keptRuns();
   const [done = "", , , waits = ""] = await fourRuns(kept);
   const paused = await performed(["show", waits, "--store", kept.path], { cwd: kept.folder });

@@ -1,5 +1,5 @@
-// Goal: a user who follows a run sees past and coming events, and how it ended. Method: runs that are over, and one that is held at a gate
-// while it is followed.
+// Goal: a user who follows a run sees past and new events, and how it ended.
+// Method: ended runs, and one that is held at a gate while it is followed.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -12,17 +12,14 @@ import { FakeShell } from "./fake-shell.ts";
 import { agent, fourRuns, keptRuns } from "./kept-runs.ts";
 import { performed } from "./performed.ts";
 
-proves(
-  ["V28"],
-  "a run that rests is told of as it was, and the command exits as the run did",
-  async () => {
-    await using kept = keptRuns();
-    await fourRuns(kept);
-    const tail = (...args: readonly string[]) =>
-      performed(["tail", ...args, "--store", kept.path], { cwd: kept.folder });
-    const failed = await tail("run_2");
-    expect([failed.code, failed.stderr]).toEqual([1, ""]);
-    expect(`\n${failed.stdout}`).toMatchInlineSnapshot(`
+proves(["V28"], "prints the events of an inactive run and exits with its code", async () => {
+  await using kept = keptRuns();
+  await fourRuns(kept);
+  const tail = (...args: readonly string[]) =>
+    performed(["tail", ...args, "--store", kept.path], { cwd: kept.folder });
+  const failed = await tail("run_2");
+  expect([failed.code, failed.stderr]).toEqual([1, ""]);
+  expect(`\n${failed.stdout}`).toMatchInlineSnapshot(`
       "
           0ms  lead started: Audit the code.
           0ms  lead/reader#1 started: Read the docs.
@@ -35,20 +32,19 @@ proves(
           0ms  lead failed (error: Wrong key.): 2 steps, 15 tokens, cost unknown, subtree 30 tokens, cost unknown, 0ms
       "
     `);
-    const codes = await Promise.all(["run_1", "run_3", "run_4"].map((run) => tail(run)));
-    expect(codes.map(({ code }) => code)).toEqual([0, 3, 4]);
-    expect((await tail("run_2", "--agent", "lead/reader#1")).stdout.split("\n")).toEqual(
-      failed.stdout.split("\n").filter((line) => line === "" || line.includes("reader#1")),
-    );
-    const events = await tail("run_2", "--events", "--from", "3");
-    const numbers = events.stdout.trimEnd().split("\n").map(numberIn);
-    const last = numbers.at(-1) ?? 0;
-    expect(numbers).toEqual(Array.from({ length: last - 2 }, (_none, index) => index + 3));
-    expect(last).toBeGreaterThan(20);
-  },
-);
+  const codes = await Promise.all(["run_1", "run_3", "run_4"].map((run) => tail(run)));
+  expect(codes.map(({ code }) => code)).toEqual([0, 3, 4]);
+  expect((await tail("run_2", "--agent", "lead/reader#1")).stdout.split("\n")).toEqual(
+    failed.stdout.split("\n").filter((line) => line === "" || line.includes("reader#1")),
+  );
+  const events = await tail("run_2", "--events", "--from", "3");
+  const numbers = events.stdout.trimEnd().split("\n").map(numberIn);
+  const last = numbers.at(-1) ?? 0;
+  expect(numbers).toEqual(Array.from({ length: last - 2 }, (_none, index) => index + 3));
+  expect(last).toBeGreaterThan(20);
+});
 
-proves(["V28"], "a run is followed while another process leads it, until it ends", async () => {
+proves(["V28"], "follows a run of another process until it ends", async () => {
   await using kept = keptRuns();
   const { opened, open } = latch();
   const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
@@ -76,7 +72,7 @@ test("refuses the path of an agent that the run does not have", async () => {
   expect(stderr).toMatch(/^Expected --agent to be the path of an agent \(lead, .*got "nobody"\./u);
 });
 
-test("Ctrl-C leaves the run alone", async () => {
+test("does not affect the run on Ctrl-C", async () => {
   await using kept = keptRuns();
   const { opened, open } = latch();
   const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
@@ -95,7 +91,7 @@ function numberIn(line: string): number {
   return z.object({ seq: z.number() }).parse(JSON.parse(line)).seq;
 }
 
-/** Until the command has written it. */
+/** Resolves once the command has printed it. */
 async function written(shell: FakeShell, text: string): Promise<void> {
   while (!shell.written.stdout.includes(text))
     await new Promise((resolve) => setImmediate(resolve));

@@ -1,4 +1,5 @@
-// The command on a pseudo-terminal, made by `script` of util-linux: real raw mode, real keys and a real window size.
+// Runs the command on a pseudo-terminal that `script` of util-linux creates: real raw mode, real
+// keys and a real window size.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,7 +10,7 @@ import type { StartOptions } from "./process-program.ts";
 
 const MAIN = resolve("src/cli/main.ts");
 
-/** A command that shows nothing new for so long hangs. */
+/** A command that shows nothing new for this long hangs. */
 const HANGS_MS = 30_000;
 
 /** A command at a terminal. */
@@ -20,7 +21,9 @@ export interface AtTerminal {
   readonly pid: number;
   /** Everything on the screen so far, with its escape sequences. */
   readonly screen: () => string;
-  /** Resolves once the screen has `text` in what came after the last key. Rejects if the command ends before. */
+  /**
+   * Resolves once the screen shows `text` after the last key. Rejects if the command ends before.
+   */
   readonly seen: (text: string) => Promise<void>;
   /** Types keys. */
   readonly type: (keys: string) => void;

@@ -1,4 +1,5 @@
-// `espalier view`: the viewer of the runs of a project, until it is left.
+// Goal: `espalier view` serves the runs of a project until it is closed.
+// Method: the command within the test, and requests to its viewer over real sockets.
 
 import {
   chmod,
@@ -35,7 +36,7 @@ async function folder(): Promise<string> {
   return made;
 }
 
-/** A project with a run that asks about a pear. */
+/** Creates a project with a run that asks about a pear. */
 async function project(): Promise<{
   readonly cwd: string;
   readonly file: string;
@@ -56,7 +57,7 @@ async function project(): Promise<{
 
 proves(
   ["V88"],
-  "it shows the runs of the project, answers by their mailboxes, and ends at Ctrl-C",
+  "shows the runs of the project, delivers answers by their mailboxes, and ends on Ctrl-C",
   async () => {
     const { cwd, file, questions } = await project();
     const shell = new FakeShell(cwd);
@@ -97,7 +98,7 @@ proves(
   },
 );
 
-proves(["V151"], "a page without a token is told the command as it was called", async () => {
+proves(["V151"], "names the command as it was started to a page without a token", async () => {
   const { cwd } = await project();
   for (const [env, called] of [
     [{ npm_command: "exec" }, "npx espalier"],
@@ -117,7 +118,7 @@ proves(["V151"], "a page without a token is told the command as it was called", 
 
 proves(
   ["V88"],
-  "looking alone writes nothing into the store; without content none is sent",
+  "writes nothing into the store with --read-only, and sends no content with --no-content",
   async () => {
     const { cwd, file } = await project();
     const before = await readFile(file);
@@ -134,37 +135,41 @@ proves(
   },
 );
 
-proves(["V88"], "its token stays, --url says its address, --new-token makes another", async () => {
-  const { cwd } = await project();
-  const first = new FakeShell(cwd);
-  const ended = performArguments(["view", "--port", "0"], first);
-  const url = await addressIn(first);
-  const { port } = new URL(url);
-  const asking = new FakeShell(cwd);
-  expect(await performArguments(["view", "--url", "--port", port], asking)).toBe(0);
-  expect(asking.written.stdout).toBe(`${url}\n`);
-  const ofRun = new FakeShell(cwd);
-  expect(await performArguments(["view", "@last", "--url", "--port", port], ofRun)).toBe(0);
-  expect(ofRun.written.stdout).toBe(`${url.replace("/#", "/r/buy#")}\n`);
-  first.signal("SIGINT");
-  await ended;
-  const none = new FakeShell(cwd);
-  expect(await performArguments(["view", "--url", "--port", port], none)).toBe(2);
-  expect(none.written.stderr).toContain("espalier view");
-  for (const [args, isSame] of [
-    [[], true],
-    [["--new-token"], false],
-  ] as const) {
-    const shell = new FakeShell(cwd);
-    const left = performArguments(["view", "--port", "0", ...args], shell);
-    const next = await addressIn(shell);
-    expect(placeOf({ url: next }).token === placeOf({ url }).token).toBe(isSame);
-    shell.signal("SIGINT");
-    await left;
-  }
-});
+proves(
+  ["V88"],
+  "keeps its token, prints its address with --url, and replaces the token with --new-token",
+  async () => {
+    const { cwd } = await project();
+    const first = new FakeShell(cwd);
+    const ended = performArguments(["view", "--port", "0"], first);
+    const url = await addressIn(first);
+    const { port } = new URL(url);
+    const asking = new FakeShell(cwd);
+    expect(await performArguments(["view", "--url", "--port", port], asking)).toBe(0);
+    expect(asking.written.stdout).toBe(`${url}\n`);
+    const ofRun = new FakeShell(cwd);
+    expect(await performArguments(["view", "@last", "--url", "--port", port], ofRun)).toBe(0);
+    expect(ofRun.written.stdout).toBe(`${url.replace("/#", "/r/buy#")}\n`);
+    first.signal("SIGINT");
+    await ended;
+    const none = new FakeShell(cwd);
+    expect(await performArguments(["view", "--url", "--port", port], none)).toBe(2);
+    expect(none.written.stderr).toContain("espalier view");
+    for (const [args, isSame] of [
+      [[], true],
+      [["--new-token"], false],
+    ] as const) {
+      const shell = new FakeShell(cwd);
+      const left = performArguments(["view", "--port", "0", ...args], shell);
+      const next = await addressIn(shell);
+      expect(placeOf({ url: next }).token === placeOf({ url }).token).toBe(isSame);
+      shell.signal("SIGINT");
+      await left;
+    }
+  },
+);
 
-proves(["V88"], "no store, no such run, a port that is none", async () => {
+proves(["V88"], "refuses a missing store, an unknown run and an invalid port", async () => {
   const empty = await folder();
   await writeFile(join(empty, "package.json"), "{}");
   const shell = new FakeShell(empty);
@@ -176,57 +181,49 @@ proves(["V88"], "no store, no such run, a port that is none", async () => {
     expect(await performArguments(["view", ...args], new FakeShell(cwd)), args.join(" ")).toBe(2);
 });
 
-proves(
-  ["V88"],
-  "where no token can be kept the runs are shown all the same, and it says so",
-  async () => {
-    const { cwd, file } = await project();
-    const store = join(cwd, "runs.db");
-    await rename(file, store);
-    const own = join(cwd, ".espalier");
-    await rm(own, { recursive: true });
-    for (const isFile of [true, false]) {
-      // In the place of the folder, then of the file in it.
-      await (isFile ? writeFile(own, "") : mkdir(join(own, "viewer-token"), { recursive: true }));
-      const shell = new FakeShell(cwd);
-      const ended = performArguments(["view", "--store", store, "--port", "0"], shell);
-      const place = placeOf({ url: await addressIn(shell) });
-      expect((await askApi(place, "runs")).body).toMatchObject({ runs: [{ runId: "buy" }] });
-      expect(shell.written.stderr).toContain("its token is not stored: ");
-      shell.signal("SIGINT");
-      expect(await ended).toBe(0);
-      await rm(own, { recursive: true });
-    }
-  },
-);
-
-proves(
-  ["V89"],
-  "the demo in the browser: its tree stays to be seen until Ctrl-C, and its run is stored",
-  async () => {
-    const cwd = await folder();
-    await writeFile(join(cwd, "notes.md"), "# Notes\n");
+proves(["V88"], "shows the runs and a warning if the token cannot be stored", async () => {
+  const { cwd, file } = await project();
+  const store = join(cwd, "runs.db");
+  await rename(file, store);
+  const own = join(cwd, ".espalier");
+  await rm(own, { recursive: true });
+  for (const isFile of [true, false]) {
+    // In place of the folder, then of the file in it.
+    await (isFile ? writeFile(own, "") : mkdir(join(own, "viewer-token"), { recursive: true }));
     const shell = new FakeShell(cwd);
-    Object.assign(shell.stderr, { isTTY: true, columns: 100 });
-    const ended = performArguments(
-      ["demo", ".", "--fast", "--view", "--port", "0", "--no-open"],
-      shell,
-    );
+    const ended = performArguments(["view", "--store", store, "--port", "0"], shell);
     const place = placeOf({ url: await addressIn(shell) });
-    while (!shell.written.stderr.includes("The viewer stays open"))
-      await new Promise((resolve) => setImmediate(resolve));
-    expect((await askApi(place, "runs")).body).toMatchObject({ runs: [{ status: "completed" }] });
-    const store = join(cwd, ".espalier", "runs.db");
-    expect((await askApi(place, "meta")).body).toMatchObject({ store });
+    expect((await askApi(place, "runs")).body).toMatchObject({ runs: [{ runId: "buy" }] });
+    expect(shell.written.stderr).toContain("its token is not stored: ");
     shell.signal("SIGINT");
     expect(await ended).toBe(0);
-    expect(shell.written.stderr).toContain(`The run is stored in ${store}. Next:`);
-  },
-);
+    await rm(own, { recursive: true });
+  }
+});
+
+proves(["V89"], "shows the demo in the browser until Ctrl-C and stores its run", async () => {
+  const cwd = await folder();
+  await writeFile(join(cwd, "notes.md"), "# Notes\n");
+  const shell = new FakeShell(cwd);
+  Object.assign(shell.stderr, { isTTY: true, columns: 100 });
+  const ended = performArguments(
+    ["demo", ".", "--fast", "--view", "--port", "0", "--no-open"],
+    shell,
+  );
+  const place = placeOf({ url: await addressIn(shell) });
+  while (!shell.written.stderr.includes("The viewer stays open"))
+    await new Promise((resolve) => setImmediate(resolve));
+  expect((await askApi(place, "runs")).body).toMatchObject({ runs: [{ status: "completed" }] });
+  const store = join(cwd, ".espalier", "runs.db");
+  expect((await askApi(place, "meta")).body).toMatchObject({ store });
+  shell.signal("SIGINT");
+  expect(await ended).toBe(0);
+  expect(shell.written.stderr).toContain(`The run is stored in ${store}. Next:`);
+});
 
 proves(
   ["V88"],
-  "the browser is opened by a file for this user alone: the token is no argument of a process",
+  "opens the browser by a private file, so that no process has the token as an argument",
   async () => {
     const bin = await folder();
     const seen = join(bin, "seen");
@@ -245,19 +242,19 @@ proves(
     expect(args).not.toContain("token");
     await forget();
     await expect(stat(args)).rejects.toThrow("ENOENT");
-    // Nothing opens it, and no message says so.
+    // No browser opens, without a message.
     await (
       await openBrowser(new FakeShell(bin, { PATH: join(bin, "nowhere") }), address, "darwin")
     )();
   },
 );
 
-proves(["D528"], "--url refuses the viewer of another project, or of another store", async () => {
+proves(["D528"], "refuses the viewer of another project or store with --url", async () => {
   const [{ cwd }, { cwd: other }] = [await project(), await project()];
   const shell = new FakeShell(other);
   const ended = performArguments(["view", "--port", "0"], shell);
   const { port } = new URL(await addressIn(shell));
-  // The own viewer has run before: there is a token.
+  // The own viewer ran before, so there is a token.
   const before = new FakeShell(cwd);
   const left = performArguments(["view", "--port", "0"], before);
   await addressIn(before);
@@ -280,7 +277,7 @@ proves(["D528"], "--url refuses the viewer of another project, or of another sto
   await ended;
 });
 
-proves(["D528"], "--url sends no token to the server that it asks", async () => {
+proves(["D528"], "sends no token to the server with --url", async () => {
   const { cwd } = await project();
   const shell = new FakeShell(cwd);
   const ended = performArguments(["view", "--port", "0"], shell);

@@ -1,5 +1,6 @@
-// Goal: a user who watches the list of runs sees their changes, in place, until leaving. Method: the command at a terminal in memory, over a
-// store in which a run is held at a gate meanwhile.
+// Goal: a user who watches the list of runs sees its changes in place until leaving.
+// Method: the command at a terminal in memory, over a store in which a run is held at a gate
+// meanwhile.
 
 import { stripVTControlCharacters } from "node:util";
 
@@ -13,37 +14,30 @@ import { FakeShell } from "./fake-shell.ts";
 import { agent, fourRuns, keptRuns } from "./kept-runs.ts";
 import { performed } from "./performed.ts";
 
-proves(
-  ["V135"],
-  "a list that is watched says what becomes of runs, and ends by Ctrl-C",
-  async () => {
-    await using kept = keptRuns();
-    await kept.orchestrator.start(agent("lead", [says("Hello.")]), "Greet.").result;
-    const shell = atScreen(kept.folder, { columns: 100, rows: 20 });
-    const watched = performArguments(["runs", "--watch", "--store", kept.path], shell);
-    await shows(shell, /^done \(1\)[^\n]*\nrun_1 [^\n]*lead: Greet\.\n$/);
-    const { opened, open } = latch();
-    const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
-    await shows(
-      shell,
-      /^working \(1\)[^\n]*\nrun_2 [^\n]*lead: Wait\.\n\ndone \(1\)[^\n]*\nrun_1 /,
-    );
-    open();
-    await run.result;
-    await shows(
-      shell,
-      /^done \(2\)[^\n]*\nrun_2 [^\n]*✔ completed[^\n]*lead: Wait\.\nrun_1 [^\n]*\n$/,
-    );
-    expect(shell.signal("SIGINT")).toBe(undefined);
-    expect(await watched).toBe(130);
-    expect(shell.written.stdout.endsWith("\u001b[?25h"), "the cursor is there again").toBe(true);
-    expect(shell.written.stderr).toBe("");
-  },
-);
+proves(["V135"], "redraws a watched list when runs change, and ends on Ctrl-C", async () => {
+  await using kept = keptRuns();
+  await kept.orchestrator.start(agent("lead", [says("Hello.")]), "Greet.").result;
+  const shell = atScreen(kept.folder, { columns: 100, rows: 20 });
+  const watched = performArguments(["runs", "--watch", "--store", kept.path], shell);
+  await shows(shell, /^done \(1\)[^\n]*\nrun_1 [^\n]*lead: Greet\.\n$/);
+  const { opened, open } = latch();
+  const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
+  await shows(shell, /^working \(1\)[^\n]*\nrun_2 [^\n]*lead: Wait\.\n\ndone \(1\)[^\n]*\nrun_1 /);
+  open();
+  await run.result;
+  await shows(
+    shell,
+    /^done \(2\)[^\n]*\nrun_2 [^\n]*✔ completed[^\n]*lead: Wait\.\nrun_1 [^\n]*\n$/,
+  );
+  expect(shell.signal("SIGINT")).toBe(undefined);
+  expect(await watched).toBe(130);
+  expect(shell.written.stdout.endsWith("\u001b[?25h"), "the cursor is there again").toBe(true);
+  expect(shell.written.stderr).toBe("");
+});
 
 proves(
   ["V135"],
-  "of a list that is higher than the terminal its top is there, and how much is not",
+  "shows the top of a list that exceeds the terminal, and how many lines are missing",
   async () => {
     await using kept = keptRuns();
     await fourRuns(kept);
@@ -55,7 +49,7 @@ proves(
   },
 );
 
-proves(["V135"], "without a terminal, or for a program, it is refused", async () => {
+proves(["V135"], "refuses --watch without a terminal or with --json", async () => {
   await using kept = keptRuns();
   const elsewhere = await performed(["runs", "--watch", "--store", kept.path], {
     cwd: kept.folder,
@@ -85,13 +79,13 @@ function atScreen(
   return shell;
 }
 
-/** Resolves once this is all that the screen has: what was drawn over is gone. */
+/** Resolves once the screen shows only this; overwritten text is gone. */
 async function shows(shell: FakeShell, what: RegExp): Promise<void> {
   while (!what.test(screenOf(shell.written.stdout)))
     await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** What was drawn last: each frame begins by going up to where the one before began. */
+/** Returns the last frame: each frame begins by moving to where the one before began. */
 function screenOf(written: string): string {
   const frame = written.split("\r").at(-1) ?? "";
   return stripVTControlCharacters(frame);

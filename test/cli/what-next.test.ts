@@ -1,5 +1,7 @@
-// Goal: what the command says to type next can be typed: of questions of each kind and number, and of answers that do not fit. Method: real runs that
-// rest, what is said of them, and the command within the test over their store.
+// Goal: the commands that are suggested next can be typed, for questions of each kind and number
+// and for answers that do not fit.
+// Method: real paused and ended runs, their messages, and the command within the test over their
+// store.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -39,7 +41,7 @@ const PAY = { toolName: "pay", arguments: { eur: 400 } };
 const ASK = { toolName: "askUser", arguments: { question: "Which?" } };
 const LOUD = { isQuiet: false, isKept: true, command: "npx espalier" };
 
-/** A run that is paused with these calls. */
+/** Starts a run that pauses with these calls. */
 async function paused(
   { orchestrator }: KeptRuns,
   asked: NonNullable<ScriptedReply["calls"]>,
@@ -48,7 +50,7 @@ async function paused(
   return await orchestrator.start(buyer, "Buy.").result;
 }
 
-proves(["V136"], "a paused run says how it is answered, whatever it asks", async () => {
+proves(["V136"], "prints how to answer a paused run, for every kind of question", async () => {
   const next = async (...asked: (typeof PAY | typeof ASK)[]): Promise<string | undefined> => {
     await using kept = keptRuns();
     return describeSettledRun(await paused(kept, asked), [], LOUD).at(-1);
@@ -60,7 +62,7 @@ proves(["V136"], "a paused run says how it is answered, whatever it asks", async
   ]);
 });
 
-proves(["V136"], "an answer of the wrong kind is told the command that fits", async () => {
+proves(["V136"], "names the right command for an answer of the wrong kind", async () => {
   for (const [call, args, fitting] of [
     [PAY, ["answer", "@last", "--result", "yes"], "approve"],
     [ASK, ["approve", "@last"], "answer"],
@@ -82,7 +84,7 @@ proves(["V136"], "an answer of the wrong kind is told the command that fits", as
 
 proves(
   ["V137"],
-  "why a run failed is said once, and amounts are written as in a report",
+  "prints the reason of a failed run once, with amounts formatted as in a report",
   async () => {
     await using kept = keptRuns();
     const message = "No JSON:\ndata: 1";
@@ -105,7 +107,7 @@ proves(
   },
 );
 
-proves(["V139"], "what is answered is found out anew only when something has come", async () => {
+proves(["V139"], "reads the answers again only if new mail has arrived", async () => {
   await using kept = keptRuns();
   const { questions, runId } = await paused(kept, [PAY, ASK]);
   const [pay = "", ask = ""] = questions.map(({ questionId }) => questionId);
@@ -127,14 +129,14 @@ proves(["V139"], "what is answered is found out anew only when something has com
     for (let look = 0; look < 3; look += 1) await reading.advance();
     return [reading.questions.map(({ questionId }) => questionId), wholeReads];
   };
-  expect(await looks()).toEqual([[pay, ask], 1]); // Read once itself.
+  expect(await looks()).toEqual([[pay, ask], 1]); // Once by the test itself.
   await answer(pay, "approve");
   expect(await looks()).toEqual([[ask], 2]);
   await answer(ask, "answer", "--result", "red");
   expect(await looks()).toEqual([[], 3]);
 });
 
-proves(["V139"], "a run whose questions are answered needs nobody but who leads it", async () => {
+proves(["V139"], "lists a run whose questions are answered as waiting for a process", async () => {
   await using kept = keptRuns();
   const { questions } = await paused(kept, [PAY, ASK]);
   const at = { cwd: kept.folder };
@@ -162,23 +164,27 @@ proves(["V139"], "a run whose questions are answered needs nobody but who leads 
   ]);
 });
 
-proves(["V140"], "what another process leads is said to be asked for, until it is so", async () => {
-  await using kept = keptRuns();
-  const { opened, open } = latch();
-  const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
-  await run.whenPersisted();
-  const cancel = async () =>
-    await performed(["cancel", "@last", "--store", kept.path], { cwd: kept.folder });
-  const { code, stderr } = await cancel();
-  expect([code, stderr]).toEqual([
-    0,
-    "Cancellation requested: the process that owns run_1 cancels it.\n",
-  ]);
-  open();
-  await run.result;
-});
+proves(
+  ["V140"],
+  "reports a requested cancellation of a run that another process owns",
+  async () => {
+    await using kept = keptRuns();
+    const { opened, open } = latch();
+    const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
+    await run.whenPersisted();
+    const cancel = async () =>
+      await performed(["cancel", "@last", "--store", kept.path], { cwd: kept.folder });
+    const { code, stderr } = await cancel();
+    expect([code, stderr]).toEqual([
+      0,
+      "Cancellation requested: the process that owns run_1 cancels it.\n",
+    ]);
+    open();
+    await run.result;
+  },
+);
 
-proves(["V142"], "a model that would be used for nothing is refused", async () => {
+proves(["V142"], "refuses a model that would not be used", async () => {
   using folder = temporaryFolder({
     "lead.md": "---\nmodel: large\nsubagents: [reader]\n---\nWork.\n",
     "reader.md": "---\nmodel: small\ndescription: Reads.\n---\nWork.\n",
@@ -195,7 +201,7 @@ proves(["V142"], "a model that would be used for nothing is refused", async () =
   expect(server.requests).toEqual([]);
 });
 
-proves(["V143"], "an answer that does not fit its call is not lost without a word", async () => {
+proves(["V143"], "reports an answer that does not fit its call", async () => {
   const pay = `import { defineTool } from "espalier";
 import { z } from "zod";
 const input = z.object({ eur: z.number().refine((eur) => eur < 999, "less") });
@@ -223,7 +229,7 @@ export default { tools: [defineTool(pay)] };`;
 
 proves(
   ["V156"],
-  "who leads a run that is to be resumed is said, and how it is taken over",
+  "names the owner of a run that is to be resumed, and how to take it over",
   async () => {
     await using kept = keptRuns();
     withVariable("OPENAI_BASE_URL", "http://127.0.0.1:1");
