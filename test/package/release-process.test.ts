@@ -107,7 +107,7 @@ proves(["D206"], "publishes the tarball with --publish, and adds the commit and 
   expect(stdout).toContain("Published. Push main and the tag v0.2.0.\n");
 });
 
-proves(["D206"], "neither packs nor publishes if a check fails", () => {
+proves(["D206"], "packs and publishes nothing if a check fails", () => {
   const { status, asked, commits, tags, tree, version } = released("exit 1", "--publish");
   expect({ commits, tags, tree, version }).toEqual(UNTOUCHED);
   expect([status, asked]).toEqual([1, CHECKED.slice(0, 2)]);

@@ -74,7 +74,7 @@ test("ends a paused child with its parent if a hook for its sibling throws", asy
       }),
     ],
   });
-  const { agents } = await newFixture().run(lead); // The fixture checks that every spawn settles and no parent ends before its child.
+  const { agents } = await newFixture().run(lead); // Checks spawns and parents.
   expect(agents.map(({ status }) => status)).toEqual(["failed", "cancelled"]);
 });
 

@@ -105,7 +105,7 @@ test("shows the hook after a call the arguments from the answer", async () => {
     [5],
     [
       ["before", { amount: 1 }],
-      ["before", { amount: 5 }], // The hook may deny the arguments from the answer, but cannot change them again.
+      ["before", { amount: 5 }], // It may deny these, but not change them.
       ["after", { amount: 5 }, "paid 5"],
     ],
   ]);

@@ -279,7 +279,7 @@ describe("a hook around the call", () => {
     await expectKept(writes, KEPT, FIRST);
   });
 
-  test("neither reports nor persists warnings that the hook adds", async () => {
+  test("ignores warnings that the hook adds, and persists none", async () => {
     const warns = wrapModelCall(async (_call, next) => ({
       ...(await next()),
       warnings: ["I like this one."],

@@ -85,7 +85,7 @@ proves(
     expect([answered.text, cached.model.requests.length, spent(answered)]).toEqual([
       "Made up.",
       0,
-      { modelCalls: 1, steps: 1, toolCalls: 0, totalTokens: 1_800 }, // The usage that the reply reports.
+      { modelCalls: 1, steps: 1, toolCalls: 0, totalTokens: 1_800 }, // As the reply reports.
     ]);
     const { usage: _free, ...free } = INVENTED;
     const kept = soloist([], { hooks: [wrapModelCall(() => Promise.resolve(free))] });

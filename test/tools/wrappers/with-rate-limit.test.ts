@@ -137,7 +137,7 @@ test("starts waiting calls first while a place is free but the next in the queue
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 10 });
   const calls: Call[] = [];
-  fixture.clock.setTimer(10, () => calls.push(fixture.call(limited, by("c")))); // Due before the turn.
+  fixture.clock.setTimer(10, () => calls.push(fixture.call(limited, by("c")))); // Due first.
   calls.push(fixture.call(limited, by("a")), fixture.call(limited, by("b")));
   fixture.clock.advance(10);
   await calls[2]?.now();
@@ -376,7 +376,7 @@ test("includes the wait in a time limit around the rate limit", async () => {
   const second = call("b");
   fixture.clock.advance(50);
   const third = call("c");
-  fixture.clock.advance(50); // The turn and the deadline of b coincide; whichever is first, no place is lost.
+  fixture.clock.advance(50); // The turn and the deadline of b coincide.
   await second.now();
   expect([(await third.now())?.type, starts.length]).toEqual(
     starts[1] === "b at 100" ? [undefined, 2] : ["returned", 2],
