@@ -126,8 +126,8 @@ async function names(folder: ConfinedFolder): Promise<string> {
 }
 
 /**
- * The different results of many attempts. A path that is not there, or leads elsewhere by now, is
- * refused. On a busy machine it takes further attempts until a swap falls into one of them.
+ * Returns the different results of many attempts. A path that is missing or leads elsewhere by now
+ * is refused. On a busy machine it takes further attempts until a swap falls into one of them.
  */
 async function outcomes(attempt: () => Promise<string>, attempts: number): Promise<string[]> {
   const seen = new Set<string>();

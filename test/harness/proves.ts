@@ -3,8 +3,8 @@ import { test } from "vitest";
 import type { RequirementId } from "../requirements.ts";
 
 /**
- * A test that proves requirements. Its ids are a claim: break the promise, and the test must fail. `limitMs`: when it is taken for hung, where
- * it has more to do than most.
+ * A test that proves requirements. Its ids are a claim: if the promise is broken, the test must
+ * fail. `limitMs` is the time limit of a test that takes longer than most.
  */
 export function proves(
   ids: readonly [RequirementId, ...RequirementId[]],

@@ -92,8 +92,9 @@ const WIDTHS = [1, 2, 2];
 const DEEPEST = WIDTHS.length - 1;
 
 /**
- * `wide`: several subagents at once, and budgets for leaves only, since who of several gets the last of a common budget is a matter of
- * timing. Else one subagent at a time, and budgets at any level.
+ * `wide`: several subagents in parallel, with budgets for leaves only, since timing decides which
+ * of several gets the rest of a common budget. Otherwise one subagent at a time, with budgets at
+ * any level.
  */
 export function worlds(kind: "wide" | "narrow"): fc.Arbitrary<World> {
   const isWide = kind === "wide";
@@ -154,8 +155,8 @@ function rolePlans(
 }
 
 /**
- * Limits on an axis or two. Tool calls for leaves only: over a limit an agent stops, and a subagent that is paused then is cancelled.
- * A limit in time is shorter than any pause.
+ * Limits on one or two axes. Tool calls are limited for leaves only: over a limit an agent stops,
+ * and a paused subagent is cancelled. A time limit is shorter than any pause.
  */
 function budgets(isLeaf: boolean): fc.Arbitrary<Budget> {
   const tokens = fc.constantFrom(60, 300, 2_000);

@@ -211,8 +211,8 @@ export class LedgerReference {
   }
 
   /**
-   * The process dies: all who wait are gone, and clocks that stood still continue. An open lease is one hold from then on, and its
-   * attempts are counted anew.
+   * The process crashes: waiting requests are lost, and paused clocks continue. An open lease
+   * becomes one hold, whose attempts are counted again.
    */
   restart(nowMs: number): void {
     this.line = [];

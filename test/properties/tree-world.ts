@@ -169,8 +169,8 @@ export interface World {
   readonly concurrency: { readonly modelCalls: number; readonly toolCalls: number };
   readonly maxAttempts: number;
   /**
-   * The id of a subagent or of one of its executions that goes wrong, counted from the first: it cannot be minted, or, if it is an
-   * agent's, it is that of the root, whose account is open already.
+   * The id of a subagent or of one of its executions that fails, counted from the first. It cannot
+   * be created, or, for an agent, equals that of the root, whose account is open already.
    */
   readonly failingId: { readonly count: number; readonly how: "throws" | "twin" } | undefined;
   readonly sink: "none" | "throws" | "fails later";

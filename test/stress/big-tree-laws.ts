@@ -34,8 +34,8 @@ function checkStream(events: readonly EspalierEvent[]): void {
 }
 
 /**
- * L2, T1, T2: every agent starts once and ends once, nothing of it follows, every spawn settles once, and no agent ends while a child
- * lives.
+ * L2, T1, T2: every agent starts and ends once with no event afterwards, every spawn settles once,
+ * and no agent ends while a child lives.
  */
 function checkLives(events: readonly EspalierEvent[]): void {
   const living = new Set<string>();

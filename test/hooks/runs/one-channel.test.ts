@@ -115,7 +115,7 @@ for (const point of POINTS.filter((one) => one !== "userInput")) {
   );
 }
 
-test("ignores repeated and late stop requests except for the reason", async () => {
+test("ignores a stop request after the run has ended", async () => {
   const kept: ((message: string) => void)[] = [];
   const keep = transform("beforeTool", (_input, { requestStop }) => void kept.push(requestStop));
   const { role } = soloist([asks("work", {}), says("done")], {
