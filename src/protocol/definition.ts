@@ -35,7 +35,7 @@ const ILL_FORMED = Buffer.from([0xff]);
  * ```
  */
 export function hashText(text: string): string {
-  checkString("hashText text", text);
+  if (typeof text !== "string") checkString("hashText text", text);
   return text.isWellFormed()
     ? sha256(text)
     : sha256(Buffer.concat([ILL_FORMED, Buffer.from(text, "utf16le")]));

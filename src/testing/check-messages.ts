@@ -17,7 +17,7 @@ import type { Message, ToolCall } from "../protocol/message.ts";
  * ```
  */
 export function findMessageProblems(messages: readonly Message[]): readonly string[] {
-  checkList("findMessageProblems messages", messages);
+  if (!Array.isArray(messages)) checkList("findMessageProblems messages", messages);
   const problems: string[] = [];
   let calls: readonly ToolCall[] = [];
   let answered = 0;

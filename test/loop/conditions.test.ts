@@ -407,7 +407,7 @@ proves(
       .filter((line) => /^ {4}(readonly )?\w+\??: .*\bStopCondition\b/.test(line))
       .map((line) => line.trim());
     expect(fields).toEqual([
-      "readonly stopWhen?: readonly StopCondition<Context>[];",
+      "readonly stopWhen?: StopCondition<Context> | readonly StopCondition<Context>[];",
       "readonly stopWhen: readonly StopCondition<Context>[];",
     ]);
   },

@@ -59,7 +59,7 @@ proves(
       "twice the same": [...good, approve(approval)],
       contradicting: [approve(approval), deny(approval), other],
       "altered hash": [approve(otherHash), other],
-      "empty hash": [approve({ ...approval, argumentsHash: "" }), other],
+      "empty hash": [{ ...approve(approval), argumentsHash: "" }, other],
       "hash of the other": [approve({ ...approval, argumentsHash: external.argumentsHash }), other],
       "result for an approval": [provideResult(approval, "paid"), other],
       "failure for an approval": [provideError(approval, "no"), other],
