@@ -56,11 +56,11 @@ function repaint(picture: string): void {
   writeFileSync(GUIDE, guide.replace(PICTURE, paint));
 }
 
-/** Returns the cells of each line without varying figures; tasks are cut to the narrowest width. */
+/** Returns the cells of each line; tasks are cut. Tokens, costs and times vary with `src`. */
 function inOutline(picture: string): readonly (readonly string[])[] {
   return picture.split("\n").map((line) => {
     const cells = line.split(/ {2,}/).filter((cell) => cell !== "");
-    return cells.map((cell) => cell.replace(/^[\d.,]+(k|M|m?s|m \d+s)?$/, "#").slice(0, 25));
+    return cells.map((cell) => cell.replace(/^\$?[\d.,]+(k|M|m?s|m \d+s)?$/, "#").slice(0, 25));
   });
 }
 
