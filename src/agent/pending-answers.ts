@@ -13,7 +13,7 @@ interface Waiting {
 export class PendingAnswers {
   /** Created with the first wait, because most runs ask nothing. */
   #waiting: Map<QuestionId, Waiting> | undefined;
-  readonly #asked = new Set<QuestionId>();
+  #asked: Set<QuestionId> | undefined;
   #onWait: (() => void) | undefined;
 
   /** True while a question waits for an answer. */
@@ -23,7 +23,7 @@ export class PendingAnswers {
 
   /** Returns true if the question has waited for an answer since the run began or was resumed. */
   wasAsked(questionId: QuestionId): boolean {
-    return this.#asked.has(questionId);
+    return this.#asked?.has(questionId) === true;
   }
 
   /** Registers a function that is called whenever a wait begins. */
@@ -39,7 +39,7 @@ export class PendingAnswers {
     const { promise: answer, resolve } = Promise.withResolvers<Answer>();
     const waiting = (this.#waiting ??= new Map<QuestionId, Waiting>());
     waiting.set(questionId, { findProblem, resolve });
-    this.#asked.add(questionId);
+    (this.#asked ??= new Set()).add(questionId);
     this.#onWait?.();
     return { answer, leave: () => void waiting.delete(questionId) };
   }

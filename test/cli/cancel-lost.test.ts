@@ -5,9 +5,10 @@
 import { spawnSync } from "node:child_process";
 import { hostname } from "node:os";
 
-import { says, ScriptedModel } from "espalier/testing";
-import type { Run, RunId } from "espalier";
+import { asks, says, ScriptedModel } from "espalier/testing";
+import { defineTool, type Run, type RunId } from "espalier";
 import { expect } from "vitest";
+import { z } from "zod";
 
 import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
@@ -15,9 +16,10 @@ import { agent, keptRuns, type KeptRuns } from "./kept-runs.ts";
 import { performed, withVariable } from "./performed.ts";
 
 /** Returns a paused run whose owner in the store is a process that is gone. */
-async function createLostRun(kept: KeptRuns, run: Run): Promise<RunId> {
-  run.requestPause();
-  const { runId } = await run.result;
+async function createLostRun(kept: KeptRuns, run: Run, code?: "input_required"): Promise<RunId> {
+  if (code === undefined) run.requestPause();
+  const { runId, reason } = await run.result;
+  if (code !== undefined) expect(reason.code).toBe(code);
   const { pid: processId } = spawnSync(process.execPath, ["--version"]);
   const owner = { token: "dead", hostname: hostname(), processId };
   await kept.store.claim(runId, { owner, staleAfterMs: 30_000 });
@@ -55,6 +57,29 @@ proves(["D498"], "cancels a run whose process has crashed, without its roles", a
     "Enough.",
   ]);
 });
+
+for (const kind of ["approval", "external"] as const)
+  proves(["D498"], `cancels a lost tree whose subagent asked an ${kind} question`, async () => {
+    await using kept = keptRuns();
+    using folder = temporaryFolder({});
+    const definition = { name: "pay", description: "Pays.", inputSchema: z.object({}) };
+    const pay =
+      kind === "external"
+        ? defineTool(definition)
+        : defineTool({ ...definition, needsApproval: true, execute: () => "Paid." });
+    const buyer = agent("buyer", [asks("pay", {})], { tools: [pay] });
+    const spawn = asks("SpawnSubagent", { role: "buyer", task: "Buy pears." });
+    const lead = agent("lead", [spawn], { subagents: [buyer] });
+    const runId = await createLostRun(
+      kept,
+      kept.orchestrator.start(lead, "Shop."),
+      "input_required",
+    );
+    const { code, stderr } = await performed(["cancel", runId, "--store", kept.path], {
+      cwd: folder.path,
+    });
+    expect([code, stderr]).toEqual([0, `Cancelled ${runId}.\n`]);
+  });
 
 proves(["D526"], "shows the agents of a lost run in their last state", async () => {
   await using kept = keptRuns();

@@ -3,13 +3,16 @@
 
 import {
   defineAgent,
+  defineTool,
   EspalierError,
   lookUpModelPrice,
   Orchestrator,
   type AgentRole,
+  type Question,
   type RunId,
 } from "espalier";
-import type { Store, StoredRun } from "espalier/extend";
+import type { Store, StoredRun, ToolsetTool } from "espalier/extend";
+import { z } from "zod";
 
 import { type CommandBody, type CommandCall, resolveReadableFolder } from "../command-call.ts";
 import { resolveRunName, readRootRole, RunReading } from "../run-reading.ts";
@@ -72,12 +75,25 @@ async function failCall(): Promise<never> {
 async function createStandIns(store: Store, run: StoredRun): Promise<readonly AgentRole[]> {
   const reading = new RunReading(store, run);
   await reading.advance();
-  const agents = new Map(reading.fold.agents.map((agent) => [agent.role, agent]));
+  const { agents: listed, questions } = reading.fold;
+  const agents = new Map(listed.map((agent) => [agent.role, agent]));
   return [...agents].map(([name, { provider, model: id }]) => {
     const price = lookUpModelPrice(provider, id);
     const model = { provider, id, generate: failCall, ...(price === undefined ? {} : { price }) };
-    return defineAgent({ name, description: name, instructions: name, model });
+    const subagents = [...agents.keys()];
+    const own = questions.filter(({ agentId }) => reading.fold.find(agentId)?.role === name);
+    const tools = [
+      ...new Map(own.map((question) => [question.toolName, createTool(question)])).values(),
+    ];
+    return defineAgent({ name, description: name, instructions: name, model, subagents, tools });
   });
+}
+
+/** Returns a tool of the kind of the question, which accepts any arguments. */
+function createTool({ kind, toolName: name }: Question): ToolsetTool {
+  const definition = { name, description: name, inputSchema: z.looseObject({}) };
+  if (kind === "external") return defineTool(definition);
+  return defineTool({ ...definition, needsApproval: true, execute: failCall });
 }
 
 /**
