@@ -43,7 +43,8 @@ type AdviceTable = Readonly<Record<ModelErrorCode | "excess", string>>;
 type OwnAdvice = Omit<AdviceTable, keyof typeof COMMON_ADVICE>;
 
 const COMMON_ADVICE = {
-  model_rate_limited: "Wait and try again, or lower the concurrency.",
+  model_rate_limited:
+    "Wait, set limits on the model, raise retryPolicy.maxAttempts, or add a model with withFallback.",
   model_overloaded: "Wait and try again.",
   model_timeout: "Try again, or raise timeoutMs.",
   model_invalid_request:
@@ -68,7 +69,7 @@ export class AdapterFailures {
 
   /** Creates the failure of a reply that did not end in time. */
   timeout(timeoutMs: number, lostOutputTokens: number | undefined): ModelError {
-    const got = `no end of it within ${timeoutMs} ms`;
+    const got = `no complete reply within ${timeoutMs} ms`;
     return this.failure({ code: "model_timeout", got, lostOutputTokens });
   }
 

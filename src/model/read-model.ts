@@ -87,7 +87,7 @@ function copyModel(source: Model, { own, limits, generate, canCount, behind }: P
   return model;
 
   function countTokens(...call: Parameters<NonNullable<Model["countTokens"]>>): number {
-    if (source.countTokens === undefined) throw new Error("it does not count any more");
+    if (source.countTokens === undefined) throw new Error("its countTokens was removed");
     return source.countTokens(...call);
   }
 }

@@ -235,7 +235,7 @@ function isInOrder({ role, text, content = [] }: ContentMessage): boolean {
  * is the id as it is sent.
  */
 export function createAttachmentHeading(toolName: string, callId: string): ContentPart {
-  return { type: "text", text: `What belongs to the result of ${toolName} (${callId}):` };
+  return { type: "text", text: `Content of the result of ${toolName} (${callId}):` };
 }
 
 /**

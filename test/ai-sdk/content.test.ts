@@ -53,7 +53,7 @@ const HISTORY: readonly Message[] = [
   result(ids[1]),
 ];
 const TOOLS = [{ name: "draw", description: "Draws.", inputSchema: { type: "object" } }];
-const HEADING = "What belongs to the result of draw (call_1):";
+const HEADING = "Content of the result of draw (call_1):";
 
 /** Returns the body that a provider sends for the history. */
 async function sentBy(

@@ -87,7 +87,7 @@ proves(
     expect(await failureOf(failing(error))).toEqual({
       code: "model_rate_limited",
       message:
-        "Expected a reply from the model, got status 429 Too many requests. Wait and try again, or lower the concurrency.",
+        "Expected a reply from the model, got status 429 Too many requests. Wait, set limits on the model, raise retryPolicy.maxAttempts, or add a model with withFallback.",
       isRetryable: true,
       retryAfterMs: 3_000,
       lostOutputTokens: undefined,

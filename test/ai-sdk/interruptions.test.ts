@@ -88,7 +88,7 @@ describe("a provider that does not obey its signal", () => {
     expect(thrown).toMatchObject({
       code: "model_timeout",
       message:
-        "Expected a reply from the model, got no end of it within 60000 ms. Try again, or raise timeoutMs.",
+        "Expected a reply from the model, got no complete reply within 60000 ms. Try again, or raise timeoutMs.",
       lostOutputTokens,
     });
     expect(clock.pendingTimers).toBe(0);

@@ -118,7 +118,7 @@ describe("a request over Chat Completions", () => {
         },
       ];
       const following = said([
-        { type: "text", text: "What belongs to the result of draw (call_1):" },
+        { type: "text", text: "Content of the result of draw (call_1):" },
         { type: "image_url", image_url: { url: CHART_URL } },
       ]);
       expect(request?.messages).toEqual([...expected, asked, ...drawn, following]);

@@ -69,7 +69,7 @@ describe.each(MODES)("a call whose reply would come %s", (mode) => {
     expect(await call).toEqual({
       code: "model_timeout",
       message:
-        "Expected a reply from the model, got no end of it within 60000 ms. Try again, or raise timeoutMs.",
+        "Expected a reply from the model, got no complete reply within 60000 ms. Try again, or raise timeoutMs.",
       isRetryable: true,
       retryAfterMs: undefined,
       lostOutputTokens: undefined,
