@@ -62,10 +62,9 @@ const { text } = await run.result;
 assert.deepEqual([...texts.values()], ["Espaliers do.", text]);
 assert.deepEqual(resets, ["retry"]);
 
-for await (const part of run.stream()) {
-  if (part.type !== "text" || part.agentPath !== lead.name) continue;
-  process.stdout.write(part.text);
-}
+const { rootAgentId: agentId } = run;
+for await (const part of run.stream({ agentId }))
+  if (part.type === "text") process.stdout.write(part.text);
 
 // Over HTTP: a page opens `new EventSource("/run")`, and comes back with `Last-Event-ID` whenever its connection breaks.
 const server = createServer((request, response) => {

@@ -33,7 +33,7 @@ test("announces the simulated model without a key and surveys the source of espa
   expect(stdout + stderr).not.toContain("\u001b");
 });
 
-proves(["S7.36"], "prints the table of the first guide, except for times and tokens", async () => {
+proves(["S7.36"], "prints the table of the first guide, except for times, tokens and costs", async () => {
   const { stderr } = await demo();
   const [, picture = ""] =
     /\nTree \(simulated\)\n([\s\S]+?)\n\nUsage by role \(simulated\)\n/.exec(stderr) ?? [];

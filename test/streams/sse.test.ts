@@ -66,6 +66,22 @@ proves(
   },
 );
 
+proves(["F6"], "a stream of one agent contains its events and parts, and the result", async () => {
+  const fixture = newFixture();
+  const reader = soloist([says("Read.")], { name: "reader", description: "Reads." }).role;
+  const spawn = asks("SpawnSubagent", { role: "reader", task: "Read." });
+  const lead = soloist([spawn, says("Led.")], { subagents: [reader] }).role;
+  const run = fixture.start(lead);
+  const messages = toSse(run, { agentId: run.rootAgentId });
+  await fixture.outcome(run);
+  const all = (await allOf(messages)).map(read);
+  const ofAgents = all.slice(0, -1).map(({ data }) => data["agentId"]);
+  expect(new Set(ofAgents)).toEqual(new Set([run.rootAgentId]));
+  const parts = all.filter(({ event }) => event === "part").map(({ data }) => data["text"]);
+  expect(parts).toContain("Led.");
+  expect(all.at(-1)?.event).toBe("result");
+});
+
 proves(["F6"], "a client that reconnects continues after its last event", async () => {
   const held = latch();
   const fixture = newFixture({ store: memoryStore({ clock: new ManualClock() }) });

@@ -92,6 +92,10 @@ export class RunHandle implements Run {
     this.#resolve(this.#closeOnFailure(this.#lead()));
   }
 
+  get rootAgentId(): AgentId {
+    return this.#live.root.identity.agentId;
+  }
+
   /** `undefined` if the run has no store. */
   get mail(): MailReader | undefined {
     return this.#live.mail;

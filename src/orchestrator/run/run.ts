@@ -70,6 +70,16 @@ export interface GrantOptions {
 export interface Run<out Output = unknown> {
   /** Id of the run: the `runId` of the start options, or a random id. */
   readonly runId: RunId;
+  /**
+   * Id of the root agent.
+   *
+   * @example
+   * ```ts
+   * for await (const part of run.stream({ agentId: run.rootAgentId }))
+   *   if (part.type === "text") process.stdout.write(part.text);
+   * ```
+   */
+  readonly rootAgentId: AgentId;
   /** Id of the session that the run continues. `undefined` if the run has no session. */
   readonly sessionId: string | undefined;
   /**

@@ -47,7 +47,7 @@ const HEARTBEAT = ": still here\n\n";
  */
 export function toSse(
   run: Run,
-  options: Pick<EventsOptions, "from" | "maxBacklog"> & {
+  options: Pick<EventsOptions, "from" | "maxBacklog" | "agentId"> & {
     /**
      * Value of the `Last-Event-ID` header of a reconnecting client. It replaces `from`: events
      * continue after this one. `undefined` or `null` if the client connects for the first time.
@@ -79,16 +79,17 @@ export function toSse(
     "from",
     "lastEventId",
     "maxBacklog",
+    "agentId",
     "heartbeatIntervalMs",
     "clock",
   ]);
   const { heartbeatIntervalMs = DEFAULT_HEARTBEAT_MS, clock = systemClock, lastEventId } = options;
   checkHeartbeat("heartbeatIntervalMs", heartbeatIntervalMs);
-  const { from, maxBacklog } = options;
+  const { from, maxBacklog, agentId } = options;
   const first =
     lastEventId === undefined || lastEventId === null ? from : parseEventId(lastEventId);
-  const events = run.events(omitUndefined({ from: first, maxBacklog }));
-  const pieces = run.stream(omitUndefined({ maxBacklog }));
+  const events = run.events(omitUndefined({ from: first, maxBacklog, agentId }));
+  const pieces = run.stream(omitUndefined({ maxBacklog, agentId }));
   let isLeft = false;
   const messages = write();
   return createLeavableIterator(messages, async () => {
