@@ -36,6 +36,29 @@ const ManifestSchema = z.object({
 });
 
 /**
+ * Removes indented docstrings. esbuild keeps those of class members, but their readers have the
+ * declarations. Lines keep their numbers, for the source maps.
+ */
+export function removeDocstrings(source: string): string {
+  return source.replace(/^ +\/\*\*[^]*?\*\/$/gm, (text) => text.replace(/[^\n]/g, ""));
+}
+
+async function readSource(path: string): Promise<string> {
+  return removeDocstrings(await readFile(path, "utf8"));
+}
+
+/** Removes docstrings from the sources that no other plugin loads. */
+const withoutDocstrings: Plugin = {
+  name: "without docstrings",
+  setup: ({ onLoad }) => {
+    onLoad({ filter: /\/src\/.*\.ts$/ }, async ({ path }) => ({
+      contents: await readSource(path),
+      loader: "ts",
+    }));
+  },
+};
+
+/**
  * Has every entry load the root, as a user of one does anyway. Else the bundler would cut what they share into a chunk for each set of
  * entries that shares it, and importing the root would load forty files instead of two.
  */
@@ -47,7 +70,7 @@ function onOneCore(entries: readonly string[]): Plugin {
       onResolve({ filter: /^the root$/ }, () => ({ path: ROOT }));
       onLoad({ filter: /\.ts$/ }, async ({ path }) => {
         if (!withRoot.has(path)) return undefined;
-        return { contents: `${await readFile(path, "utf8")}\nimport "the root";\n`, loader: "ts" };
+        return { contents: `${await readSource(path)}\nimport "the root";\n`, loader: "ts" };
       });
     },
   };
@@ -63,7 +86,7 @@ function disposalIn(folder: string, target: string): Plugin {
     setup: ({ onLoad }) => {
       onLoad({ filter: /\.ts$/ }, async ({ path }) => {
         if (!path.startsWith(resolve(folder))) return undefined;
-        const source = await readFile(path, "utf8");
+        const source = await readSource(path);
         if (!source.includes("await using ")) return undefined;
         const { code } = await transform(source, {
           loader: "ts",
@@ -90,6 +113,7 @@ export async function bundle(folder: string): Promise<void> {
     plugins: [
       onOneCore([...entries, ...LOADED_LATE, ...USED_BY_COMMANDS]),
       disposalIn("src/cli", target),
+      withoutDocstrings,
     ],
     outdir: folder,
     outbase: "src",
