@@ -83,7 +83,7 @@ export interface Narrowing {
 }
 
 /** Returns the set without some of its tools, or the same set if it contains none. */
-export function filterToolSet(set: ToolSet, { excluded: excluded, hidden }: Narrowing): ToolSet {
+export function filterToolSet(set: ToolSet, { excluded, hidden }: Narrowing): ToolSet {
   const isShown = (name: string): boolean => !excluded.has(name) && !hidden.has(name);
   if (set.names.every(isShown)) return set;
   return Object.freeze({

@@ -255,45 +255,37 @@ describe("a blocked prompt", () => {
     expect(bodies).toHaveLength(2);
   });
 
-  proves(
-    ["D566"],
-    "is distinguished from a reply with content and an unknown finish reason",
-    async () => {
-      const content = { role: "model", parts: [{ text: "It rains." }] };
-      const wire = answer({
-        candidates: [{ index: 0, content, finishReason: "JAILBREAK" }],
-        usageMetadata,
-      });
-      const { result } = await runOver(google, [wire]);
-      expect([result.status, result.text]).toEqual(["completed", "It rains."]);
-    },
-  );
+  proves(["D566"], "differs from a reply with content and an unknown reason", async () => {
+    const content = { role: "model", parts: [{ text: "It rains." }] };
+    const wire = answer({
+      candidates: [{ index: 0, content, finishReason: "JAILBREAK" }],
+      usageMetadata,
+    });
+    const { result } = await runOver(google, [wire]);
+    expect([result.status, result.text]).toEqual(["completed", "It rains."]);
+  });
 });
 
 describe("a compaction by the provider", () => {
-  proves(
-    ["D567"],
-    "is not part of the answer and is sent back unchanged over Anthropic",
-    async () => {
-      const { result, bodies, deltas } = await runOver(anthropic, [
-        claude({
-          blocks: [compacts("Old things."), says("I look."), searches("x")],
-          stop: "pause_turn",
-        }),
-        claude({ blocks: [says("It rains.")], stop: "end_turn" }),
-      ]);
-      expect(result.steps.map(({ io }) => io.text)).toEqual(["I look.", "It rains."]);
-      expect(deltas.join("")).not.toContain("Old things.");
-      expect(lastMessage(bodies)).toMatchObject({
-        role: "assistant",
-        content: [
-          { type: "compaction", content: "Old things." },
-          { type: "text", text: "I look." },
-          { type: "server_tool_use" },
-        ],
-      });
-    },
-  );
+  proves(["D567"], "is not in the answer and is sent back unchanged over Anthropic", async () => {
+    const { result, bodies, deltas } = await runOver(anthropic, [
+      claude({
+        blocks: [compacts("Old things."), says("I look."), searches("x")],
+        stop: "pause_turn",
+      }),
+      claude({ blocks: [says("It rains.")], stop: "end_turn" }),
+    ]);
+    expect(result.steps.map(({ io }) => io.text)).toEqual(["I look.", "It rains."]);
+    expect(deltas.join("")).not.toContain("Old things.");
+    expect(lastMessage(bodies)).toMatchObject({
+      role: "assistant",
+      content: [
+        { type: "compaction", content: "Old things." },
+        { type: "text", text: "I look." },
+        { type: "server_tool_use" },
+      ],
+    });
+  });
 
   proves(["D567"], "does not end the run if Anthropic pauses after it", async () => {
     const { result, bodies } = await runOver(anthropic, [
@@ -306,45 +298,41 @@ describe("a compaction by the provider", () => {
     });
   });
 
-  proves(
-    ["D567"],
-    "is not part of the answer and is sent back unchanged over Responses",
-    async () => {
-      const item = { type: "compaction", id: "cmp_1", encrypted_content: "sealed-summary" };
-      const call = {
-        type: "function_call",
-        id: "fc_1",
-        call_id: "t",
-        name: "gone",
-        arguments: "{}",
-      };
-      const completed = {
-        type: "response.completed",
-        response: { id: "r", usage: { input_tokens: 60, output_tokens: 5 } },
-      };
-      const text = { type: "message", id: "i", content: [] };
-      const { result, bodies } = await runOver(responses, [
-        answer(
-          { type: "response.output_item.done", output_index: 0, item },
-          { type: "response.output_item.added", output_index: 1, item: { ...call, arguments: "" } },
-          {
-            type: "response.output_item.done",
-            output_index: 1,
-            item: { ...call, status: "completed" },
-          },
-          completed,
-        ),
-        answer(
-          { type: "response.output_item.added", output_index: 0, item: text },
-          { type: "response.output_text.delta", item_id: "i", delta: "It rains." },
-          { type: "response.output_item.done", output_index: 0, item: text },
-          completed,
-        ),
-      ]);
-      expect(result.steps.map(({ io }) => io.text)).toEqual(["", "It rains."]);
-      expect(JSON.stringify(bodies[1])).toContain('"encrypted_content":"sealed-summary"');
-    },
-  );
+  proves(["D567"], "is not in the answer and is sent back unchanged over Responses", async () => {
+    const item = { type: "compaction", id: "cmp_1", encrypted_content: "sealed-summary" };
+    const call = {
+      type: "function_call",
+      id: "fc_1",
+      call_id: "t",
+      name: "gone",
+      arguments: "{}",
+    };
+    const completed = {
+      type: "response.completed",
+      response: { id: "r", usage: { input_tokens: 60, output_tokens: 5 } },
+    };
+    const text = { type: "message", id: "i", content: [] };
+    const { result, bodies } = await runOver(responses, [
+      answer(
+        { type: "response.output_item.done", output_index: 0, item },
+        { type: "response.output_item.added", output_index: 1, item: { ...call, arguments: "" } },
+        {
+          type: "response.output_item.done",
+          output_index: 1,
+          item: { ...call, status: "completed" },
+        },
+        completed,
+      ),
+      answer(
+        { type: "response.output_item.added", output_index: 0, item: text },
+        { type: "response.output_text.delta", item_id: "i", delta: "It rains." },
+        { type: "response.output_item.done", output_index: 0, item: text },
+        completed,
+      ),
+    ]);
+    expect(result.steps.map(({ io }) => io.text)).toEqual(["", "It rains."]);
+    expect(JSON.stringify(bodies[1])).toContain('"encrypted_content":"sealed-summary"');
+  });
 });
 
 describe("the iterations of a reply of Anthropic", () => {
@@ -414,40 +402,36 @@ describe("the iterations of a reply of Anthropic", () => {
   );
 });
 
-proves(
-  ["D569"],
-  "preserves encrypted reasoning that only the last chunk of OpenRouter contains",
-  async () => {
-    const sealed = {
-      type: "reasoning.encrypted",
-      data: "sealed-thought",
-      format: "openai-responses-v1",
-    };
-    const chunk = (delta: object, finish_reason: string | null = null) => ({
-      id: "gen-1",
-      choices: [{ index: 0, delta, finish_reason }],
-    });
-    const usage = { prompt_tokens: 60, completion_tokens: 5, total_tokens: 65 };
-    await using server = await WireServer.start(
-      answer(chunk({ content: "It rains." }), chunk({ reasoning_details: [sealed] }), {
-        ...chunk({}, "stop"),
-        usage,
-      }),
-    );
-    const fixture = newFixture();
-    const role = defineAgent({
-      name: "solo",
-      instructions: "Work.",
-      model: openrouter(server.url),
-    });
-    const run = fixture.start(role);
-    expect((await fixture.outcome(run)).text).toBe("It rains.");
-    await fixture.outcome(fixture.fork(role, run.snapshot(), { message: "Are you sure?" }));
-    const { messages } = z
-      .looseObject({ messages: z.array(z.unknown()) })
-      .parse(JSON.parse(server.bodies[1] ?? ""));
-    expect(messages.slice(2, 3)).toMatchObject([
-      { role: "assistant", content: "It rains.", reasoning_details: [sealed] },
-    ]);
-  },
-);
+proves(["D569"], "preserves encrypted reasoning from the last chunk", async () => {
+  const sealed = {
+    type: "reasoning.encrypted",
+    data: "sealed-thought",
+    format: "openai-responses-v1",
+  };
+  const chunk = (delta: object, finish_reason: string | null = null) => ({
+    id: "gen-1",
+    choices: [{ index: 0, delta, finish_reason }],
+  });
+  const usage = { prompt_tokens: 60, completion_tokens: 5, total_tokens: 65 };
+  await using server = await WireServer.start(
+    answer(chunk({ content: "It rains." }), chunk({ reasoning_details: [sealed] }), {
+      ...chunk({}, "stop"),
+      usage,
+    }),
+  );
+  const fixture = newFixture();
+  const role = defineAgent({
+    name: "solo",
+    instructions: "Work.",
+    model: openrouter(server.url),
+  });
+  const run = fixture.start(role);
+  expect((await fixture.outcome(run)).text).toBe("It rains.");
+  await fixture.outcome(fixture.fork(role, run.snapshot(), { message: "Are you sure?" }));
+  const { messages } = z
+    .looseObject({ messages: z.array(z.unknown()) })
+    .parse(JSON.parse(server.bodies[1] ?? ""));
+  expect(messages.slice(2, 3)).toMatchObject([
+    { role: "assistant", content: "It rains.", reasoning_details: [sealed] },
+  ]);
+});

@@ -90,36 +90,28 @@ proves(
   },
 );
 
-proves(
-  ["X2"],
-  "refuses a waiting request behind another one as soon as it can never fit",
-  async () => {
-    const fixture = family();
-    fixture.open("lead/a/x", { steps: 1 });
-    await fixture.ask("lead/a/x", ask(30, 20));
-    await fixture.ask("lead/b", ask(30, 20));
-    const first = await fixture.ask("lead/c", ask(50, 10));
-    const second = await fixture.ask("lead/a/x", FORTY);
-    expect(outcomes([first, second])).toEqual([undefined, undefined]);
-    await fixture.settle("lease_1", callUsage(30, 19));
-    expect(first.outcome).toBeUndefined();
-    const refusal = { axis: "steps", accountPath: "lead/a/x", maximum: 1, spent: 1, requested: 1 };
-    expect(second.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
-  },
-);
+proves(["X2"], "refuses a queued request as soon as it can never fit", async () => {
+  const fixture = family();
+  fixture.open("lead/a/x", { steps: 1 });
+  await fixture.ask("lead/a/x", ask(30, 20));
+  await fixture.ask("lead/b", ask(30, 20));
+  const first = await fixture.ask("lead/c", ask(50, 10));
+  const second = await fixture.ask("lead/a/x", FORTY);
+  expect(outcomes([first, second])).toEqual([undefined, undefined]);
+  await fixture.settle("lease_1", callUsage(30, 19));
+  expect(first.outcome).toBeUndefined();
+  const refusal = { axis: "steps", accountPath: "lead/a/x", maximum: 1, spent: 1, requested: 1 };
+  expect(second.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
+});
 
-proves(
-  ["X2"],
-  "refuses a waiting request that a settlement made impossible, with its waiting time",
-  async () => {
-    const fixture = family();
-    const asked = await askAll(fixture, CHILDREN);
-    fixture.clock.advance(5);
-    await fixture.settle("lease_1", callUsage(60, 20));
-    const refusal = { ...TOO_MUCH.refusal, spent: 80, requested: 31 };
-    expect(asked[2]?.outcome).toEqual({ type: "refused", refusal, waitedMs: 5 });
-  },
-);
+proves(["X2"], "refuses a waiting request that a settlement made impossible", async () => {
+  const fixture = family();
+  const asked = await askAll(fixture, CHILDREN);
+  fixture.clock.advance(5);
+  await fixture.settle("lease_1", callUsage(60, 20));
+  const refusal = { ...TOO_MUCH.refusal, spent: 80, requested: 31 };
+  expect(asked[2]?.outcome).toEqual({ type: "refused", refusal, waitedMs: 5 });
+});
 
 test("grants a waiting request returned tokens, and clamps its cap to the remaining ones", async () => {
   const fixture = family();
@@ -283,29 +275,25 @@ test("settles and releases leases of the shared ledger through an account", asyn
   expect(() => gate.settle(one.lease, callUsage(1, 1))).toThrow("B2");
 });
 
-proves(
-  ["R142"],
-  "leaves a child the smaller of its own limit and its parent's remaining budget",
-  () => {
-    const fixture = new LedgerFixture();
-    fixture.open("lead", { totalTokens: 100 });
-    fixture.open("lead/wide", { totalTokens: 200 });
-    fixture.open("lead/narrow", { totalTokens: 30 });
-    fixture.open("lead/free");
-    fixture.open("other");
-    fixture.open("other/own", { totalTokens: 200 });
-    fixture.ledger.getAccount(AgentIdSchema().parse("lead"));
-    const left = (path: string): unknown =>
-      fixture.ledger.getAccount(AgentIdSchema().parse(path)).remaining();
-    expect(["lead/wide", "lead/narrow", "lead/free", "other/own", "other"].map(left)).toEqual([
-      { totalTokens: 100 },
-      { totalTokens: 30 },
-      { totalTokens: 100 },
-      { totalTokens: 200 },
-      {},
-    ]);
-  },
-);
+proves(["R142"], "leaves a child the smaller of its limit and its parent's rest", () => {
+  const fixture = new LedgerFixture();
+  fixture.open("lead", { totalTokens: 100 });
+  fixture.open("lead/wide", { totalTokens: 200 });
+  fixture.open("lead/narrow", { totalTokens: 30 });
+  fixture.open("lead/free");
+  fixture.open("other");
+  fixture.open("other/own", { totalTokens: 200 });
+  fixture.ledger.getAccount(AgentIdSchema().parse("lead"));
+  const left = (path: string): unknown =>
+    fixture.ledger.getAccount(AgentIdSchema().parse(path)).remaining();
+  expect(["lead/wide", "lead/narrow", "lead/free", "other/own", "other"].map(left)).toEqual([
+    { totalTokens: 100 },
+    { totalTokens: 30 },
+    { totalTokens: 100 },
+    { totalTokens: 200 },
+    {},
+  ]);
+});
 
 proves(
   ["R142", "R143"],

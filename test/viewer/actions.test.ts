@@ -52,64 +52,60 @@ async function paused(
   return questions;
 }
 
-proves(
-  ["V77", "V79"],
-  "resumes a paused run with attached roles once all three questions are answered",
-  async () => {
-    const { place, view, process, store, pushed } = await viewerWorld();
-    const role = asker(["pear", "plum", "fig"]);
-    const orchestrator = process({ roles: [role] });
-    view.attach(orchestrator);
-    const asked = await paused(orchestrator, role);
-    const shown = await questionsAt(place);
-    expect(shown).toEqual(
-      asked.map((question) => ({
-        ...question,
-        runId: ID,
-        runTitle: "asker: Buy.",
-        role: "asker",
-        task: "Buy.",
-      })),
-    );
-    const [pear, plum, fig] = shown;
-    if (pear === undefined || plum === undefined || fig === undefined)
-      throw new Error("It asks thrice.");
-    const first = await act(place, ID, { key: "1", type: "answer", answers: [approved(plum)] });
-    expect(first).toMatchObject({
-      status: 202,
-      body: {
-        hasOwner: false,
-        openQuestions: [{ questionId: pear.questionId }, { questionId: fig.questionId }],
-      },
-    });
-    expect((await questionsAt(place)).map(({ questionId }) => questionId)).toEqual([
-      pear.questionId,
-      fig.questionId,
-    ]);
-    expect(await statusOf(place)).toMatchObject({ status: "input_required" });
-    const denied: Answer = {
-      type: "denied",
-      questionId: fig.questionId,
-      argumentsHash: fig.argumentsHash,
-      reason: "No figs.",
-    };
-    const rest = await act(place, ID, {
-      key: "2",
-      type: "answer",
-      answers: [{ ...approved(pear), arguments: { thing: "apple" } }, denied],
-    });
-    expect(rest).toMatchObject({ status: 202, body: { hasOwner: true, openQuestions: [] } });
-    await pushed(ledOn(orchestrator));
-    const result = await orchestrator.getResult(ID);
-    expect(result.text).toContain("paid apple paid plum");
-    expect(result).toMatchObject({
-      status: "completed",
-    });
-    expect(await questionsAt(place)).toEqual([]);
-    expect(await statusOf(place)).toMatchObject({ status: "completed" });
-    expect((await store.find(ID))?.status).toBe("ended");
-  },
-);
+proves(["V77", "V79"], "resumes a paused run once all three questions are answered", async () => {
+  const { place, view, process, store, pushed } = await viewerWorld();
+  const role = asker(["pear", "plum", "fig"]);
+  const orchestrator = process({ roles: [role] });
+  view.attach(orchestrator);
+  const asked = await paused(orchestrator, role);
+  const shown = await questionsAt(place);
+  expect(shown).toEqual(
+    asked.map((question) => ({
+      ...question,
+      runId: ID,
+      runTitle: "asker: Buy.",
+      role: "asker",
+      task: "Buy.",
+    })),
+  );
+  const [pear, plum, fig] = shown;
+  if (pear === undefined || plum === undefined || fig === undefined)
+    throw new Error("It asks thrice.");
+  const first = await act(place, ID, { key: "1", type: "answer", answers: [approved(plum)] });
+  expect(first).toMatchObject({
+    status: 202,
+    body: {
+      hasOwner: false,
+      openQuestions: [{ questionId: pear.questionId }, { questionId: fig.questionId }],
+    },
+  });
+  expect((await questionsAt(place)).map(({ questionId }) => questionId)).toEqual([
+    pear.questionId,
+    fig.questionId,
+  ]);
+  expect(await statusOf(place)).toMatchObject({ status: "input_required" });
+  const denied: Answer = {
+    type: "denied",
+    questionId: fig.questionId,
+    argumentsHash: fig.argumentsHash,
+    reason: "No figs.",
+  };
+  const rest = await act(place, ID, {
+    key: "2",
+    type: "answer",
+    answers: [{ ...approved(pear), arguments: { thing: "apple" } }, denied],
+  });
+  expect(rest).toMatchObject({ status: 202, body: { hasOwner: true, openQuestions: [] } });
+  await pushed(ledOn(orchestrator));
+  const result = await orchestrator.getResult(ID);
+  expect(result.text).toContain("paid apple paid plum");
+  expect(result).toMatchObject({
+    status: "completed",
+  });
+  expect(await questionsAt(place)).toEqual([]);
+  expect(await statusOf(place)).toMatchObject({ status: "completed" });
+  expect((await store.find(ID))?.status).toBe("ended");
+});
 
 proves(
   ["V77"],
@@ -166,39 +162,35 @@ proves(
   },
 );
 
-proves(
-  ["V78"],
-  "accepts the first of two concurrent answers and tells the second client",
-  async () => {
-    for (const isOne of [true, false]) {
-      const { place, process, store, clock } = await viewerWorld();
-      const other = isOne ? place : placeOf(await opened({ store, clock }));
-      const role = asker(["pear"]);
-      const [question] = await paused(process({ roles: [role] }), role);
-      if (question === undefined) throw new Error("It asks.");
-      const { questionId, argumentsHash } = question;
-      const no = { type: "denied", questionId, argumentsHash, reason: "No." };
-      const said = await Promise.all([
-        act(place, ID, { key: "a", type: "answer", answers: [approved(question)] }),
-        act(other, ID, { key: "b", type: "answer", answers: [no] }),
-      ]);
-      expect(new Set(said.map(({ status }) => status))).toEqual(new Set([202, 409]));
-      const first = said[0]?.status === 202 ? "approved" : "denied";
-      const refused = said.find(({ status }) => status === 409);
-      expect(refused?.body).toMatchObject({ code: "invalid_answer" });
-      expect(refused?.text).toContain(`first answer counts: ${first}`);
-      expect(await store.readMail(ID)).toHaveLength(1);
-      const result = await (await process({ roles: [role] }).resume(ID)).result;
-      expect(result.text).toContain(first === "approved" ? "paid pear" : "No.");
-      const again = await act(place, ID, {
-        key: "c",
-        type: "answer",
-        answers: [approved(question)],
-      });
-      expect(codeOf(again)).toEqual([409, "invalid_answer"]);
-    }
-  },
-);
+proves(["V78"], "accepts the first of two concurrent answers", async () => {
+  for (const isOne of [true, false]) {
+    const { place, process, store, clock } = await viewerWorld();
+    const other = isOne ? place : placeOf(await opened({ store, clock }));
+    const role = asker(["pear"]);
+    const [question] = await paused(process({ roles: [role] }), role);
+    if (question === undefined) throw new Error("It asks.");
+    const { questionId, argumentsHash } = question;
+    const no = { type: "denied", questionId, argumentsHash, reason: "No." };
+    const said = await Promise.all([
+      act(place, ID, { key: "a", type: "answer", answers: [approved(question)] }),
+      act(other, ID, { key: "b", type: "answer", answers: [no] }),
+    ]);
+    expect(new Set(said.map(({ status }) => status))).toEqual(new Set([202, 409]));
+    const first = said[0]?.status === 202 ? "approved" : "denied";
+    const refused = said.find(({ status }) => status === 409);
+    expect(refused?.body).toMatchObject({ code: "invalid_answer" });
+    expect(refused?.text).toContain(`first answer counts: ${first}`);
+    expect(await store.readMail(ID)).toHaveLength(1);
+    const result = await (await process({ roles: [role] }).resume(ID)).result;
+    expect(result.text).toContain(first === "approved" ? "paid pear" : "No.");
+    const again = await act(place, ID, {
+      key: "c",
+      type: "answer",
+      answers: [approved(question)],
+    });
+    expect(codeOf(again)).toEqual([409, "invalid_answer"]);
+  }
+});
 
 proves(["V78"], "executes a request once per key, even while it is running", async () => {
   const { place, process, store } = await viewerWorld();

@@ -66,15 +66,9 @@ export function toCallOptions(
   facts: { readonly cacheKey: CacheKey | undefined; readonly fetched: FetchedAddresses },
 ): { readonly options: CallOptions; readonly warnings: readonly string[] } {
   const { cacheKey, fetched } = facts;
-  const {
-    tools,
-    toolChoice: choice,
-    temperature,
-    settings: requestSettings = {},
-    output,
-  } = request;
+  const { tools, toolChoice: choice, temperature, settings: own = {}, output } = request;
   const { headers } = settings;
-  const reasoning = requestSettings.reasoning?.effort ?? settings.reasoning;
+  const reasoning = own.reasoning?.effort ?? settings.reasoning;
   const providerOptions = addProviderOptions(settings.model.provider, {
     userOptions: settings.providerOptions ?? {},
     reasoning,
@@ -113,9 +107,9 @@ export function toCallOptions(
       : { tools: createWellFormed(functions), ...omitUndefined({ toolChoice }) }),
     ...omitUndefined({
       temperature,
-      topP: requestSettings.topP,
-      seed: requestSettings.seed,
-      stopSequences: requestSettings.stopSequences?.slice(),
+      topP: own.topP,
+      seed: own.seed,
+      stopSequences: own.stopSequences?.slice(),
       reasoning,
       responseFormat:
         output && ({ type: "json", name: output.name, schema: output.schema } as const),
@@ -124,9 +118,9 @@ export function toCallOptions(
     ...(Object.keys(providerOptions).length === 0 ? {} : { providerOptions }),
   };
   // The AI SDK has no option for these.
-  const { verbosity, parallelToolCalls } = requestSettings;
+  const { verbosity, parallelToolCalls } = own;
   const unsupported = {
-    "reasoning.summary": requestSettings.reasoning?.summary,
+    "reasoning.summary": own.reasoning?.summary,
     verbosity,
     parallelToolCalls,
   };
