@@ -97,7 +97,8 @@ export function formatOwnCommand(shell: Shell, store: string | undefined): strin
   return store === undefined ? command : `${command} --store ${quoteForShell(hidePassword(store))}`;
 }
 
-const PASSWORD = /(?<=^postgres(?:ql)?:\/\/[^:@/]*:)[^@/]*(?=@)/u;
+/** A password may contain `@` and `/`, or be in the query. */
+const PASSWORD = /(?<=^postgres(?:ql)?:\/\/[^:@/]*:).*(?=@)|(?<=[?&]password=)[^&]*/gu;
 
 /** Returns the address of a store without its password. */
 function hidePassword(store: string): string {

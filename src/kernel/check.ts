@@ -159,11 +159,6 @@ export function checkObject(field: string, value: unknown, advice: string): void
   if (!isRecord(value)) throw mismatch(field, "an object", value, advice);
 }
 
-/** Throws `invalid_argument` unless `value` is a text, which may be empty. */
-export function checkString(field: string, value: unknown): void {
-  if (typeof value !== "string") throw mismatch(field, "a string", value, "Pass a text.");
-}
-
 /** Throws `invalid_argument` unless `value` is an object that can be iterated. */
 export function checkIterable(field: string, value: unknown, advice: string): void {
   if (typeof value === "object" && value !== null && Symbol.iterator in value) return;
@@ -219,8 +214,9 @@ export function checkMade(
 }
 
 /** Throws `invalid_argument` unless `value` is a list. */
-export function checkList(field: string, value: unknown, advice = chooseListAdvice(value)): void {
-  if (!Array.isArray(value)) throw mismatch(field, "an array", value, advice);
+export function checkList(field: string, value: unknown, advice?: string): void {
+  if (Array.isArray(value)) return;
+  throw mismatch(field, "an array", value, advice ?? chooseListAdvice(value));
 }
 
 function chooseListAdvice(value: unknown): string {

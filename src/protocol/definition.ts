@@ -1,7 +1,7 @@
 // Texts that many records share, stored once per run under their hash: prompts, tool definitions,
 // messages from hooks.
 
-import { checkString } from "../kernel/check.ts";
+import { mismatch } from "../kernel/check.ts";
 import { sha256 } from "../kernel/crypto.ts";
 import { lazySchema, z } from "./lazy-schema.ts";
 
@@ -35,7 +35,7 @@ const ILL_FORMED = Buffer.from([0xff]);
  * ```
  */
 export function hashText(text: string): string {
-  if (typeof text !== "string") checkString("hashText text", text);
+  if (typeof text !== "string") throw mismatch("hashText text", "a string", text, "Pass a text.");
   return text.isWellFormed()
     ? sha256(text)
     : sha256(Buffer.concat([ILL_FORMED, Buffer.from(text, "utf16le")]));

@@ -41,7 +41,7 @@ export type ReplyPiece =
  * ```
  */
 export function buildReplyMessage(pieces: readonly ReplyPiece[]): AssistantMessage {
-  if (!Array.isArray(pieces)) checkList("buildReplyMessage pieces", pieces);
+  if (!Array.isArray(pieces)) checkList("pieces", pieces);
   const kept: ReplyPiece[] = [];
   for (const piece of pieces) {
     const last = kept.at(-1);

@@ -61,7 +61,7 @@ export function formatRunReport(
     readonly jaegerUrl?: string;
   } = {},
 ): string {
-  checkArgument(hasAgents(result), "formatRunReport to get the result of a run");
+  checkArgument(result, hasAgents(result), "the result of a run for formatRunReport");
   const { width = DEFAULT_WIDTH, color = false, jaegerUrl } = options;
   const paint = createPainter(color);
   const root = rebuildTree(result);

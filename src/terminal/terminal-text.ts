@@ -98,10 +98,11 @@ export function formatSingleLine(text: string): string {
   return createPrintable(text, { layout: "line", tab: " " });
 }
 
-/** Throws `invalid_argument` unless a function of this entry got what it expects. */
-export function checkArgument(isValid: boolean, expected: string): void {
+/** Throws `invalid_argument` if the first argument of a function of this entry is invalid. */
+export function checkArgument(value: unknown, isValid: boolean, expected: string): void {
   if (isValid) return;
-  const message = `Expected ${expected}, got something else. Pass it as the first argument.`;
+  const got = value === null ? "null" : `a value of type ${typeof value}`;
+  const message = `Expected ${expected}, got ${got}. Pass it as the first argument.`;
   throw new EspalierError({ code: "invalid_argument", message });
 }
 
@@ -116,7 +117,7 @@ export function checkArgument(isValid: boolean, expected: string): void {
  * ```
  */
 export function stripControlCharacters(text: string): string {
-  checkArgument(typeof text === "string", "stripControlCharacters to get a text");
+  checkArgument(text, typeof text === "string", "a text for stripControlCharacters");
   return createPrintable(text, { layout: "text", tab: TAB_STOP });
 }
 

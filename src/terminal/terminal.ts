@@ -101,7 +101,7 @@ export interface TerminalView extends EventSink {
  */
 export function terminalView(options: TerminalViewOptions = {}): TerminalView {
   const given: unknown = options;
-  checkArgument(typeof given === "object" && given !== null, "terminalView to get options");
+  checkArgument(given, typeof given === "object" && given !== null, "options for terminalView");
   const { stream = process.stdout, env = process.env, clock = machineClock } = options;
   if (!supportsLiveTree(stream, env)) return new PlainView(stream);
   return new LiveView(stream, clock, options.lastFrame ?? "keep");

@@ -85,14 +85,20 @@ test("accepts --store before and after the name of a command", async () => {
 
 test("quotes a store in a suggested command and hides its password", () => {
   const shell = new FakeShell("/", {});
-  expect(
-    ["my runs.db", "a$b.db", "postgres://me:secret@host/db", undefined].map((store) =>
-      formatOwnCommand(shell, store),
-    ),
-  ).toEqual([
+  const stores = [
+    "my runs.db",
+    "a$b.db",
+    "postgres://me:secret@host/db",
+    "postgres://me:se/cr@et@host/db",
+    "postgres://host/db?password=secret&sslmode=require",
+    undefined,
+  ];
+  expect(stores.map((store) => formatOwnCommand(shell, store))).toEqual([
     'espalier --store "my runs.db"',
     'espalier --store "a\\$b.db"',
     'espalier --store "postgres://me:<password>@host/db"',
+    'espalier --store "postgres://me:<password>@host/db"',
+    'espalier --store "postgres://host/db?password=<password>&sslmode=require"',
     "espalier",
   ]);
 });

@@ -50,7 +50,7 @@ export const body: CommandBody = async (call) => {
       printNotice(shell, await describeCancelOutcome(orchestrator, store, runId));
       return 0;
     } catch (cause) {
-      if (!EspalierError.is(cause) || !OF_ROLES.has(cause.code)) throw cause;
+      if (!EspalierError.is(cause) || !ROLE_PROBLEMS.has(cause.code)) throw cause;
     }
   }
   printNotice(
@@ -61,7 +61,7 @@ export const body: CommandBody = async (call) => {
 };
 
 /** Codes of a run that cannot continue with the given roles. The cancellation is in its mailbox. */
-const OF_ROLES: ReadonlySet<string> = new Set([
+const ROLE_PROBLEMS: ReadonlySet<string> = new Set([
   "invalid_paused_run",
   "output_mismatch",
   "price_unknown",
@@ -71,7 +71,10 @@ async function failCall(): Promise<never> {
   throw new Error("A cancelled run calls no model.");
 }
 
-/** Returns roles with the names that the run has. To be cancelled it calls no model, tool or hook. */
+/**
+ * Returns roles with the names that the run needs. A run that is only cancelled calls no model, tool
+ * or hook.
+ */
 async function createStandIns(store: Store, run: StoredRun): Promise<readonly AgentRole[]> {
   const reading = new RunReading(store, run);
   await reading.advance();
