@@ -1,4 +1,4 @@
-import { mismatch } from "../kernel/check.ts";
+import { checkList } from "../kernel/check.ts";
 import type { Message, ToolCall } from "../protocol/message.ts";
 
 /**
@@ -17,8 +17,7 @@ import type { Message, ToolCall } from "../protocol/message.ts";
  * ```
  */
 export function findMessageProblems(messages: readonly Message[]): readonly string[] {
-  if (!Array.isArray(messages))
-    throw mismatch("messages", "an array", messages, "Pass the messages of a request.");
+  if (!Array.isArray(messages)) checkList("findMessageProblems messages", messages);
   const problems: string[] = [];
   let calls: readonly ToolCall[] = [];
   let answered = 0;
