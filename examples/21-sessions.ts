@@ -17,7 +17,7 @@ const clerk = defineAgent({
 
 const orchestrator = new Orchestrator({ store: memoryStore() });
 const session = await orchestrator.openSession("customer-42", {
-  retention: { maxMessages: 40, maxExecutions: 5 },
+  retention: { maxMessages: 40 },
   failedExecutionPolicy: "remove", // removes the messages of a failed execution
 });
 

@@ -40,7 +40,7 @@ const SSE_HEADERS = {
 /** POST /chats/<id>: streams the answer to the message. */
 async function post(req: IncomingMessage, res: ServerResponse, chat: string) {
   const session = await orchestrator.openSession(chat, {
-    retention: { maxMessages: 60, maxExecutions: "unlimited" }, // for the model
+    retention: { maxMessages: 60 }, // for the model
   });
   const run = orchestrator.start(guide, await text(req), {
     session,

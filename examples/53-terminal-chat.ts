@@ -14,9 +14,7 @@ async function chat(lead: AgentRole, input: NodeJS.ReadableStream, output: NodeJ
     store: memoryStore(), // sessions need a store
     unansweredPolicy: "deny", // nobody approves calls here
   });
-  const session = await orchestrator.openSession("terminal", {
-    retention: { maxMessages: 60, maxExecutions: "unlimited" },
-  });
+  const session = await orchestrator.openSession("terminal");
 
   let run: Run | undefined;
   const lines = createInterface({ input, output, prompt: "> " });

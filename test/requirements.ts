@@ -293,7 +293,7 @@ const requirements = {
   },
   R152: { text: "Executions are separated by a marker in the history" },
   R153: { text: "Retention limits the messages of a history, to 100 by default" },
-  R154: { text: "Retention limits the executions of a history, to 5 by default" },
+  R154: { text: "Retention can limit the executions of a history, which is off by default" },
   R155: { text: "Retention can summarise what it drops, which is off by default" },
   R156: { text: "A run can be forked at a step" },
   R157: { text: "A fork is independent of its origin" },

@@ -15,7 +15,7 @@ export interface MessageRetentionPolicy {
 /** The retention of a session that sets none. */
 export const DEFAULT_MESSAGE_RETENTION: MessageRetentionPolicy = Object.freeze({
   maxMessages: 100,
-  maxExecutions: 5,
+  maxExecutions: "unlimited",
   summarizeDropped: false,
 });
 

@@ -23,7 +23,7 @@ const policy = (more: Parameters<typeof resolveMessageRetention>[1] = {}) =>
 test("has documented defaults, and resolves to a frozen policy", () => {
   expect(DEFAULT_MESSAGE_RETENTION).toEqual({
     maxMessages: 100,
-    maxExecutions: 5,
+    maxExecutions: "unlimited",
     summarizeDropped: false,
   });
   expect(policy()).toEqual(DEFAULT_MESSAGE_RETENTION);
@@ -75,23 +75,41 @@ const pairs = (from: number, to: number): readonly string[] =>
     `A${one}.`,
   ]);
 
-proves(["R154"], "drops all messages of the first execution in the sixth", async () => {
+proves(["R154"], "keeps the messages of every execution by default", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role, model } = soloist(Array.from({ length: 7 }, (_, index) => says(`A${index + 1}.`)));
   for (const number of [1, 2, 3, 4, 5, 6, 7])
     await s.outcome(s.start(role, `Q${number}?`, { session }));
-  const shown = (index: number): readonly string[] =>
-    model.requests[index]?.messages.map(({ text }) => text) ?? [];
-  expect(shown(4)).toEqual(["Work.", ...pairs(1, 4), "Q5?"]);
-  expect(shown(5)).toEqual(["Work.", ...pairs(2, 5), "Q6?"]);
-  expect(shown(6)).toEqual(["Work.", ...pairs(3, 6), "Q7?"]);
-  expect(session.messages.map(({ text }) => text)).toEqual(pairs(3, 7));
-  expect([session.executions.length, session.executionCount]).toEqual([7, 7]);
-  expect(s.sink.ofType("conversation.compacted").map((event) => event.messagesAfter)).toEqual([
-    10, 10,
-  ]);
+  const shown = model.requests[6]?.messages.map(({ text }) => text);
+  expect(shown).toEqual(["Work.", ...pairs(1, 6), "Q7?"]);
+  expect(session.messages.map(({ text }) => text)).toEqual(pairs(1, 7));
+  expect(s.sink.ofType("conversation.compacted")).toEqual([]);
 });
+
+proves(
+  ["R154"],
+  "drops the messages of the first execution in the sixth with a limit of five",
+  async () => {
+    const s = newSessionFixture();
+    const session = await s.session("customer-42", { retention: { maxExecutions: 5 } });
+    const { role, model } = soloist(
+      Array.from({ length: 7 }, (_, index) => says(`A${index + 1}.`)),
+    );
+    for (const number of [1, 2, 3, 4, 5, 6, 7])
+      await s.outcome(s.start(role, `Q${number}?`, { session }));
+    const shown = (index: number): readonly string[] =>
+      model.requests[index]?.messages.map(({ text }) => text) ?? [];
+    expect(shown(4)).toEqual(["Work.", ...pairs(1, 4), "Q5?"]);
+    expect(shown(5)).toEqual(["Work.", ...pairs(2, 5), "Q6?"]);
+    expect(shown(6)).toEqual(["Work.", ...pairs(3, 6), "Q7?"]);
+    expect(session.messages.map(({ text }) => text)).toEqual(pairs(3, 7));
+    expect([session.executions.length, session.executionCount]).toEqual([7, 7]);
+    expect(s.sink.ofType("conversation.compacted").map((event) => event.messagesAfter)).toEqual([
+      10, 10,
+    ]);
+  },
+);
 
 proves(
   ["R155"],

@@ -28,7 +28,7 @@ export interface SessionOptions {
    * @example
    * ```ts
    * const session = await orchestrator.openSession("customer-42", {
-   *   retention: { maxMessages: "unlimited", maxExecutions: 10 },
+   *   retention: { maxMessages: 40, summarizeDropped: true },
    * });
    * ```
    */
@@ -42,7 +42,7 @@ export interface SessionOptions {
     /**
      * Maximum number of executions whose messages are kept. The new one counts.
      *
-     * @default 5
+     * @default "unlimited"
      */
     readonly maxExecutions?: number | "unlimited";
     /**
