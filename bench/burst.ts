@@ -20,7 +20,7 @@ const BACKENDS = [
 ] as const;
 type Backend = (typeof BACKENDS)[number];
 const WAYS = { default: "SDK as it comes", espalier: "`setUpNodeTracing`" } as const;
-const PROGRAM = "../test/telemetry/burst-program.ts";
+const PROGRAM = "../test/support/telemetry/burst-program.ts";
 const PROCESS_MS = 60_000;
 
 const ArrivedSchema = z.object({

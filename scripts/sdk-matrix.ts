@@ -11,7 +11,7 @@ import { z } from "zod";
 
 import type { SinkSpan } from "../test/support/otlp-schema.ts";
 import { OtlpSink, type SinkRequest } from "../test/support/otlp-sink.ts";
-import { spanTree } from "../test/telemetry/span-tree.ts";
+import { spanTree } from "../test/support/telemetry/span-tree.ts";
 
 const INSTALL_MS = 240_000;
 const RUN_MS = 30_000;

@@ -230,7 +230,12 @@ proves(["R185"], "run in the gate and before every release", () => {
   const check: unknown = expect.stringMatching(/&& npm test &&/);
   expect(scripts).toMatchObject({ scripts: { test: "vitest run", check } });
   expect(readFileSync("vitest.config.ts", "utf8")).toContain('include: ["test/**/*.test.ts"]');
-  const suites = ["golden/traces", "agent/transition", "loop/outcomes", "agent/agent-snapshot"];
+  const suites = [
+    "behaviour/events/golden-traces",
+    "agent/transition",
+    "behaviour/loop/step-outcomes",
+    "agent/agent-snapshot",
+  ];
   for (const suite of suites)
     expect(readFileSync(`test/${suite}.test.ts`, "utf8")).not.toMatch(/\b(skip|todo|only)\(/);
 });

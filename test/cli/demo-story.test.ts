@@ -6,13 +6,13 @@ import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 
 import { detectOwnCommand } from "../../src/cli/shell.ts";
-import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
+import { temporaryFolder, type TemporaryFolder } from "../support/temporary-folder.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { OtlpSink } from "../support/otlp-sink.ts";
-import { FakeShell } from "./fake-shell.ts";
-import { linkPackage, startCommand } from "./process-program.ts";
-import { startAtTerminal } from "./terminal-program.ts";
+import { FakeShell } from "../support/cli/fake-shell.ts";
+import { linkPackage, startCommand } from "../support/cli/process-program.ts";
+import { startAtTerminal } from "../support/cli/terminal-program.ts";
 
 const NPX = { npm_command: "exec" };
 const FILES = Object.fromEntries(

@@ -13,7 +13,7 @@ import { createFolderTools } from "../../src/cli/folder-tools.ts";
 import type { JsonValue } from "../../src/kernel/json.ts";
 import { proves } from "../harness/proves.ts";
 import { CallFixture } from "../support/tool-calls.ts";
-import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
+import { temporaryFolder, type TemporaryFolder } from "../support/temporary-folder.ts";
 
 const MAKE_PIPE = "mkfifo";
 const SECRET = "the secret outside";

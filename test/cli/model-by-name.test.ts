@@ -1,5 +1,5 @@
 // Goal: the demo uses the model that ESPALIER_MODEL names, or explains in one line why it cannot.
-// Method: names and environments; test/ai-sdk/provider-demo.test.ts runs the demo as a program.
+// Method: names and environments; test/cli/commands/demo-command-providers.test.ts runs the demo as a program.
 
 import { expect, test } from "vitest";
 

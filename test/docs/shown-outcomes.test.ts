@@ -12,9 +12,9 @@ import { SHOWN_AS } from "../../src/telemetry/gen-ai-attributes.ts";
 import { openTelemetry, traceIdGenerator } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
 import { OtlpSink } from "../support/otlp-sink.ts";
-import { placeAll } from "../telemetry/recorded-spans.ts";
-import { RunScript } from "../telemetry/run-script.ts";
-import { SPAN_STORIES } from "../telemetry/span-stories.ts";
+import { placeAll } from "../support/telemetry/recorded-spans.ts";
+import { RunScript } from "../support/telemetry/run-script.ts";
+import { SPAN_STORIES } from "../support/telemetry/span-stories.ts";
 
 interface Row {
   readonly status: string;

@@ -6,8 +6,8 @@ import { storeEngine } from "../../src/engine/store-engine.ts";
 import { RunClient } from "../../src/orchestrator/run/run-client.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { doings, engineWorld, runId, solo } from "./engine-world.ts";
-import { GatedExecutor } from "./gated-executor.ts";
+import { doings, engineWorld, runId, solo } from "../support/engine/engine-world.ts";
+import { GatedExecutor } from "../support/engine/gated-executor.ts";
 
 const ID = runId("order-1");
 const ticketOf = (role: string, id = ID, version = "1") => ({ runId: id, role, version });

@@ -10,7 +10,7 @@ import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { calls, OpenAiServer, says, type Handler } from "../support/openai-server.ts";
 import { shownIn, startApp } from "./app-process.ts";
-import { temporaryFolder } from "./temporary-folder.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const LEAD = "Split the question";
 const researcher = (task: string) =>

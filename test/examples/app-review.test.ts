@@ -11,7 +11,7 @@ import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { calls, OpenAiServer, says, type Handler } from "../support/openai-server.ts";
 import { shownIn, startApp } from "./app-process.ts";
-import { temporaryFolder } from "./temporary-folder.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const A = "src/a.ts";
 const B = "src/b.ts";

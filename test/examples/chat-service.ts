@@ -9,7 +9,7 @@ import { z } from "zod";
 import { afterwards } from "../harness/afterwards.ts";
 import { OpenAiServer, says, type Handler, type Says } from "../support/openai-server.ts";
 import { startApp } from "./app-process.ts";
-import { temporaryFolder } from "./temporary-folder.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const Shown = z.array(z.object({ role: z.string(), text: z.string() }));
 

@@ -20,7 +20,7 @@ import { createPriceLookup } from "../../src/model/prices.ts";
 import { RoleRegistry } from "../../src/orchestrator/tree/role-registry.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { POINTS, run } from "./fixture.ts";
+import { POINTS, run } from "../support/hook-chains.ts";
 
 const nothing = (): void => undefined;
 const redact = (): void => undefined;

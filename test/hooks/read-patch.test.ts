@@ -10,7 +10,7 @@ import { flushEventLoop } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { rejectionOf, type Thrown } from "../support/thrown.ts";
-import { gives, MESSAGES, PATCHES, POINTS, run } from "./fixture.ts";
+import { gives, MESSAGES, PATCHES, POINTS, run } from "../support/hook-chains.ts";
 
 /** Returns the error with which a chain of one such hook is refused. */
 function refusal(point: TransformPoint, patch: unknown): Promise<Thrown> {

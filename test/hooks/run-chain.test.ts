@@ -14,7 +14,7 @@ import { proves } from "../harness/proves.ts";
 import { flushEventLoop } from "../harness/run-scripted.ts";
 import { vandalised } from "../support/frozen.ts";
 import { rejectionOf, type Thrown } from "../support/thrown.ts";
-import { gives, INPUTS, MESSAGES, PATCHES, POINTS, run, setUp } from "./fixture.ts";
+import { gives, INPUTS, MESSAGES, PATCHES, POINTS, run, setUp } from "../support/hook-chains.ts";
 
 proves(["R81"], "shows a hook the arguments that an earlier hook wrote", async () => {
   const seen: unknown[] = [];

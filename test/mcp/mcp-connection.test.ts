@@ -8,10 +8,10 @@ import { describe, expect, test } from "vitest";
 import { systemClock } from "../../src/kernel/clock.ts";
 import type { McpHttp } from "../../src/mcp/mcp-options.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { line, until } from "./connecting.ts";
+import { line, until } from "../support/mcp/connecting.ts";
 import { proves } from "../harness/proves.ts";
-import { handMadeOverHttp } from "./http-server.ts";
-import { everythingOverHttp, handMadeOverStdio, isAlive } from "./servers.ts";
+import { handMadeOverHttp } from "../support/mcp/http-server.ts";
+import { everythingOverHttp, handMadeOverStdio, isAlive } from "../support/mcp/servers.ts";
 
 describe("a connection", () => {
   const transports = [

@@ -11,7 +11,7 @@ import { openai } from "../../src/model/openai/openai-model.ts";
 import type { OpenAiApi } from "../../src/model/openai/answer-options.ts";
 import { createWellFormed } from "../../src/model/well-formed.ts";
 import { toCallId } from "../../src/model/call-id.ts";
-import { ask, finish, saying, text } from "../ai-sdk/fake-model.ts";
+import { ask, finish, saying, text } from "../support/ai-sdk/fake-model.ts";
 import { proves } from "../harness/proves.ts";
 import { API_KEY, never } from "../support/openai-calls.ts";
 

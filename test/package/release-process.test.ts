@@ -8,7 +8,7 @@ import { delimiter, resolve } from "node:path";
 
 import { expect } from "vitest";
 
-import { temporaryFolder } from "../examples/temporary-folder.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
 
 const SCRIPT = resolve("scripts/release.ts");

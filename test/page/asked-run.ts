@@ -13,7 +13,7 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import type { ViewerOptions } from "../../src/viewer/viewer-options.ts";
 import { startViewer } from "../../src/viewer/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
-import { thinker } from "../journal/thinkers.ts";
+import { thinker } from "../support/journal/thinkers.ts";
 import type { BuiltPage } from "./built-page.ts";
 import { openTab } from "./chromium.ts";
 

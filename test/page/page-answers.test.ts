@@ -19,9 +19,9 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { startViewer, type Viewer } from "../../src/viewer/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
-import { thinker } from "../journal/thinkers.ts";
-import { counts, doings, latch, solo } from "../engine/engine-world.ts";
-import { linesOf, writtenRun } from "../viewer/written-runs.ts";
+import { thinker } from "../support/journal/thinkers.ts";
+import { counts, doings, latch, solo } from "../support/engine/engine-world.ts";
+import { linesOf, writtenRun } from "../support/viewer/written-runs.ts";
 import { buildPage, type BuiltPage } from "./built-page.ts";
 import { findChromium, openTab } from "./chromium.ts";
 

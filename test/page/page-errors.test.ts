@@ -14,9 +14,9 @@ import { startViewer, type Viewer } from "../../src/viewer/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { latch } from "../../src/testing/latch.ts";
-import { doings, solo } from "../engine/engine-world.ts";
-import { spawnCall, thinker } from "../journal/thinkers.ts";
-import { linesOf, writtenRun } from "../viewer/written-runs.ts";
+import { doings, solo } from "../support/engine/engine-world.ts";
+import { spawnCall, thinker } from "../support/journal/thinkers.ts";
+import { linesOf, writtenRun } from "../support/viewer/written-runs.ts";
 import { buildPage, type BuiltPage } from "./built-page.ts";
 import { findChromium, openTab } from "./chromium.ts";
 

@@ -12,7 +12,7 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import { startViewer } from "../../src/viewer/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
-import { thinker } from "../journal/thinkers.ts";
+import { thinker } from "../support/journal/thinkers.ts";
 import { buildPage, type BuiltPage } from "./built-page.ts";
 import { findChromium, openTab } from "./chromium.ts";
 

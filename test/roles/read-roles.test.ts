@@ -16,7 +16,7 @@ import type { Message } from "../../src/protocol/message.ts";
 import { hasToolCall } from "../../src/policies/stop-conditions.ts";
 import { readRoles } from "../../src/roles/read-roles.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
-import { temporaryFolder } from "../examples/temporary-folder.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { fast, OPTIONS, parsed, roleFile, save, search, strong } from "./role-folder.ts";

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 
 import type { Model } from "../../src/model/model.ts";
 import { readRoles, parseRoleFileNames } from "../../src/roles/read-roles.ts";
-import { temporaryFolder } from "../examples/temporary-folder.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
 import { spyTool } from "../harness/tools.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";

@@ -16,7 +16,7 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
-import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
+import { calls, part, spawn, use } from "../harness/scripted-agents.ts";
 import { externalTool } from "./pause-stories.ts";
 
 /** Everything that a continued run did. */

@@ -11,7 +11,7 @@ export interface GoldenPlace {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-const HERE: GoldenPlace = { folder: "test/golden", environment: process.env };
+const HERE: GoldenPlace = { folder: "test/fixtures/golden", environment: process.env };
 
 /**
  * Compares a text with its golden file, whole. A file that is missing or different is an error. `UPDATE_GOLDEN=1` writes it instead;

@@ -9,7 +9,7 @@ import { newFixture, flushEventLoop, type Fixture } from "../harness/run-scripte
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { agentStateOf } from "./agent-state-of.ts";
-import { calls, listens, part, spawn, tool, until, use } from "../tree/scripted-agents.ts";
+import { calls, listens, part, spawn, tool, until, use } from "../harness/scripted-agents.ts";
 
 export interface Played {
   readonly fixture: Fixture;

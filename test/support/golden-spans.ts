@@ -1,6 +1,6 @@
 // Spans of whole runs as text: every trace as a tree, with what each span says, its events and its links. Ids are numbered in their order.
 
-import type { RecordedSpan } from "../telemetry/recorded-spans.ts";
+import type { RecordedSpan } from "./telemetry/recorded-spans.ts";
 
 /** Said by the tree, by the name, or by every span alike: `span-laws.test.ts` sees to them. */
 const UNSAID = new Set([

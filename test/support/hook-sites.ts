@@ -14,7 +14,7 @@ import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn, use, type Part } from "../tree/scripted-agents.ts";
+import { calls, part, spawn, use, type Part } from "../harness/scripted-agents.ts";
 
 /** What a hook does at its site before it lets things continue. */
 export type HookWork = (signal: AbortSignal) => unknown;

@@ -5,7 +5,7 @@ import type { ParentEndPolicy } from "../../src/policies/delegation-policy.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { latch, newFixture, type Latch, type Fixture } from "../harness/run-scripted.ts";
 import { beside } from "./life-agents.ts";
-import { aborted, calls, part, tool, use, type Part } from "../tree/scripted-agents.ts";
+import { aborted, calls, part, tool, use, type Part } from "../harness/scripted-agents.ts";
 
 export type More = Partial<Omit<AgentDefinition, "name" | "model">>;
 

@@ -1,7 +1,7 @@
 // What tests of forks share: a run of three steps, and what a model is shown.
 
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
-import { calls, part, spawn, tool, use, type Part } from "../tree/scripted-agents.ts";
+import { calls, part, spawn, tool, use, type Part } from "../harness/scripted-agents.ts";
 
 export const PAY = { toolName: "pay", arguments: { amount: 1 } };
 

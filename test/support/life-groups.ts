@@ -17,7 +17,7 @@ import {
   tool,
   use,
   type Part,
-} from "../tree/scripted-agents.ts";
+} from "../harness/scripted-agents.ts";
 
 const PAY = { toolName: "pay", arguments: { amount: 1 } };
 

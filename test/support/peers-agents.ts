@@ -3,7 +3,7 @@
 
 import type { ModelRequest } from "../../src/model/model.ts";
 import type { ScriptedCall, ScriptedReply, ScriptStep } from "../../src/testing/scripted-model.ts";
-import { calls, spawn } from "../tree/scripted-agents.ts";
+import { calls, spawn } from "../harness/scripted-agents.ts";
 
 /** A script for many agents of one role: each follows this list, whatever its task. */
 export function byTurn(steps: readonly ScriptStep[]): (request: ModelRequest) => ScriptedReply {

@@ -8,7 +8,7 @@ import { z } from "zod";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { byTask, calls, part, spawn, tool, use } from "../tree/scripted-agents.ts";
+import { byTask, calls, part, spawn, tool, use } from "../harness/scripted-agents.ts";
 
 /** Where its tools write to, and what its workers wait for before they do. */
 export interface Surroundings {

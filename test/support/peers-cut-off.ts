@@ -5,7 +5,7 @@ import { z } from "zod";
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import { hasToolCall } from "../../src/policies/stop-conditions.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
-import { tool, use } from "../tree/scripted-agents.ts";
+import { tool, use } from "../harness/scripted-agents.ts";
 
 export const LOOK = tool("look", () => "seen");
 export const TYPED = z.object({ pages: z.number() });

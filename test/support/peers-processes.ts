@@ -32,7 +32,7 @@ export interface Station {
   goOnAfresh(paused: RunResult, answers: readonly Answer[]): Promise<Outcome>;
 }
 
-const PROGRAM = fileURLToPath(new URL("../tree/fresh-process.ts", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("./fresh-process.ts", import.meta.url));
 
 export function station(): Station {
   const folder = mkdtempSync(join(tmpdir(), "approvals-"));

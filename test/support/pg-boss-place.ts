@@ -4,7 +4,7 @@ import { Pool } from "pg";
 
 import type { Engine } from "../../src/engine/engine.ts";
 import { pgBossEngine, type PgBossEngineOptions } from "../../src/engine/pg-boss/pg-boss-engine.ts";
-import { findPostgres, type PostgresMachine } from "../store/postgres-server.ts";
+import { findPostgres, type PostgresMachine } from "./store/postgres-server.ts";
 
 /** A job as the table has it, as far as tests look at it. */
 interface JobRow {

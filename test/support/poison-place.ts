@@ -8,13 +8,13 @@ import { join } from "node:path";
 
 import { z } from "zod";
 
-import type { NotedCall, PoisonWorkerOptions } from "../engine/poison-worker.ts";
+import type { NotedCall, PoisonWorkerOptions } from "./engine/poison-worker.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { wholeLines } from "./line-log.ts";
 
 const NotedCallSchema = z.object({ runId: z.string(), tool: z.string(), pid: z.number() });
 
-const PROGRAM = join(import.meta.dirname, "..", "engine", "poison-worker.ts");
+const PROGRAM = join(import.meta.dirname, "engine/poison-worker.ts");
 /** So little memory that a tool soon takes all of it. */
 const EXEC_ARGV = ["--conditions=@espalier/source", "--no-warnings", "--max-old-space-size=96"];
 

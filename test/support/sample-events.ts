@@ -1,7 +1,7 @@
 // The events of a run that is written by hand, as a recorder would hand them out.
 
 import { assertEvent, type EspalierEvent } from "../../src/protocol/event.ts";
-import { RunScript } from "../telemetry/run-script.ts";
+import { RunScript } from "./telemetry/run-script.ts";
 
 /** Numbers and places what `tell` tells, and checks each event against its schema. */
 export function sampleEvents(tell: (run: RunScript) => void): readonly EspalierEvent[] {

@@ -16,9 +16,9 @@ import { RunClient } from "../../src/engines.ts";
 import { omitUndefined } from "../../src/kernel/json.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import type { SurveyWorkerOptions, TakenBatch } from "../engine/survey-worker.ts";
+import type { SurveyWorkerOptions, TakenBatch } from "./engine/survey-worker.ts";
 import { afterwards } from "../harness/afterwards.ts";
-import { findPostgres, type PostgresServer } from "../store/postgres-server.ts";
+import { findPostgres, type PostgresServer } from "./store/postgres-server.ts";
 import { balancer } from "./balancer.ts";
 import { freePort } from "./free-port.ts";
 import { wholeLines } from "./line-log.ts";
@@ -176,7 +176,7 @@ export class SurveyWorker {
   }
 
   private constructor(options: SurveyWorkerOptions) {
-    const program = join(import.meta.dirname, "..", "engine", "survey-worker.ts");
+    const program = join(import.meta.dirname, "engine/survey-worker.ts");
     this.#child = fork(program, [JSON.stringify(options)], {
       execArgv: ["--conditions=@espalier/source", "--no-warnings"],
       silent: true,

@@ -22,7 +22,7 @@ import { terminalView } from "../../src/terminal/terminal.ts";
 import { createAgentDetail } from "../../src/view/agent-row.ts";
 import { RunFold } from "../../src/view.ts";
 import { ManualClock, says, ScriptedModel, sequentialIds } from "../../src/testing/index.ts";
-import { FakeShell } from "../cli/fake-shell.ts";
+import { FakeShell } from "./cli/fake-shell.ts";
 
 type TextFunction = (text: string) => unknown;
 

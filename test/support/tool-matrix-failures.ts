@@ -27,7 +27,7 @@ import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { toolGuard, type ToolGuard } from "../../src/tools/tool-guard.ts";
 import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { aborted, calls, part, quiet, spawn, use, type Part } from "../tree/scripted-agents.ts";
+import { aborted, calls, part, quiet, spawn, use, type Part } from "../harness/scripted-agents.ts";
 import { goOn, improvise, spawnAs, spawnBeside, writeTo } from "./subagent-calls.ts";
 import { guardThat, toolThatNeeds } from "./tool-matrix-guards.ts";
 import { atPace } from "./tool-matrix.ts";
@@ -214,7 +214,7 @@ function slowAbout(task: string): ToolGuard["check"] {
 
 /**
  * Each failure alone between two calls of a tool that works. A new code needs an entry here on how it comes about. `interrupted` takes two
- * processes: test/errors, test/journal.
+ * processes: test/behaviour/tool-errors and test/behaviour/recovery.
  */
 export const ALONE: Readonly<Record<Exclude<ToolFailureCode, "interrupted">, Play>> = {
   invalid_json: { reply: besideOthers([{ toolName: "read", arguments: "{path}" }]) },

@@ -10,7 +10,7 @@ import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { toolGuard, type GuardDecision, type ToolGuard } from "../../src/tools/tool-guard.ts";
 import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
+import { calls, part, spawn, receivedTexts, use } from "../harness/scripted-agents.ts";
 import { atPace } from "./tool-matrix.ts";
 
 /** What one guard does when it is asked. */

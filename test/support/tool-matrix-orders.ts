@@ -16,7 +16,7 @@ import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
 import { newFixture, flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, use } from "../tree/scripted-agents.ts";
+import { calls, use } from "../harness/scripted-agents.ts";
 import { atPace, ordersOf, readings } from "./tool-matrix.ts";
 
 /** How long things take, in milliseconds: every sum of them that matters is another number. */

@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 
 import type { ErrorBudget, ErrorPolicy } from "../../src/policies/error-budget.ts";
 import type { ScriptedCall } from "../../src/testing/scripted-model.ts";
-import { spawn, use } from "../tree/scripted-agents.ts";
+import { spawn, use } from "../harness/scripted-agents.ts";
 
 /** A call, with what always comes of it alone, and as what that counts. */
 interface Kind {

@@ -17,10 +17,10 @@ import { setUpNodeTracing, type NodeTracing } from "../../src/telemetry/node-set
 import type { DeliveryCounts } from "../../src/telemetry/delivery/export-queue.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { OtlpSink } from "../support/otlp-sink.ts";
-import { placeAll, treeOf } from "./recorded-spans.ts";
-import { RunScript } from "./run-script.ts";
-import { CANARY } from "./run-script-facts.ts";
-import { wideRun } from "./wide-run.ts";
+import { placeAll, treeOf } from "../support/telemetry/recorded-spans.ts";
+import { RunScript } from "../support/telemetry/run-script.ts";
+import { CANARY } from "../support/telemetry/run-script-facts.ts";
+import { wideRun } from "../support/telemetry/wide-run.ts";
 
 afterEach(() => vi.unstubAllEnvs());
 

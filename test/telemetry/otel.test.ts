@@ -11,9 +11,9 @@ import packageJson from "../../package.json" with { type: "json" };
 import type { TraceIds } from "../../src/protocol/event.ts";
 import { OWN_PACKAGE } from "../../src/kernel/own-package.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
-import { placeAll, recorder, treeOf } from "./recorded-spans.ts";
-import { pausedRun } from "./paused-run.ts";
-import { RunScript } from "./run-script.ts";
+import { placeAll, recorder, treeOf } from "../support/telemetry/recorded-spans.ts";
+import { pausedRun } from "../support/telemetry/paused-run.ts";
+import { RunScript } from "../support/telemetry/run-script.ts";
 
 const recording = recorder();
 beforeAll(() => recording.provider.register());

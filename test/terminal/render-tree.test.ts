@@ -23,9 +23,9 @@ import {
   STOPPED,
   THINKING,
   type Activity,
-} from "./hand-made-views.ts";
-import { foldOf } from "../view/fold-of.ts";
-import { TASK, newTreeFixture } from "./tree-fixture.ts";
+} from "../support/terminal/hand-made-views.ts";
+import { foldOf } from "../support/view/fold-of.ts";
+import { TASK, newTreeFixture } from "../support/terminal/tree-fixture.ts";
 
 test("shows state, step, own and subtree usage and the remaining budget of a running tree", async () => {
   const { lead, isWaiting, docs, code } = newTreeFixture();

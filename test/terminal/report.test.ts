@@ -8,7 +8,7 @@ import { defineAgent, type StartOptions, type Usage } from "../../src/index.ts";
 import { says, ScriptedModel } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
-import { TASK, newTreeFixture } from "./tree-fixture.ts";
+import { TASK, newTreeFixture } from "../support/terminal/tree-fixture.ts";
 
 test("reports the tree, the budget, the usage, the refusals and the trace", async () => {
   const { lead, docs, code } = newTreeFixture();

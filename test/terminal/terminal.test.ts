@@ -22,8 +22,8 @@ import {
   type Latch,
   type Fixture,
 } from "../harness/run-scripted.ts";
-import { FakeTerminal, type FakeTerminalOptions } from "./fake-terminal.ts";
-import { TASK, newTreeFixture } from "./tree-fixture.ts";
+import { FakeTerminal, type FakeTerminalOptions } from "../support/terminal/fake-terminal.ts";
+import { TASK, newTreeFixture } from "../support/terminal/tree-fixture.ts";
 
 test("draws a live tree in place and leaves its last frame", async () => {
   const { lead, isWaiting, docs, code } = newTreeFixture();

@@ -16,11 +16,11 @@ import {
 import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
-import { playThrough } from "../journal/crash-play.ts";
-import { thinker } from "../journal/thinkers.ts";
+import { playThrough } from "../support/journal/crash-play.ts";
+import { thinker } from "../support/journal/thinkers.ts";
 import { rested } from "../support/life-agents.ts";
-import { agent, causesIn, line, read, spawn } from "./causes-in.ts";
-import { foldOf } from "./fold-of.ts";
+import { agent, causesIn, line, read, spawn } from "../support/view/causes-in.ts";
+import { foldOf } from "../support/view/fold-of.ts";
 
 /** Reads a file, or throws that the file is broken. */
 const work = defineTool({

@@ -7,7 +7,7 @@ import { expect } from "vitest";
 import { ModelError } from "../../src/index.ts";
 import { asks, says } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
-import { agent, causesIn, read, spawn, times } from "./causes-in.ts";
+import { agent, causesIn, read, spawn, times } from "../support/view/causes-in.ts";
 
 const STRICT = { maxToolErrors: 0, maxConsecutiveErrors: 0 };
 const AWAY = { error: new ModelError({ code: "model_unauthorized", message: "Wrong key." }) };

@@ -10,8 +10,8 @@ import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { failing, roleOf } from "../support/limited-models.ts";
-import { TASK, newTreeFixture } from "../terminal/tree-fixture.ts";
-import { foldOf } from "./fold-of.ts";
+import { TASK, newTreeFixture } from "../support/terminal/tree-fixture.ts";
+import { foldOf } from "../support/view/fold-of.ts";
 
 test("shows the activity and the usage of each agent of a running tree", async () => {
   const { lead, isWaiting, docs, code } = newTreeFixture();

@@ -8,7 +8,7 @@ import { createRunHead, createRunListing, type ListedRun } from "../../src/view/
 import type { RunOverview } from "../../src/view/viewer-data.ts";
 import { proves } from "../harness/proves.ts";
 import { sampleEvents } from "../support/sample-events.ts";
-import { foldOf } from "./fold-of.ts";
+import { foldOf } from "../support/view/fold-of.ts";
 
 const LED: ListedRun = {
   runId: RunIdSchema().parse("run_1"),

@@ -9,8 +9,16 @@ import { expect } from "vitest";
 
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
-import { act, ask, askApi, responseOf, type AskOptions, type Place, codeOf } from "./asking.ts";
-import { asker, opened, survey, viewerWorld } from "./viewer-world.ts";
+import {
+  act,
+  ask,
+  askApi,
+  responseOf,
+  type AskOptions,
+  type Place,
+  codeOf,
+} from "../support/viewer/asking.ts";
+import { asker, opened, survey, viewerWorld } from "../support/viewer/viewer-world.ts";
 
 const API = [
   "meta",
