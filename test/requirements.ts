@@ -2305,6 +2305,9 @@ const requirements = {
   D756: {
     text: "Texts about a run do not round used budget to zero, bound a subagent's remaining budget by its parent, give an error code once, and distinguish a pause from an end and an answered run from a working one",
   },
+  D769: {
+    text: "An option under the name of another library, or at the wrong call, is refused with our name and the call that takes it",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

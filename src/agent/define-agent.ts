@@ -12,6 +12,7 @@ import {
   adviseDefault,
   mismatch,
 } from "../kernel/check.ts";
+import { adviseOnOption } from "../kernel/option-names.ts";
 import { MAX_TOKENS } from "../model/count-tokens.ts";
 import { checkModel } from "../model/check-model.ts";
 import type { Model } from "../model/model.ts";
@@ -607,7 +608,7 @@ export function defineAgent<
       readonly description: undefined;
     };
 export function defineAgent(definition: AgentDefinition): AgentRole {
-  checkKeys("agent", definition, Object.keys(DEFINITION_FIELDS));
+  checkKeys("agent", definition, Object.keys(DEFINITION_FIELDS), adviseOnOption);
   const { name, model } = definition;
   checkIdentifier("agent.name", name);
   if (typeof definition.instructions !== "function")
@@ -757,7 +758,7 @@ function readModelSettings(
 ): Pick<AgentRole, "modelSettings" | "toolChoice"> {
   if (modelSettings === undefined) return { modelSettings: undefined, toolChoice: undefined };
   const field = `${name}.modelSettings`;
-  checkKeys(field, modelSettings, [...SETTING_NAMES, "toolChoice"]);
+  checkKeys(field, modelSettings, [...SETTING_NAMES, "toolChoice"], adviseOnOption);
   checkModelSettings(field, modelSettings);
   const settings = copyModelSettings(modelSettings);
   model.checkSettings?.(settings);

@@ -3,7 +3,7 @@
 
 import { EspalierError } from "./error.ts";
 import { isPlainObject, isRecord } from "./json.ts";
-import { isMisspelt } from "./misspelt.ts";
+import { adviseOnName } from "./option-names.ts";
 
 /** Advice for a limit without a default. */
 export const NO_LIMIT_ADVICE = "Leave it out for no limit.";
@@ -44,59 +44,24 @@ export function groupDigits(whole: number): string {
   return String(whole).replaceAll(/\B(?=(?:\d{3})+$)/g, ",");
 }
 
-type Keys = readonly string[];
-type Advice = Readonly<Record<string, string>>;
-
 /**
  * Throws `invalid_argument` unless `value` is a plain object with known keys only, since a misspelt
- * key must not switch a limit off. `elsewhere` contains advice for keys that belong to another
- * object.
+ * key must not switch a limit off. `advise` returns the remedy for an unknown key.
  */
-export function checkKeys(field: string, value: unknown, known: Keys, elsewhere?: Advice): void {
+export function checkKeys(
+  field: string,
+  value: unknown,
+  known: readonly string[],
+  advise = adviseOnName,
+): void {
   if (!isPlainObject(value)) {
     const advice = value instanceof Promise ? "Await it." : `Its fields are ${known.join(", ")}.`;
     throw mismatch(field, "a plain object", value, advice);
   }
   const unknown = Object.keys(value).find((key) => !known.includes(key));
   if (unknown === undefined) return;
-  const advice = chooseKeyAdvice(unknown, known, new Map(Object.entries(elsewhere ?? {})));
-  throw mismatch(`${field}.${unknown}`, `one of ${known.join(", ")}`, unknown, advice);
-}
-
-/** Names that other libraries use, by ours. */
-const SYNONYMS: Readonly<Record<string, string>> = {
-  inputSchema: "parameters input schema args arguments",
-  execute: "handler run func call invoke",
-  needsApproval: "requireApproval requiresApproval",
-  instructions: "prompt system systemPrompt",
-  description: "purpose handoffDescription",
-  output: "outputType outputSchema schema responseFormat",
-  tools: "tool functions",
-  subagents: "handoffs agents",
-  maxOutputTokens: "maxTokens",
-  totalTokens: "maxTokens tokens",
-  toolCalls: "calls",
-  timeMs: "time timeoutMs",
-  maxDepth: "depth",
-  maxTotalSubagents: "maxAgents maxSubagents maxTotal",
-  budget: "maxTurns maxSteps maxIterations recursionLimit",
-};
-
-function chooseKeyAdvice(
-  key: string,
-  known: readonly string[],
-  elsewhere: ReadonlyMap<string, string>,
-): string {
-  const synonym = known.find((field) => SYNONYMS[field]?.split(" ").includes(key) === true);
-  if (synonym !== undefined)
-    return synonym === "budget" ? "Use budget: { steps: … }." : `Use ${synonym}.`;
-  const similar = known.find((field) => isAlmost(key, field) || isMisspelt(key, field));
-  return elsewhere.get(key) ?? (similar === undefined ? "Correct the name." : `Use ${similar}.`);
-}
-
-/** Returns true for a field in another case, or without its last letters, such as its unit. */
-function isAlmost(key: string, field: string): boolean {
-  return field.length - key.length < 4 && field.toLowerCase().startsWith(key.toLowerCase());
+  const expected = `one of ${known.join(", ")}`;
+  throw mismatch(`${field}.${unknown}`, expected, unknown, advise(unknown, known));
 }
 
 /**

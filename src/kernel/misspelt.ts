@@ -5,7 +5,7 @@
  */
 export function isMisspelt(name: string, other: string): boolean {
   if (Math.abs(name.length - other.length) > 3) return false;
-  const [a = "", b = ""] = [name, other].map((text) => text.toLowerCase().replaceAll(/[_-]/g, ""));
+  const [a, b] = [normalizeName(name), normalizeName(other)];
   const shorter = Math.min(a.length, b.length);
   let start = 0;
   while (start < shorter && a[start] === b[start]) start += 1;
@@ -15,4 +15,9 @@ export function isMisspelt(name: string, other: string): boolean {
   if (x === y) return true;
   const longer = Math.max(x.length, y.length);
   return shorter > 2 && (longer < 2 || (longer === 2 && x === `${y[1]}${y[0]}`));
+}
+
+/** Returns the name in lower case, without `_` and `-`. */
+export function normalizeName(name: string): string {
+  return name.toLowerCase().replaceAll(/[_-]/g, "");
 }

@@ -1,6 +1,7 @@
 // Checks options by a table with one row per option. Options without a row are unknown.
 
 import { checkKeys, mismatch } from "../kernel/check.ts";
+import { adviseOnOption } from "../kernel/option-names.ts";
 import { isRecord } from "../kernel/json.ts";
 import type { AttachmentKind } from "../protocol/attachment.ts";
 
@@ -19,7 +20,7 @@ export function checkOptions<Options extends object>(
   checks: OptionChecks<Options>,
   others: readonly string[] = [],
 ): void {
-  checkKeys(field, options, [...Object.keys(checks), ...others]);
+  checkKeys(field, options, [...Object.keys(checks), ...others], adviseOnOption);
   for (const name in checks) {
     const value = options[name];
     if (value !== undefined) checks[name](`${field}.${name}`, value);

@@ -2,6 +2,7 @@
 // used up. Does not own consumption, which is in the ledger.
 
 import { checkAmount, checkCount, checkKeys, NO_LIMIT_ADVICE } from "../kernel/check.ts";
+import { adviseOnOption } from "../kernel/option-names.ts";
 import { floorMicroUsd, toUsd } from "../kernel/money.ts";
 import {
   BUDGET_AXES,
@@ -76,7 +77,7 @@ export type SpendLimits = Readonly<Partial<Record<LedgerAxis, number>>>;
  * not a number.
  */
 export function checkBudget(field: string, budget: Budget): void {
-  checkKeys(field, budget, BUDGET_AXES);
+  checkKeys(field, budget, BUDGET_AXES, adviseOnOption);
   for (const axis of BUDGET_AXES) {
     const limit = budget[axis];
     if (limit === undefined) continue;

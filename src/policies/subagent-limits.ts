@@ -2,6 +2,7 @@
 // ones. Refused ones do not count.
 
 import { checkCount, checkKeys } from "../kernel/check.ts";
+import { adviseOnOption } from "../kernel/option-names.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import type { Tightening } from "../protocol/context-manifest.ts";
 import type { SpawnRefusal } from "../protocol/subagent.ts";
@@ -54,7 +55,7 @@ export const DEFAULT_SUBAGENT_LIMITS: SubagentLimits = Object.freeze({
 
 /** Throws `invalid_argument` if a name is unknown, or a limit is not a whole number from 0 up. */
 export function checkLimits(field: string, limits: Partial<SubagentLimits>): void {
-  checkKeys(field, limits, Object.keys(DEFAULT_SUBAGENT_LIMITS));
+  checkKeys(field, limits, Object.keys(DEFAULT_SUBAGENT_LIMITS), adviseOnOption);
   for (const [name, limit] of Object.entries(limits))
     if (limit !== undefined) checkCount(`${field}.${name}`, limit);
 }

@@ -1,6 +1,7 @@
 // defineTool and defineDelegation: validate and freeze the user's definitions of tools.
 
 import { checkFunction, checkKeys, checkText, mismatch } from "../kernel/check.ts";
+import { adviseOnOption } from "../kernel/option-names.ts";
 import { omitUndefined, type JsonObject } from "../kernel/json.ts";
 import { toStrictSchema } from "../model/strict-schema.ts";
 import { type InputSchema } from "./arguments/check-input.ts";
@@ -300,7 +301,7 @@ export function defineTool<Input extends ToolInput, Context = unknown>(
 export function defineTool<Input extends ToolInput>(
   definition: WithSchema<ToolDefinition<Input> | ExternalToolDefinition<Input>, Input>,
 ): FunctionTool | ExternalTool {
-  checkKeys("tool", definition, FUNCTION_FIELDS);
+  checkKeys("tool", definition, FUNCTION_FIELDS, adviseOnOption);
   return isExternal(definition) ? createExternalTool(definition) : createFunctionTool(definition);
 }
 
@@ -338,7 +339,7 @@ export function defineDelegation<Input extends ToolInput, Context = unknown>(
 export function defineDelegation<Input extends ToolInput>(
   definition: WithSchema<DelegationDefinition<Input>, Input>,
 ): DelegationTool {
-  checkKeys("tool", definition, DELEGATION_FIELDS);
+  checkKeys("tool", definition, DELEGATION_FIELDS, adviseOnOption);
   const { execute } = definition;
   const { descriptor, schema } = buildDescriptor(definition);
   const advice = "Pass a function that returns the result of context.spawn().";

@@ -212,7 +212,7 @@ const FOREIGN_NAMES: readonly (readonly [string, () => unknown])[] = [
   ["lead.budget.time to be one of * Use timeMs.", roleOf({ budget: { time: 5 } })],
   ["lead.limits.depth to be one of * Use maxDepth.", roleOf({ limits: { depth: 5 } })],
   // A name without a counterpart gets no suggestion.
-  ["tool.maxTurns to be one of * Correct the name.", toolOf({ maxTurns: 5 })],
+  ["tool.annotations to be one of * Correct the name.", toolOf({ annotations: {} })],
   ["agent.constructor to be one of * Correct the name.", roleOf({ constructor: 1 })],
 ];
 

@@ -295,7 +295,7 @@ describe("a retry policy", () => {
     expect(
       () => void Reflect.apply(checkRetryPolicy, undefined, ["retry", { attempts: 2 }]),
     ).toThrow(
-      'Expected retry.attempts to be one of maxAttempts, maxDelayMs, random, got "attempts". Correct the name.',
+      'Expected retry.attempts to be one of maxAttempts, maxDelayMs, random, got "attempts". Use maxAttempts.',
     );
   });
 });

@@ -54,12 +54,12 @@ proves(
   "names the right place for an option of a role or a run that is passed to an orchestrator",
   () => {
     const advice: Readonly<Record<string, string>> = {
-      budget: "Pass it to start(), or set it in a role.",
-      maxSteps: "Pass budget: { steps: … } to start(), or set it in a role.",
-      model: "Set it in a role.",
-      tools: "Set it in a role.",
-      instructions: "Set it in a role.",
-      session: "Pass it to start().",
+      budget: "Pass budget to start() or defineAgent().",
+      maxSteps: "Pass budget: { steps: … } to start() or defineAgent().",
+      model: "Pass model to defineAgent().",
+      tools: "Pass tools to defineAgent().",
+      instructions: "Pass instructions to defineAgent().",
+      session: "Pass session to start().",
       constructor: "Correct the name.",
     };
     for (const [name, sentence] of Object.entries(advice)) {
@@ -76,11 +76,11 @@ proves(
     const advice: Readonly<Record<string, string>> = {
       maxSteps: "Use budget: { steps: … }.",
       maxTurns: "Use budget: { steps: … }.",
-      model: "Set it in a role.",
-      tools: "Set it in a role.",
-      instructions: "Set it in a role.",
-      store: "Pass it to new Orchestrator().",
-      timeoutMs: "Pass budget: { timeMs: … } to start(), or set it in a role.",
+      model: "Pass model to defineAgent().",
+      tools: "Pass tools to defineAgent().",
+      instructions: "Pass instructions to defineAgent().",
+      store: "Pass store to new Orchestrator().",
+      timeoutMs: "Use budget: { timeMs: … }.",
       maxRetries: "Pass retryPolicy: { maxAttempts: … } to new Orchestrator().",
       constructor: "Correct the name.",
     };

@@ -11,6 +11,7 @@ import {
   mismatch,
   NO_LIMIT_ADVICE,
 } from "../../kernel/check.ts";
+import { adviseOnOption } from "../../kernel/option-names.ts";
 import { parseTraceparent } from "../../kernel/trace-ids.ts";
 import { type AgentRole, checkAgentRole } from "../../agent/agent-role.ts";
 import type { RunId } from "../../protocol/ids.ts";
@@ -24,7 +25,6 @@ import { JsonObjectSchema } from "../../protocol/json-value.ts";
 import { type MessageContent, copyContent } from "../../protocol/message-content.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { checkGrant } from "../../budget/ledger-grant.ts";
-import { OPTION_PLACES } from "../tree/settings.ts";
 
 /**
  * Options of `orchestrator.start`, which apply to one run.
@@ -168,7 +168,7 @@ const START_FIELDS = [
 /** Throws `invalid_argument`. */
 export function checkStartOptions(options: StartOptions): void {
   const field = "start options";
-  checkKeys(field, options, START_FIELDS, OPTION_PLACES);
+  checkKeys(field, options, START_FIELDS, adviseOnOption);
   const { runId, budget, deadlineAtMs, traceparent } = options;
   if (runId !== undefined) checkRunId("runId", runId);
   if (budget !== undefined) checkBudget("budget", budget);

@@ -1,6 +1,7 @@
 // Options of sessions and forks of sessions: validated at once, with defaults.
 
 import { checkBoolean, checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
+import { adviseOnOption } from "../../kernel/option-names.ts";
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
 import { resolveMessageRetention } from "../../policies/retention-policy.ts";
 import type { SessionForkOptions } from "./session.ts";
@@ -85,7 +86,8 @@ export type SessionSettings = Omit<SessionRef, "sessionId" | "version">;
 /** Validates options and adds defaults. Throws `invalid_argument`. */
 export function resolveSessionOptions(options: SessionOptions): SessionSettings {
   const field = "session options";
-  checkKeys(field, options, ["retention", "failedExecutionPolicy", "showBoundaries", "store"]);
+  const known = ["retention", "failedExecutionPolicy", "showBoundaries", "store"];
+  checkKeys(field, options, known, adviseOnOption);
   const { retention = {}, failedExecutionPolicy = "keep", showBoundaries = false, store } = options;
   if (!["keep", "remove"].includes(failedExecutionPolicy))
     throw mismatch(

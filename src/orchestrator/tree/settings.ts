@@ -14,6 +14,7 @@ import {
   mismatch,
   NO_LIMIT_ADVICE,
 } from "../../kernel/check.ts";
+import { adviseOnOption } from "../../kernel/option-names.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { randomIds, type IdSource } from "../../kernel/id-source.ts";
 import { omitUndefined } from "../../kernel/json.ts";
@@ -460,41 +461,13 @@ const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   ids: hasMethods("next"),
 };
 
-const OF_ROLES = "Set it in a role.";
-const OF_ORCHESTRATORS = "Pass it to new Orchestrator().";
-const OF_RUNS = "Pass it to start().";
-const BUDGET = "Pass budget: { steps: … } to start(), or set it in a role.";
-/** Advice for an option that belongs to another call. */
-export const OPTION_PLACES: Readonly<Record<string, string>> = {
-  model: OF_ROLES,
-  instructions: OF_ROLES,
-  tools: OF_ROLES,
-  subagents: OF_ROLES,
-  output: OF_ROLES,
-  toolDefaults: OF_ROLES,
-  store: OF_ORCHESTRATORS,
-  hooks: OF_ORCHESTRATORS,
-  approver: OF_ORCHESTRATORS,
-  sinks: OF_ORCHESTRATORS,
-  budget: "Pass it to start(), or set it in a role.",
-  maxSteps: BUDGET,
-  maxTurns: BUDGET,
-  timeoutMs: "Pass budget: { timeMs: … } to start(), or set it in a role.",
-  maxRetries: "Pass retryPolicy: { maxAttempts: … } to new Orchestrator().",
-  context: OF_RUNS,
-  session: OF_RUNS,
-  metadata: OF_RUNS,
-  signal: OF_RUNS,
-  deadlineAtMs: OF_RUNS,
-};
-
 /**
  * Throws `invalid_argument`, with the option, the expected and the actual value. `limits` and
  * `concurrency` are checked where their defaults are added.
  */
 function checkOrchestratorOptions(options: OrchestratorOptions): void {
   const checks: FieldChecks = CHECKS;
-  checkKeys("options", options, Object.keys(checks), OPTION_PLACES);
+  checkKeys("options", options, Object.keys(checks), adviseOnOption);
   for (const [field, value] of Object.entries(options))
     if (value !== undefined) checks[field]?.(field, value);
   if (options.retryPolicy !== undefined) checkRetryPolicy("retryPolicy", options.retryPolicy);

@@ -90,7 +90,7 @@ proves(["M40"], "a tool that a filter removes is not part of the tool choice", a
 for (const [modelSettings, message] of [
   [
     { effort: "high" },
-    'Expected solo.modelSettings.effort to be one of reasoning, verbosity, seed, stopSequences, topP, parallelToolCalls, toolChoice, got "effort". Correct the name.',
+    'Expected solo.modelSettings.effort to be one of reasoning, verbosity, seed, stopSequences, topP, parallelToolCalls, toolChoice, got "effort". Use reasoning: { effort: … }.',
   ],
   [
     { reasoning: { effort: "huge" } },
