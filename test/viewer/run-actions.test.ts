@@ -16,7 +16,7 @@ import {
 import { proves } from "../harness/proves.ts";
 import { aborted } from "../support/journal/crash-play.ts";
 import { storedEvents } from "../support/journal/stored-events.ts";
-import { approve, type Question } from "../../src/protocol/question.ts";
+import { approve, type Answer, type Question } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { act, askApi, openFeed, placeOf, type Place, codeOf } from "../support/viewer/asking.ts";
 import { asker, opened, viewerWorld } from "../support/viewer/viewer-world.ts";
