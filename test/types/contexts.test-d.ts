@@ -108,7 +108,7 @@ const delegate = defineDelegation({
 });
 const mail = defineTool({ name: "mail", description: "Mails.", inputSchema: input });
 
-test("a tool asks for the context that its code has", () => {
+test("a tool requires the context that its code declares", () => {
   expectTypeOf(plain).toEqualTypeOf<FunctionTool>();
   expectTypeOf(whoAmI).toEqualTypeOf<FunctionTool<User>>();
   expectTypeOf(find).toEqualTypeOf<FunctionTool<Database>>();
@@ -122,7 +122,7 @@ test("a tool asks for the context that its code has", () => {
   });
 });
 
-test("wrappers and toolsets hand on what a tool asks for", () => {
+test("wrappers and toolsets preserve the context that a tool requires", () => {
   expectTypeOf(withTimeout(find, { timeoutMs: 1 })).toEqualTypeOf<FunctionTool<Database>>();
   expectTypeOf(withRetries(find)).toEqualTypeOf<FunctionTool<Database>>();
   expectTypeOf(withRateLimit(find, { maxCalls: 1, windowMs: 1 })).toEqualTypeOf<
@@ -135,7 +135,7 @@ test("wrappers and toolsets hand on what a tool asks for", () => {
   expectTypeOf<InferContext<typeof role>>().toEqualTypeOf<App>();
 });
 
-test("a role asks for all that its tools ask for, and for nothing if they ask for nothing", () => {
+test("a role requires the contexts of all its tools, and none if they require none", () => {
   const bare = defineAgent({ ...basics, name: "bare", tools: [plain, mail] });
   expectTypeOf(bare).toEqualTypeOf<AgentRole<undefined>>();
   const greeter = defineAgent({ ...basics, name: "greeter", tools: [whoAmI, plain] });
@@ -148,7 +148,7 @@ test("a role asks for all that its tools ask for, and for nothing if they ask fo
   void wider;
 });
 
-test("a tool does not go into a role whose context lacks what it asks for", () => {
+test("a role whose context lacks a field of a tool does not accept the tool", () => {
   // @ts-expect-error -- a user is no database
   defineAgent<undefined, User>({ ...basics, name: "wrong", tools: [find] });
   // @ts-expect-error -- neither is nothing
@@ -162,7 +162,7 @@ test("a tool does not go into a role whose context lacks what it asks for", () =
   expectTypeOf<AgentRole>().toExtend<AgentRole<unknown, User>>();
 });
 
-test("a role asks for what its subagents ask for, at any depth", () => {
+test("a role requires the contexts of its subagents at any depth", () => {
   const helper = defineAgent({ ...basics, name: "helper", tools: [find] });
   const middle = defineAgent({ ...basics, name: "middle", subagents: [helper, "middle"] });
   expectTypeOf<InferContext<typeof middle>>().toEqualTypeOf<Database>();
@@ -191,7 +191,7 @@ const section: RequestSection<User> = {
   text: ({ context }: SectionContext<User>) => context.userId,
 };
 
-test("hooks, guards, filters, sections and stop conditions ask, too", () => {
+test("a role requires the contexts of its hooks, guards, filters, sections and stop conditions", () => {
   expectTypeOf(userGuard).toEqualTypeOf<ToolGuard<User>>();
   expectTypeOf(dbFilter).toEqualTypeOf<ToolFilter<Database>>();
   expectTypeOf(allOf(userStop, hasToolCall("find"))).toEqualTypeOf<StopCondition<User>>();
@@ -260,7 +260,7 @@ test("hooks, guards, filters, sections and stop conditions ask, too", () => {
   void (() => new Orchestrator({ guards: [userGuard] }));
 });
 
-test("instructions ask for what they are written with, and know what the tools of their role ask for", () => {
+test("instructions require their declared context and can read the context of the role's tools", () => {
   const greeter = defineAgent({
     ...basics,
     name: "greeter",
@@ -301,7 +301,7 @@ test("instructions ask for what they are written with, and know what the tools o
   defineAgent({ ...basics, name: "wrong", instructions: async () => await Promise.resolve("x") });
 });
 
-test("roles from files ask for what their tools and extensions ask for", async () => {
+test("a role from a file requires the contexts of its tools and extensions", async () => {
   const models = { fast: model };
   const plainRoles = await readRoles("roles", { models, tools: [plain, mail] });
   expectTypeOf(plainRoles).toEqualTypeOf<readonly AgentRole[]>();
@@ -323,7 +323,7 @@ const asking = defineAgent({
 });
 const free = defineAgent({ ...basics, name: "free", tools: [plain] });
 
-test("a run begins with the context that its role asks for, and with none if it asks for none", () => {
+test("a run starts with the context that its role requires, and without one if it requires none", () => {
   const orchestrator = new Orchestrator();
   expectTypeOf(orchestrator.start(free, "Work.")).toEqualTypeOf<Run<undefined>>();
   orchestrator.start(free, "Work.", { budget: { steps: 1 } });
@@ -346,7 +346,7 @@ test("a run begins with the context that its role asks for, and with none if it 
   void (() => orchestrator.start(free, "Work.", { contxt: 1 }));
 });
 
-test("a run continues with the context that is asked for by its role, or else by those of the orchestrator", async () => {
+test("a run continues with the context that its role requires, or the roles of the orchestrator if no role is passed", async () => {
   const one = new Orchestrator({ roles: [asking] });
   expectTypeOf(one.resume(paused, { context: user })).toEqualTypeOf<Run<{ a: string }>>();
   expectTypeOf(one.fork(paused, { context: user })).toEqualTypeOf<Run<{ a: string }>>();
@@ -407,7 +407,7 @@ test("a run continues with the context that is asked for by its role, or else by
   void (() => mixed.resume(paused));
 });
 
-test("an execution of a session is given the context that its role asks for, whether it starts or continues", async () => {
+test("an execution of a session receives the context of its role when it starts and when it continues", async () => {
   const orchestrator = new Orchestrator();
   const session = await orchestrator.openSession("s");
   expectTypeOf(
@@ -426,7 +426,7 @@ test("an execution of a session is given the context that its role asks for, whe
   void (() => orchestrator.resume("run", { session, role: asking }));
 });
 
-test("code of one's own hands a context on", () => {
+test("user code passes a context on", () => {
   const orchestrator: Orchestrator = new Orchestrator({ roles: [asking] });
   function begin<Output, Context>(
     role: AgentRole<Output, Context>,

@@ -12,7 +12,7 @@ import {
   type GuardedCall,
 } from "../../src/tools/tool-guard.ts";
 
-test("there are exactly three answers, and a denial and a question have a reason", () => {
+test("a guard has exactly three answers, and a denial and a question have a reason", () => {
   expectTypeOf<GuardDecision["type"]>().toEqualTypeOf<"allow" | "deny" | "ask">();
   expectTypeOf<GuardDecision>().toEqualTypeOf<
     | { readonly type: "allow" }
@@ -22,7 +22,7 @@ test("there are exactly three answers, and a denial and a question have a reason
   expectTypeOf<Awaited<ReturnType<ToolGuard["check"]>>>().toEqualTypeOf<GuardDecision>();
 });
 
-test("what is no answer does not compile", () => {
+test("a value that is not an answer does not compile", () => {
   // @ts-expect-error -- a guard does not stop the run
   toolGuard(() => ({ type: "stop", reason: "Enough." }));
   // @ts-expect-error -- nor does it give a stop reason
@@ -43,7 +43,7 @@ test("what is no answer does not compile", () => {
   });
 });
 
-test("a guard has nothing in its hands by which it could stop or change anything", () => {
+test("a guard receives nothing with which it could stop or change a run", () => {
   type Functions<T> = {
     [K in keyof T]: T[K] extends (...given: never[]) => unknown ? K : never;
   }[keyof T];
@@ -57,7 +57,7 @@ test("a guard has nothing in its hands by which it could stop or change anything
   });
 });
 
-test("a stop condition is no guard, and a guard is no stop condition", () => {
+test("a stop condition is not a guard, and a guard is not a stop condition", () => {
   expectTypeOf<StopCondition>().not.toExtend<ToolGuard["check"]>();
   expectTypeOf<ToolGuard["check"]>().not.toExtend<StopCondition>();
 });

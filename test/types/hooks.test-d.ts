@@ -70,7 +70,7 @@ test("a field that a point does not allow cannot be returned there", () => {
   expectTypeOf<{ readonly deny: string }>().not.toExtend<AllowedPatch<"stop">>();
 });
 
-test("what is shown cannot be written to", () => {
+test("values that a hook receives are read-only", () => {
   transform("beforeModel", (input) => {
     // @ts-expect-error -- read-only
     input.instructions = "Other.";
@@ -95,7 +95,7 @@ test("a handler may have any number of arguments, be asynchronous, and return no
   expectTypeOf(hooks).toEqualTypeOf<Hook[]>();
 });
 
-test("options are those of the kind and the point", () => {
+test("a hook accepts only the options of its kind and point", () => {
   transform("afterTool", () => undefined, { tools: ["search"], priority: 1, strict: false });
   wrapToolCall((_call, next) => next(), { tools: ["search"], name: "timed" });
   // @ts-expect-error -- a stop concerns no tool
@@ -104,7 +104,7 @@ test("options are those of the kind and the point", () => {
   wrapModelCall((_call, next) => next(), { tools: ["search"] });
 });
 
-test("observers and processors return nothing, and wraps of a model call a reply", () => {
+test("observers and processors return nothing, and a wrap of a model call returns a reply", () => {
   observe(["run.started", "agent.started"], (event) => {
     expectTypeOf(event.type).toEqualTypeOf<"run.started" | "agent.started">();
     expectTypeOf(event.task).toEqualTypeOf<string>();

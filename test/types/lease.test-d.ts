@@ -9,7 +9,7 @@ import type { callModel, PaidCall } from "../../src/agent/model-call.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import type { LeaseId, StepId } from "../../src/protocol/ids.ts";
 
-test("a model call takes a position, a lease, a request and its facts, and none of them may be left out", () => {
+test("a model call requires a position, a lease, a request and its facts", () => {
   expectTypeOf<Parameters<typeof callModel>[1]>().toEqualTypeOf<PaidCall>();
   expectTypeOf<Pick<PaidCall, keyof PaidCall>>().toEqualTypeOf<{
     readonly effectPosition: EffectPosition;
@@ -22,7 +22,7 @@ test("a model call takes a position, a lease, a request and its facts, and none 
   expectTypeOf<null>().not.toExtend<PaidCall["lease"]>();
 });
 
-test("what asks for a lease is none, and neither is an answer that was not looked at", () => {
+test("a request for a lease, or an unchecked answer to it, is not a lease", () => {
   expectTypeOf<LeaseAsk>().not.toExtend<Lease>();
   expectTypeOf<LeaseOutcome>().not.toExtend<Lease>();
   expectTypeOf<Extract<LeaseOutcome, { type: "granted" }>["lease"]>().toEqualTypeOf<Lease>();
@@ -30,7 +30,7 @@ test("what asks for a lease is none, and neither is an answer that was not looke
   expectTypeOf<Extract<LeaseOutcome, { type: "cancelled" }>>().not.toHaveProperty("lease");
 });
 
-test("a lease cannot be written down by hand: its id is minted in the ledger", () => {
+test("a lease cannot be written by hand, since the ledger creates its id", () => {
   type Forged = { leaseId: string; inputTokens: number; maxOutputTokens: number };
   expectTypeOf<Forged>().not.toExtend<Lease>();
   expectTypeOf<string>().not.toExtend<LeaseId>();

@@ -7,13 +7,13 @@ import type { StepOutcome } from "../../src/agent/step-outcome.ts";
 import type { Model } from "../../src/model/model.ts";
 import type { StopCondition } from "../../src/policies/stop-conditions.ts";
 
-test("a step calls for one of five things", () => {
+test("a step has one of five outcomes", () => {
   expectTypeOf<StepOutcome["type"]>().toEqualTypeOf<
     "continue" | "stop" | "compact" | "retry" | "fail"
   >();
 });
 
-test("code that has handled four of them has one left, and code that has handled all has none", () => {
+test("code that handles four of the outcomes has one left, and code that handles all has none", () => {
   type Without<T extends StepOutcome["type"]> = Exclude<StepOutcome, { readonly type: T }>;
   expectTypeOf<Without<"continue" | "stop" | "compact" | "retry">>().toEqualTypeOf<
     Extract<StepOutcome, { readonly type: "fail" }>
@@ -23,7 +23,7 @@ test("code that has handled four of them has one left, and code that has handled
   >().toEqualTypeOf<never>();
 });
 
-test("a model must have a name and reply; everything else is declared as optional", () => {
+test("a model requires a name and `reply`, and every other member is optional", () => {
   type Bare = Pick<Model, "provider" | "id" | "generate">;
   expectTypeOf<Bare>().toExtend<Model>();
   expectTypeOf<Omit<Bare, "generate">>().not.toExtend<Model>();
@@ -48,18 +48,18 @@ test("a model must have a name and reply; everything else is declared as optiona
   >();
 });
 
-test("an ability that is declared with another meaning is none", () => {
+test("a model whose optional member has another type is refused", () => {
   type Bare = Pick<Model, "provider" | "id" | "generate">;
   expectTypeOf<Bare & { countTokens: string }>().not.toExtend<Model>();
   expectTypeOf<Bare & { assertReady: true }>().not.toExtend<Model>();
 });
 
-test("code that uses an optional ability must see that it may be missing", () => {
+test("code that uses an optional member of a model must handle its absence", () => {
   expectTypeOf<undefined>().toExtend<Model["countTokens"]>();
   expectTypeOf<undefined>().toExtend<Parameters<Model["generate"]>[1]["onDelta"]>();
 });
 
-test("a condition gives a reason, several, or nothing; it cannot answer yes", () => {
+test("a stop condition returns one reason, several or none, and cannot return true", () => {
   expectTypeOf<boolean>().not.toExtend<ReturnType<StopCondition>>();
   expectTypeOf<undefined>().toExtend<ReturnType<StopCondition>>();
 });

@@ -48,7 +48,7 @@ const imported = defineAgent({
 });
 const loose = defineAgent({ ...basics, name: "loose", output: jsonSchema({ type: "object" }) });
 
-test("a role has the type of its output: what the schema makes of the arguments", () => {
+test("the output type of a role is the parsed type of its schema", () => {
   expectTypeOf(writer).toEqualTypeOf<AgentRole<undefined>>();
   expectTypeOf(reviewer).toEqualTypeOf<AgentRole<Scored>>();
   expectTypeOf(counter).toEqualTypeOf<AgentRole<{ count: number }>>();
@@ -60,7 +60,7 @@ test("a role has the type of its output: what the schema makes of the arguments"
   >();
 });
 
-test("a result may be a list or a choice of forms, and is asked for in one of three ways", async () => {
+test("an output may be a list or a union, and has one of three modes", async () => {
   const lister = defineAgent({
     ...basics,
     name: "lister",
@@ -84,7 +84,7 @@ test("a result may be a list or a choice of forms, and is asked for in one of th
   defineAgent({ ...basics, name: "wrong", output: ReviewSchema, outputMode: "json" });
 });
 
-test("code that delegates has the result of a subagent as JSON: it is named by its role", () => {
+test("a custom delegation receives the result of a subagent as JSON", () => {
   defineDelegation({
     name: "review",
     description: "Has it reviewed.",
@@ -101,7 +101,7 @@ test("code that delegates has the result of a subagent as JSON: it is named by i
   });
 });
 
-test("every role is a role, wherever one is asked for", () => {
+test("a role with any output is accepted wherever a role is expected", () => {
   const roles: readonly AgentRole[] = [writer, reviewer, counter, imported, loose];
   expectTypeOf(roles).items.toEqualTypeOf<AgentRole>();
   const lead = defineAgent({ ...basics, name: "lead", subagents: [...roles, "writer"] });
@@ -115,7 +115,7 @@ test("every role is a role, wherever one is asked for", () => {
   defineAgent({ ...basics, name: "wrong", output: { verdict: "good" } });
 });
 
-test("a run that is started has the output of its role in all that gives a result", async () => {
+test("a started run has the output type of its role in every method that returns a result", async () => {
   const orchestrator = new Orchestrator();
   const run = orchestrator.start(reviewer, "Review it.");
   expectTypeOf(run).toEqualTypeOf<Run<Scored>>();
@@ -137,7 +137,7 @@ test("a run that is started has the output of its role in all that gives a resul
   ).toEqualTypeOf<undefined>();
 });
 
-test("a run that continues has the output of the role that is handed in, or of those of the orchestrator", async () => {
+test("a continued run has the output type of the passed role, or of the orchestrator's roles", async () => {
   const bare = new Orchestrator();
   expectTypeOf(bare.resume(paused)).toEqualTypeOf<Run>();
   expectTypeOf(bare.fork(paused)).toEqualTypeOf<Run>();
@@ -169,7 +169,7 @@ test("a run that continues has the output of the role that is handed in, or of t
   void guessed;
 });
 
-test("a run that is recovered with all others has the output of the roles of the orchestrator", async () => {
+test("runs that are recovered together have the output type of the orchestrator's roles", async () => {
   const { runs } = await new Orchestrator({ roles: [reviewer] }).resumeLostRuns();
   for (const { result } of runs)
     expectTypeOf((await result).output).toEqualTypeOf<Scored | undefined>();
@@ -178,7 +178,7 @@ test("a run that is recovered with all others has the output of the roles of the
   void wrong;
 });
 
-test("a run that is recovered or forked by a role has no other output", async () => {
+test("a run that is recovered or forked with a role has only the output type of that role", async () => {
   const orchestrator = new Orchestrator();
   // @ts-expect-error -- the run of another role
   const recovered: Run<Review> = await orchestrator.resume("run", { role: counter });
@@ -187,7 +187,7 @@ test("a run that is recovered or forked by a role has no other output", async ()
   void [recovered, forked];
 });
 
-test("an execution of a session has the output of its role, whether it starts or continues", async () => {
+test("an execution of a session has the output type of its role when it starts and when it continues", async () => {
   const orchestrator = new Orchestrator();
   const session = await orchestrator.openSession("s");
   expectTypeOf(session).toEqualTypeOf<Session>();
@@ -208,21 +208,21 @@ test("an execution of a session has the output of its role, whether it starts or
   void wrong;
 });
 
-test("who iterates has the typed result at the end, and JSON until then", async () => {
+test("an iterated run has the typed result at its end, and JSON until then", async () => {
   const run = new Orchestrator().start(reviewer, "Review it.");
   for await (const { state } of run.iterate())
     expectTypeOf(state.log.output).toEqualTypeOf<JsonValue | undefined>();
   expectTypeOf((await run.result).output).toEqualTypeOf<Scored | undefined>();
 });
 
-test("of a run that is only known by its id, a result is JSON", async () => {
+test("the result of a run that is known only by its id is JSON", async () => {
   const orchestrator = new Orchestrator({ roles: [reviewer] });
   expectTypeOf((await orchestrator.getResult("run")).output).toEqualTypeOf<JsonValue | undefined>();
   expectTypeOf(orchestrator.activeRuns()).items.toEqualTypeOf<Run>();
   expectTypeOf(orchestrator.findActiveRun("run")).toEqualTypeOf<Run | undefined>();
 });
 
-test("code that takes any run, any result or any orchestrator takes those with a type", () => {
+test("code for any run, result or orchestrator accepts those with an output type", () => {
   const show = (_run: Run, _result: Promise<RunResult>, _orchestrator: Orchestrator): void =>
     undefined;
   const orchestrator = new Orchestrator({ roles: [reviewer, counter] });

@@ -86,7 +86,7 @@ test("the code of a stopped run is a built-in one or any other", async () => {
   void (code === "step_limit" || code === "tired");
 });
 
-test("fields that were taken out of a result are narrowed by its status", async () => {
+test("destructured fields of a result are narrowed by its status", async () => {
   const { status, output, pausedRun } = await orchestrator.start(reviewer, "Review it.").settled;
   if (status === "completed") expectTypeOf(output).toEqualTypeOf<Scored>();
   if (status === "paused") expectTypeOf(pausedRun).toEqualTypeOf<PausedRun>();
@@ -94,7 +94,7 @@ test("fields that were taken out of a result are narrowed by its status", async 
   expectTypeOf(pausedRun).toEqualTypeOf<PausedRun | undefined>();
 });
 
-test("orThrow gives a completed run", async () => {
+test("orThrow returns the result of a completed run", async () => {
   const run = orchestrator.start(reviewer, "Review it.");
   expectTypeOf(await run.orThrow()).toEqualTypeOf<CompletedRunResult<Scored>>();
   expectTypeOf((await run.orThrow()).output.verdict).toEqualTypeOf<"good" | "bad">();
@@ -119,14 +119,14 @@ test("the error of orThrow has a result that can be resumed if it is paused", as
   }
 });
 
-test("a replay has the same, and the segments that it played", async () => {
+test("a replay has the same result type, with the segments that it played", async () => {
   const replayed = await replay(recording, { role: reviewer });
   expectTypeOf(replayed.segments.length).toEqualTypeOf<number>();
   if (replayed.status === "completed") expectTypeOf(replayed.output).toEqualTypeOf<Scored>();
   if (replayed.status === "paused") expectTypeOf(replayed.pausedRun).toEqualTypeOf<PausedRun>();
 });
 
-test("a result of any role is a result", async () => {
+test("the result of any role is accepted as a result", async () => {
   expectTypeOf<RunResult<Scored>>().toExtend<RunResult>();
   expectTypeOf<CompletedRunResult<Scored>>().toExtend<RunResult<Scored | Counted>>();
   const result = await orchestrator.start(reviewer, "Review it.").result;

@@ -150,7 +150,7 @@ type Frozen<T> = [JsonValue] extends [T]
 /** What a schema reads. */
 type Read<Schema> = Frozen<z.output<Schema>>;
 
-test("what differs is found, wherever it is", () => {
+test("the comparison finds a difference at any depth", () => {
   const part = z.strictObject({ text: z.string(), note: z.enum(["a", "b"]).exactOptional() });
   type Parts = Read<z.ZodArray<typeof part>>;
   expectTypeOf<Parts>().toEqualTypeOf<
@@ -169,7 +169,7 @@ test("what differs is found, wherever it is", () => {
   expectTypeOf<Read<ReturnType<typeof RunIdSchema>>>().not.toEqualTypeOf<AgentId>();
 });
 
-test("the schema of each event reads what the event says", () => {
+test("the schema of each event parses the type of that event", () => {
   expectTypeOf<{
     [T in EventType]: Read<z.ZodObject<ReturnType<(typeof EVENT_SCHEMAS)[T]>, z.core.$strict>>;
   }>().toEqualTypeOf<{ [T in EventType]: Frozen<EventBodies[T]> }>();
@@ -178,7 +178,7 @@ test("the schema of each event reads what the event says", () => {
   >();
 });
 
-test("the schema beside an interface reads what the interface says", () => {
+test("the schema beside an interface parses the type of that interface", () => {
   expectTypeOf<Read<ReturnType<typeof AccountSchema>>>().toEqualTypeOf<Frozen<LedgerAccount>>();
   expectTypeOf<Read<ReturnType<typeof GrantSchema>>>().toEqualTypeOf<Frozen<AccountGrant>>();
   expectTypeOf<Read<ReturnType<typeof AttachmentSchema>>>().toEqualTypeOf<Frozen<Attachment>>();
@@ -242,7 +242,7 @@ test("the schema beside an interface reads what the interface says", () => {
   >();
 });
 
-test("the schema of an id reads that id", () => {
+test("the schema of an id parses the type of that id", () => {
   expectTypeOf<Read<ReturnType<typeof RunIdSchema>>>().toEqualTypeOf<RunId>();
   expectTypeOf<Read<ReturnType<typeof AgentIdSchema>>>().toEqualTypeOf<AgentId>();
   expectTypeOf<Read<ReturnType<typeof ExecutionIdSchema>>>().toEqualTypeOf<ExecutionId>();

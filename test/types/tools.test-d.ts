@@ -41,12 +41,12 @@ function write(context: ToolContext & DelegationContext, other: ToolContext): vo
   context.signal = new AbortController().signal;
 }
 
-test("nothing of a context can be written (R169)", () => {
+test("all fields of a context are read-only", () => {
   expectTypeOf(write).returns.toEqualTypeOf<void>();
   expectTypeOf<ToolContext["messages"]>().not.toHaveProperty("push");
 });
 
-test("arguments have the type of their schema, for the work and for the check of an approval", () => {
+test("arguments have the type of their schema in `execute` and in `needsApproval`", () => {
   const tool = defineTool({
     name: "work",
     description: "Works.",
@@ -65,7 +65,7 @@ test("arguments have the type of their schema, for the work and for the check of
   expectTypeOf(tool).toEqualTypeOf<FunctionTool>();
 });
 
-test("without execute a tool is external, and has no settings but maxRetries", () => {
+test("a tool without `execute` is external and has no setting but `maxRetries`", () => {
   const input = jsonSchema({ type: "object" });
   expectTypeOf(
     defineTool({ name: "mail", description: "Mails.", inputSchema: input, maxRetries: 1 }),
@@ -75,7 +75,7 @@ test("without execute a tool is external, and has no settings but maxRetries", (
   void (() => defineTool({ ...mail, timeoutMs: 1 }));
 });
 
-test("a delegation gives what came of a spawn, and nothing else", () => {
+test("a delegation returns only the outcome of a spawn", () => {
   const input = z.object({ topic: z.string() });
   const tool = defineDelegation({
     name: "delegate",
@@ -92,7 +92,7 @@ test("a delegation gives what came of a spawn, and nothing else", () => {
   void (() => defineDelegation({ ...named, execute: () => "done" }));
 });
 
-test("defaults of a role are the settings of a tool, and whether it needs an approval", () => {
+test("the tool defaults of a role are the settings of a tool and `needsApproval`", () => {
   expectTypeOf<keyof ToolDefaults>().toEqualTypeOf<keyof ToolSettings | "needsApproval">();
   expectTypeOf<AgentDefinition["toolDefaults"]>().toEqualTypeOf<ToolDefaults | undefined>();
   expectTypeOf<ToolSettings["longResultPolicy"]>().toEqualTypeOf<

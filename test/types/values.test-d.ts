@@ -48,7 +48,7 @@ type Alive<T, Depth extends readonly unknown[] = []> =
 /** Whether there is something alive in `T`. */
 type Holds<T> = true extends Alive<T> ? true : false;
 
-test("what is alive is found, wherever it is", () => {
+test("the check finds a live object at any depth", () => {
   expectTypeOf<Holds<AgentState>>().toEqualTypeOf<true>();
   expectTypeOf<Holds<PendingState>>().toEqualTypeOf<true>();
   expectTypeOf<Holds<RunningState>>().toEqualTypeOf<true>();
@@ -61,18 +61,18 @@ test("what is alive is found, wherever it is", () => {
   expectTypeOf<Holds<EspalierEvent | { readonly state: AgentState }>>().toEqualTypeOf<true>();
 });
 
-test("no result and no report holds anything alive", () => {
+test("no result and no report contains a live object", () => {
   expectTypeOf<Holds<RunResult>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<AgentReport>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<PhaseReport>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<SubagentResult>>().toEqualTypeOf<false>();
 });
 
-test("no event holds anything alive", () => {
+test("no event contains a live object", () => {
   expectTypeOf<Holds<EspalierEvent>>().toEqualTypeOf<false>();
 });
 
-test("no context, and nothing that is shown with it, holds anything alive", () => {
+test("no context contains a live object", () => {
   expectTypeOf<Holds<ToolContext>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<DelegationContext>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<HookContext>>().toEqualTypeOf<false>();

@@ -27,7 +27,7 @@ test("a list has all values of its union", () => {
   expectTypeOf<(typeof WORK_TYPES)[number]>().toEqualTypeOf<WorkType>();
 });
 
-test("an option takes what its part of the code takes", () => {
+test("an option accepts the type that the code behind it accepts", () => {
   expectTypeOf<Option<SessionOptions, "retention">>().toEqualTypeOf<
     Partial<MessageRetentionPolicy>
   >();
