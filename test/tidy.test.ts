@@ -1,7 +1,7 @@
 // Goal: style rules that the linter cannot express hold.
 // Method: read the sources as text.
 
-import { globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 
 import { expect, test } from "vitest";
 
@@ -145,4 +145,36 @@ test("gives every source file and every export a unique name", () => {
       ...new Set([...text.matchAll(declared)].map(([, name = ""]) => name)),
     ]),
   ).toEqual([]);
+});
+
+/** Folders of tests that belong to no single source file; test/README.md describes them. */
+const SUITES =
+  /^test\/(behaviour|bundles|docs|examples|harness|package|page|stress|support|types)\//;
+
+/** Returns the sources that a unit test may belong to: `a-b.test.ts` tests `a-b.ts` or `a.ts`. */
+function possibleSources(file: string): readonly string[] {
+  const words = file.replace(/^test\//, "src/").replace(/(\.property)?\.test\.ts$/, "");
+  const [, folder = "", name = ""] = /^(.*\/)(.*)$/.exec(words) ?? [];
+  const parts = name.split("-");
+  return parts.map((_part, at) => `${folder}${parts.slice(0, at + 1).join("-")}.ts`);
+}
+
+test("finds the source file of every unit test at the same path", () => {
+  const units = globSync("test/*/**/*.test.ts").filter((file) => !SUITES.test(file));
+  expect(units.length).toBeGreaterThan(200);
+  expect(units.filter((file) => !possibleSources(file).some(existsSync))).toEqual([]);
+});
+
+test("finds every behaviour suite in the folder of a topic", () => {
+  const suites = globSync("test/behaviour/**/*.test.ts");
+  expect(suites.length).toBeGreaterThan(200);
+  expect(suites.filter((file) => !/^test\/behaviour\/[^/]+\/[^/]+$/.test(file))).toEqual([]);
+});
+
+test("finds a test file for every pattern in the lists of vitest.config.ts", () => {
+  const patterns = [
+    ...readFileSync("vitest.config.ts", "utf8").matchAll(/^ {2}"(test\/.+)",$/gm),
+  ].map(([, pattern = ""]) => pattern);
+  expect(patterns.length).toBeGreaterThan(50);
+  expect(patterns.filter((pattern) => globSync(pattern).length === 0)).toEqual([]);
 });
