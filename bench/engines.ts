@@ -11,8 +11,8 @@ import { approve, type EspalierEvent } from "espalier";
 import { cleanUp } from "../test/harness/afterwards.ts";
 import { findServers, SurveyPlace, type EngineName } from "../test/support/survey-place.ts";
 import { surveyTask, surveyText } from "../test/support/surveys.ts";
-import { markdownTable } from "./markdown-table.ts";
-import { median } from "./median.ts";
+import { markdownTable } from "./figures/markdown-table.ts";
+import { median } from "./figures/median.ts";
 
 /** Effects as SCALEOUT's prototype had them. Of 30 runs each worker has some: what one connection has no room for, the other one gets. */
 const PACE = { modelMs: 150, toolMs: 75, maxRuns: 20 };

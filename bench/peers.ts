@@ -8,14 +8,14 @@ import { parseArgs } from "node:util";
 
 import { z } from "zod";
 
-import { shown } from "./figure-table.ts";
-import { conditions, write } from "./document.ts";
-import { GREEDY_DEPTH, GREEDY_TOKENS } from "./greedy.ts";
-import { markdownTable } from "./markdown-table.ts";
-import { outputOf, startService, type Service } from "./processes.ts";
-import { FULL, SMALL } from "./sizes.ts";
-import { BARE_LOOP, PEERS, type ContenderName, type Unit } from "./workload.ts";
-import { WORKLOADS } from "./workloads.ts";
+import { shown } from "./figures/figure-table.ts";
+import { conditions, write } from "./figures/document.ts";
+import { GREEDY_DEPTH, GREEDY_TOKENS } from "./workloads/greedy.ts";
+import { markdownTable } from "./figures/markdown-table.ts";
+import { outputOf, startService, type Service } from "./harness/processes.ts";
+import { FULL, SMALL } from "./harness/sizes.ts";
+import { BARE_LOOP, PEERS, type ContenderName, type Unit } from "./harness/workload.ts";
+import { WORKLOADS } from "./workloads/workloads.ts";
 
 interface PeerRow {
   readonly id: string;
@@ -58,7 +58,7 @@ if (values.write && values.small) throw new Error("Expected --write for figures 
 
 execFileSync("npm", ["ci", "--prefix", "bench/peers", "--ignore-scripts"], { stdio: "ignore" });
 execFileSync("tsc", ["-p", "bench/peers"], { stdio: "inherit" });
-using server = await startService("server.ts");
+using server = await startService("model-server.ts");
 const figures = [conditions(roundCount), versions(), await costs(server), await greed(server)];
 const text = `${figures.join("\n\n")}\n`;
 process.stdout.write(text);
@@ -108,7 +108,9 @@ async function greed({ url: serverUrl }: Service): Promise<string> {
   const lines: string[][] = [];
   for (const contender of GREEDY) {
     const task = JSON.stringify({ contender, serverUrl });
-    const { ended } = EndedSchema.parse(JSON.parse(await outputOf("greedy.ts", task, {})));
+    const { ended } = EndedSchema.parse(
+      JSON.parse(await outputOf("../workloads/greedy.ts", task, {})),
+    );
     const report: unknown = await (await fetch(`${serverUrl}/greed`)).json();
     const { replies, tokens, depth } = GreedSchema.parse(report);
     lines.push([

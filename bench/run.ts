@@ -6,14 +6,14 @@ import { parseArgs } from "node:util";
 
 import { z } from "zod";
 
-import { burstTable } from "./burst.ts";
-import type { TracedWork } from "./contender.ts";
-import { conditions, write } from "./document.ts";
-import { figureTable, type Played } from "./figure-table.ts";
-import { outputOf, startService } from "./processes.ts";
-import { FULL, SMALL } from "./sizes.ts";
-import type { ContenderName, Figures, Round, Workload } from "./workload.ts";
-import { WORKLOADS } from "./workloads.ts";
+import { burstTable } from "./workloads/burst.ts";
+import type { TracedWork } from "./contenders/contender.ts";
+import { conditions, write } from "./figures/document.ts";
+import { figureTable, type Played } from "./figures/figure-table.ts";
+import { outputOf, startService } from "./harness/processes.ts";
+import { FULL, SMALL } from "./harness/sizes.ts";
+import type { ContenderName, Figures, Round, Workload } from "./harness/workload.ts";
+import { WORKLOADS } from "./workloads/workloads.ts";
 
 const SPANS = "spans";
 const IDS = [...new Set(WORKLOADS.map(({ id }) => id)), SPANS];
@@ -50,7 +50,7 @@ if (values.write && (positionals.length > 0 || values.small))
   throw new Error("Expected --write for all workloads in full size: the document shows them all.");
 const isAsked = (id: string): boolean => positionals.length === 0 || positionals.includes(id);
 
-using server = await startService("server.ts");
+using server = await startService("model-server.ts");
 using sink = await startService("span-sink.ts");
 const played: Played[] = [];
 for (const workload of WORKLOADS)

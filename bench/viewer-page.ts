@@ -7,8 +7,8 @@ import type { CDPSession, Page } from "playwright-core";
 import { findChromium, openTab } from "../test/page/chromium.ts";
 import { crowdRun } from "../test/page/crowd-run.ts";
 import { startFixture } from "../test/page/fixture-server.ts";
-import { markdownTable } from "./markdown-table.ts";
-import { median } from "./median.ts";
+import { markdownTable } from "./figures/markdown-table.ts";
+import { median } from "./figures/median.ts";
 
 const AGENTS = 5_000;
 const ROUNDS = 7;

@@ -1,4 +1,4 @@
-// `npm run check:api` compares what users can import with the reports in etc/; `npm run api` writes them anew.
+// `npm run check:api` compares what users can import with the reports in api-reports/; `npm run api` writes them anew.
 // A changed line in a report is a decision about the public surface and belongs into CHANGELOG.md.
 //
 // A report has what its entry exports. A declaration of another entry is imported there, as a user would, and stands in the report of that
@@ -126,7 +126,7 @@ function importedIn(line: string): readonly string[] {
 }
 
 mkdirSync("temp/reachable", { recursive: true });
-mkdirSync("etc", { recursive: true });
+mkdirSync("api-reports", { recursive: true });
 const surfaces = Object.entries(manifest.exports).flatMap(([entry, target]) => {
   if (typeof target === "string") return [];
   const specifier = manifest.name + entry.slice(1);
@@ -145,7 +145,7 @@ for (const { specifier, declarations } of surfaces) {
   }
 }
 for (const surface of surfaces) {
-  const file = `etc/${surface.reportName}.api.md`;
+  const file = `api-reports/${surface.reportName}.api.md`;
   const { text, forgotten } = reportOf(surface, owners);
   if (forgotten.length > 0)
     problems.push(

@@ -29,7 +29,11 @@ const LOADED_LATE = [
 ];
 const COMMAND = "src/cli/main.ts";
 /** Imported by commands beside the entries. What they share with the root is in its file. */
-const USED_BY_COMMANDS = ["src/view/agent-row.ts", "src/view/amounts.ts", "src/view/run-row.ts"];
+const USED_BY_COMMANDS = [
+  "src/read-model/agent-row.ts",
+  "src/read-model/amounts.ts",
+  "src/read-model/run-row.ts",
+];
 const ManifestSchema = z.object({
   engines: z.object({ node: z.templateLiteral([">=", z.string()]) }),
   exports: z.record(z.string(), z.union([z.string(), z.object({ [SOURCE]: z.string() })])),

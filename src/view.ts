@@ -1,10 +1,10 @@
 // Entry `espalier/view`: what a run looks like from outside, folded from its events, and the data in which it is shown.
 
-export { RunFold } from "./view/run-fold.ts";
-export type { AgentFold, AgentPlace } from "./view/agent-fold.ts";
-export type { AgentEnd, ExecutionEnd } from "./view/agent-rest.ts";
-export type { AttemptFold, CallFold, CallUnderWay, StepFold } from "./view/step-fold.ts";
-export type { SpanEnding, SpanKind, SpanList } from "./view/span-list.ts";
+export { RunFold } from "./read-model/run-fold.ts";
+export type { AgentFold, AgentPlace } from "./read-model/agent-fold.ts";
+export type { AgentEnd, ExecutionEnd } from "./read-model/agent-rest.ts";
+export type { AttemptFold, CallFold, CallUnderWay, StepFold } from "./read-model/step-fold.ts";
+export type { SpanEnding, SpanKind, SpanList } from "./read-model/span-list.ts";
 export { RunRecord } from "./orchestrator/durability/run-record.ts";
 export { rebuildRequest } from "./orchestrator/run/rebuild-request.ts";
 export type { StepReply } from "./agent/agent-state.ts";
@@ -45,4 +45,4 @@ export {
   type ViewerAction,
   type ViewerError,
   type ViewerMeta,
-} from "./view/viewer-data.ts";
+} from "./read-model/viewer-data.ts";

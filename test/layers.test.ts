@@ -24,16 +24,14 @@ const BELOW_TREE = [...BELOW_AGENT, ...AGENT, "store", "engine"];
 const ORCHESTRATOR = ["sessions", "durability", "tree", "run"].map(
   (folder) => `orchestrator/${folder}`,
 );
-const TELEMETRY = ["", "/bounded", "/content", "/delivery", "/metrics", "/spans"].map(
-  (folder) => `telemetry${folder}`,
-);
+const TELEMETRY = ["", "/delivery", "/metrics", "/spans"].map((folder) => `telemetry${folder}`);
 
 /**
  * The permitted imports of each folder besides itself: folders without their subfolders, and single
  * files. The first row is that of the entries.
  */
 const allowed: Readonly<Record<string, readonly string[]>> = {
-  "": [...BELOW_TREE, "model/openai", "orchestrator", ...ORCHESTRATOR, "view"],
+  "": [...BELOW_TREE, "model/openai", "orchestrator", ...ORCHESTRATOR, "read-model"],
   kernel: [],
   protocol: ["kernel"],
   policies: VOCABULARY,
@@ -68,22 +66,22 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   tokens: [...VOCABULARY, "model"],
   testing: [...BELOW_TREE, "orchestrator", "orchestrator/run", "testing/replay"],
   "testing/replay": [...BELOW_TREE, "orchestrator", ...ORCHESTRATOR, "testing"],
-  view: VOCABULARY,
-  viewer: [
+  "read-model": VOCABULARY,
+  "viewer-server": [
     ...VOCABULARY,
     "agent",
     "store",
-    "view",
+    "read-model",
     "orchestrator",
     "orchestrator/durability",
     "orchestrator/run",
   ],
-  terminal: ["index.ts", "extend.ts", "view"],
+  terminal: ["index.ts", "extend.ts", "read-model"],
   config: [...VOCABULARY, "model", ...TOOLS, ...AGENT, "store", "orchestrator/tree"],
   // The command imports the package by its name, like a user's program; it shares drawing code with
   // the terminal view.
-  cli: ["cli/commands", "view", "terminal"],
-  "cli/commands": ["cli", "cli/survey", "view", "terminal"],
+  cli: ["cli/commands", "read-model", "terminal"],
+  "cli/commands": ["cli", "cli/survey", "read-model", "terminal"],
   "cli/survey": [],
 };
 

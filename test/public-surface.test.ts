@@ -1,5 +1,5 @@
 // Goal: the public surface is small, has one entry for each name, and exposes no internals (H20).
-// Method: read the reports in etc/, which `npm run check:api` compares with the built declarations.
+// Method: read the reports in api-reports/, which `npm run check:api` compares with the built declarations.
 
 import { globSync, readdirSync, readFileSync } from "node:fs";
 
@@ -26,8 +26,8 @@ function declarationsIn(report: string): readonly Declaration[] {
 }
 
 const reports = new Map(
-  readdirSync("etc").map((file) => {
-    const report = readFileSync(`etc/${file}`, "utf8");
+  readdirSync("api-reports").map((file) => {
+    const report = readFileSync(`api-reports/${file}`, "utf8");
     return [file.replace(".api.md", ""), { report, declarations: declarationsIn(report) }];
   }),
 );

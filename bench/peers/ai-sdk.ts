@@ -4,8 +4,8 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { generateText, isStepCount, streamText, tool, type StepResult, type ToolSet } from "ai";
 import { z } from "zod";
 
-import { modelName, type AgentWork } from "../agent-work.ts";
-import type { Contender, WorkWatch } from "../contender.ts";
+import { modelName, type AgentWork } from "../workloads/agent-work.ts";
+import type { Contender, WorkWatch } from "../contenders/contender.ts";
 
 /** It stops after one step unless configured otherwise. */
 const MOST_STEPS = 1_000;

@@ -3,8 +3,8 @@
 import { Agent, OpenAIProvider, Runner, tool } from "@openai/agents";
 import { z } from "zod";
 
-import { modelName, roleName, type AgentWork } from "../agent-work.ts";
-import type { Contender, WorkWatch } from "../contender.ts";
+import { modelName, roleName, type AgentWork } from "../workloads/agent-work.ts";
+import type { Contender, WorkWatch } from "../contenders/contender.ts";
 
 /** It gives up after ten unless configured otherwise. */
 const DEFAULT_TURNS = 10;

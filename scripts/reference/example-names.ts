@@ -15,7 +15,7 @@ import type {
 } from "../../src/index.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { RunFold } from "../../src/view.ts";
-import type { Viewer } from "../../src/viewer/index.ts";
+import type { Viewer } from "../../src/viewer-server/index.ts";
 
 declare const made: {
   readonly orchestrator: Orchestrator;

@@ -27,7 +27,7 @@ import {
   formatQuantity,
   formatShortCount,
   formatFullCount,
-} from "../view/amounts.ts";
+} from "../read-model/amounts.ts";
 import { formatAnswer } from "../terminal/plain-view.ts";
 import { formatJsonLine, parseJsonOrText } from "./json-text.ts";
 import { truncateWithCount, joinSections, type OutputStyle } from "./run-text.ts";

@@ -3,7 +3,7 @@
 import type { Budget } from "espalier";
 
 import { UsageError } from "./exit-codes.ts";
-import { formatQuantity } from "../view/amounts.ts";
+import { formatQuantity } from "../read-model/amounts.ts";
 
 /** Default budget of a run. Its cost applies only if prices are known. */
 export const DEFAULT_BUDGET: Budget = { costUsd: 1, steps: 120, timeMs: 600_000 };

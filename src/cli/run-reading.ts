@@ -22,7 +22,7 @@ import {
   createRunHead,
   createRunListing,
   type Viewpoint,
-} from "../view/run-row.ts";
+} from "../read-model/run-row.ts";
 import { UsageError } from "./exit-codes.ts";
 import type { ChosenStore } from "./project.ts";
 

@@ -26,9 +26,9 @@ import {
   formatQuantity,
   describeUnpricedModels,
   formatShortCount,
-} from "../view/amounts.ts";
+} from "../read-model/amounts.ts";
 import { formatTable, type Column, type Cell } from "../terminal/table.ts";
-import { groupRuns, isAnswered, type RunGroup } from "../view/run-row.ts";
+import { groupRuns, isAnswered, type RunGroup } from "../read-model/run-row.ts";
 import { REST_SIGNS, QUESTION } from "../terminal/activity-text.ts";
 import { suggestGrantCommand } from "./amount-options.ts";
 import { formatJsonLine } from "./json-text.ts";

@@ -30,7 +30,7 @@ import { systemClock, type Clock } from "../kernel/clock.ts";
 import { omitUndefined, isRecord } from "../kernel/json.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import type { Tracing } from "../protocol/tracing.ts";
-import { resolveContentSettings, SHOWN_OPTIONS } from "./content/content.ts";
+import { resolveContentSettings, SHOWN_OPTIONS } from "./spans/span-content.ts";
 import {
   warnWithCode,
   isHttpUrl,

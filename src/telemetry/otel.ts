@@ -6,11 +6,11 @@ import { checkBoolean, checkCount, checkKeys, adviseDefault } from "../kernel/ch
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { randomHex } from "../kernel/trace-ids.ts";
 import type { Tracing } from "../protocol/tracing.ts";
-import { resolveContentSettings, SHOWN_OPTIONS, type RedactContent } from "./content/content.ts";
+import { resolveContentSettings, SHOWN_OPTIONS, type RedactContent } from "./spans/span-content.ts";
 import { type MetricsOptions, RunMetrics } from "./metrics/run-metrics.ts";
 import { SpanProjector } from "./spans/span-projector.ts";
 
-export type { RedactContent } from "./content/content.ts";
+export type { RedactContent } from "./spans/span-content.ts";
 export type { MetricsOptions } from "./metrics/run-metrics.ts";
 export type { AnySpanExporter, AnySpanProcessor, FinishedSpan } from "./delivery/export-queue.ts";
 export {

@@ -1,8 +1,8 @@
 // The activity of an agent as one sign and a few words.
 
 import type { SettledStatus } from "../index.ts";
-import { countNames } from "../view/amounts.ts";
-import type { CallUnderWay } from "../view/step-fold.ts";
+import { countNames } from "../read-model/amounts.ts";
+import type { CallUnderWay } from "../read-model/step-fold.ts";
 import type { ShownAgent } from "./fold-tree.ts";
 import type { Cell } from "./table.ts";
 import { formatShortLine, type Style } from "./terminal-text.ts";

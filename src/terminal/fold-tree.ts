@@ -2,10 +2,10 @@
 // agents are folded first, then paused ones. Running agents are shown as long as there is room.
 
 import type { SettledStatus } from "../index.ts";
-import type { AgentFold } from "../view/agent-fold.ts";
-import { SETTLED_STATUSES, type AgentEnd } from "../view/agent-rest.ts";
-import { addAmounts } from "../view/amounts.ts";
-import type { Spent } from "../view/viewer-data.ts";
+import type { AgentFold } from "../read-model/agent-fold.ts";
+import { SETTLED_STATUSES, type AgentEnd } from "../read-model/agent-rest.ts";
+import { addAmounts } from "../read-model/amounts.ts";
+import type { Spent } from "../read-model/viewer-data.ts";
 
 /** An agent as drawn: the common fields of a fold and of a result. */
 export interface ShownAgent extends Pick<AgentFold, ShownField> {

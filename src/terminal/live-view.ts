@@ -12,7 +12,7 @@ import type { Clock } from "../extend.ts";
 import { HeldRows, PrintedText } from "./printed-text.ts";
 import { LiveArea, type TerminalStream } from "./live-area.ts";
 import { renderRun } from "./render-tree.ts";
-import { RunFold } from "../view/run-fold.ts";
+import { RunFold } from "../read-model/run-fold.ts";
 
 const FRAME_MS = 100;
 const DEFAULT_COLUMNS = 80;

@@ -2,7 +2,12 @@
 // active runs. If the stream breaks, it stops.
 
 import type { EspalierEvent, EventSink, RunId, Usage } from "../index.ts";
-import { formatDuration, formatFullCount, describeCost, formatQuantity } from "../view/amounts.ts";
+import {
+  formatDuration,
+  formatFullCount,
+  describeCost,
+  formatQuantity,
+} from "../read-model/amounts.ts";
 import type { TerminalStream } from "./live-area.ts";
 import { HeldRows, PrintedText } from "./printed-text.ts";
 import { formatQuestion } from "./question-lines.ts";

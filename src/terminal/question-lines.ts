@@ -1,7 +1,7 @@
 // The block of lines with the questions that must be answered before a run can continue. Pure.
 
 import { QUESTION } from "./activity-text.ts";
-import { formatDuration } from "../view/amounts.ts";
+import { formatDuration } from "../read-model/amounts.ts";
 import type { Question } from "../index.ts";
 import { formatTable, type Column } from "./table.ts";
 import { fit, formatShortLine, type Paint } from "./terminal-text.ts";

@@ -10,9 +10,9 @@ import {
   formatQuantity,
   formatShortCount,
   type AxisText,
-} from "../view/amounts.ts";
-import type { RunFold } from "../view/run-fold.ts";
-import { projectRunTime, runTimeLeft } from "../view/run-row.ts";
+} from "../read-model/amounts.ts";
+import type { RunFold } from "../read-model/run-fold.ts";
+import { projectRunTime, runTimeLeft } from "../read-model/run-row.ts";
 import {
   countAgents,
   findSettledStatus,

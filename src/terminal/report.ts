@@ -10,7 +10,7 @@ import {
   formatDuration,
   formatQuantity,
   type AxisText,
-} from "../view/amounts.ts";
+} from "../read-model/amounts.ts";
 import { jaegerLinks } from "./jaeger-links.ts";
 import { DEADLINES, formatQuestionTable } from "./question-lines.ts";
 import { describeEnd, renderTree } from "./render-tree.ts";

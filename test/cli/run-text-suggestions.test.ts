@@ -20,7 +20,7 @@ import { latch } from "../harness/run-scripted.ts";
 import { forwarding } from "../support/journal/forwarding-store.ts";
 import { agent, keptRuns, type KeptRuns } from "../support/cli/kept-runs.ts";
 import { calls, OpenAiServer, says as replies } from "../support/openai-server.ts";
-import { linesOf, writtenRun } from "../support/viewer/written-runs.ts";
+import { linesOf, writtenRun } from "../support/viewer-server/written-runs.ts";
 import { performed, withVariable } from "../support/cli/performed.ts";
 
 const TOOLS = [

@@ -44,7 +44,7 @@ proves(
   () => {
     const readme = documents[0]?.text ?? "";
     expect(/```sh\n(.*?) {2,}#/.exec(readme)?.[1]).toBe("npm ci && npm run demo -- --view");
-    expect(manifest.scripts["demo"]).toMatch(/^vite build viewer .*&& node /);
+    expect(manifest.scripts["demo"]).toMatch(/^vite build viewer-page .*&& node /);
   },
 );
 

@@ -1,6 +1,6 @@
 // Goal: the reference describes everything that a program can import, match on, set or read (D21 to
 // D26).
-// Method: compare the reports in etc/, the schemas and the sources with the pages. `npm run
+// Method: compare the reports in api-reports/, the schemas and the sources with the pages. `npm run
 // check:reference` compares the pages with the docstrings.
 
 import { existsSync, globSync, readFileSync } from "node:fs";
@@ -64,7 +64,7 @@ interface Exported {
   readonly block: string;
 }
 
-const exportedNames: readonly Exported[] = globSync("etc/*.api.md").flatMap((file) => {
+const exportedNames: readonly Exported[] = globSync("api-reports/*.api.md").flatMap((file) => {
   const report = readFileSync(file, "utf8");
   const [, specifier = ""] = /^## API Report File for "(.+)"/.exec(report) ?? [];
   return report.split(/\n\n(?=\/\/ @)/).flatMap((block) => {

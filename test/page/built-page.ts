@@ -14,7 +14,7 @@ export interface BuiltPage {
 export async function buildPage(): Promise<BuiltPage> {
   const folder = mkdtempSync(join(tmpdir(), "page-"));
   await build({
-    configFile: "viewer/vite.config.ts",
+    configFile: "viewer-page/vite.config.ts",
     logLevel: "error",
     build: { outDir: folder },
   });

@@ -1,6 +1,6 @@
 // Generates a run of thousands of agents.
 
-import type { RunSnapshot } from "../../src/view/viewer-data.ts";
+import type { RunSnapshot } from "../../src/read-model/viewer-data.ts";
 import { snapshotFor, type AgentSketch, type SpanSketch } from "./run-sketch.ts";
 
 /** Returns `count` agents in a tree of three levels, with ten spans each; some are working. */

@@ -1,7 +1,7 @@
 // Hand-made runs for the page, in every state that a run can be in.
 
 import { parseId, type RunId } from "../../src/protocol/ids.ts";
-import type { RunSnapshot } from "../../src/view/viewer-data.ts";
+import type { RunSnapshot } from "../../src/read-model/viewer-data.ts";
 import {
   agentId,
   BEGUN_MS,

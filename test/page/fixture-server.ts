@@ -12,7 +12,7 @@ import type {
   RunPatch,
   RunSnapshot,
   ViewerMeta,
-} from "../../src/view/viewer-data.ts";
+} from "../../src/read-model/viewer-data.ts";
 import { askingRun, calmRun, failedRun, hostileRun, parkedRun } from "./fixture-runs.ts";
 import { NOW_MS } from "./run-sketch.ts";
 import { crowdRun } from "./crowd-run.ts";
@@ -27,7 +27,7 @@ export interface FixtureOptions {
   readonly port?: number;
   readonly runs?: readonly RunSnapshot[];
   readonly meta?: Partial<ViewerMeta>;
-  /** The folder of the page. Default `dist/viewer`. */
+  /** The folder of the page. Default `dist/viewer-page`. */
   readonly folder?: string;
   /** The refusal for each run id. */
   readonly refused?: Readonly<
@@ -313,7 +313,7 @@ class Fixture implements FixtureServer {
   async #page(path: string, response: ServerResponse): Promise<void> {
     const file = path === "/viewer.js" || path === "/viewer.css" ? path.slice(1) : "index.html";
     const type = { "viewer.js": "text/javascript", "viewer.css": "text/css" }[file] ?? "text/html";
-    const bytes = await readFile(`${this.#options.folder ?? "dist/viewer"}/${file}`, "utf8");
+    const bytes = await readFile(`${this.#options.folder ?? "dist/viewer-page"}/${file}`, "utf8");
     response.writeHead(200, {
       "content-type": `${type}; charset=utf-8`,
       "content-security-policy": CSP,

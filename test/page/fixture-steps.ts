@@ -10,8 +10,8 @@ import {
   type RunSnapshot,
   type ShownMessage,
   type StepDetail,
-} from "../../src/view/viewer-data.ts";
-import type { CallFold, StepFold } from "../../src/view/step-fold.ts";
+} from "../../src/read-model/viewer-data.ts";
+import type { CallFold, StepFold } from "../../src/read-model/step-fold.ts";
 import { HOSTILE } from "./fixture-runs.ts";
 
 function pathOf(snapshot: RunSnapshot, row: AgentRow): string {

@@ -3,10 +3,10 @@
 
 import { expect } from "vitest";
 
-import { parseEvents } from "../../viewer/data/event-stream.ts";
-import { compareTexts } from "../../viewer/text/changes.tsx";
-import { indentJson, indentIfJson } from "../../viewer/text/json-text.ts";
-import { toLine } from "../../viewer/text/shown-text.tsx";
+import { parseEvents } from "../../viewer-page/data/event-stream.ts";
+import { compareTexts } from "../../viewer-page/text/changes.tsx";
+import { indentJson, indentIfJson } from "../../viewer-page/text/json-text.ts";
+import { toLine } from "../../viewer-page/text/shown-text.tsx";
 import { proves } from "../harness/proves.ts";
 import { expectLinear, longText, REPEATED } from "../support/long-text.ts";
 

@@ -10,13 +10,13 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { parseId } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
-import { startViewer, type Viewer } from "../../src/viewer/viewer.ts";
+import { startViewer, type Viewer } from "../../src/viewer-server/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { latch } from "../../src/testing/latch.ts";
 import { doings, solo } from "../support/engine/engine-world.ts";
 import { spawnCall, thinker } from "../support/journal/thinkers.ts";
-import { linesOf, writtenRun } from "../support/viewer/written-runs.ts";
+import { linesOf, writtenRun } from "../support/viewer-server/written-runs.ts";
 import { buildPage, type BuiltPage } from "./built-page.ts";
 import { findChromium, openTab } from "./chromium.ts";
 

@@ -10,12 +10,12 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { parseId } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { startViewer, type Viewer } from "../../src/viewer/viewer.ts";
+import { startViewer, type Viewer } from "../../src/viewer-server/viewer.ts";
 import { engineWorld } from "../support/engine/engine-world.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { countedTool, spawnCall, thinker } from "../support/journal/thinkers.ts";
-import { act, placeOf } from "../support/viewer/asking.ts";
+import { act, placeOf } from "../support/viewer-server/asking.ts";
 import { buildPage, type BuiltPage } from "./built-page.ts";
 import { findChromium, openTab } from "./chromium.ts";
 

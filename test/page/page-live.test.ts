@@ -5,7 +5,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect } from "vitest";
 
-import type { AgentRow, RunSnapshot } from "../../src/view/viewer-data.ts";
+import type { AgentRow, RunSnapshot } from "../../src/read-model/viewer-data.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { freePort } from "../support/free-port.ts";

@@ -13,7 +13,7 @@ import { parseId } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
-import { startViewer } from "../../src/viewer/viewer.ts";
+import { startViewer } from "../../src/viewer-server/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { thinker } from "../support/journal/thinkers.ts";

@@ -5,7 +5,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect } from "vitest";
 
-import type { RunSnapshot } from "../../src/view/viewer-data.ts";
+import type { RunSnapshot } from "../../src/read-model/viewer-data.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { focusOf, press, SHOTS } from "./asked-run.ts";

@@ -4,11 +4,11 @@
 
 import { describe, expect, test } from "vitest";
 
-import { parseEvents } from "../../viewer/data/event-stream.ts";
-import { RunState } from "../../viewer/data/run-state.ts";
-import { listRests, TimeScale } from "../../viewer/run/time-scale.ts";
-import { indentJson, splitJson, indentIfJson } from "../../viewer/text/json-text.ts";
-import { toLine, splitVisible } from "../../viewer/text/shown-text.tsx";
+import { parseEvents } from "../../viewer-page/data/event-stream.ts";
+import { RunState } from "../../viewer-page/data/run-state.ts";
+import { listRests, TimeScale } from "../../viewer-page/run/time-scale.ts";
+import { indentJson, splitJson, indentIfJson } from "../../viewer-page/text/json-text.ts";
+import { toLine, splitVisible } from "../../viewer-page/text/shown-text.tsx";
 import { proves } from "../harness/proves.ts";
 import { HOSTILE, UNSEEN } from "./fixture-runs.ts";
 import { agentId, rowOf, snapshotFor, spansOf } from "./run-sketch.ts";

@@ -9,7 +9,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { parseId } from "../../src/protocol/ids.ts";
 import { latch } from "../../src/testing/latch.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { startViewer } from "../../src/viewer/viewer.ts";
+import { startViewer } from "../../src/viewer-server/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { thinker } from "../support/journal/thinkers.ts";

@@ -13,7 +13,7 @@ import {
   type RunHead,
   type RunRowStatus,
   type RunSnapshot,
-} from "../../src/view/viewer-data.ts";
+} from "../../src/read-model/viewer-data.ts";
 
 /** The start time of the fixture runs: some minutes before the server's current time. */
 export const BEGUN_MS = Date.UTC(2026, 4, 4, 9, 0, 0);

@@ -11,7 +11,7 @@ import {
   type Folds,
   type Listing,
   type TreeFilter,
-} from "../../viewer/run/tree-lines.ts";
+} from "../../viewer-page/run/tree-lines.ts";
 import { proves } from "../harness/proves.ts";
 import { agentId, rowOf, type AgentSketch } from "./run-sketch.ts";
 

@@ -19,7 +19,7 @@ import {
   formatFileText,
 } from "../../src/terminal/terminal-text.ts";
 import { terminalView } from "../../src/terminal/terminal.ts";
-import { createAgentDetail } from "../../src/view/agent-row.ts";
+import { createAgentDetail } from "../../src/read-model/agent-row.ts";
 import { RunFold } from "../../src/view.ts";
 import { ManualClock, says, ScriptedModel, sequentialIds } from "../../src/testing/index.ts";
 import { FakeShell } from "./cli/fake-shell.ts";

@@ -24,7 +24,7 @@ import {
   THINKING,
   type Activity,
 } from "../support/terminal/hand-made-views.ts";
-import { foldOf } from "../support/view/fold-of.ts";
+import { foldOf } from "../support/read-model/fold-of.ts";
 import { TASK, newTreeFixture } from "../support/terminal/tree-fixture.ts";
 
 test("shows state, step, own and subtree usage and the remaining budget of a running tree", async () => {

@@ -32,7 +32,7 @@ import {
   type ScriptedCall,
 } from "../../src/testing/index.ts";
 import { flushEventLoop } from "../harness/run-scripted.ts";
-import { foldOf } from "../support/view/fold-of.ts";
+import { foldOf } from "../support/read-model/fold-of.ts";
 import { FakeTerminal } from "../support/terminal/fake-terminal.ts";
 
 test("shows a question above the tree until it is answered, without counting the wait as time", async () => {

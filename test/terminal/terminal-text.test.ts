@@ -14,7 +14,7 @@ import {
   formatShortCount,
   describeUnpricedModels,
   formatDollars,
-} from "../../src/view/amounts.ts";
+} from "../../src/read-model/amounts.ts";
 import {
   measureDisplayWidth,
   formatFirstLine,

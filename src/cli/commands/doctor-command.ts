@@ -21,7 +21,7 @@ import {
   type StorePlace,
 } from "../project.ts";
 import { printLine, type Shell } from "../shell.ts";
-import { formatQuantity } from "../../view/amounts.ts";
+import { formatQuantity } from "../../read-model/amounts.ts";
 
 /** Result of a check. */
 interface Finding {

@@ -23,8 +23,8 @@ import { openProjectStore } from "../project.ts";
 import { loadNamedRole } from "../roles-at-hand.ts";
 import { readAnswerMode, prepareRun, readOutputChoice } from "../run-settings.ts";
 import { printNotice, printLine } from "../shell.ts";
-import { openToolCalls } from "../../view/agent-row.ts";
-import { formatQuantity } from "../../view/amounts.ts";
+import { openToolCalls } from "../../read-model/agent-row.ts";
+import { formatQuantity } from "../../read-model/amounts.ts";
 
 /** Recorded name of the granter. */
 const GRANTED_BY = "espalier resume";

@@ -12,7 +12,7 @@ import { createSharedServers, type SharedServers } from "../mcp-servers.ts";
 import { findProject } from "../project.ts";
 import { readFolderRoles, type FoundRole, loadRoleToRun } from "../roles-at-hand.ts";
 import { printNotice, printLine } from "../shell.ts";
-import { formatQuantity } from "../../view/amounts.ts";
+import { formatQuantity } from "../../read-model/amounts.ts";
 
 interface CheckedFile {
   readonly file: string;

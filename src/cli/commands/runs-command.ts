@@ -16,7 +16,7 @@ import { UsageError, EXIT_CODES } from "../exit-codes.ts";
 import { isOfOneRun, RunReading, describeUnreadableRun } from "../run-reading.ts";
 import { LiveArea } from "../../terminal/live-area.ts";
 import { fit } from "../../terminal/terminal-text.ts";
-import { formatQuantity } from "../../view/amounts.ts";
+import { formatQuantity } from "../../read-model/amounts.ts";
 
 const DEFAULT_LIMIT = 20;
 

@@ -26,7 +26,7 @@ import { detectOutputStyle, describeRunErrors, formatRunOverview } from "../run-
 import { adviseWithoutRuns, openProjectStore } from "../project.ts";
 import { printNotice, printLine } from "../shell.ts";
 import { UsageError } from "../exit-codes.ts";
-import { createAgentDetail } from "../../view/agent-row.ts";
+import { createAgentDetail } from "../../read-model/agent-row.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args } = call;

@@ -10,7 +10,7 @@ import type { EventScope, EventBody } from "../../protocol/event.ts";
 import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import type { Usage } from "../../protocol/usage.ts";
-import { setAttribute, setAttributes, shortenSpanName } from "../bounded/bounded-attributes.ts";
+import { setAttribute, setAttributes, shortenSpanName } from "./bounded-attributes.ts";
 import {
   buildBudgetLimitKey,
   ESPALIER,

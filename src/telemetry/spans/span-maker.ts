@@ -30,7 +30,7 @@ import {
   recordShortenedNames,
   setAttribute,
   setAttributes,
-} from "../bounded/bounded-attributes.ts";
+} from "./bounded-attributes.ts";
 import { chooseIds, deriveSpanId, type ChosenIds } from "./derived-ids.ts";
 import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 import {

@@ -41,7 +41,7 @@ import {
 import { omitUndefined } from "../../kernel/json.ts";
 import { mintTraceIds, type MintHex } from "../../kernel/trace-ids.ts";
 import { warnOfUnseenProvider } from "./api-versions.ts";
-import { writeContent, type ContentSettings } from "../content/content.ts";
+import { writeContent, type ContentSettings } from "./span-content.ts";
 import { buildSpanSeed, deriveNextTraceId } from "./derived-ids.ts";
 import { LINK } from "../gen-ai-attributes.ts";
 import {

@@ -10,7 +10,7 @@ import {
   shortenEventAttributes,
   setAttribute,
   setAttributes,
-} from "../bounded/bounded-attributes.ts";
+} from "./bounded-attributes.ts";
 import { ERROR_TYPE, ESPALIER, LINK, SPAN_EVENT, SPAWN } from "../gen-ai-attributes.ts";
 import {
   type OpenSpan,

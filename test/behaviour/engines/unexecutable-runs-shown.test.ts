@@ -11,8 +11,8 @@ import type { Store } from "../../../src/store/store.ts";
 import { keptRuns } from "../../support/cli/kept-runs.ts";
 import { performed } from "../../support/cli/performed.ts";
 import { proves } from "../../harness/proves.ts";
-import { askApi } from "../../support/viewer/asking.ts";
-import { asker, viewerWorld } from "../../support/viewer/viewer-world.ts";
+import { askApi } from "../../support/viewer-server/asking.ts";
+import { asker, viewerWorld } from "../../support/viewer-server/viewer-world.ts";
 import {
   clientOf,
   engineWorld,

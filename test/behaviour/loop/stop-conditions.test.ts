@@ -397,11 +397,11 @@ proves(
   ["R184"],
   "`stopWhen` is the only public way to add stop logic, and nothing is deprecated",
   () => {
-    const files = [...globSync("src/**/*.ts"), ...globSync("etc/*.api.md")];
+    const files = [...globSync("src/**/*.ts"), ...globSync("api-reports/*.api.md")];
     const texts = files.map((file) => ({ file, text: readFileSync(file, "utf8") }));
     const old = texts.filter(({ text }) => /@deprecated|\blegacy\b/i.test(text));
     expect(old.map(({ file }) => file)).toEqual([]);
-    const report = readFileSync("etc/espalier.api.md", "utf8");
+    const report = readFileSync("api-reports/espalier.api.md", "utf8");
     const fields = report
       .split("\n")
       .filter((line) => /^ {4}(readonly )?\w+\??: .*\bStopCondition\b/.test(line))

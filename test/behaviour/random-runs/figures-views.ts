@@ -9,18 +9,18 @@ import { sumUsage } from "../../../src/protocol/event.ts";
 import { formatEventLine } from "../../../src/terminal/plain-view.ts";
 import { renderTree } from "../../../src/terminal/render-tree.ts";
 import { formatRunReport } from "../../../src/terminal/report.ts";
-import type { AgentFold } from "../../../src/view/agent-fold.ts";
-import { createAgentDetail, createAgentRow } from "../../../src/view/agent-row.ts";
+import type { AgentFold } from "../../../src/read-model/agent-fold.ts";
+import { createAgentDetail, createAgentRow } from "../../../src/read-model/agent-row.ts";
 import {
   formatCost,
   describeCost,
   formatQuantity,
   formatShortCount,
-} from "../../../src/view/amounts.ts";
-import type { RunFold } from "../../../src/view/run-fold.ts";
+} from "../../../src/read-model/amounts.ts";
+import type { RunFold } from "../../../src/read-model/run-fold.ts";
 import { pointsOf, type Readings } from "../../support/telemetry/recorded-metrics.ts";
 import type { RecordedSpan } from "../../support/telemetry/recorded-spans.ts";
-import { foldOf } from "../../support/view/fold-of.ts";
+import { foldOf } from "../../support/read-model/fold-of.ts";
 import {
   failedRequests,
   figuresOfAgent,

@@ -9,7 +9,7 @@ import { z } from "zod";
 import {
   shortenAttributes,
   MAX_ATTRIBUTE_CHARACTERS,
-} from "../../../src/telemetry/bounded/bounded-attributes.ts";
+} from "../../../src/telemetry/spans/bounded-attributes.ts";
 import { openTelemetry } from "../../../src/telemetry/otel.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";

@@ -13,9 +13,9 @@ import {
 } from "../../../src/index.ts";
 import { formatRunReport, terminalView } from "../../../src/terminal/terminal.ts";
 import { asks, ManualClock, says, ScriptedModel } from "../../../src/testing/index.ts";
-import { createAgentDetail } from "../../../src/view/agent-row.ts";
+import { createAgentDetail } from "../../../src/read-model/agent-row.ts";
 import { RunFold } from "../../../src/view.ts";
-import { ShownContent } from "../../../src/viewer/shown-content.ts";
+import { ShownContent } from "../../../src/viewer-server/shown-content.ts";
 import { proves } from "../../harness/proves.ts";
 
 const KEY = "sk-proj-1234567890abcdefghij";

@@ -16,7 +16,7 @@ import { takeWarnings } from "../../harness/process-watch.ts";
 import { proves } from "../../harness/proves.ts";
 import { calls, OpenAiServer, says } from "../../support/openai-server.ts";
 import { OtlpSink } from "../../support/otlp-sink.ts";
-import { act, askApi, placeOf } from "../../support/viewer/asking.ts";
+import { act, askApi, placeOf } from "../../support/viewer-server/asking.ts";
 import { addressIn, atTerminal, FakeShell, seenIn } from "../../support/cli/fake-shell.ts";
 import { performed, withVariable } from "../../support/cli/performed.ts";
 

@@ -26,8 +26,8 @@ import type { Question } from "../../../src/protocol/question.ts";
 import { sqliteStore } from "../../../src/store/sqlite/sqlite-store.ts";
 import { afterwards } from "../../harness/afterwards.ts";
 import { proves } from "../../harness/proves.ts";
-import { act, askApi, placeOf } from "../../support/viewer/asking.ts";
-import { asker } from "../../support/viewer/viewer-world.ts";
+import { act, askApi, placeOf } from "../../support/viewer-server/asking.ts";
+import { asker } from "../../support/viewer-server/viewer-world.ts";
 import { addressIn, FakeShell } from "../../support/cli/fake-shell.ts";
 
 async function folder(): Promise<string> {

@@ -270,7 +270,7 @@ proves(["V6", "V10"], "returns the own and the inherited steps of a fork", async
 
 proves(["V5", "V6"], "reads a run while another process writes it", async () => {
   const path = join(folder, "large.db");
-  const program = join(import.meta.dirname, "../../../bench/large-run.ts");
+  const program = join(import.meta.dirname, "../../../bench/workloads/large-run.ts");
   const options = ["--no-warnings", "--conditions=@espalier/source", program, path, "40"];
   const child = spawnProcess(process.execPath, options, { stdio: ["ignore", "pipe", "inherit"] });
   let isOver = false;

@@ -5,7 +5,7 @@ import { renderRun, type RenderOptions, type ShownRun } from "../../../src/termi
 import { AgentIdSchema, CallIdSchema, QuestionIdSchema } from "../../../src/protocol/ids.ts";
 import type { Question } from "../../../src/protocol/question.ts";
 import type { SettledStatus, StopReason } from "../../../src/protocol/stop.ts";
-import type { CallUnderWay } from "../../../src/view/step-fold.ts";
+import type { CallUnderWay } from "../../../src/read-model/step-fold.ts";
 
 type Call = CallUnderWay & { readonly callId: null };
 

@@ -1,5 +1,0 @@
-import type { RunRowStatus } from "../../src/view/viewer-data.ts";
-
-export function describeStatus(status: RunRowStatus): string {
-  return status === "waiting" ? "waits for a process" : status.replace("_", " ");
-}
