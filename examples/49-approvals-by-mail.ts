@@ -55,22 +55,24 @@ const questions = new Map<string, Question>();
 async function show(run: Run): Promise<void> {
   for await (const event of run.events({ from: 1 })) {
     if (event.type === "question.asked") questions.set(event.question.questionId, event.question);
-    if (event.type === "question.answered") questions.delete(event.questionId);
+    if (event.type !== "question.answered") continue;
+    questions.delete(event.questionId);
+    console.log(`${event.toolName}: ${event.answer} by ${event.by ?? event.source}`);
   }
 }
 
 /** What it posts: an answer to one of them. */
-async function answer(runId: string, questionId: string): Promise<void> {
+async function answer(runId: string, questionId: string, user: string): Promise<void> {
   const question = questions.get(questionId);
   if (question === undefined) return;
-  await orchestrator.answer(runId, [approve(question)]);
+  await orchestrator.answer(runId, [approve(question, { by: user })]);
 }
 
 const run = orchestrator.start(clerk, "Write of pears and of shade.");
 const shown = show(run).catch(() => undefined); // it ends when the process gives the run up
 while (questions.size < 2) await setImmediate();
 const [first = "", second = ""] = questions.keys();
-await answer(run.runId, first);
+await answer(run.runId, first, "ada@example.com");
 while (written.length === 0) await setImmediate();
 assert.deepEqual(written, ["pears"]); // the run waits for the other one, and has not paused
 
@@ -80,7 +82,7 @@ await run.release({ graceMs: 0 });
 await shown;
 orchestrator = new Orchestrator(options);
 const { runs } = await orchestrator.resumeLostRuns();
-await answer(run.runId, second);
+await answer(run.runId, second, "ben@example.com");
 const result = await runs[0]?.result;
 assert.equal(result?.status, "completed");
 assert.deepEqual(written, ["pears", "shade"]);

@@ -2305,6 +2305,12 @@ const requirements = {
   D756: {
     text: "Texts about a run do not round used budget to zero, bound a subagent's remaining budget by its parent, give an error code once, and distinguish a pause from an end and an answered run from a working one",
   },
+  D757: {
+    text: "An answer may name its author with `by`, and `question.answered` reports the name beside the source of the answer",
+  },
+  D758: {
+    text: "`espalier approve`, `deny` and `answer` record the name of --by, or else the login name",
+  },
   D769: {
     text: "An option under the name of another library, or at the wrong call, is refused with our name and the call that takes it",
   },

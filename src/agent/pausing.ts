@@ -109,7 +109,7 @@ export function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: num
     const answer = kind === "approval" ? "denied" : "failure";
     const waitedMs = nowMs - askedAtMs;
     agent.record(
-      { type: "question.answered", questionId, toolName, answer, by: "end", waitedMs },
+      { type: "question.answered", questionId, toolName, answer, source: "end", waitedMs },
       { ...at, callId },
     );
   }

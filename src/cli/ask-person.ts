@@ -16,7 +16,7 @@ import { stripControlCharacters } from "espalier/terminal";
 
 import { formatShortLine } from "../terminal/terminal-text.ts";
 import { formatJsonLine, parseJsonOrText, formatJson, parseJsonObject } from "./json-text.ts";
-import { printNotice, type Shell } from "./shell.ts";
+import { printNotice, readAuthor, type Shell } from "./shell.ts";
 
 /** Environment of a prompt. */
 export interface PromptPlace {
@@ -76,11 +76,13 @@ class Asking {
   readonly #place: PromptPlace;
   readonly #question: Question;
   readonly #signal: AbortSignal;
+  readonly #author: { readonly by?: string };
 
   constructor(place: PromptPlace, question: Question, signal: AbortSignal) {
     this.#place = place;
     this.#question = question;
     this.#signal = signal;
+    this.#author = readAuthor(place.shell);
   }
 
   /** Returns the answer. `undefined` if the question is left open or was withdrawn. */
@@ -98,11 +100,11 @@ class Asking {
     const isEditable = formatJsonLine(question.arguments).length <= LONGEST_IN_PROMPT;
     const choices = APPROVALS.filter(({ value }) => isEditable || value !== "edit");
     const choice = await this.#choose(`May ${shortenToolName(question)} run?`, choices);
-    if (choice === "approve") return approve(question);
+    if (choice === "approve") return approve(question, this.#author);
     if (choice === "edit") return await this.#askForArguments();
     if (choice !== "deny") return undefined;
     const why = await this.#readText("Reason for the denial (the model reads it):");
-    return why === undefined ? undefined : deny(question, why);
+    return why === undefined ? undefined : deny(question, why, this.#author);
   }
 
   async #askForArguments(): Promise<Answer | undefined> {
@@ -117,7 +119,9 @@ class Asking {
     if (input === undefined) return undefined;
     this.#show(`${this.#question.toolName}, edited`, input);
     const choice = await this.#choose("Run it with these arguments?", CONFIRMATIONS);
-    return choice === "approve" ? approve(this.#question, { arguments: input }) : undefined;
+    return choice === "approve"
+      ? approve(this.#question, { arguments: input, ...this.#author })
+      : undefined;
   }
 
   async #askForResult(): Promise<Answer | undefined> {
@@ -128,11 +132,13 @@ class Asking {
     );
     if (choice === "result") {
       const text = await this.#readText("Result (JSON or text):");
-      return text === undefined ? undefined : provideResult(question, parseJsonOrText(text));
+      return text === undefined
+        ? undefined
+        : provideResult(question, parseJsonOrText(text), this.#author);
     }
     if (choice !== "failure") return undefined;
     const why = await this.#readText("Failure message (the model reads it):");
-    return why === undefined ? undefined : provideError(question, why);
+    return why === undefined ? undefined : provideError(question, why, this.#author);
   }
 
   #show(title: string, value: JsonValue): void {

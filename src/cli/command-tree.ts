@@ -73,6 +73,10 @@ const ANSWER = [
   "--answer <mode>",
   "how to answer questions: ask (at this terminal), pause (the run) or deny",
 ] as const;
+const BY = [
+  "--by <name>",
+  "name of the person who answers, recorded with the run (default: the login name)",
+] as const;
 const JSON_OUTPUT = ["--json", "print one JSON object on stdout"] as const;
 const EVENTS = [
   "--events",
@@ -192,15 +196,18 @@ function addAnswers(add: Add): void {
     .description(`Approve a call. ${question}`)
     .option("--arguments <json>", "run the call with these arguments instead")
     .option("--yes", "do not ask for confirmation at a terminal")
+    .option(...BY)
     .option(...JSON_OUTPUT);
   add("deny <question>", async () => (await import("./commands/answer-commands.ts")).denyCall)
     .description(`Deny a call. ${question}`)
     .option("--reason <text>", "the reason, which the model reads")
+    .option(...BY)
     .option(...JSON_OUTPUT);
   add("answer <question>", async () => (await import("./commands/answer-commands.ts")).answerCall)
     .description(`Provide the result or the failure of an external call. ${question}`)
     .option("--result <json>", "the result: JSON or text")
     .option("--failure <text>", "the failure message, which the model reads")
+    .option(...BY)
     .option(...JSON_OUTPUT);
 }
 

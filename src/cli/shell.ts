@@ -81,6 +81,13 @@ export function readSetting(env: Shell["env"], name: string): string | undefined
   return value === "" ? undefined : value;
 }
 
+/** Returns the author of answers: the given name, or the user's login name. Empty without either. */
+export function readAuthor({ env }: Shell, name?: string): { readonly by?: string } {
+  const { USER, LOGNAME, USERNAME } = env;
+  const by = name ?? [USER, LOGNAME, USERNAME].find((login = "") => login.trim() !== "");
+  return by === undefined ? {} : { by };
+}
+
 /**
  * Returns how the user calls this command. npm sets `npm_command`: `npx` finds an installed
  * command, but in a clone of this package only the script exists.

@@ -15,7 +15,7 @@ import { startViewer, type Viewer, type ViewerOptions } from "espalier/viewer";
 
 import { type CommandCall, readPortOption } from "./command-call.ts";
 import { type Project, DEFAULT_FOLDER, createOwnFolder } from "./project.ts";
-import { isWatched, printNotice, readSetting, type Shell } from "./shell.ts";
+import { isWatched, printNotice, readAuthor, readSetting, type Shell } from "./shell.ts";
 import { UsageError } from "./exit-codes.ts";
 
 /** Input for a viewer. */
@@ -55,6 +55,7 @@ export async function openViewing(
   const options: ViewerOptions = {
     storeName,
     command: call.command,
+    ...readAuthor(shell),
     content: !isOff("content"),
     ...(store === undefined ? {} : { store }),
     ...(port === undefined ? {} : { port }),

@@ -709,7 +709,9 @@ export interface EventBodies extends BudgetEventBodies {
      * Source of the answer. `caller` resumed the run with it. `nobody` means that no approver is
      * configured, and `end` that the agent ended.
      */
-    readonly by: "approver" | "caller" | "deadline" | "nobody" | "end";
+    readonly source: "approver" | "caller" | "deadline" | "nobody" | "end";
+    /** Name of the person who decided, as in `by` of the answer. Absent if the answer has none. */
+    readonly by?: string | undefined;
     /** Reason that came with the answer. */
     readonly reason?: string | undefined;
     /** Arguments with which the call runs. Absent unless the approval changed them. */

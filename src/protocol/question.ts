@@ -1,7 +1,7 @@
 // Questions of a run that are answered from outside, and their answers. Each concerns a single call
 // with exact arguments.
 
-import { checkKeys, checkObject, checkText } from "../kernel/check.ts";
+import { checkFields, checkObject, checkText } from "../kernel/check.ts";
 import { sha256 } from "../kernel/crypto.ts";
 import { stringifyCanonical, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import {
@@ -90,6 +90,15 @@ export type QuestionRef = Pick<Question, "questionId" | "argumentsHash">;
 /**
  * Answer to one question. Create it with `approve`, `deny`, `provideResult` or `provideError`.
  *
+ * - `approved`: permits the call. `arguments` replaces the arguments of the model; the tool's schema
+ *   parses them.
+ * - `denied`: forbids the call. The model reads `reason`.
+ * - `result`: provides the result of the call.
+ * - `failure`: reports that the call failed. The model reads `message`.
+ *
+ * `by` names the person or system that decided, such as `ada@example.com`. The event
+ * `question.answered` contains the name, which is not verified. Absent if it is unknown.
+ *
  * @example
  * ```ts
  * const answers: readonly Answer[] = result.questions.map((question) =>
@@ -97,18 +106,12 @@ export type QuestionRef = Pick<Question, "questionId" | "argumentsHash">;
  * );
  * ```
  */
-export type Answer =
-  /**
-   * Permits the call. `arguments` replaces the arguments of the model; the tool's schema parses
-   * them.
-   */
-  | (QuestionRef & { readonly type: "approved"; readonly arguments?: JsonObject | undefined })
-  /** Forbids the call. The model reads `reason`. */
-  | (QuestionRef & { readonly type: "denied"; readonly reason: string })
-  /** Provides the result of the call. */
-  | (QuestionRef & { readonly type: "result"; readonly result: JsonValue })
-  /** Reports that the call failed. The model reads `message`. */
-  | (QuestionRef & { readonly type: "failure"; readonly message: string });
+export type Answer = QuestionRef & { readonly by?: string | undefined } & (
+    | { readonly type: "approved"; readonly arguments?: JsonObject | undefined }
+    | { readonly type: "denied"; readonly reason: string }
+    | { readonly type: "result"; readonly result: JsonValue }
+    | { readonly type: "failure"; readonly message: string }
+  );
 
 export type AnswerType = Answer["type"];
 
@@ -132,7 +135,11 @@ export const QuestionSchema = lazyObject(() => ({
   deadlineAtMs: z.number().nullable(),
 })) satisfies () => z.ZodType<Question>;
 
-const about = lazySchema(() => ({ questionId: QuestionIdSchema(), argumentsHash: z.string() }));
+const about = lazySchema(() => ({
+  questionId: QuestionIdSchema(),
+  argumentsHash: z.string(),
+  by: z.string().min(1).optional(),
+}));
 
 export const AnswerSchema = lazyUnion("type", () => [
   z.strictObject({
@@ -158,43 +165,51 @@ export function getAnsweredKind(type: AnswerType): Question["kind"] {
  * Creates an answer that permits the call with the arguments that the question contains. For a
  * question of kind `approval`; for kind `external` use `provideResult`.
  *
- * `change.arguments` replaces the arguments that the model wrote. The tool's schema parses them,
- * and they must be valid.
+ * `options.arguments` replaces the arguments that the model wrote. The tool's schema parses them,
+ * and they must be valid. `options.by` names the person who approves.
  *
- * @throws EspalierError `invalid_argument` if `change` has any other field.
+ * @throws EspalierError `invalid_argument` if `options` has any other field.
  *
  * @example
  * ```ts
- * const answer = approve(question, { arguments: { path: "/tmp/report.md" } });
+ * const answer = approve(question, { arguments: { path: "/tmp/report.md" }, by: "Ada" });
  * if (result.status === "paused") orchestrator.resume(result.pausedRun, { answers: [answer] });
  * ```
  */
 export function approve(
   question: QuestionRef,
-  change: { readonly arguments?: JsonObject } = {},
+  options: { readonly arguments?: JsonObject; readonly by?: string } = {},
 ): Answer {
-  checkKeys("approve change", change, ["arguments"]);
-  return { type: "approved", ...toReference(question), ...change };
+  checkFields("approve options", options, { arguments: checkArguments, by: checkText });
+  return { type: "approved", ...toReference(question), ...options };
 }
 
 /**
  * Creates an answer that forbids the call. The model reads the reason and continues. For a question
- * of kind `approval`; for kind `external` use `provideError`.
+ * of kind `approval`; for kind `external` use `provideError`. `options.by` names the person who
+ * denies it.
  *
  * @example
  * ```ts
  * const answers = result.questions.map((question) =>
- *   question.kind === "approval" ? deny(question, "Not on Friday.") : provideError(question, "No."),
+ *   question.kind === "approval"
+ *     ? deny(question, "Not on Friday.", { by: "ada@example.com" })
+ *     : provideError(question, "No."),
  * );
  * ```
  */
-export function deny(question: QuestionRef, reason = "The call was not approved."): Answer {
-  return { type: "denied", ...toReference(question), reason };
+export function deny(
+  question: QuestionRef,
+  reason = "The call was not approved.",
+  options: { readonly by?: string } = {},
+): Answer {
+  checkFields("deny options", options, { by: checkText });
+  return { type: "denied", ...toReference(question), reason, ...options };
 }
 
 /**
  * Creates an answer with the result of a call that was executed outside the run. For a question of
- * kind `external`; for kind `approval` use `approve`.
+ * kind `external`; for kind `approval` use `approve`. `options.by` names the person who answers.
  *
  * @example
  * ```ts
@@ -202,13 +217,19 @@ export function deny(question: QuestionRef, reason = "The call was not approved.
  * await orchestrator.answer(result.runId, [answer]);
  * ```
  */
-export function provideResult(question: QuestionRef, result: JsonValue): Answer {
-  return { type: "result", ...toReference(question), result };
+export function provideResult(
+  question: QuestionRef,
+  result: JsonValue,
+  options: { readonly by?: string } = {},
+): Answer {
+  checkFields("provideResult options", options, { by: checkText });
+  return { type: "result", ...toReference(question), result, ...options };
 }
 
 /**
  * Creates an answer that reports a failed call. The model reads the message and continues. For a
- * question of kind `external`; for kind `approval` use `deny`.
+ * question of kind `external`; for kind `approval` use `deny`. `options.by` names the person who
+ * answers.
  *
  * @example
  * ```ts
@@ -216,8 +237,13 @@ export function provideResult(question: QuestionRef, result: JsonValue): Answer 
  * await orchestrator.answer(result.runId, [answer]);
  * ```
  */
-export function provideError(question: QuestionRef, message: string): Answer {
-  return { type: "failure", ...toReference(question), message };
+export function provideError(
+  question: QuestionRef,
+  message: string,
+  options: { readonly by?: string } = {},
+): Answer {
+  checkFields("provideError options", options, { by: checkText });
+  return { type: "failure", ...toReference(question), message, ...options };
 }
 
 /**
@@ -234,6 +260,10 @@ export function computeCallHash({
   argumentsText,
 }: Pick<ToolCall, "toolName" | "argumentsText">): string {
   return computeArgumentsHash(toolName, argumentsText);
+}
+
+function checkArguments(field: string, value: unknown): void {
+  checkObject(field, value, "Leave it out to run the call as it was asked.");
 }
 
 function toReference(question: QuestionRef): QuestionRef {

@@ -211,9 +211,10 @@ function describePauseEvent(event: EspalierEvent): string | undefined {
 
 type Answered = EspalierEvent<"question.answered">;
 
-/** Returns the answer, its source and the arguments that it changed, without the name of the tool. */
+/** Returns the answer, its author or source, and the arguments that it changed, without the name of the tool. */
 export function formatAnswer({
   answer,
+  source,
   by,
   waitedMs,
   reason,
@@ -221,7 +222,8 @@ export function formatAnswer({
 }: Answered): string {
   const change =
     changed === undefined ? "" : ` with ${formatShortLine(JSON.stringify(changed), LONGEST_TEXT)}`;
-  return `${ANSWERS[answer]} ${DECIDERS[by]}${change} after ${formatDuration(waitedMs)}${formatReason(reason)}`;
+  const decider = by === undefined ? SOURCES[source] : `by ${formatShortLine(by)}`;
+  return `${ANSWERS[answer]} ${decider}${change} after ${formatDuration(waitedMs)}${formatReason(reason)}`;
 }
 
 const ANSWERS: Readonly<Record<Answered["answer"], string>> = {
@@ -231,7 +233,7 @@ const ANSWERS: Readonly<Record<Answered["answer"], string>> = {
   failure: "was reported as failed",
 };
 
-const DECIDERS: Readonly<Record<Answered["by"], string>> = {
+const SOURCES: Readonly<Record<Answered["source"], string>> = {
   approver: "by the approver",
   caller: "by the caller",
   deadline: "by its deadline",

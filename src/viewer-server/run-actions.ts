@@ -3,7 +3,7 @@
 // is performed once.
 
 import { EspalierError } from "../kernel/error.ts";
-import { sameJson } from "../kernel/json.ts";
+import { omitUndefined, sameJson } from "../kernel/json.ts";
 import { postAnswers } from "../orchestrator/run/posted-answers.ts";
 import { postMail } from "../orchestrator/run/run-mail.ts";
 import type { RunId } from "../protocol/ids.ts";
@@ -39,8 +39,8 @@ const MAX_KEYS = 1_000;
 interface ActionDependencies extends ReaderDependencies {
   readonly attached: AttachedOrchestrators;
   readonly allowed: readonly ViewerAction[];
-  /** Name in the default reason of a cancellation. */
-  readonly by: string;
+  /** Name of the person who uses the page. */
+  readonly by: string | undefined;
 }
 
 interface Done {
@@ -103,8 +103,10 @@ export class RunActions {
    */
   async #answer(
     runId: RunId,
-    { answers }: Extract<ActionRequest, { readonly type: "answer" }>,
+    request: Extract<ActionRequest, { readonly type: "answer" }>,
   ): Promise<ActionResult> {
+    const { by } = this.#dependencies;
+    const answers = request.answers.map((answer) => ({ ...omitUndefined({ by }), ...answer }));
     if (this.#dependencies.content.isRedacted && answers.some(isEdited))
       throw createRefusedRequest(
         409,
@@ -126,7 +128,7 @@ export class RunActions {
   async #cancel(
     runId: RunId,
     {
-      message = `${this.#dependencies.by} cancelled the run.`,
+      message = `${this.#dependencies.by ?? "viewer"} cancelled the run.`,
       key,
     }: Extract<ActionRequest, { readonly type: "cancel" }>,
   ): Promise<ActionResult> {

@@ -83,9 +83,9 @@ export class ShownContent {
     if (this.isWhole) return event;
     const { type } = event;
     const shown = this.#showObject({ ...event, ...this.#hideInventedNames(event) });
-    // `by` is one of a few fixed words here; in a grant, `by` is text of the caller.
-    const by = type === "question.answered" ? { by: event.by, answer: event.answer } : {};
-    const kept = parseKnownEvent({ ...shown, ...by });
+    // A fixed word here; elsewhere, an answer is text of a model.
+    const answer = type === "question.answered" ? { answer: event.answer } : {};
+    const kept = parseKnownEvent({ ...shown, ...answer });
     if (kept === undefined) throw new Error("A redacted event matches no schema of an event.");
     return kept;
   }

@@ -125,9 +125,10 @@ export interface ViewerOptions {
    */
   readonly command?: string;
   /**
-   * Name in the default reason of a cancellation, for example `viewer cancelled the run.`
+   * Name of the person who uses the page. Answers from the page name this person, and so does the
+   * default reason of a cancellation: `Support desk cancelled the run.`
    *
-   * @default `viewer`
+   * @default answers name nobody, and cancellations name `viewer`
    * @example
    * ```ts
    * await startViewer({ store, by: "Support desk" });

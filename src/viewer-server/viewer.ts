@@ -184,7 +184,7 @@ class RunViewer implements Viewer {
   #listener: Listener | undefined;
 
   constructor(options: ViewerOptions, token: string) {
-    const { clock = systemClock, content = true, by = "viewer", actions = ACTIONS } = options;
+    const { clock = systemClock, content = true, by, actions = ACTIONS } = options;
     this.#options = options;
     this.token = token;
     let forgotten = 0;

@@ -45,6 +45,8 @@ const PAGES: Readonly<Record<string, readonly string[]>> = {
   tail: ["inspect-runs"],
   view: ["viewer"],
   approve: ["cli-questions"],
+  deny: ["cli-questions", "cli"],
+  answer: ["cli-questions", "cli"],
   resume: ["cli-questions", "cli"],
   cancel: ["cli-questions"],
 };

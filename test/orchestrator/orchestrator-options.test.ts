@@ -244,7 +244,7 @@ test("refuses an unknown option of approve() at once", () => {
     thrownBy(() => Reflect.apply(approve, undefined, [about, { argument: {} }])),
   ).toMatchObject({
     code: "invalid_argument",
-    data: { field: "approve change.argument" },
+    data: { field: "approve options.argument" },
   });
 });
 

@@ -34,7 +34,7 @@ const TELLING: Telling = {
   "tools.filtered": ["removed"],
   "reply.filtered": ["toolName", "characters"],
   "question.asked": ["question"],
-  "question.answered": ["toolName", "answer", "by"],
+  "question.answered": ["toolName", "answer", "source"],
   "hook.applied": ["point", "changedBy"],
   "request.repaired": ["repairCount"],
   "conversation.compacted": ["messagesBefore", "messagesAfter", "tokensBefore", "tokensAfter"],

@@ -169,7 +169,9 @@ function said({ sink }: Fixture): Pick<GuardRecord, "guarded" | "asked" | "answe
   return {
     guarded,
     asked: sink.ofType("question.asked").map(({ question }) => question.reason),
-    answered: sink.ofType("question.answered").map(({ answer, by }) => `${answer} by ${by}`),
+    answered: sink
+      .ofType("question.answered")
+      .map(({ answer, source }) => `${answer} by ${source}`),
   };
 }
 

@@ -51,15 +51,19 @@ test.each<{ readonly body: EventBody; readonly line: string | undefined }>([
     line: "lead arguments of a call changed by redact",
   },
   {
-    body: { ...ANSWERED, answer: "denied", by: "deadline", reason: "Nobody answered in time." },
+    body: { ...ANSWERED, answer: "denied", source: "deadline", reason: "Nobody answered in time." },
     line: "lead mail was denied by its deadline after 5.0s: Nobody answered in time.",
   },
   {
-    body: { ...ANSWERED, answer: "approved", by: "approver", arguments: { to: "bob" } },
+    body: { ...ANSWERED, answer: "approved", source: "approver", arguments: { to: "bob" } },
     line: 'lead mail was approved by the approver with {"to":"bob"} after 5.0s',
   },
   {
-    body: { ...ANSWERED, answer: "result", by: "caller" },
+    body: { ...ANSWERED, answer: "denied", source: "caller", by: "ada@example.com", reason: "No." },
+    line: "lead mail was denied by ada@example.com after 5.0s: No.",
+  },
+  {
+    body: { ...ANSWERED, answer: "result", source: "caller" },
     line: "lead mail was given its result by the caller after 5.0s",
   },
   {

@@ -256,8 +256,8 @@ proves(
       ({ type }) => type === "question.answered",
     );
     expect(answered).toMatchObject([
-      { answer: "approved", by: "approver" },
-      { answer: "denied", by: "end" },
+      { answer: "approved", source: "approver" },
+      { answer: "denied", source: "end" },
     ]);
     expect(
       codeOf(
@@ -308,6 +308,28 @@ proves(
       const { status } = await act(place, ID, { key: `late-${type}`, type });
       expect(status, type).toBe(409);
     }
+  },
+);
+
+proves(
+  ["D757"],
+  "names the person of the viewer in an answer from the page, unless the request names another",
+  async () => {
+    const { place, view, process, pushed } = await viewerWorld({ by: "eva" });
+    const role = asker(["pear", "plum"]);
+    const orchestrator = process({ roles: [role] });
+    view.attach(orchestrator);
+    const [pear, plum] = await paused(orchestrator, role);
+    if (pear === undefined || plum === undefined) throw new Error("It asks twice.");
+    const answers = [approve(pear), approve(plum, { by: "ada" })];
+    expect(await act(place, ID, { key: "1", type: "answer", answers })).toMatchObject({
+      status: 202,
+    });
+    await pushed(ledOn(orchestrator));
+    const events = await storedEvents(view.store, ID);
+    expect(events.flatMap((event) => (event.type === "question.answered" ? event.by : []))).toEqual(
+      ["eva", "ada"],
+    );
   },
 );
 

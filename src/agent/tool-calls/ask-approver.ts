@@ -23,8 +23,8 @@ import { redactSecrets } from "../../tools/redact-secrets.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { CallInProgress } from "./open-call.ts";
 
-/** The person or code that decided a question. */
-export type Decider = EventBody<"question.answered">["by"];
+/** Source of the decision about a question. */
+export type AnswerSource = EventBody<"question.answered">["source"];
 
 /** The answer of an approver. Neither field is set if there was no answer, or not in time. */
 export interface ApproverReply {
@@ -133,11 +133,11 @@ export function createQuestion(
   };
 }
 
-/** Records the answer and its author. */
+/** Records the answer, its source and its author. */
 export function recordAnswer(
   call: CallInProgress,
   question: Question,
-  answer: Pick<EventBody<"question.answered">, "answer" | "by" | "reason" | "arguments">,
+  answer: Pick<EventBody<"question.answered">, "answer" | "source" | "by" | "reason" | "arguments">,
 ): void {
   const { questionId, toolName, askedAtMs } = question;
   const waitedMs = call.agent.run.clock.nowMs() - askedAtMs;

@@ -23,7 +23,7 @@ import {
   createQuestion,
   findAnswerProblem,
   recordAnswer,
-  type Decider,
+  type AnswerSource,
 } from "./ask-approver.ts";
 import type { CallInProgress } from "./open-call.ts";
 
@@ -141,12 +141,13 @@ async function askForTool(call: CallInProgress, input: AskRequest): Promise<AskO
   (call.endings ??= new Set()).add(end);
   agent.recordWithinCall({ type: "question.asked", question }, call.position);
   let outcome: AskOutcome | undefined;
-  const conclude = (by: Decider, concluded: AskOutcome): AskOutcome => {
+  const conclude = (source: AnswerSource, concluded: AskOutcome, by?: string): AskOutcome => {
     if (outcome !== undefined) return outcome;
     outcome = concluded;
     const isAnswered = concluded.type === "answered";
-    const reason = isAnswered ? {} : { reason: concluded.reason };
-    recordAnswer(call, question, { answer: isAnswered ? "result" : "failure", by, ...reason });
+    const reason = isAnswered ? undefined : concluded.reason;
+    const more = omitUndefined({ by, reason });
+    recordAnswer(call, question, { answer: isAnswered ? "result" : "failure", source, ...more });
     return outcome;
   };
   // Synchronously, so that no event of a call follows its end.
@@ -159,11 +160,11 @@ async function askForTool(call: CallInProgress, input: AskRequest): Promise<AskO
   call.endings.delete(end);
   switch (answer?.type) {
     case "result":
-      return conclude("approver", { type: "answered", value: answer.result });
+      return conclude("approver", { type: "answered", value: answer.result }, answer.by);
     case "failure":
-      return conclude("approver", { type: "declined", reason: answer.message });
+      return conclude("approver", { type: "declined", reason: answer.message }, answer.by);
     case "denied":
-      return conclude("approver", { type: "declined", reason: answer.reason });
+      return conclude("approver", { type: "declined", reason: answer.reason }, answer.by);
     default:
       return conclude(...decideWithoutAnswer(call, question, failure));
   }
@@ -192,7 +193,7 @@ function decideWithoutAnswer(
   { agent: { run } }: CallInProgress,
   question: Question,
   failure: string | undefined,
-): [Decider, AskOutcome] {
+): [AnswerSource, AskOutcome] {
   if (run.settings.approvals.approver === undefined)
     return ["nobody", { type: "declined", reason: "No approver is configured for this run." }];
   if (isOverdue(question, run.clock.nowMs()))

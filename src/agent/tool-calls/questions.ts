@@ -15,7 +15,7 @@ import {
   findAnswerProblem,
   createQuestion,
   recordAnswer,
-  type Decider,
+  type AnswerSource,
   type ApproverReply,
 } from "./ask-approver.ts";
 import {
@@ -55,7 +55,7 @@ export function resumeQuestion(
   const { clock, pendingAnswers, settings } = agent.run;
   const { question } = deferral;
   if (answer !== undefined || isOverdue(question, clock.nowMs()))
-    return decideQuestion(call, bound, deferral, { answer, by: "caller" });
+    return decideQuestion(call, bound, deferral, { answer, source: "caller" });
   const { approver } = settings.approvals;
   if (approver === undefined || pendingAnswers.wasAsked(question.questionId))
     return { type: "deferred", deferral };
@@ -103,7 +103,7 @@ async function decideByApprover(
     otherwise: unansweredPolicy === "deny" ? "the call is denied" : "the question stays open",
   });
   if (call.signal.aborted) {
-    recordAnswer(call, question, { answer: "denied", by: "end" });
+    recordAnswer(call, question, { answer: "denied", source: "end" });
     agent.releaseClock();
     return { type: "cancelled" };
   }
@@ -115,8 +115,8 @@ async function decideByApprover(
     return { type: "deferred", deferral: { ...deferral, question: { ...question, reason } } };
   }
   agent.releaseClock();
-  const by = "approver";
-  return decideQuestion(call, bound, deferral, isLate ? { by } : { ...reply, edited, by });
+  const source = "approver";
+  return decideQuestion(call, bound, deferral, isLate ? { source } : { ...reply, edited, source });
 }
 
 function describeMismatch(edited: OwnCall | RejectedCall | undefined): string | undefined {
@@ -127,29 +127,26 @@ function describeMismatch(edited: OwnCall | RejectedCall | undefined): string | 
 }
 
 /**
- * Decides a question that nothing waits for any longer. `by` gave the answer. `edited` is the call
- * with the arguments of the answer, if they are already parsed.
+ * Decides a question that nothing waits for any longer. `edited` is the call with the arguments of
+ * the answer, if they are already parsed.
  */
 function decideQuestion(
   call: CallInProgress,
   bound: OwnCall,
   deferral: QuestionDeferral,
   reply: ApproverReply & {
-    readonly by: Decider;
+    readonly source: AnswerSource;
     readonly edited?: OwnCall | RejectedCall | undefined;
   },
 ): Permission | Promise<Permission> {
   const { question } = deferral;
-  const { answer, failure, edited, by: decider } = reply;
+  const { answer, failure, edited, source: from } = reply;
+  const by = answer?.by;
   const isSameProcess = call.deferral === undefined;
   if (answer?.type === "approved") {
     const { arguments: changed } = answer;
-    const body = {
-      answer: "approved",
-      by: decider,
-      ...omitUndefined({ arguments: changed }),
-    } as const;
-    recordAnswer(call, question, body);
+    const more = omitUndefined({ by, arguments: changed });
+    recordAnswer(call, question, { answer: "approved", source: from, ...more });
     if (changed !== undefined)
       return confirmEditedCall(call, changed, edited ?? rebindCall(bound.tool, changed));
     const approved = restoreApprovedCall(bound, deferral, isSameProcess);
@@ -159,13 +156,13 @@ function decideQuestion(
       ? { type: "granted", bound: approved, isApproved: true }
       : confirmPermission(call, approved);
   }
-  const { reason, by } =
+  const { reason, source } =
     answer?.type === "denied"
-      ? { reason: answer.reason, by: decider }
+      ? { reason: answer.reason, source: from }
       : failure !== undefined
-        ? { reason: failure, by: "approver" as const }
+        ? { reason: failure, source: "approver" as const }
         : explainNoAnswer(call, question, "No approver is configured for this run.");
-  recordAnswer(call, question, { answer: "denied", by, reason });
+  recordAnswer(call, question, { answer: "denied", source, ...omitUndefined({ by }), reason });
   // A denial contains the reason for the question, because guards gave reasons of their own.
   const isPlain = question.reason === describeApprovalNeed(question.toolName);
   const cause = `Approval was required for this reason: ${question.reason}`;
@@ -233,17 +230,17 @@ export function refuseCall(
 }
 
 /**
- * Returns the reason why a question has no answer, and who decided. `nobody` is the reason without
- * an approver.
+ * Returns the reason why a question has no answer, and the source of that decision. `nobody` is the
+ * reason without an approver.
  */
 function explainNoAnswer(
   { agent }: CallInProgress,
   question: Question,
   nobody: string,
-): { readonly reason: string; readonly by: Decider } {
+): { readonly reason: string; readonly source: AnswerSource } {
   return isOverdue(question, agent.run.clock.nowMs())
-    ? { reason: "Nobody answered in time.", by: "deadline" }
-    : { reason: nobody, by: "nobody" };
+    ? { reason: "Nobody answered in time.", source: "deadline" }
+    : { reason: nobody, source: "nobody" };
 }
 
 /** Returns the stored form of a call that waits for an answer. */
@@ -293,26 +290,32 @@ async function endWithAnswer(
   question: Question,
   answer: Answer | undefined,
 ): Promise<CallEnd> {
+  const author = omitUndefined({ by: answer?.by });
   if (answer?.type === "result") {
-    recordAnswer(call, question, { answer: "result", by: "caller" });
+    recordAnswer(call, question, { answer: "result", source: "caller", ...author });
     const text = formatToolResult(answer.result);
     return await recordEnd(call, { type: "succeeded", text }, recordBegin(call));
   }
   const before = `${question.toolName} failed: `;
   if (answer?.type === "failure") {
     const { message: words } = answer;
-    recordAnswer(call, question, { answer: "failure", by: "caller", reason: words });
+    recordAnswer(call, question, {
+      answer: "failure",
+      source: "caller",
+      ...author,
+      reason: words,
+    });
     return await recordEnd(
       call,
       createFailedOutcome("tool_error", { before, words }),
       recordBegin(call),
     );
   }
-  const { reason, by } = explainNoAnswer(
+  const { reason, source } = explainNoAnswer(
     call,
     question,
     "No approver is configured that could execute it.",
   );
-  recordAnswer(call, question, { answer: "failure", by, reason });
+  recordAnswer(call, question, { answer: "failure", source, reason });
   return await recordEnd(call, failCall("tool_error", `${before}${reason}`, { reason }));
 }

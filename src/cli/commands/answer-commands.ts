@@ -20,7 +20,7 @@ import { EXIT_CODES, UsageError } from "../exit-codes.ts";
 import { formatJsonLine, parseJsonObject, parseJsonOrText } from "../json-text.ts";
 import { openProjectStore, type ChosenStore } from "../project.ts";
 import { suggestAnswerCommands } from "../run-text.ts";
-import { isConfirmed, isTerminal, printNotice, printLine } from "../shell.ts";
+import { isConfirmed, isTerminal, printNotice, printLine, readAuthor } from "../shell.ts";
 import { LAST_RUN, isOfOneRun, RunReading, describeUnreadableRun } from "../run-reading.ts";
 
 /**
@@ -55,13 +55,13 @@ async function giveAnswer(
     const edited = answer.type === "approved" ? answer.arguments : undefined;
     const input = edited ?? question.arguments;
     const about = { runId, questionId, agentPath, toolName, arguments: input };
-    printLine(shell, formatJsonLine({ ...about, answer: answer.type, openQuestions: open }));
+    const { type, by } = answer;
+    printLine(shell, formatJsonLine({ ...about, answer: type, by, openQuestions: open }));
     return 0;
   }
-  printNotice(
-    shell,
-    stripControlCharacters(`${question.agentPath}: ${question.toolName} ${ANSWERED[answer.type]}.`),
-  );
+  const author = answer.by === undefined ? "" : ` by ${answer.by}`;
+  const outcome = `${question.toolName} ${ANSWERED[answer.type]}${author}`;
+  printNotice(shell, stripControlCharacters(`${question.agentPath}: ${outcome}.`));
   const next =
     open.length > 0
       ? `${open.length} more to answer: ${call.command} questions`
@@ -98,7 +98,7 @@ function createAnswerKindError(question: Question, cause: unknown): UsageError {
 const ANSWERED: Readonly<Record<Answer["type"], string>> = {
   approved: "is approved",
   denied: "is denied",
-  result: "has its result",
+  result: "is given its result",
   failure: "is reported as failed",
 };
 
@@ -249,8 +249,9 @@ export const approveCall: CommandBody = async (call) => {
     throw new UsageError(
       `Expected --arguments to be a JSON object, as '{"path": "a.txt"}', of finite numbers and at most 200 levels, got ${formatJsonLine(text.length <= MAX_QUOTED ? text : `${text.slice(0, MAX_QUOTED)}…`)}.`,
     );
+  const edit = input === undefined ? {} : { arguments: input };
   return await giveAnswer(call, (question) =>
-    approve(question, input === undefined ? {} : { arguments: input }),
+    approve(question, { ...edit, ...readAuthor(call.shell, call.text("by")) }),
   );
 };
 
@@ -259,7 +260,9 @@ const MAX_QUOTED = 200;
 
 /** `espalier deny <question>`: denies a call with a reason, which the model reads. */
 export const denyCall: CommandBody = async (call) =>
-  await giveAnswer(call, (question) => deny(question, call.text("reason")));
+  await giveAnswer(call, (question) =>
+    deny(question, call.text("reason"), readAuthor(call.shell, call.text("by"))),
+  );
 
 /** `espalier answer <question>`: provides the result of an external call. */
 export const answerCall: CommandBody = async (call) => {
@@ -271,7 +274,7 @@ export const answerCall: CommandBody = async (call) => {
     );
   return await giveAnswer(call, (question) =>
     result === undefined
-      ? provideError(question, failure ?? "")
-      : provideResult(question, parseJsonOrText(result)),
+      ? provideError(question, failure ?? "", readAuthor(call.shell, call.text("by")))
+      : provideResult(question, parseJsonOrText(result), readAuthor(call.shell, call.text("by"))),
   );
 };

@@ -192,7 +192,7 @@ function recordSpanNote(run: MeasuredRun, role: string, body: SpanNote, agentId:
         [GEN_AI.agentName]: role,
         [GEN_AI.toolName]: body.toolName,
         // The end of its agent is not a decision.
-        [ESPALIER.outcome]: body.by === "end" ? OUTCOME.abandoned : body.answer,
+        [ESPALIER.outcome]: body.source === "end" ? OUTCOME.abandoned : body.answer,
       });
       return;
     default:

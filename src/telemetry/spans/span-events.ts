@@ -106,7 +106,7 @@ function buildRequestAttributes({ question }: EventBody<"question.asked">): Attr
   };
 }
 
-/** Returns the attributes of an answer without its text. */
+/** Returns the attributes of an answer without its text, and without the name of its author. */
 function buildDecisionAttributes(
   body: EventBody<"question.answered">,
   { scope }: SpanMoment,
@@ -115,7 +115,7 @@ function buildDecisionAttributes(
     [ESPALIER.approvalId]: body.questionId,
     [ESPALIER.approvalKind]: getAnsweredKind(body.answer),
     [ESPALIER.approvalDecision]: body.answer,
-    [ESPALIER.approvalDecidedByKind]: body.by,
+    [ESPALIER.approvalDecidedByKind]: body.source,
     [ESPALIER.approvalWaitMs]: body.waitedMs,
     [GEN_AI.toolName]: body.toolName,
     [GEN_AI.toolCallId]: scope.callId ?? undefined,

@@ -107,8 +107,8 @@ proves(["E16"], "applies answers of another process while the approver is asked"
   expect(result.text).toContain("Not that.");
   const answered = one.sink.events.filter(({ type }) => type === "question.answered");
   expect(answered).toMatchObject([
-    { questionId: a.questionId, answer: "approved", by: "approver" },
-    { questionId: b.questionId, answer: "denied", by: "approver" },
+    { questionId: a.questionId, answer: "approved", source: "approver" },
+    { questionId: b.questionId, answer: "denied", source: "approver" },
   ]);
   expect(clock.pendingTimers).toBe(0);
 });

@@ -177,7 +177,7 @@ proves(
         const result = await fixture.run(role);
         const answers = fixture.sink
           .ofType("question.answered")
-          .map(({ answer, by }) => [answer, by]);
+          .map(({ answer, source }) => [answer, source]);
         return [result.status, fates(result).flat(), tool.calls.length, answers];
       }),
     );

@@ -243,7 +243,9 @@ describe("a question that is not answered in time", () => {
     expect(refusalOf(late)).toEqual(["invalid_answer", "late"]);
     const ended = await other.outcome(other.resume(later.role, paused.pausedRun));
     expect([fates(ended), tool.written]).toEqual([[["refused", "denied"]], []]);
-    expect(other.sink.ofType("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
+    expect(other.sink.ofType("question.answered").map(({ source }) => source)).toEqual([
+      "deadline",
+    ]);
   });
 
   test("has its time from the moment of asking, not of guarding", async () => {

@@ -82,7 +82,7 @@ for (const [name, open] of Object.entries(TRANSPORTS))
         },
       ]);
       const [said] = fixture.sink.ofType("question.answered");
-      expect([said?.answer, said?.by, JSON.stringify(said).includes("Bonn")]).toEqual([
+      expect([said?.answer, said?.source, JSON.stringify(said).includes("Bonn")]).toEqual([
         "result",
         "approver",
         false,
@@ -175,7 +175,7 @@ test("withdraws a question from the approver if the server withdraws it", async 
   expect(JSON.parse(execution?.text ?? "")).toMatchObject({ action: "accept" });
   const said = fixture.sink.events.flatMap((event) => {
     if (event.type === "question.asked") return ["asked"];
-    return event.type === "question.answered" ? [event.by] : [];
+    return event.type === "question.answered" ? [event.source] : [];
   });
   expect(said).toEqual(["asked", "end", "asked", "approver"]);
 });

@@ -246,9 +246,9 @@ describe("a parent whose background child is paused", () => {
           text: "",
         },
       ]);
-      expect(s.sink.ofType("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
-        ["denied", "end"],
-      ]);
+      expect(
+        s.sink.ofType("question.answered").map(({ answer, source }) => [answer, source]),
+      ).toEqual([["denied", "end"]]);
     },
   );
 });

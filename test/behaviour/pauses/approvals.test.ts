@@ -138,7 +138,9 @@ proves(
       ["succeeded", undefined],
       ["failed", "tool_error"],
     ]);
-    expect(fixture.sink.ofType("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
+    expect(
+      fixture.sink.ofType("question.answered").map(({ answer, source }) => [answer, source]),
+    ).toEqual([
       ["approved", "caller"],
       ["result", "caller"],
       ["failure", "caller"],

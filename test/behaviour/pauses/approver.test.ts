@@ -68,7 +68,7 @@ proves(
     expect(
       fixture.sink
         .ofType("question.answered")
-        .map(({ answer, by, waitedMs }) => [answer, by, waitedMs]),
+        .map(({ answer, source, waitedMs }) => [answer, source, waitedMs]),
     ).toEqual([["approved", "approver", 0]]);
 
     const without = await payingWith(undefined);
@@ -199,7 +199,7 @@ describe("an approver", () => {
         [`Not executed: pay was denied. ${failure} Do without it, or answer with what you have.`],
       ]);
       const [answered] = fixture.sink.ofType("question.answered");
-      expect([answered?.answer, answered?.by, answered?.reason]).toEqual([
+      expect([answered?.answer, answered?.source, answered?.reason]).toEqual([
         "denied",
         "approver",
         failure,
@@ -319,9 +319,9 @@ describe('a run without an approver and with `unansweredPolicy: "deny"`', () => 
       ["completed", "completed"],
       ["mail failed: No approver is configured that could execute it."],
     ]);
-    expect(fixture.sink.ofType("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
-      ["failure", "nobody"],
-    ]);
+    expect(
+      fixture.sink.ofType("question.answered").map(({ answer, source }) => [answer, source]),
+    ).toEqual([["failure", "nobody"]]);
   });
 });
 

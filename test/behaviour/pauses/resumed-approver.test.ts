@@ -37,9 +37,9 @@ describe("an approver of a paused run", () => {
       [3],
       paused.questions,
     ]);
-    expect(fixture.sink.ofType("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
-      ["approved", "approver"],
-    ]);
+    expect(
+      fixture.sink.ofType("question.answered").map(({ answer, source }) => [answer, source]),
+    ).toEqual([["approved", "approver"]]);
   });
 
   test("is not asked a question whose answer is passed to `resume`", async () => {

@@ -232,7 +232,7 @@ describe("the deadline of an answer", () => {
         true,
       ]);
       const answers = fixture.sink.ofType("question.answered");
-      expect(answers.map(({ answer, by, waitedMs }) => [answer, by, waitedMs])).toEqual([
+      expect(answers.map(({ answer, source, waitedMs }) => [answer, source, waitedMs])).toEqual([
         ["denied", "deadline", 1_000],
       ]);
     },
@@ -250,7 +250,9 @@ describe("the deadline of an answer", () => {
     });
     const result = await fixture.run(role);
     expect([ending(result), pay.paid]).toEqual([["completed", "completed"], []]);
-    expect(fixture.sink.ofType("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
+    expect(fixture.sink.ofType("question.answered").map(({ source }) => source)).toEqual([
+      "deadline",
+    ]);
   });
 
   test("accepts an answer one millisecond earlier", async () => {
@@ -301,7 +303,7 @@ describe("the deadline of an answer", () => {
           "mail failed: Nobody answered in time.",
         ],
       ]);
-      expect(fixture.sink.ofType("question.answered").map(({ by }) => by)).toEqual([
+      expect(fixture.sink.ofType("question.answered").map(({ source }) => source)).toEqual([
         "deadline",
         "deadline",
       ]);

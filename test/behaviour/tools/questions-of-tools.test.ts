@@ -44,7 +44,11 @@ async function learned(approver: Approver | undefined) {
   const fixture = newFixture(approver === undefined ? {} : { approver });
   const result = await fixture.run(role);
   const said = fixture.sink.ofType("question.answered");
-  return { status: result.status, outcomes, said: said.map(({ answer, by }) => [answer, by]) };
+  return {
+    status: result.status,
+    outcomes,
+    said: said.map(({ answer, source }) => [answer, source]),
+  };
 }
 
 type Case = readonly [Approver | undefined, AskOutcome, readonly string[]];
@@ -157,7 +161,7 @@ describe("an open question", () => {
     made.clock.advance(500);
     await made.outcome(run);
     expect(outcomes).toEqual([{ type: "unanswered", reason: "Nobody answered in time." }]);
-    expect(made.sink.ofType("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
+    expect(made.sink.ofType("question.answered").map(({ source }) => source)).toEqual(["deadline"]);
   });
 
   proves(["M77"], "does not delay a requested pause", async () => {
@@ -178,7 +182,7 @@ describe("an open question", () => {
     await late.made.outcome(late.run);
     for (const { made, outcomes, isWithdrawn } of [cancelled, late]) {
       expect([outcomes, isWithdrawn()]).toEqual([[ended], true]);
-      expect(made.sink.ofType("question.answered").map(({ by }) => by)).toEqual(["end"]);
+      expect(made.sink.ofType("question.answered").map(({ source }) => source)).toEqual(["end"]);
     }
   });
 });

@@ -62,6 +62,23 @@ proves(["V155"], "prints the call only in the JSON object with --json", async ()
   ]);
 });
 
+proves(["D758"], "records the name of --by with the answer, or else the login name", async () => {
+  for (const [env, more, by] of [
+    [{ USER: "ada" }, [], "ada"],
+    [{ LOGNAME: "ada" }, ["--by", "ben@example.com"], "ben@example.com"],
+  ] as const) {
+    await using kept = await asking();
+    const at = { cwd: kept.folder, env };
+    const { code, stderr } = await performed([...kept.args, ...more], at);
+    expect([code, stderr]).toEqual([
+      0,
+      [...CALL, `buyer: pay is approved by ${by}.`, ...DONE.slice(1)].join("\n"),
+    ]);
+    const [mail] = await kept.store.readMail(kept.runId);
+    expect(JSON.parse(mail?.body ?? "")).toMatchObject({ answer: { type: "approved", by } });
+  }
+});
+
 proves(["V155"], "prints the call for a denial without asking", async () => {
   await using kept = await asking();
   const shell = new FakeShell(kept.folder);

@@ -126,7 +126,7 @@ function toldOf(event: EspalierEvent): readonly unknown[] | undefined {
     case "signal.raised":
       return [event.signal.reason.code];
     case "question.answered":
-      return [event.toolName, event.callId, event.answer, event.by];
+      return [event.toolName, event.callId, event.answer, event.source, event.by];
     case "continuation.evaluated":
       return [event.decision, event.work.join()];
     case "hook.applied":

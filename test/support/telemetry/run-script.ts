@@ -239,7 +239,13 @@ export class AgentScript {
     said: Partial<Body<"question.answered">> = {},
   ): void {
     const questionId = QuestionIdSchema().parse(`question_${callId}`);
-    const answer = { answer: "approved", by: "caller", reason: CANARY, waitedMs: 60_000 } as const;
+    const answer = {
+      answer: "approved",
+      source: "caller",
+      by: CANARY,
+      reason: CANARY,
+      waitedMs: 60_000,
+    } as const;
     this.#add({ type: "question.answered", questionId, toolName, ...answer, ...said }, callId);
   }
 

@@ -138,7 +138,7 @@ describe("approvals", () => {
     lead.asksLeave("call_2", "pay");
     lead.asksLeave("call_3", "mail", "external");
     expect(await pending()).toEqual(pendingOf(2));
-    lead.isAnswered("call_1", "pay", { by: "approver", answer: "denied", waitedMs: 1_500 });
+    lead.isAnswered("call_1", "pay", { source: "approver", answer: "denied", waitedMs: 1_500 });
     expect(await pending()).toEqual(pendingOf(1));
     lead.isAnswered("call_3", "mail", { answer: "result" });
     lead.isAnswered("call_1", "pay", { waitedMs: 0 });
@@ -158,7 +158,7 @@ describe("approvals", () => {
     run.started();
     run.root.started();
     run.root.asksLeave("call_1", "pay");
-    run.root.isAnswered("call_1", "pay", { by: "end", answer: "denied", waitedMs: 2_000 });
+    run.root.isAnswered("call_1", "pay", { source: "end", answer: "denied", waitedMs: 2_000 });
     run.root.ended("cancelled");
     run.ended("cancelled");
     expect(linesWith(await readingsOf(run), "espalier.approval")).toEqual([

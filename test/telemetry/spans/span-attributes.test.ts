@@ -343,7 +343,7 @@ test("records questions, compactions, messages and refused subtasks as events on
   run.started();
   lead.started();
   lead.asksLeave("call_1", "pay", "external");
-  lead.isAnswered("call_1", "pay", { answer: "failure", by: "deadline" });
+  lead.isAnswered("call_1", "pay", { answer: "failure", source: "deadline" });
   lead.compacts();
   lead.isTold("steering");
   lead.isRefused(undefined, CANARY, "unknown_role");
