@@ -6,7 +6,7 @@ import { createEngineCheck, type EngineCheck } from "./engine-contract-fixture.t
 /** Promises of an engine about which worker executes a run, and when. */
 export const leadingChecks: readonly EngineCheck[] = [
   createEngineCheck(
-    "a run that is ordered anywhere is led, and its result is read anywhere",
+    "a worker executes a run that any client starts, and any client reads its result",
     async (fixture) => {
       const [first, other] = [fixture.createClient(), fixture.createClient()];
       const early = await fixture.startRun(first, "note early");
@@ -25,29 +25,32 @@ export const leadingChecks: readonly EngineCheck[] = [
     },
   ),
 
-  createEngineCheck("one order, given by many and often, is one run", async (fixture) => {
-    const clients = [fixture.createClient(), fixture.createClient(), fixture.createClient()];
-    await fixture.startWorker();
-    const runId = fixture.createRunId();
-    const order = "note a\nnote b, note c";
-    const orders = Array.from({ length: 10 }, () =>
-      clients.map((client) => fixture.startRun(client, order, { runId })),
-    );
-    const runs = await Promise.all(orders.flat());
-    const results = await Promise.all(runs.map((run) => fixture.waitForRest(run)));
-    deepStrictEqual(new Set(results.map(String)), new Set(["completed"]));
-    const again = await fixture.startRun(fixture.createClient(), order, { runId });
-    deepStrictEqual(await fixture.waitForRest(again), "completed");
-    const effects = ["a by worker", "b by worker", "c by worker"];
-    deepStrictEqual(fixture.agents.effects.toSorted(), effects);
-    await fixture.expectRejection(
-      fixture.startRun(fixture.createClient(), "note other", { runId }),
-      "run_id_conflict",
-    );
-  }),
+  createEngineCheck(
+    "many clients that start the same run often enqueue one run",
+    async (fixture) => {
+      const clients = [fixture.createClient(), fixture.createClient(), fixture.createClient()];
+      await fixture.startWorker();
+      const runId = fixture.createRunId();
+      const order = "note a\nnote b, note c";
+      const orders = Array.from({ length: 10 }, () =>
+        clients.map((client) => fixture.startRun(client, order, { runId })),
+      );
+      const runs = await Promise.all(orders.flat());
+      const results = await Promise.all(runs.map((run) => fixture.waitForRest(run)));
+      deepStrictEqual(new Set(results.map(String)), new Set(["completed"]));
+      const again = await fixture.startRun(fixture.createClient(), order, { runId });
+      deepStrictEqual(await fixture.waitForRest(again), "completed");
+      const effects = ["a by worker", "b by worker", "c by worker"];
+      deepStrictEqual(fixture.agents.effects.toSorted(), effects);
+      await fixture.expectRejection(
+        fixture.startRun(fixture.createClient(), "note other", { runId }),
+        "run_id_conflict",
+      );
+    },
+  ),
 
   createEngineCheck(
-    "a worker leaves runs of other roles and versions to those that have them",
+    "a worker executes only runs of its own roles and versions",
     async (fixture) => {
       const client = fixture.createClient();
       const [untold] = [await fixture.startRun(client, "note untold")];
@@ -72,7 +75,7 @@ export const leadingChecks: readonly EngineCheck[] = [
       for (const { leadings } of [newer, writer])
         ok(
           leadings.every(({ runId }) => runId !== run.runId),
-          "It was led by a worker without it.",
+          "The run was executed by a worker without its role.",
         );
       await fixture.startWorker({ name: "right" });
       deepStrictEqual(await fixture.waitForRest(run), "completed");
@@ -80,24 +83,27 @@ export const leadingChecks: readonly EngineCheck[] = [
     },
   ),
 
-  createEngineCheck("what could not be led is led again, until it can be", async (fixture) => {
-    const codes = ["store_failed", "run_active", "run_fenced", "run_released"] as const;
-    let count = 0;
-    await fixture.startWorker({
-      before: async () => {
-        const code = codes[count];
-        count += 1;
-        if (code !== undefined) throw new EspalierError({ code, message: "It is not to be." });
-      },
-    });
-    const run = await fixture.startRun(fixture.createClient(), "note a");
-    deepStrictEqual(await fixture.waitForRest(run), "completed");
-    deepStrictEqual(fixture.agents.effects, ["a by worker"]);
-    ok(count > codes.length);
-  }),
+  createEngineCheck(
+    "a run whose execution rejects is executed again until it succeeds",
+    async (fixture) => {
+      const codes = ["store_failed", "run_active", "run_fenced", "run_released"] as const;
+      let count = 0;
+      await fixture.startWorker({
+        before: async () => {
+          const code = codes[count];
+          count += 1;
+          if (code !== undefined) throw new EspalierError({ code, message: "The execution fails." });
+        },
+      });
+      const run = await fixture.startRun(fixture.createClient(), "note a");
+      deepStrictEqual(await fixture.waitForRest(run), "completed");
+      deepStrictEqual(fixture.agents.effects, ["a by worker"]);
+      ok(count > codes.length);
+    },
+  ),
 
   createEngineCheck(
-    "a worker leads as many runs at once as it is to, and the others after them",
+    "a worker executes maxRuns runs at once, and the others afterwards",
     async (fixture) => {
       const texts = ["a", "b", "c", "d", "e", "f"];
       fixture.agents.hold(...texts);
@@ -106,7 +112,7 @@ export const leadingChecks: readonly EngineCheck[] = [
       const runs = await Promise.all(texts.map((text) => fixture.startRun(client, `note ${text}`)));
       const { begun } = fixture.agents;
       for (let count = 2; count <= 6; count += 1) {
-        await fixture.waitUntil(`run ${count} that is led`, () => begun.length >= count);
+        await fixture.waitUntil(`the start of run ${count}`, () => begun.length >= count);
         fixture.agents.release(begun[count - 2] ?? "");
       }
       fixture.agents.release(...texts);
@@ -115,7 +121,7 @@ export const leadingChecks: readonly EngineCheck[] = [
     },
   ),
 
-  createEngineCheck("several workers lead many runs, and each of them once", async (fixture) => {
+  createEngineCheck("several workers execute many runs, each run once", async (fixture) => {
     const workers = [
       await fixture.startWorker({ name: "one" }),
       await fixture.startWorker({ name: "two" }),
@@ -135,7 +141,7 @@ export const leadingChecks: readonly EngineCheck[] = [
   }),
 
   createEngineCheck(
-    "what cannot be led is tried once, and goes on when a repaired worker is asked",
+    "a run that cannot be executed is tried once, and continues in a repaired worker",
     async (fixture) => {
       const client = fixture.createClient();
       const broken = await fixture.startWorker({ name: "broken", isPriced: false });
@@ -155,7 +161,7 @@ export const leadingChecks: readonly EngineCheck[] = [
   ),
 
   createEngineCheck(
-    "an order of a later release is refused, and harms no other",
+    "a request of a later release is rejected, and other runs continue",
     async (fixture) => {
       const { engine } = await fixture.startWorker();
       const runId = fixture.createRunId();

@@ -11,7 +11,7 @@ import {
 
 /** Promises of an engine about runs that wait, are cancelled, or are released. */
 export const waitingChecks: readonly EngineCheck[] = [
-  createEngineCheck("a run that waits goes on when any process answers", async (fixture) => {
+  createEngineCheck("a waiting run continues when any process answers", async (fixture) => {
     await fixture.startWorker();
     const run = await fixture.startRun(fixture.createClient(), "note a\nsign b\nnote c");
     deepStrictEqual(await fixture.waitForRest(run), "paused b");
@@ -20,7 +20,7 @@ export const waitingChecks: readonly EngineCheck[] = [
     deepStrictEqual(fixture.agents.effects, ["a by worker", "b by worker", "c by worker"]);
   }),
 
-  createEngineCheck("a run that waits goes on in a worker that came since", async (fixture) => {
+  createEngineCheck("a waiting run continues in a worker that started later", async (fixture) => {
     const client = fixture.createClient();
     const first = await fixture.startWorker({ name: "first" });
     const runs = [
@@ -39,13 +39,13 @@ export const waitingChecks: readonly EngineCheck[] = [
     deepStrictEqual(fixture.agents.effects.toSorted(), effects);
   }),
 
-  createEngineCheck("answers may come one by one", async (fixture) => {
+  createEngineCheck("a run accepts its answers one by one", async (fixture) => {
     await fixture.startWorker();
     const [first, other] = [fixture.createClient(), fixture.createClient()];
     const { runId } = await fixture.startRun(first, "sign a, sign b, note c");
     deepStrictEqual(await fixture.waitForRest(first.attach(runId)), "paused a b");
     deepStrictEqual(await answer(fixture, first, runId, "a"), ["b"]);
-    await fixture.waitUntil("the effect that was approved", () =>
+    await fixture.waitUntil("the approved effect", () =>
       fixture.agents.effects.includes("a by worker"),
     );
     deepStrictEqual(await fixture.waitForRest(other.attach(runId)), "paused b");
@@ -55,7 +55,7 @@ export const waitingChecks: readonly EngineCheck[] = [
     deepStrictEqual(fixture.agents.effects.toSorted(), effects);
   }),
 
-  createEngineCheck("what comes while a run comes to rest is not lost", async (fixture) => {
+  createEngineCheck("an answer that arrives while a run pauses is not lost", async (fixture) => {
     const rested = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<void>();
     await fixture.startWorker({
@@ -76,12 +76,12 @@ export const waitingChecks: readonly EngineCheck[] = [
   }),
 
   createEngineCheck(
-    "a run whose question has a deadline goes on then by itself",
+    "a run continues by itself at the deadline of its question",
     async (fixture) => {
       // Long enough for repeated executions by an engine that does not wait.
       const { leadings } = await fixture.startWorker({ answerTimeoutMs: 1_500 });
       const run = await fixture.startRun(fixture.createClient(), "sign a\nnote b");
-      await fixture.waitUntil("what comes after the deadline", () =>
+      await fixture.waitUntil("the effect after the deadline", () =>
         fixture.agents.effects.includes("b by worker"),
       );
       deepStrictEqual(await fixture.waitForRest(run), "completed");
@@ -92,7 +92,7 @@ export const waitingChecks: readonly EngineCheck[] = [
   ),
 
   createEngineCheck(
-    "a run is cancelled while it is led, while it waits, and before it begins",
+    "a run can be cancelled while it is executed, while it waits, and before it starts",
     async (fixture) => {
       const client = fixture.createClient();
       fixture.agents.hold("a");
@@ -100,7 +100,7 @@ export const waitingChecks: readonly EngineCheck[] = [
       const led = await fixture.startRun(client, "note a");
       const waiting = await fixture.startRun(client, "sign b");
       deepStrictEqual(await fixture.waitForRest(waiting), "paused b");
-      await fixture.waitUntil("a run that is led", () => fixture.agents.begun.includes("a"));
+      await fixture.waitUntil("the start of the run", () => fixture.agents.begun.includes("a"));
       for (const { runId } of [led, waiting]) {
         const other = fixture.createClient().attach(runId);
         await fixture.waitFor("a request that is taken", other.cancel());
@@ -117,28 +117,28 @@ export const waitingChecks: readonly EngineCheck[] = [
   ),
 
   createEngineCheck(
-    "a worker that closes hands its runs over, and what returned is not repeated",
+    "a closing worker hands its runs over, and completed calls are not repeated",
     async (fixture) => {
       const { agents } = fixture;
       const client = fixture.createClient();
       agents.hold("b", "e");
       const first = await fixture.startWorker({ name: "first", graceMs: fixture.withinMs });
       const kept = await fixture.startRun(client, "note a\nnote b\nnote c");
-      await fixture.waitUntil("an effect under way", () => agents.begun.includes("b"));
+      await fixture.waitUntil("an active effect", () => agents.begun.includes("b"));
       const closed = first.close();
       closed.catch(() => undefined); // Awaited later. Earlier failures are reported first.
-      await fixture.waitUntil("a run that is to be left", () => isLeft(first.leadings));
+      await fixture.waitUntil("the release signal", () => isLeft(first.leadings));
       agents.release("b");
       await closed;
       ok(
         first.leadings.every(({ settled }) => settled !== undefined),
-        "It was closed too early.",
+        "The worker closed too early.",
       );
       const second = await fixture.startWorker({ name: "second", graceMs: 0 });
       deepStrictEqual(await fixture.waitForRest(kept), "completed");
       deepStrictEqual(agents.effects, ["a by first", "b by first", "c by second"]);
       const cut = await fixture.startRun(client, "note d\nnote e");
-      await fixture.waitUntil("an effect under way", () => agents.begun.includes("e"));
+      await fixture.waitUntil("an active effect", () => agents.begun.includes("e"));
       // This worker has already polled the store, so the engine has to notify it.
       await fixture.startWorker({ name: "third" });
       await second.close();
@@ -149,7 +149,7 @@ export const waitingChecks: readonly EngineCheck[] = [
   ),
 
   createEngineCheck(
-    "a worker that is closed takes nothing more, and leaves nothing behind",
+    "a closed worker takes no further run and leaves no resources behind",
     async (fixture) => {
       const client = fixture.createClient();
       const gone = await fixture.startWorker({ name: "gone" });

@@ -22,7 +22,7 @@ const ofStale = { staleAfterMs: ALWAYS_MS };
 
 /** Promises of a store about lost owners. */
 export const crashChecks: readonly StoreCheck[] = [
-  createRunCheck("a claim from an owner that was lost counts a crash, once", async (store) => {
+  createRunCheck("a claim from a lost owner counts one crash", async (store) => {
     const { createdAtMs = Infinity } = (await store.find(run1)) ?? {};
     for (const [index, token] of ["b", "c"].entries()) {
       await store.claim(run1, createClaimOptions(token, ofStale));
@@ -38,7 +38,7 @@ export const crashChecks: readonly StoreCheck[] = [
     );
   }),
 
-  check("an owner whose process has ended was lost", async (store) => {
+  check("an owner whose process has ended is lost", async (store) => {
     await store.create(run1, "", { ...createLivingOwner("a"), processId: NO_PROCESS_ID });
     await store.claim(run1, createClaimOptions("b"));
     deepStrictEqual(await readCrashCount(store), 1);
@@ -47,19 +47,19 @@ export const crashChecks: readonly StoreCheck[] = [
     deepStrictEqual((await store.find(run2))?.crashCount, 1);
   }),
 
-  createRunCheck("an owner that its supervisor has given up was lost", async (store) => {
+  createRunCheck("an owner that its supervisor reports as lost is lost", async (store) => {
     await store.claim(run1, createClaimOptions("b", { ownerLost: true }));
     deepStrictEqual(await readCrashCount(store), 1);
     deepStrictEqual((await store.find(run1))?.owner, createLivingOwner("b"));
   }),
 
-  createRunCheck("a takeover from a live owner is no crash", async (store) => {
+  createRunCheck("a takeover from a live owner counts no crash", async (store) => {
     await store.claim(run1, createClaimOptions("b", { takeOver: true }));
     const { crashCount: crashes, lastCrashAtMs } = (await store.find(run1)) ?? {};
     deepStrictEqual([crashes, lastCrashAtMs], [0, null]);
   }),
 
-  createRunCheck("a claim of a run that was given up is no crash", async (store, first) => {
+  createRunCheck("a claim of a released run counts no crash", async (store, first) => {
     await store.release(first, "open");
     await store.claim(run1, createClaimOptions("b", ofStale));
     deepStrictEqual(await readCrashCount(store), 0);
@@ -69,26 +69,23 @@ export const crashChecks: readonly StoreCheck[] = [
     deepStrictEqual(await readCrashCount(store), 1);
   }),
 
-  createRunCheck(
-    "a batch with progress resets the crashes, and no other batch does",
-    async (store) => {
-      const held = await store.claim(run1, createClaimOptions("b", ofStale));
-      const { lastCrashAtMs } = (await store.find(run1)) ?? {};
-      await store.append(held, createBatch(1, "1"));
-      await store.heartbeat(held);
-      await store.append(held, { ...createBatch(2, "2"), hasProgress: false });
-      await store.sendMail(run1, { key: "a", body: "1" });
-      deepStrictEqual(await readCrashCount(store), 1);
-      await store.append(held, { ...createBatch(3, "3"), hasProgress: true });
-      deepStrictEqual(await readCrashCount(store), 0);
-      await store.claim(run1, createClaimOptions("c", ofStale));
-      const found = await store.find(run1);
-      deepStrictEqual(found?.crashCount, 1);
-      ok(Number(found.lastCrashAtMs) >= Number(lastCrashAtMs));
-    },
-  ),
+  createRunCheck("only a batch with progress resets the number of crashes", async (store) => {
+    const held = await store.claim(run1, createClaimOptions("b", ofStale));
+    const { lastCrashAtMs } = (await store.find(run1)) ?? {};
+    await store.append(held, createBatch(1, "1"));
+    await store.heartbeat(held);
+    await store.append(held, { ...createBatch(2, "2"), hasProgress: false });
+    await store.sendMail(run1, { key: "a", body: "1" });
+    deepStrictEqual(await readCrashCount(store), 1);
+    await store.append(held, { ...createBatch(3, "3"), hasProgress: true });
+    deepStrictEqual(await readCrashCount(store), 0);
+    await store.claim(run1, createClaimOptions("c", ofStale));
+    const found = await store.find(run1);
+    deepStrictEqual(found?.crashCount, 1);
+    ok(Number(found.lastCrashAtMs) >= Number(lastCrashAtMs));
+  }),
 
-  createRunCheck("a run that rests has no crashes any more", async (store) => {
+  createRunCheck("a run that has settled has no crashes", async (store) => {
     for (const status of ["paused", "ended"] as const) {
       const held = await store.claim(
         run1,
@@ -107,7 +104,7 @@ async function readCrashCount(store: Store): Promise<number | undefined> {
 
 /** Promises of a store about sessions. */
 export const sessionStoreChecks: readonly StoreCheck[] = [
-  check("a session is written and read, and its version counts from 1", async (store) => {
+  check("a session is written and read, with versions from 1", async (store) => {
     deepStrictEqual(await store.readSession(session1), undefined);
     deepStrictEqual(await store.writeSession(session1, 0, '{"a":1}'), 1);
     deepStrictEqual(await store.readSession(session1), { version: 1, body: '{"a":1}' });
@@ -115,7 +112,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
     deepStrictEqual(await store.readSession(session1), { version: 2, body: '{"a":2}' });
   }),
 
-  check("a session of another version is not written, and nothing is changed", async (store) => {
+  check("a write with another version is rejected and changes nothing", async (store) => {
     await expectRejection(store.writeSession(session1, 1, "1"), "session_conflict", {
       expected: 1,
       found: 0,
@@ -133,7 +130,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
     deepStrictEqual(await store.readSession(session1), { version: 2, body: "2" });
   }),
 
-  check("of several writers at once one wins", async (store) => {
+  check("one of several concurrent writers succeeds", async (store) => {
     for (const version of [0, 1]) {
       const writes = Array.from({ length: 10 }, (_, index) =>
         store.writeSession(session1, version, `"${version}.${index}"`),
@@ -155,7 +152,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
     }
   }),
 
-  check("sessions are listed, those written last first", async (store) => {
+  check("sessions are listed, the last written first", async (store) => {
     deepStrictEqual(await store.listSessions(), []);
     const ids = Array.from({ length: 103 }, (_, index) => createSessionId(`session_${index}`));
     for (const id of ids) await store.writeSession(id, 0, "0");
@@ -172,7 +169,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
       await expectRejection(store.listSessions({ limit }), "invalid_argument");
   }),
 
-  check("a session that is removed is gone, and begins anew", async (store) => {
+  check("a removed session is gone, and a new one can have its id", async (store) => {
     deepStrictEqual(await store.removeSession(session1), false);
     await store.writeSession(session1, 0, "1");
     await store.writeSession(session1, 1, "2");
@@ -183,7 +180,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
     deepStrictEqual(await store.writeSession(session1, 0, "4"), 1);
   }),
 
-  check("a session is kept character by character, however long", async (store) => {
+  check("a session of any length is stored character by character", async (store) => {
     const lines = '{\n  "text": "\u{1F600} \u2028 \\ud800 \\u0000 \\" \'"\r\n}';
     await store.writeSession(session1, 0, lines);
     deepStrictEqual((await store.readSession(session1))?.body, lines);
@@ -192,7 +189,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
     deepStrictEqual((await store.readSession(session1))?.body === long, true);
   }),
 
-  check("ids of sessions are distinguished character by character", async (store) => {
+  check("ids of sessions are compared character by character", async (store) => {
     const names = ["a", "A", "a ", " a", "á", "a\u0301", "%", "_", "'", '"', "\\", "../a", "é"];
     const ids = names.map(createSessionId);
     for (const [index, id] of ids.entries()) await store.writeSession(id, 0, String(index));
@@ -201,7 +198,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
     deepStrictEqual(await store.listSessions(), ids.toReversed());
   }),
 
-  check("a session that cannot be kept unchanged is refused", async (store) => {
+  check("a session that cannot be stored unchanged is rejected", async (store) => {
     const failure = { reason: "unsuitable", isTransient: false };
     for (const body of ['"\ud800"', '"\0"'])
       await expectRejection(store.writeSession(session1, 0, body), "store_failed", failure);

@@ -16,7 +16,7 @@ import {
 
 /** Promises of a store about journals. */
 export const journalChecks: readonly StoreCheck[] = [
-  createRunCheck("records are kept in order, from any number on", async (store, ownership) => {
+  createRunCheck("records are read in order, from any number", async (store, ownership) => {
     await store.append(ownership, { firstNumber: 1, records: ["1"] });
     await store.append(ownership, { firstNumber: 2, records: ["2", "3", "4"] });
     await store.append(ownership, { firstNumber: 5, records: ["5"] });
@@ -30,7 +30,7 @@ export const journalChecks: readonly StoreCheck[] = [
       await expectRejection(collectTexts(store.read(run1, from)), "invalid_argument");
   }),
 
-  createRunCheck("as many records are read as were asked for", async (store, ownership) => {
+  createRunCheck("a read returns as many records as requested", async (store, ownership) => {
     const records = Array.from({ length: 3_000 }, (_, index) => `${index + 1}`);
     await store.append(ownership, { firstNumber: 1, records });
     deepStrictEqual(await collectTexts(store.read(run1, 1, 2)), ["1", "2"]);
@@ -44,7 +44,7 @@ export const journalChecks: readonly StoreCheck[] = [
       await expectRejection(collectTexts(store.read(run1, 1, limit)), "invalid_argument");
   }),
 
-  createRunCheck("the very same batch once more changes nothing", async (store, ownership) => {
+  createRunCheck("a repeated batch changes nothing", async (store, ownership) => {
     const batches = [
       { firstNumber: 1, records: ["1", "2"] },
       { firstNumber: 3, records: ["3"] },
@@ -58,30 +58,33 @@ export const journalChecks: readonly StoreCheck[] = [
     deepStrictEqual((await store.find(run1))?.recordCount, 4);
   }),
 
-  createRunCheck("a batch that does not fit is refused whole", async (store, ownership) => {
-    await expectRejection(store.append(ownership, createBatch(2, "2")), "journal_conflict", {
-      runId: run1,
-      firstNumber: 2,
-      recordCount: 0,
-    });
-    await store.append(ownership, createBatch(1, "1", "2", "3"));
-    const unfitting = [
-      createBatch(5, "5"), // A record before it is missing.
-      createBatch(1, "1", "other", "3"),
-      createBatch(2, "1"),
-      createBatch(3, "3", "4"), // Half of the batch exists already.
-      createBatch(1, "1", "2", "3", "4"),
-      createBatch(2 ** 31 - 1, "1"),
-    ];
-    for (const records of unfitting)
-      await expectRejection(store.append(ownership, records), "journal_conflict");
-    deepStrictEqual(await collectTexts(store.read(run1)), ["1", "2", "3"]);
-    await store.append(ownership, createBatch(4, "4"));
-    deepStrictEqual(await collectTexts(store.read(run1, 4)), ["4"]);
-  }),
+  createRunCheck(
+    "a batch that does not continue the journal is rejected as a whole",
+    async (store, ownership) => {
+      await expectRejection(store.append(ownership, createBatch(2, "2")), "journal_conflict", {
+        runId: run1,
+        firstNumber: 2,
+        recordCount: 0,
+      });
+      await store.append(ownership, createBatch(1, "1", "2", "3"));
+      const unfitting = [
+        createBatch(5, "5"), // A record before it is missing.
+        createBatch(1, "1", "other", "3"),
+        createBatch(2, "1"),
+        createBatch(3, "3", "4"), // Half of the batch exists already.
+        createBatch(1, "1", "2", "3", "4"),
+        createBatch(2 ** 31 - 1, "1"),
+      ];
+      for (const records of unfitting)
+        await expectRejection(store.append(ownership, records), "journal_conflict");
+      deepStrictEqual(await collectTexts(store.read(run1)), ["1", "2", "3"]);
+      await store.append(ownership, createBatch(4, "4"));
+      deepStrictEqual(await collectTexts(store.read(run1, 4)), ["4"]);
+    },
+  ),
 
   createRunCheck(
-    "records that are none are refused, and none of their batch is taken",
+    "a batch with an invalid record is rejected as a whole",
     async (store, ownership) => {
       const batches = [
         { firstNumber: 1, records: [] },
@@ -96,7 +99,7 @@ export const journalChecks: readonly StoreCheck[] = [
     },
   ),
 
-  check("what was handed in can be changed afterwards without harm", async (store) => {
+  check("later changes of the caller's objects do not change the store", async (store) => {
     const owner = { ...createLivingOwner("a") };
     const creation = store.create(run1, "", owner);
     owner.token = "b";
@@ -109,7 +112,7 @@ export const journalChecks: readonly StoreCheck[] = [
     deepStrictEqual((await store.find(run1))?.owner, createLivingOwner("a"));
   }),
 
-  createRunCheck("records are kept character by character", async (store, ownership) => {
+  createRunCheck("records are stored character by character", async (store, ownership) => {
     const values = [
       "\ud800",
       "\0",
@@ -137,7 +140,7 @@ export const journalChecks: readonly StoreCheck[] = [
     deepStrictEqual(await collectTexts(store.read(run1)), records);
   }),
 
-  createRunCheck("a record may be a megabyte and more", async (store, ownership) => {
+  createRunCheck("a record may exceed a megabyte", async (store, ownership) => {
     const records = [1, 2, 3].map((number) => JSON.stringify(`${number}é`.repeat(700_000)));
     await store.append(ownership, { firstNumber: 1, records });
     await store.append(ownership, { firstNumber: 4, records: ["4"] });
@@ -157,7 +160,7 @@ export const journalChecks: readonly StoreCheck[] = [
     deepStrictEqual(await collectTexts(store.read(run1, 9_990)), records.slice(9_989));
   }),
 
-  check("many runs are written at once, and one that is refused harms none", async (store) => {
+  check("concurrent writes of many runs succeed, even if one is rejected", async (store) => {
     const ids = Array.from({ length: 30 }, (_, index) => RunIdSchema().parse(`run_${index}`));
     const owned = await Promise.all(ids.map((id) => store.create(id, id, createLivingOwner(id))));
     const lost = owned[7] ?? { runId: run1, token: "", epoch: 0 };
@@ -180,21 +183,18 @@ export const journalChecks: readonly StoreCheck[] = [
       );
   }),
 
-  createRunCheck(
-    "a reader may stop early, and others read at the same time",
-    async (store, ownership) => {
-      const records = Array.from({ length: 3_000 }, (_, index) => `${index}`);
-      await store.append(ownership, { firstNumber: 1, records });
-      for await (const record of store.read(run1)) {
-        deepStrictEqual(record, "0");
-        break;
-      }
-      const both = await Promise.all([
-        collectTexts(store.read(run1)),
-        collectTexts(store.read(run1, 1_500)),
-      ]);
-      deepStrictEqual(both, [records, records.slice(1_499)]);
-      await store.append(ownership, createBatch(3_001, '"more"'));
-    },
-  ),
+  createRunCheck("a reader may stop early while others read", async (store, ownership) => {
+    const records = Array.from({ length: 3_000 }, (_, index) => `${index}`);
+    await store.append(ownership, { firstNumber: 1, records });
+    for await (const record of store.read(run1)) {
+      deepStrictEqual(record, "0");
+      break;
+    }
+    const both = await Promise.all([
+      collectTexts(store.read(run1)),
+      collectTexts(store.read(run1, 1_500)),
+    ]);
+    deepStrictEqual(both, [records, records.slice(1_499)]);
+    await store.append(ownership, createBatch(3_001, '"more"'));
+  }),
 ];

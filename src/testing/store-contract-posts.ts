@@ -18,49 +18,49 @@ import {
 
 /** Promises of a store about the mailboxes of runs. */
 export const postChecks: readonly StoreCheck[] = [
+  createRunCheck("mail is numbered from 1, and read in order from any number", async (store) => {
+    deepStrictEqual(await store.readMail(run1), []);
+    const bodies = ["1", '"two"', "{}", "null"];
+    for (const [index, body] of bodies.entries())
+      deepStrictEqual(await store.sendMail(run1, { key: `key ${index}`, body }), index + 1);
+    const expected = bodies.map((body, index) => ({
+      number: index + 1,
+      key: `key ${index}`,
+      body,
+    }));
+    const found = await store.readMail(run1);
+    deepStrictEqual(removeMailTimes(found), expected);
+    for (const [index, { atMs }] of found.entries())
+      ok(Number.isSafeInteger(atMs) && atMs >= (found[index - 1]?.atMs ?? 1));
+    for (const [from, count] of [
+      [1, 4],
+      [3, 2],
+      [4, 1],
+      [5, 0],
+      [1_000, 0],
+    ] as const)
+      deepStrictEqual(await store.readMail(run1, from), found.slice(4 - count), `from ${from}`);
+    for (const from of [0, -1, 1.5, Number.NaN])
+      await expectRejection(store.readMail(run1, from), "invalid_argument");
+  }),
+
   createRunCheck(
-    "posts are numbered from 1, and read in order, from any number on",
-    async (store) => {
-      deepStrictEqual(await store.readMail(run1), []);
-      const bodies = ["1", '"two"', "{}", "null"];
-      for (const [index, body] of bodies.entries())
-        deepStrictEqual(await store.sendMail(run1, { key: `key ${index}`, body }), index + 1);
-      const expected = bodies.map((body, index) => ({
-        number: index + 1,
-        key: `key ${index}`,
-        body,
-      }));
-      const found = await store.readMail(run1);
-      deepStrictEqual(removeMailTimes(found), expected);
-      for (const [index, { atMs }] of found.entries())
-        ok(Number.isSafeInteger(atMs) && atMs >= (found[index - 1]?.atMs ?? 1));
-      for (const [from, count] of [
-        [1, 4],
-        [3, 2],
-        [4, 1],
-        [5, 0],
-        [1_000, 0],
-      ] as const)
-        deepStrictEqual(await store.readMail(run1, from), found.slice(4 - count), `from ${from}`);
-      for (const from of [0, -1, 1.5, Number.NaN])
-        await expectRejection(store.readMail(run1, from), "invalid_argument");
+    "mail has the time of its arrival, and does not count as a heartbeat",
+    async (store, held) => {
+      const before = await store.find(run1);
+      await store.sendMail(run1, { key: "a", body: "1" });
+      const after = await store.find(run1);
+      const [post] = await store.readMail(run1);
+      const { updatedAtMs = 0 } = after ?? {};
+      ok(post !== undefined && post.atMs >= (before?.createdAtMs ?? Infinity));
+      ok(updatedAtMs >= post.atMs);
+      deepStrictEqual(after, before && { ...before, updatedAtMs });
+      await store.append(held, createBatch(1, "1"));
+      await store.release(held, "paused");
     },
   ),
 
-  createRunCheck("a post says when it was taken, and is no sign of life", async (store, held) => {
-    const before = await store.find(run1);
-    await store.sendMail(run1, { key: "a", body: "1" });
-    const after = await store.find(run1);
-    const [post] = await store.readMail(run1);
-    const { updatedAtMs = 0 } = after ?? {};
-    ok(post !== undefined && post.atMs >= (before?.createdAtMs ?? Infinity));
-    ok(updatedAtMs >= post.atMs);
-    deepStrictEqual(after, before && { ...before, updatedAtMs });
-    await store.append(held, createBatch(1, "1"));
-    await store.release(held, "paused");
-  }),
-
-  check("each run has a mailbox of its own", async (store) => {
+  check("each run has its own mailbox", async (store) => {
     for (const id of [run1, run2]) await store.create(id, "", createLivingOwner("a"));
     deepStrictEqual(await store.sendMail(run1, { key: "a", body: "1" }), 1);
     deepStrictEqual(await store.sendMail(run2, { key: "a", body: "2" }), 1);
@@ -74,22 +74,25 @@ export const postChecks: readonly StoreCheck[] = [
     );
   }),
 
-  createRunCheck("a key is posted once, whatever the body", async (store, held) => {
-    const posts = ["a", "b", "c"].map((key) => ({ key, body: `"${key}"` }));
-    for (const post of posts) await store.sendMail(run1, post);
-    await store.release(held, "paused");
-    const owned = await store.claim(run1, createClaimOptions("b"));
-    await store.release(owned, "paused");
-    const before = [await store.readMail(run1), await store.find(run1)];
-    deepStrictEqual(await store.sendMail(run1, { key: "b", body: '"b"' }), 2);
-    deepStrictEqual(await store.sendMail(run1, { key: "a", body: '"another"' }), 1);
-    deepStrictEqual([await store.readMail(run1), await store.find(run1)], before);
-    const five = Array.from({ length: 5 }, () => store.sendMail(run1, { key: "d", body: "4" }));
-    deepStrictEqual(await Promise.all(five), [4, 4, 4, 4, 4]);
-    deepStrictEqual((await store.readMail(run1)).length, 4);
-  }),
+  createRunCheck(
+    "mail with the same key is stored once, whatever its body",
+    async (store, held) => {
+      const posts = ["a", "b", "c"].map((key) => ({ key, body: `"${key}"` }));
+      for (const post of posts) await store.sendMail(run1, post);
+      await store.release(held, "paused");
+      const owned = await store.claim(run1, createClaimOptions("b"));
+      await store.release(owned, "paused");
+      const before = [await store.readMail(run1), await store.find(run1)];
+      deepStrictEqual(await store.sendMail(run1, { key: "b", body: '"b"' }), 2);
+      deepStrictEqual(await store.sendMail(run1, { key: "a", body: '"another"' }), 1);
+      deepStrictEqual([await store.readMail(run1), await store.find(run1)], before);
+      const five = Array.from({ length: 5 }, () => store.sendMail(run1, { key: "d", body: "4" }));
+      deepStrictEqual(await Promise.all(five), [4, 4, 4, 4, 4]);
+      deepStrictEqual((await store.readMail(run1)).length, 4);
+    },
+  ),
 
-  createRunCheck("writers at once never get one number, and leave no gap", async (store, held) => {
+  createRunCheck("concurrent writers get distinct numbers without gaps", async (store, held) => {
     const writers = ["a", "b", "c"].map(async (writer) => {
       const numbers: number[] = [];
       for (let count = 1; count <= 10; count += 1)
@@ -117,7 +120,7 @@ export const postChecks: readonly StoreCheck[] = [
     deepStrictEqual((await store.find(run1))?.recordCount, 10);
   }),
 
-  createRunCheck("who reads while others post misses none of those before", async (store) => {
+  createRunCheck("a reader misses no earlier mail while others write", async (store) => {
     const seen: number[] = [];
     for (let count = 1; count <= 30; count += 3) {
       const reading = store.readMail(run1, seen.length + 1);
@@ -133,7 +136,7 @@ export const postChecks: readonly StoreCheck[] = [
     deepStrictEqual(seen, countUpTo(30));
   }),
 
-  createRunCheck("a paused run is open once something is posted, and free", async (store, held) => {
+  createRunCheck("mail to a paused run opens it, without an owner", async (store, held) => {
     await store.append(held, createBatch(1, "1"));
     await store.release(held, "paused");
     const before = await store.find(run1);
@@ -158,7 +161,7 @@ export const postChecks: readonly StoreCheck[] = [
   }),
 
   createRunCheck(
-    "a run that is to rest stays open with a post that its owner has not seen",
+    "a run stays open on release if its owner has not seen all mail",
     async (store, held) => {
       const seen = await store.sendMail(run1, { key: "a", body: "1" });
       await store.sendMail(run1, { key: "b", body: "2" });
@@ -178,7 +181,7 @@ export const postChecks: readonly StoreCheck[] = [
     },
   ),
 
-  createRunCheck("a run that is given up open is led on by another", async (store, held) => {
+  createRunCheck("another owner can claim a run that was released open", async (store, held) => {
     await store.append(held, createBatch(1, "1"));
     for (let count = 1; count <= 2; count += 1) {
       await store.release(held, "open");
@@ -196,7 +199,7 @@ export const postChecks: readonly StoreCheck[] = [
     deepStrictEqual((await store.readMail(run1)).length, 1);
   }),
 
-  createRunCheck("nothing is posted to a run that has ended", async (store, held) => {
+  createRunCheck("mail to an ended run is rejected", async (store, held) => {
     await store.sendMail(run1, { key: "a", body: "1" });
     await store.release(held, "ended");
     const before = [await store.readMail(run1), await store.find(run1)];
@@ -208,7 +211,7 @@ export const postChecks: readonly StoreCheck[] = [
     deepStrictEqual([await store.readMail(run1), await store.find(run1)], before);
   }),
 
-  check("a run that is removed is gone with its posts", async (store) => {
+  check("removing a run removes its mail", async (store) => {
     await expectRejection(store.sendMail(run1, { key: "a", body: "1" }), "unknown_run", {
       runId: run1,
     });
@@ -227,7 +230,7 @@ export const postChecks: readonly StoreCheck[] = [
     deepStrictEqual(await store.sendMail(run1, { key: "a", body: "2" }), 1);
   }),
 
-  createRunCheck("posts are kept character by character, however long", async (store) => {
+  createRunCheck("mail of any length is stored character by character", async (store) => {
     const keys = ["a", "A", "a ", "á", "a\u0301", "%", "'", "__proto__", "\n", "x".repeat(512)];
     const long = JSON.stringify("é".repeat(3_000_000));
     const bodies = ["  1  ", '"\u2028"', '"\\\\"', "'", '"\\ud800\\u0000"', '"\u{1F600}"', long];
@@ -245,7 +248,7 @@ export const postChecks: readonly StoreCheck[] = [
     );
   }),
 
-  createRunCheck("what is no post is refused, and takes no number", async (store, held) => {
+  createRunCheck("invalid mail is rejected and uses no number", async (store, held) => {
     await store.release(held, "paused");
     const before = await store.find(run1);
     const keys = ["", "\ud800", "\0", "x".repeat(513)];

@@ -22,7 +22,7 @@ import {
 } from "./store-contract-support.ts";
 
 const creation: readonly StoreCheck[] = [
-  check("a run that is made is open, empty and owned, in epoch 1", async (store) => {
+  check("a created run is open, empty and owned, in epoch 1", async (store) => {
     const ownership = await store.create(run1, "the first", createLivingOwner("a"));
     deepStrictEqual(ownership, { runId: run1, token: "a", epoch: 1 });
     const found = await store.find(run1);
@@ -45,7 +45,7 @@ const creation: readonly StoreCheck[] = [
     deepStrictEqual(await collectTexts(store.read(run1)), []);
   }),
 
-  check("a run is made once", async (store) => {
+  check("a run is created once", async (store) => {
     const ownership = await store.create(run1, "the first", createLivingOwner("a"));
     await expectRejection(store.create(run1, "another", createLivingOwner("b")), "run_exists", {
       runId: run1,
@@ -60,7 +60,7 @@ const creation: readonly StoreCheck[] = [
     deepStrictEqual([found?.title, found?.status, found?.epoch], ["the first", "ended", 1]);
   }),
 
-  check("of several that make one run at once one wins", async (store) => {
+  check("one of several concurrent creations succeeds", async (store) => {
     const outcomes = await Promise.allSettled(
       Array.from({ length: 10 }, (_, index) =>
         store.create(run1, "", createLivingOwner(`${index}`)),
@@ -73,7 +73,7 @@ const creation: readonly StoreCheck[] = [
     deepStrictEqual(winners, [found?.owner?.token]);
   }),
 
-  check("a title is kept as it can be, whatever it is", async (store) => {
+  check("a title is stored, with unsuitable characters replaced", async (store) => {
     await store.create(
       run1,
       "half \ud800, nothing \0, \u{1F600} 'x' \"y\"\n%",
@@ -86,7 +86,7 @@ const creation: readonly StoreCheck[] = [
   }),
 
   check(
-    "ids of runs are distinguished character by character, and none is unsuitable",
+    "ids of runs are compared character by character, and unsuitable ids are rejected",
     async (store) => {
       const names = ["a", "A", "a ", "á", "a\u0301", "%", "_", "'", '"', "\\", "../a", "__proto__"];
       const ids = names.map((name) => RunIdSchema().parse(name));
@@ -118,7 +118,7 @@ const creation: readonly StoreCheck[] = [
     },
   ),
 
-  check("what is not there is not found", async (store) => {
+  check("an unknown run or session is not found", async (store) => {
     const ownership = { runId: run1, token: "a", epoch: 1 };
     const batch = { firstNumber: 1, records: ["1"] };
     deepStrictEqual(await store.find(run1), undefined);
@@ -137,39 +137,36 @@ const creation: readonly StoreCheck[] = [
 ];
 
 const ownership: readonly StoreCheck[] = [
-  createRunCheck(
-    "a run that is owned by a live process is not taken over",
-    async (store, first) => {
-      await store.append(first, createBatch(1, "1"));
-      const before = await store.find(run1);
-      await expectRejection(store.claim(run1, createClaimOptions("b")), "run_active", {
-        runId: run1,
-      });
+  createRunCheck("a run with a live owner is not taken over", async (store, first) => {
+    await store.append(first, createBatch(1, "1"));
+    const before = await store.find(run1);
+    await expectRejection(store.claim(run1, createClaimOptions("b")), "run_active", {
+      runId: run1,
+    });
+    await expectRejection(
+      store.claim(run1, createClaimOptions("b", { staleAfterMs: Infinity })),
+      "run_active",
+    );
+    await expectRejection(store.remove(run1, NEVER_MS), "run_active");
+    deepStrictEqual(await store.find(run1), before);
+    await store.append(first, createBatch(2, "2"));
+    for (const staleAfterMs of [-1, Number.NaN]) {
       await expectRejection(
-        store.claim(run1, createClaimOptions("b", { staleAfterMs: Infinity })),
-        "run_active",
+        store.claim(run1, createClaimOptions("b", { staleAfterMs })),
+        "invalid_argument",
       );
-      await expectRejection(store.remove(run1, NEVER_MS), "run_active");
-      deepStrictEqual(await store.find(run1), before);
-      await store.append(first, createBatch(2, "2"));
-      for (const staleAfterMs of [-1, Number.NaN]) {
-        await expectRejection(
-          store.claim(run1, createClaimOptions("b", { staleAfterMs })),
-          "invalid_argument",
-        );
-        await expectRejection(store.remove(run1, staleAfterMs), "invalid_argument");
-      }
-    },
-  ),
+      await expectRejection(store.remove(run1, staleAfterMs), "invalid_argument");
+    }
+  }),
 
-  check("an owner that has been silent for too long is gone", async (store) => {
+  check("an owner without heartbeats is lost", async (store) => {
     await store.create(run1, "", createLivingOwner("a"));
     const second = await store.claim(run1, createClaimOptions("b", { staleAfterMs: ALWAYS_MS }));
     deepStrictEqual(second, { runId: run1, token: "b", epoch: 2 });
     await expectRejection(store.claim(run1, createClaimOptions("c")), "run_active");
   }),
 
-  check("an owner whose process on this machine has ended is gone", async (store) => {
+  check("an owner whose process on this machine has ended may be replaced", async (store) => {
     const dead = { ...createLivingOwner("a"), processId: NO_PROCESS_ID };
     await store.create(run1, "", dead);
     deepStrictEqual((await store.claim(run1, createClaimOptions("b"))).epoch, 2);
@@ -183,7 +180,7 @@ const ownership: readonly StoreCheck[] = [
     deepStrictEqual(await store.remove(run2, NEVER_MS), true);
   }),
 
-  check("a takeover takes the run from its present owner", async (store) => {
+  check("a takeover replaces the present owner", async (store) => {
     await store.create(run1, "", createLivingOwner("a"));
     for (const [index, token] of ["b", "c"].entries()) {
       const taken = await store.claim(run1, createClaimOptions(token, { takeOver: true }));
@@ -194,7 +191,7 @@ const ownership: readonly StoreCheck[] = [
     deepStrictEqual((await store.claim(run1, createClaimOptions("c"))).epoch, 3);
   }),
 
-  createRunCheck("of several that claim a run at once one wins", async (store, first) => {
+  createRunCheck("one of several concurrent claims succeeds", async (store, first) => {
     await store.release(first, "paused");
     const outcomes = await Promise.allSettled(
       Array.from({ length: 10 }, (_, index) => store.claim(run1, createClaimOptions(`${index}`))),
@@ -206,28 +203,25 @@ const ownership: readonly StoreCheck[] = [
     deepStrictEqual(winners, [{ runId: run1, token: found?.owner?.token, epoch: 2 }]);
   }),
 
-  createRunCheck(
-    "from an owner that was superseded nothing is taken any more",
-    async (store, first) => {
-      await store.append(first, createBatch(1, "1"));
-      const second = await store.claim(run1, createClaimOptions("b", { takeOver: true }));
-      const lost = { runId: run1, epoch: 1, foundEpoch: 2 };
-      const attempts: readonly (() => Promise<void>)[] = [
-        () => store.append(first, createBatch(2, '"late"')),
-        () => store.append(first, createBatch(1, "1")), // refused although it was accepted before
-        () => store.heartbeat(first),
-        () => store.release(first, "ended"),
-      ];
-      for (const attempt of attempts) await expectRejection(attempt(), "run_fenced", lost);
-      await store.append(second, createBatch(2, "2"));
-      await store.release(second, "ended");
-      for (const attempt of attempts) await expectRejection(attempt(), "run_fenced", lost);
-      deepStrictEqual(await collectTexts(store.read(run1)), ["1", "2"]);
-      deepStrictEqual((await store.find(run1))?.status, "ended");
-    },
-  ),
+  createRunCheck("writes of a replaced owner are rejected", async (store, first) => {
+    await store.append(first, createBatch(1, "1"));
+    const second = await store.claim(run1, createClaimOptions("b", { takeOver: true }));
+    const lost = { runId: run1, epoch: 1, foundEpoch: 2 };
+    const attempts: readonly (() => Promise<void>)[] = [
+      () => store.append(first, createBatch(2, '"late"')),
+      () => store.append(first, createBatch(1, "1")), // refused although it was accepted before
+      () => store.heartbeat(first),
+      () => store.release(first, "ended"),
+    ];
+    for (const attempt of attempts) await expectRejection(attempt(), "run_fenced", lost);
+    await store.append(second, createBatch(2, "2"));
+    await store.release(second, "ended");
+    for (const attempt of attempts) await expectRejection(attempt(), "run_fenced", lost);
+    deepStrictEqual(await collectTexts(store.read(run1)), ["1", "2"]);
+    deepStrictEqual((await store.find(run1))?.status, "ended");
+  }),
 
-  createRunCheck("an ownership is as good as its token and its epoch", async (store, real) => {
+  createRunCheck("an ownership with another token or epoch is rejected", async (store, real) => {
     const forged: readonly Ownership[] = [
       { ...real, token: "b" },
       { ...real, epoch: 2 },
@@ -241,7 +235,7 @@ const ownership: readonly StoreCheck[] = [
     await store.append({ ...real }, createBatch(1, "1"));
   }),
 
-  check("a run that is given up has the status that was given, and no owner", async (store) => {
+  check("a released run has the given status and no owner", async (store) => {
     let held = await store.create(run1, "", createLivingOwner("a"));
     for (const status of ["paused", "open", "ended", "paused"] as const) {
       await store.release(held, status);
@@ -263,7 +257,7 @@ const ownership: readonly StoreCheck[] = [
     }
   }),
 
-  createRunCheck("an append and a beat are signs of life", async (store, held) => {
+  createRunCheck("an append and a heartbeat count as signs of life", async (store, held) => {
     const heartbeats = [(await store.find(run1))?.heartbeatAtMs ?? Infinity];
     const signs = [
       () => store.heartbeat(held),
@@ -282,7 +276,7 @@ const ownership: readonly StoreCheck[] = [
 ];
 
 const lists: readonly StoreCheck[] = [
-  check("runs are listed newest first, by status, up to a limit", async (store) => {
+  check("runs are listed newest first, filtered by status, up to a limit", async (store) => {
     const ids = Array.from({ length: 103 }, (_, index) => RunIdSchema().parse(`run_${index}`));
     const held: Ownership[] = [];
     for (const id of ids) held.push(await store.create(id, "", createLivingOwner(id)));
@@ -307,7 +301,7 @@ const lists: readonly StoreCheck[] = [
       await expectRejection(store.list({ limit }), "invalid_argument");
   }),
 
-  check("a list goes on before a run of it", async (store) => {
+  check("a list continues before a given run", async (store) => {
     const ids = ["a", "b", "c", "d", "e"].map((name) => RunIdSchema().parse(`run_${name}`));
     const held: Ownership[] = [];
     for (const id of ids) held.push(await store.create(id, "", createLivingOwner(id)));
@@ -329,7 +323,7 @@ const lists: readonly StoreCheck[] = [
     );
   }),
 
-  check("a run that is removed is gone with its journal, and may be made anew", async (store) => {
+  check("removing a run removes its journal, and its id can be used again", async (store) => {
     const stored = await store.create(run2, "", createLivingOwner("a"));
     await store.append(stored, createBatch(1, '"kept"'));
     const held = await store.create(run1, "", createLivingOwner("a"));
@@ -348,7 +342,7 @@ const lists: readonly StoreCheck[] = [
     deepStrictEqual(await collectTexts(store.read(run2)), ['"kept"']);
   }),
 
-  createRunCheck("of a store that is closed nothing may be asked", async (store, held) => {
+  createRunCheck("a closed store rejects all calls", async (store, held) => {
     const last = store.append(held, createBatch(1, "1"));
     await last;
     await store.close();

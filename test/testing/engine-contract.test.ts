@@ -65,13 +65,13 @@ class VersionBlind extends MemoryQueue {
   }
 }
 
-const LED = "a run that is ordered anywhere is led, and its result is read anywhere";
-const FOREIGN = "a worker leaves runs of other roles and versions to those that have them";
-const AGAIN = "what could not be led is led again, until it can be";
-const MEANWHILE = "what comes while a run comes to rest is not lost";
-const DEADLINE = "a run whose question has a deadline goes on then by itself";
-const HANDED = "a worker that closes hands its runs over, and what returned is not repeated";
-const CLOSED = "a worker that is closed takes nothing more, and leaves nothing behind";
+const LED = "a worker executes a run that any client starts, and any client reads its result";
+const FOREIGN = "a worker executes only runs of its own roles and versions";
+const AGAIN = "a run whose execution rejects is executed again until it succeeds";
+const MEANWHILE = "an answer that arrives while a run pauses is not lost";
+const DEADLINE = "a run continues by itself at the deadline of its question";
+const HANDED = "a closing worker hands its runs over, and completed calls are not repeated";
+const CLOSED = "a closed worker takes no further run and leaves no resources behind";
 
 const BREAKS: Readonly<Record<string, Break>> = {
   "a lead is forgotten": { lead: async () => undefined, noticed: LED },
