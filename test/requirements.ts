@@ -2258,7 +2258,7 @@ const requirements = {
     text: "The workflow runs the gate on the Node of package.json, with a time limit and read permission only",
   },
   D701: {
-    text: "Counts of hard words and forms in documents and comments stay within bounds that may only be tightened",
+    text: "Counts of hard words and forms in names, messages, test titles, comments and documents stay within bounds that may only be tightened",
   },
   D702: {
     text: "The index of the examples has each program once, with the command that runs it",

@@ -174,7 +174,7 @@ function addReading(add: Add): void {
     .description(
       `Show a run, one of its agents (by path), or one step with its texts and tool calls. ${RUN} Default: @last. [step]: a step number; 1.2 for the second step of the first execution.`,
     )
-    .option("--errors", "show only what failed, the first cause first")
+    .option("--errors", "show only failures, the root cause first")
     .option("--request", "also show the request to the model of a step")
     .option(...JSON_OUTPUT);
   add("tail <run>", async () => (await import("./commands/tail-command.ts")).body)

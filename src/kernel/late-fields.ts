@@ -2,7 +2,7 @@
 
 import { deepFreeze } from "./json.ts";
 
-const SOURCE = Symbol("what the fields are computed from");
+const SOURCE = Symbol("source of the fields");
 
 /** `console.log` calls this method and so shows values, not getters. */
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");

@@ -154,7 +154,7 @@ async function askForTool(call: CallInProgress, input: AskRequest): Promise<AskO
   const unlink = ending.onAbort(() => conclude("end", QUESTION_ENDED));
   const { answer, failure } = await askApprover({ agent, signal: ending }, question, {
     findProblem: (reply) => findReplyProblem(reply, question, request),
-    otherwise: "its tool is told that nobody answered",
+    otherwise: "its tool learns that nobody answered",
   });
   for (const stop of [unlink, ...unlinks]) stop();
   call.endings.delete(end);
