@@ -92,7 +92,8 @@ export const leadingChecks: readonly EngineCheck[] = [
         before: async () => {
           const code = codes[count];
           count += 1;
-          if (code !== undefined) throw new EspalierError({ code, message: "The execution fails." });
+          if (code !== undefined)
+            throw new EspalierError({ code, message: "The execution fails." });
         },
       });
       const run = await fixture.startRun(fixture.createClient(), "note a");
