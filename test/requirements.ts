@@ -85,7 +85,7 @@ const requirements = {
   },
   R36: { text: "A run returns a result with steps, status, reason, usage and final text" },
   R37: { text: "An agent has the status pending before its first execution" },
-  R38: { text: "Reading a state never creates one" },
+  R38: { text: "Reading the state of an agent never creates or changes a state" },
   R39: { text: "State transitions are validated" },
   R40: { text: "Immutable configuration is separate from the state of a run" },
   R41: { text: "The state of an agent consists of conversation, run log and telemetry" },
@@ -95,7 +95,7 @@ const requirements = {
   R43: { text: "A step consists of input and output, tools, and telemetry" },
   R44: { text: "State values are immutable, and each change returns a new value" },
   R45: {
-    text: "The transient data of a step (messages, reply, tool executions, errors, timestamps) is in one object, which is cleared after the step or an error",
+    text: "The transient data of a step (messages, reply, tool executions, errors, timestamps) is in one object, which is cleared after the step, also if the step fails",
   },
   R46: { text: "Results, contexts and events contain no agent state" },
   R47: { text: "Serialisation is stable and versioned, and omits transient data" },
@@ -114,10 +114,12 @@ const requirements = {
   R56: { text: "A run can be limited in execution time" },
   R57: { text: "A run can be limited in cost, for which an unknown price is not zero" },
   R58: { text: "A run can have an absolute deadline in addition to a relative time limit" },
-  R59: { text: "Stop conditions can be combined with or" },
-  R60: { text: "Stop conditions can be combined with and" },
+  R59: { text: "Stop conditions can be combined with or: the run stops when one of them fires" },
+  R60: {
+    text: "Stop conditions can be combined with and: the run stops once all of them have fired",
+  },
   R61: {
-    text: "Conditions that stop a run and signals that continue it are in separate lists",
+    text: "Conditions that stop a run and reasons to continue it are in separate lists",
   },
   R62: {
     text: "Stop conditions may be asynchronous, and one that throws or rejects fails the run visibly",
@@ -139,7 +141,9 @@ const requirements = {
   R69: {
     text: "The reason of a deny or an ask reaches the model, the events and the audit log",
   },
-  R70: { text: "Blocking a tool and continuing the run are decided separately" },
+  R70: {
+    text: "Whether a tool call is blocked and whether the run continues are decided separately",
+  },
   R71: {
     text: "A blocked call has its own error code, which an error policy may turn into a stop",
   },
@@ -159,20 +163,20 @@ const requirements = {
     text: "Observers return nothing, cannot change the run, and their errors are isolated",
   },
   R77: {
-    text: "There are callbacks for finished steps and finished executions, and the latter are called for every ending",
+    text: "There are callbacks for finished steps and for finished executions, and the latter are called for every way of ending",
   },
-  R78: { text: "Hooks can change the messages before a model call" },
+  R78: { text: "Hooks can change the messages of a request before each model call" },
   R79: {
     text: "Hooks can change the system prompt and the arguments of tools",
   },
   R80: { text: "A hook may change only the fields that its hook point allows" },
   R81: { text: "The hooks of one chain see the changes of earlier hooks" },
   R82: {
-    text: "Changes that are made during the execution of tools are kept",
+    text: "Changes that are made while tools run, for example to metadata, are kept",
   },
   R83: { text: "The order of hooks is deterministic" },
   R84: {
-    text: "A hook is called only at its own hook point, and may have one or two parameters",
+    text: "A hook is called only at its own hook point, and may declare one or two parameters",
   },
   R85: { text: "Hooks can be limited to tools by name" },
   R86: { text: "Hooks can wrap model calls and tool calls" },
@@ -187,20 +191,22 @@ const requirements = {
   R91: {
     text: "The stop of a subagent can be observed and vetoed, a bounded number of times, like that of the root",
   },
-  R92: { text: "All control of a run's flow uses one channel" },
+  R92: {
+    text: "Everything that stops or continues a run, including hooks, uses one channel of stop signals",
+  },
   R93: { text: "Sections of the prompt are registered with role, order and life cycle" },
   R94: {
     text: "Custom sections are registered with an explicit order and are sent to the model",
   },
-  R95: { text: "An event reports that a section was cleared" },
+  R95: { text: "An event reports that a section of the prompt was cleared" },
   R96: {
     text: "History processors are composable and transform the list of messages before each model call",
   },
   R97: {
-    text: "The list is valid after history processors: every result has its call, and every call its result",
+    text: "After history processors the list of messages is valid: every result has its call, and every call has its result",
   },
   R98: { text: "Messages carry the ids of their step, execution and agent" },
-  R99: { text: "Messages of a failed execution can be removed by tag" },
+  R99: { text: "The messages of a failed execution can be removed from the history by their tag" },
   R100: {
     text: "The token budget is checked before a model call, and an overflow is truncated, summarised or reported as an error",
   },
@@ -287,17 +293,17 @@ const requirements = {
   R149: {
     text: "Approval requests of descendants reach the root with their path, and answers reach the asking agent",
   },
-  R150: { text: "The results of siblings can be made visible to a subagent" },
+  R150: { text: "The results of sibling subagents can be made visible to a subagent" },
   R151: {
     text: "A subagent can be given the constraints and failed attempts of its parent",
   },
-  R152: { text: "Executions are separated by a marker in the history" },
+  R152: { text: "The history contains a marker between two executions" },
   R153: { text: "Retention limits the messages of a history, to 100 by default" },
   R154: { text: "Retention can limit the executions of a history, which is off by default" },
   R155: { text: "Retention can summarise what it drops, which is off by default" },
   R156: { text: "A run can be forked at a step" },
   R157: { text: "A fork is independent of its origin" },
-  R158: { text: "The next execution starts in a defined state" },
+  R158: { text: "Each further execution of an agent starts in a defined state" },
   R159: {
     text: "An error has one of four severities: retryable, recoverable, fatal for its call, or abortive for the run",
   },
@@ -494,7 +500,7 @@ const requirements = {
     text: "A text with an unknown finish reason is an answer; only an empty reply is retried",
   },
   "S7.15": {
-    text: "A request that is too long for the provider is neither a step nor an error if compaction resolves it",
+    text: "A request that is too long for the provider counts as neither a step nor an error if compaction resolves it",
   },
   "S7.16": {
     text: "After an abortive tool error, an exhausted error budget or a stop, nothing of the same reply begins, running calls are aborted, subagents are cancelled, and each call has one result",
@@ -503,7 +509,7 @@ const requirements = {
     text: "The events of an end and the result list all stop signals in order of arrival, and the result lists the errors of the whole tree with the root cause first",
   },
   "S7.18": {
-    text: "The reason says that a stop hook was overruled by its bound",
+    text: "If a stop hook vetoes more often than its bound allows, the reason of the end says that it was overruled",
   },
   "S7.19": {
     text: "`allOf` remembers which parts have fired and evaluates each part once per check",
@@ -527,13 +533,13 @@ const requirements = {
     text: "A call whose arguments are not a JSON object is sent back as a parseable object, and a 500 after our own correction is not retried blindly",
   },
   "S7.26": {
-    text: "A continuation with `includeResultsFrom`, `newRole` or another role is executed or refused with the reason",
+    text: "A continuation of a subagent with `includeResultsFrom`, `newRole` or another role is either executed or refused with the reason",
   },
   "S7.27": {
     text: "A tightened time limit is in the manifest and has thresholds like every other axis, and a tool that a rule or guard forbids counts as a refused spawn",
   },
   "S7.28": {
-    text: "A further attempt that the budget refuses ends like any refused lease, and one that may fit after siblings settle waits",
+    text: "A further attempt of a model call that the budget refuses ends like any refused lease, and one that may fit after siblings settle waits",
   },
   "S7.29": {
     text: "Step events and named side calls add up to the usage of the result, and `sumUsage` calculates it",
@@ -551,7 +557,7 @@ const requirements = {
     text: "An unknown cost is never exported as 0 or shown as $0",
   },
   "S7.34": {
-    text: "A wait that ended at a resume can be searched by duration, and names distinguish siblings within the columns that Jaeger shows",
+    text: "In Jaeger a wait that ended at a resume can be found by its duration, and the names of sibling spans differ within the visible columns",
   },
   "S7.35": {
     text: "Refused, denied, stopped and crashed spans show their outcome as one documented table defines, and resource attributes contain process, host and version",
@@ -570,13 +576,13 @@ const requirements = {
     text: "Reasoning and other parts of a reply are sent back to their model byte for byte and in order, across journal, pause, recovery, fork, session and inheritance",
   },
   M2: {
-    text: "Such parts never reach a model with another replay key, and are sent again when their writer continues",
+    text: "Such parts are never sent to a model with another replay key, and are sent again when the model that wrote them continues",
   },
   M3: {
     text: "However a history was edited, requests match its messages, and reasoning is sent only with the text or calls to which it belongs",
   },
   M4: {
-    text: "A message is serialised once per replay key, and the text of a request is a prefix of the next one, parts included",
+    text: "A message is serialised once per replay key, and the text of each request begins with the text of the previous one, including such parts",
   },
   M5: {
     text: "A reply with inconsistent parts is refused with the part named, and provider data appears in no trace, log or live view",
@@ -594,7 +600,7 @@ const requirements = {
     text: "A role's model settings are in each of its requests, step records, events and spans, and settings that force a call apply to the first step only",
   },
   M41: {
-    text: "No lease is below the minimum cap of a model, and the provider cache key is the same for all agents of a role",
+    text: "No lease is below the minimum cap of its model, and all agents of a role have the same provider cache key",
   },
   M42: {
     text: "Fields that a provider adapter omitted from a request are reported once per run by an event, never on the console",
@@ -742,7 +748,7 @@ const requirements = {
     text: "Texts, reasoning, calls, their arguments and tool results are streamed per agent as they arrive, numbered",
   },
   F3: {
-    text: "A reset withdraws streamed parts that became invalid by a retry, a discarded or replaced reply, or a crash",
+    text: "A reset withdraws parts of a stream that became invalid because of a retry, a discarded or replaced reply, or a crash",
   },
   F4: {
     text: "A late reader of stream parts receives current replies from their beginning, and a slow reader fails alone",
@@ -781,7 +787,7 @@ const requirements = {
     text: "An execution that is scheduled for later begins at its time without delaying earlier ones, and a run that waits until a time is executed then",
   },
   E44: {
-    text: "A run whose execution failed to start is retried until it succeeds, with delays that grow to some seconds",
+    text: "A run whose execution could not be started is retried until it succeeds, with delays that grow to some seconds",
   },
   E45: {
     text: "A worker that closes takes no new runs, releases all its runs and waits until they have settled, and another worker continues them at once",
@@ -790,7 +796,7 @@ const requirements = {
     text: "A worker executes no more runs at once than its limit, over all its roles",
   },
   E47: {
-    text: "Roles and versions may have any name, even in an engine that restricts names",
+    text: "Roles and versions may have any name, even over an engine whose own names are restricted",
   },
   E48: {
     text: "The runs of a killed or frozen worker are taken over by another one within 35 s",
@@ -915,7 +921,7 @@ const requirements = {
     text: "When the result of a run resolves, all its spans have ended, so that a flush exports them",
   },
   H20: {
-    text: "The root entry exports at most 150 names, every name is exported from one entry, every reachable type is exported, and the report of the root has at most 2,500 lines",
+    text: "The root entry exports at most 130 names and all entries together at most 450; every name is exported from one entry, every reachable type is exported, and the report of the root has at most 2,500 lines",
   },
   H21: {
     text: "Values that leave the core are deeply frozen, in production as well: inputs of user code, reports of `iterate()`, events, snapshots and results",
@@ -927,7 +933,7 @@ const requirements = {
     text: "Any process may post to the mailbox of a run, each key once and in an order without gaps; a post reopens a paused run, and an ended run accepts none",
   },
   E3: {
-    text: "A run can be released while it is open, and whoever claims it continues it",
+    text: "A process can release a run while it is open, and whichever process claims the run continues it",
   },
   E60: {
     text: "Over Restate a requested run is executed once, and only by a worker that has its role in its version",
@@ -981,7 +987,7 @@ const requirements = {
     text: "Answers by mail, some or all, are accepted while the approver is asked, at a pause, or once the run is executed again; the first counts, and an answer that did not fit may be repeated",
   },
   E17: {
-    text: "A run that received mail is folded, recovered and replayed like any other",
+    text: "A run that received mail is shown, recovered and replayed like any other",
   },
   E18: {
     text: "`orchestrator.cancel` ends a run that is owned here, elsewhere or nowhere, has not begun or is paused, and no model call begins afterwards",
@@ -1017,7 +1023,7 @@ const requirements = {
     text: "If one of several executions of a run in a process is released, it rejects at once and the run continues for the others until the last one is released",
   },
   E113: {
-    text: "While workers and the engine are killed and frozen at random, no record of an older owner of a run follows one of a newer owner",
+    text: "While workers and the engine are killed and frozen at random, the journal of a run never contains a record of an older owner after one of a newer owner",
   },
   E114: {
     text: "Workers and clients on a database of a newer release, or without permission to create their tables, are refused at once with a coded error",
@@ -1066,10 +1072,10 @@ const requirements = {
     text: "A running step shows its recorded request, then its reply, then the outcome of each call",
   },
   V9: {
-    text: "Each inherited message of a request names the ancestor that had it first",
+    text: "Each inherited message of a request names the ancestor in whose history it was first",
   },
   V10: {
-    text: "The actions of agents before a pause and in earlier executions remain readable as far as they are stored",
+    text: "The actions of agents before a pause and in earlier executions remain readable, as far as the store has them",
   },
   V11: {
     text: "Reading a journal, a stored result or a recorded request yields to other work in the event loop",
@@ -1078,7 +1084,7 @@ const requirements = {
     text: "A fold of a run's events shows the activity, steps, calls, refused spawns, end and usage of each agent and its subtree, equal to the result and the ledger",
   },
   V21: {
-    text: "A patch of a fold since any record turns the snapshot of that record into the current one",
+    text: "A client that applies a patch since a record to the snapshot of that record has the current snapshot",
   },
   V22: {
     text: "A fold handles each type of event, and ignores unknown events, events of other runs and agents without a beginning",
@@ -1167,7 +1173,7 @@ const requirements = {
     text: "Of two people who answer one question the first counts and the other is told so, and a request is executed once per key",
   },
   V79: {
-    text: "Cancel, pause and resume over HTTP act at once on a run owned by this process, by the mailbox on one owned elsewhere, and with attached roles on an inactive one",
+    text: "Over HTTP, cancel, pause and resume act at once on a run owned by this process, go to the mailbox of a run owned elsewhere, and use the attached roles for an inactive run",
   },
   V80: {
     text: "`view.approver` keeps a run waiting while its question is in the inbox, and withdraws the question when its signal is aborted",
@@ -1224,7 +1230,7 @@ const requirements = {
     text: "Calls are approved, denied and modified from the keyboard, never by one key; an edited call is shown again, and the run continues with exactly what was shown",
   },
   V98: {
-    text: "If two tabs answer one question, one answer is accepted and the other tab is told",
+    text: "If two browser tabs answer the same question, one answer is accepted and the other tab is told so",
   },
   V99: {
     text: "The open view is in the address of the page, so that links, reload and back restore it, and the token is never in it",
@@ -1326,7 +1332,7 @@ const requirements = {
     text: "A rejected answer is shown at its question on the page with the reason, and the question can be answered again",
   },
   V151: {
-    text: "Commands that the page names can be pasted, with the name by which the viewer's command was started",
+    text: "Commands shown on the page can be pasted as they are, with the name by which the viewer's command was started",
   },
   V152: {
     text: "An unknown address of the viewer shows a browser the page with a way back, and sends a program JSON",
@@ -1451,14 +1457,16 @@ const requirements = {
   },
   D281: { text: "A heartbeat that the end of its run overtakes does not lose the result" },
   D282: {
-    text: "A grant on an unlimited axis is refused before anything happens, and the run can still be resumed",
+    text: "A grant on an axis that has no limit is refused before anything happens, and the run can still be resumed",
   },
   D283: {
     text: "A run that is to continue by mail does so even if its store fails temporarily",
   },
-  D284: { text: "Answers that are not a list are refused as such, however they are passed" },
+  D284: {
+    text: "A list of answers that is not a list is refused as such, whichever way it is passed",
+  },
   D285: {
-    text: "An answer is kept if its question was not asked again before the run was asked to pause",
+    text: "An answer is kept if the run was asked to pause before its question was asked again",
   },
   D286: {
     text: "A run that was claimed but cannot continue is released unchanged, without any journal entry",
@@ -1470,19 +1478,19 @@ const requirements = {
     text: "A provider's reported cost of zero for a priced call is ignored: the price is charged, and the run is warned once",
   },
   D289: {
-    text: "A run that cannot be recovered stays as it was, even if another process continued it between the first read and the claim",
+    text: "A run that cannot be recovered stays unchanged, even if another process continued it between the first read and the claim",
   },
   D300: {
     text: "An asynchronous listener that rejects ends neither the run nor the process and causes one warning",
   },
   D301: {
-    text: "Whole calls of a Chat Completions server are kept apart, even without ids and indexes",
+    text: "Complete calls in a Chat Completions stream are kept apart even without ids and indexes",
   },
   D302: {
     text: "A stream reader receives the result of each call once as the model reads it, including the summary of a long result and calls that never began",
   },
   D303: {
-    text: "An agent with a typed result that replies otherwise while background subagents run waits for them without counting a miss",
+    text: "An agent with a typed result that replies with something else while background subagents run waits for them, and this does not count as a missing result",
   },
   D304: {
     text: "An unpaired surrogate is sent to models as U+FFFD, so that no server refuses the request or later ones of that history",
@@ -1630,7 +1638,7 @@ const requirements = {
     text: "A delay that only the body of a refusal states is read over Chat Completions, Responses and the AI SDK",
   },
   D475: {
-    text: "Cached tokens above the input are counted beside it over every adapter",
+    text: "Over every adapter, cached tokens that exceed the reported input are counted in addition to it",
   },
   D476: {
     text: "An answer that is nested deeper than the call stack fails with the same error over Chat Completions and Responses",
@@ -1669,7 +1677,7 @@ const requirements = {
     text: "A run that crashes processes even while it is failed or read becomes inactive with crash_loop until a person resumes it",
   },
   D469: {
-    text: "Releasing, resuming, answering or taking over a run counts as no crash",
+    text: "Releasing, resuming, answering or taking over a run does not count as a crash",
   },
   D410: {
     text: "An approved call runs with the exact JSON value that the question showed, parsed once, across pauses and crashes, and whoever answers",
@@ -1864,7 +1872,7 @@ const requirements = {
     text: "A response with only calls of unsupported tools, or with the status queued, is an error that says so and is not requested again at once",
   },
   D558: {
-    text: "The documents do not recommend native output where a server then never calls a tool",
+    text: "The documents do not recommend native output for a server that then never calls a tool",
   },
   D573: {
     text: "The viewer never resets the connection of a POST that it refuses, whatever the length of its body; a body that never ends is read within bounds",
@@ -1918,7 +1926,7 @@ const requirements = {
     text: "Below sameOriginFetch deflate and zstd are decoded, and any other encoding is refused by its name",
   },
   D577: {
-    text: "After n, after an answer and after a stage is closed, the focus is on a question or, if none is open, on the heading of the screen",
+    text: "After the key n, after an answer and after a stage is closed, the focus is on a question, or on the heading of the screen if none is open",
   },
   D578: {
     text: "In a window of 640 pixels, as at a zoom of 200 %, the key / reaches a visible search field",
@@ -1942,7 +1950,7 @@ const requirements = {
     text: "The viewer measures an agent against its limits by its own usage, without its subagents",
   },
   D597: {
-    text: "In a completed run only failures are red",
+    text: "In the view of a completed run only failures are red",
   },
   D598: {
     text: "A paused run whose questions are all answered is shown as waiting for a process",
@@ -1978,12 +1986,14 @@ const requirements = {
     text: "A redaction receives names of members and numbers, invisible characters of tools and problems are marked, and the page shows a bounded part of any arguments and counts the rest",
   },
   D622: {
-    text: "After a field has disappeared, only text keys and Enter are held back for a second",
+    text: "After a text field has disappeared, only text keys and Enter are ignored for a second",
   },
   D615: {
     text: "A cause names the call because of which an agent ended, with the step of that call",
   },
-  D630: { text: "A held result keeps neither its run nor the run's context alive" },
+  D630: {
+    text: "A result that a program retains keeps neither its run nor the run's context in memory",
+  },
   D631: {
     text: "The result of a run whose detached agent is paused is the same whenever it is read",
   },
@@ -2012,7 +2022,7 @@ const requirements = {
     text: "The number of an open question stays the same after others are answered",
   },
   D608: {
-    text: "The text and the typed result of a turn that the provider paused are those of the turn without the pause",
+    text: "A turn that the provider paused and continued has the same text and typed result as one without the pause",
   },
   D609: {
     text: "A response that is queued, or only requests an approval of a server's tool, is an explicit error, whole and streamed, and over the AI SDK",
@@ -2036,7 +2046,7 @@ const requirements = {
     text: "Each of several parallel model calls of one agent has its own waits in its own step, and the agent waits for budget only while none of them runs",
   },
   D627: {
-    text: "The wait of each attempt of a model call for its slot is drawn once, after the retry before it, and is cut when the call, its agent or its process ends",
+    text: "The wait of each attempt of a model call for its slot is drawn once, after the retry that precedes it, and ends when the call, its agent or its process ends",
   },
   D628: {
     text: "In a trace the wait before a model call is that of its first attempt, as in the viewer; waits of further attempts lie within its span",
@@ -2051,7 +2061,7 @@ const requirements = {
     text: "A viewer that redacts arguments offers no edit of them, and refuses one",
   },
   D543: {
-    text: "A question whose arguments change is a new question: keys at that moment open and send nothing, the draft of an answer is discarded, and the page announces the change",
+    text: "A question whose arguments change is a new question: keys pressed at that moment open and send nothing, the draft of an answer is discarded, and the page announces the change",
   },
   D655: {
     text: "A response that failed or was cancelled is one error over every client of Responses, is charged with the usage that it reports, and is not requested again once it was cancelled",
@@ -2081,7 +2091,7 @@ const requirements = {
     text: "The remaining budget that a view shows for an agent is its limit without the usage of its subtree, its last tool calls included, and for the root that of the run",
   },
   D549: {
-    text: "A failed model call that did not end its step, such as an additional call of a hook, is among the failed attempts of the step in the viewer and in show",
+    text: "A failed model call that did not end its step, such as an additional call of a hook, is listed among the failed attempts of the step in the viewer and in show",
   },
   D589: {
     text: "The bar of a budget in the viewer shows how much of a time limit a run has used until now, without its pauses",
@@ -2093,10 +2103,10 @@ const requirements = {
     text: "Views show the calls of a step in the order of the reply, live and stored, whatever ran, was denied or was answered first",
   },
   D541: {
-    text: "A cause names the call that the error budget, counting in the order of the reply, names",
+    text: "A cause names the same call as the error budget, which counts the calls in the order of the reply",
   },
   D662: {
-    text: "If several errors end an agent, its reason, its events, the run and the causes name the same first one",
+    text: "If several errors end an agent, its reason, its events, the run and the causes all name the same first error",
   },
   D663: {
     text: "A refusal whose body cannot be decoded has the code and the delay of its status and headers over each client",
@@ -2159,7 +2169,7 @@ const requirements = {
     text: "The libraries that clean, segment and measure text at a terminal take linear time for any text",
   },
   D676: {
-    text: "A row of printed text of at least two cells is no wider than the terminal and has at most 32 code units per cell and for one more, and its rows join to the text except for spaces at breaks",
+    text: "A row of printed text, of at least two cells, is no wider than the terminal and has at most 32 code units per cell plus those of one more cell; joined, the rows give the text again except for spaces at line breaks",
   },
   D684: {
     text: "HTTP requests that an MCP server refuses authorize one after the other, even for more scope, and a late request uses the token that another one obtained",
@@ -2177,7 +2187,7 @@ const requirements = {
     text: "Spans that wait for a trace endpoint and spans that are being exported never exceed the size of the queue",
   },
   D680: {
-    text: "A replay names a difference in a size or in a hash of an event only if no state differs",
+    text: "A replay reports a different size or hash in an event only if no state differs",
   },
   D685: {
     text: "The sidebar of the site has the order of a newcomer: get started, core concepts, guides, reference, operations, project",
@@ -2195,7 +2205,7 @@ const requirements = {
     text: "A tool call with a slot does not begin if its agent was asked to end meanwhile",
   },
   D720: {
-    text: "A row of foreign text fits its width even if its letters are joined to an endless character",
+    text: "A row of foreign text fits its width even if its letters are joined into one endless grapheme",
   },
   D721: {
     text: "Text of a trace endpoint or an MCP server in a warning cannot control the terminal",
@@ -2207,13 +2217,13 @@ const requirements = {
     text: "Usage and text of a tree without background subagents and tight budgets do not depend on which effect ends first",
   },
   D724: {
-    text: "A message is delivered with the model call that contains it; without the call neither sender, event nor history reports it as read",
+    text: "A message counts as delivered with the model call that contains it; without that call neither its sender nor the events nor the history report it as read",
   },
   D725: {
     text: "A reply that was admitted before a pause is not evaluated again: its calls run whatever was spent meanwhile",
   },
   D726: {
-    text: "An agent that ends while a subtask is paused reports the other subtasks of its queue: finished ones with their results, and those that could not be started",
+    text: "An agent that ends while a subtask is paused reports the other subtasks of its queue: the finished ones with their results, and those that were never started",
   },
   D727: {
     text: "toolsUsed counts an external call only if it was executed",
@@ -2231,7 +2241,7 @@ const requirements = {
     text: "assertEvent narrows a value to an event, and throws for an event of an unknown type",
   },
   D732: {
-    text: "A finish reason without an equivalent is other, whichever API of OpenAI the reply came from",
+    text: "A finish reason without an equivalent becomes `other`, whichever OpenAI API the reply came from",
   },
   D733: {
     text: "An option at the wrong call is refused with the call or definition to which it belongs",
@@ -2246,7 +2256,7 @@ const requirements = {
     text: "An unfinished script names its model and its next reply",
   },
   D737: {
-    text: "A plain error of a script is a failure of the model with the message of the error, and is not retried",
+    text: "A plain error in a script is a failure of the model with the message of the error, and is not retried",
   },
   D738: {
     text: "The reason of each limit has its axis, the account, the maximum and the current amount",
