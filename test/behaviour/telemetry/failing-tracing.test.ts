@@ -81,43 +81,79 @@ test("keeps all events in one trace and reports sampling only on the first, if a
   expect(await warnings()).toHaveLength(1);
 });
 
-const BREACHES: Readonly<Record<string, (scope: unknown, work: () => unknown) => unknown>> = {
-  "runs its work twice": (_scope, work) => [work(), work()][1],
-  "runs nothing": () => undefined,
-  "gives something else": (_scope, work) => ({ given: work() }),
-  "throws after it has run": (_scope, work) => {
-    work();
-    throw new Error("late");
+interface Breach {
+  readonly runInSpan: (scope: unknown, work: () => unknown) => unknown;
+  /** What the tracing threw, by the warning; `undefined` if it threw nothing. */
+  readonly threw?: string;
+}
+
+const BREACHES: Readonly<Record<string, Breach>> = {
+  "runs its work twice": { runInSpan: (_scope, work) => [work(), work()][1] },
+  "runs nothing": { runInSpan: () => undefined, threw: "runInSpan() did not run its work" },
+  "returns another value": {
+    runInSpan: (_scope, work) => ({ given: work() }),
+    threw: "given.catch is not a function",
+  },
+  "throws after it has run": {
+    runInSpan: (_scope, work) => {
+      work();
+      throw new Error("late");
+    },
+    threw: "late",
   },
 };
 
-test.each(Object.entries(BREACHES))("runs a tool once if a tracing %s", async (_what, within) => {
+function warningsOf(threw: string | undefined): readonly string[] {
+  if (threw === undefined) return [];
+  return [`EspalierWarning: The tracing threw (${threw}); the run continues without it.`];
+}
+
+test.each(Object.entries(BREACHES))("runs a tool once if a tracing %s", async (_what, breach) => {
   const { role, ran } = team();
-  const tracing: Tracing = Object.assign(localTracing(), { within });
+  const method = "runInSpan" satisfies keyof Tracing;
+  const tracing: Tracing = Object.assign(localTracing(), { [method]: breach.runInSpan });
   const result = await newFixture({ tracing }).run(role);
   expect([result.status, ran]).toEqual(["completed", ["work"]]);
-  await warnings();
+  expect(await warnings()).toEqual(warningsOf(breach.threw));
 });
 
 /** Invalid answers of a tracing about the events that it ignores. */
 const IGNORED: Readonly<Record<string, () => unknown>> = {
   "an array": () => ["step.started"],
-  "nothing it could be asked": () => ({ has: () => false }),
+  "an object that is not a set": () => ({ has: () => true }),
   "an error": () => {
     throw new Error("ignored");
   },
 };
 
+/** Returns the types of the events that a tracing gets whose `ignoredEvents` come from `get`. */
+async function tracedWith(get: () => unknown): Promise<readonly string[]> {
+  const { traceEvent, runInSpan, getIds } = localTracing();
+  const traced: string[] = [];
+  const parts: Omit<Tracing, "ignoredEvents"> = {
+    traceEvent: (draft) => {
+      traced.push(draft.body.type);
+      return traceEvent(draft);
+    },
+    runInSpan,
+    getIds,
+  };
+  const field = "ignoredEvents" satisfies keyof Tracing;
+  const tracing: Tracing = Object.defineProperty(parts, field, { get });
+  const result = await new Orchestrator({ tracing }).start(team().role, "Begin.").result;
+  expect(result.status).toBe("completed");
+  return traced;
+}
+
 test.each(Object.entries(IGNORED))(
   "completes the run if a tracing ignores %s",
-  async (_what, get) => {
-    const { traceEvent, runInSpan, getIds } = localTracing();
-    const parts = { traceEvent, runInSpan, getIds };
-    const tracing: Tracing = Object.defineProperty(parts, "ignored", { get });
-    const { role } = team();
-    const { status } = await new Orchestrator({ tracing }).start(role, "Begin.").result;
-    expect(status).toBe("completed");
-    await warnings();
+  async (what, get) => {
+    const isThrown = what === "an error";
+    const all = await tracedWith(() => undefined);
+    expect(all).toContain("step.started");
+    // A tracing that threw is not called again.
+    expect(await tracedWith(get)).toEqual(isThrown ? ["run.started"] : all);
+    expect(await warnings()).toEqual(warningsOf(isThrown ? "ignored" : undefined));
   },
 );
 
