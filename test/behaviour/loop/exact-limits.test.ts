@@ -119,7 +119,7 @@ describe("requested tokens", () => {
     const room = 8_192;
     expect(await twoSteps({ inputTokens: 100 }, 10, 90)).toEqual({
       ending: completed(2),
-      asked: undefined,
+      requested: undefined,
       caps: [room, room],
       total: 106,
     });
@@ -131,7 +131,7 @@ describe("requested tokens", () => {
     });
     expect(await twoSteps({ totalTokens: 100 }, 10, 84)).toEqual({
       ending: completed(2),
-      asked: undefined,
+      requested: undefined,
       caps: [90, 1],
       total: 100,
     });

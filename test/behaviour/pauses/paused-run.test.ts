@@ -19,6 +19,7 @@ import {
   questionOf,
   refusalOf,
 } from "../../support/pause-stories.ts";
+import { thrownBy } from "../../support/thrown.ts";
 import { unfrozenParts, vandalised } from "../../support/frozen.ts";
 import { calls, part, spawn, use } from "../../harness/scripted-agents.ts";
 
@@ -123,7 +124,7 @@ describe("an invalid paused run is refused, and the valid one can still be resum
 });
 
 describe("arguments changed in the store", () => {
-  test("do not run under the approval of the original arguments", async () => {
+  test("are refused under the approval of the original arguments", async () => {
     const fixture = newFixture();
     const pay = payTool();
     const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
@@ -133,12 +134,13 @@ describe("arguments changed in the store", () => {
       String.raw`"argumentsText":"{\"amount\":1000}"`,
     );
     expect(forged).toContain(String.raw`{\"amount\":1000}`);
-    try {
-      const answers = [approve(questionOf(paused))];
-      await fixture.outcome(fixture.orchestrator.resume(readPausedRun(forged), { answers, role }));
-    } catch (error) {
-      expect(error).toMatchObject({ code: "invalid_paused_run" });
-    }
+    const answers = [approve(questionOf(paused))];
+    const resume = () => fixture.orchestrator.resume(readPausedRun(forged), { answers, role });
+    expect(thrownBy(resume)).toMatchObject({
+      code: "invalid_paused_run",
+      message:
+        "Invalid paused run: question execution_1.1.0 was altered. Pass result.pausedRun complete and unchanged.",
+    });
     expect(pay.paid).toEqual([]);
   });
 });

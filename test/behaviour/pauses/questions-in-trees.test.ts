@@ -3,7 +3,6 @@
 
 import { expect, test } from "vitest";
 
-import type { Run } from "../../../src/orchestrator/run/run.ts";
 import { approve, deny, provideResult } from "../../../src/protocol/question.ts";
 import { says } from "../../../src/testing/scripted-model.ts";
 import { latch, newFixture } from "../../harness/run-scripted.ts";
@@ -16,6 +15,7 @@ import {
   questionOf,
   refusalOf,
 } from "../../support/pause-stories.ts";
+import { thrownBy } from "../../support/thrown.ts";
 import {
   byTask,
   calls,
@@ -282,21 +282,24 @@ test("siblings run to their end before the run pauses", async () => {
   expect(ends(paused)).toEqual(["paused", "paused", "completed"]);
 });
 
-test("a resume whose root may no longer delegate loses no paused child", async () => {
+test("a resume whose root may no longer delegate is refused and loses no paused child", async () => {
   const payment = payTool();
   const payer = part("payer", [calls(pay(1)), says("Paid.")], { tools: [payment] });
   const lead = part("lead", [calls(spawn("payer")), says("Done.")], { subagents: [payer.role] });
   const fixture = newFixture();
   const paused = await fixture.run(lead.role);
   const alone = part("lead", [says("Done.")]);
-  let run: Run;
-  try {
-    run = fixture.resume(alone.role, paused.pausedRun, approveAll(paused), { roles: [payer.role] });
-  } catch (error) {
-    expect(error).toMatchObject({ code: "invalid_paused_run" });
-    return;
-  }
-  expect(ends(await fixture.outcome(run))).not.toContain("paused");
+  const resume = () =>
+    fixture.resume(alone.role, paused.pausedRun, approveAll(paused), { roles: [payer.role] });
+  expect(thrownBy(resume)).toMatchObject({
+    code: "invalid_paused_run",
+    message:
+      'Invalid paused run: lead/payer#1 has the role "payer", which lead may not start. Pass result.pausedRun complete and unchanged.',
+  });
+  const result = await fixture.outcome(
+    fixture.resume(lead.role, paused.pausedRun, approveAll(paused)),
+  );
+  expect([ends(result), payment.paid]).toEqual([["completed", "completed"], [1]]);
 });
 
 function partOf(text: string, key: string): unknown {

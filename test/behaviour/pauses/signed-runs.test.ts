@@ -188,13 +188,9 @@ describe("signing keys", () => {
         signingKey,
         refusalOf(() => Reflect.construct(Orchestrator, [{ signingKey }])),
       ]).toEqual([signingKey, ["invalid_argument", undefined]]);
-    try {
-      void new Orchestrator({ signingKey: short });
-    } catch (error) {
-      expect(String(error)).toBe(
-        'EspalierError: Expected signingKey to be at least 32 bytes, got 31. Generate a random key, for example with randomBytes(32) of "node:crypto".',
-      );
-    }
+    expect(thrownBy(() => new Orchestrator({ signingKey: short })).message).toBe(
+      'Expected signingKey to be at least 32 bytes, got 31. Generate a random key, for example with randomBytes(32) of "node:crypto".',
+    );
     expect(inspect(new Orchestrator({ signingKey: KEY }), { depth: 9 })).not.toContain(
       "thirty-two",
     );

@@ -264,6 +264,18 @@ describe("a merge", () => {
     },
   );
 
+  test("refuses the result of a paused run, which has not ended", async () => {
+    const s = newSessionFixture();
+    const session = await s.session();
+    const { role } = soloist([calls(use("ask"))], {
+      tools: [spyTool("ask", () => "asked", { needsApproval: true })],
+    });
+    const paused = await s.outcome(s.start(role, "Q1?", { session }));
+    expect([paused.status, paused.session?.sessionId]).toEqual(["paused", "customer-42"]);
+    expect(await rejectionOf(session.merge(paused))).toBe("invalid_argument");
+    expect(session.messages).toEqual([]);
+  });
+
   test("refuses the result of another session, and of a run without a session", async () => {
     const s = newSessionFixture();
     const [session, other] = [await s.session(), await s.session("other")];
