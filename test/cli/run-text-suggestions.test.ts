@@ -115,13 +115,12 @@ proves(["V139"], "reads the answers again only if new mail has arrived", async (
     performed([...words, name, "--store", kept.path], { cwd: kept.folder });
   const { store } = kept;
   let wholeReads = 0;
-  const counting = {
-    ...forwarding(store),
+  const counting = forwarding(store, {
     read: (...asked: Parameters<typeof store.read>) => {
       if ((asked[1] ?? 1) === 1) wholeReads += 1;
       return store.read(...asked);
     },
-  };
+  });
   const stored = await store.find(runId);
   if (stored === undefined) throw new Error("no such run");
   const reading = new RunReading(counting, stored);

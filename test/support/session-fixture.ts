@@ -114,13 +114,12 @@ export async function rejectionOf(work: Promise<unknown>): Promise<string | unde
 
 /** Returns a complete store whose sessions are those of the shelf. */
 export function storeOf(shelf: SessionShelf): Store {
-  return {
-    ...forwarding(memoryStore()),
+  return forwarding(memoryStore(), {
     readSession: (...asked) => shelf.readSession(...asked),
     writeSession: (...asked) => shelf.writeSession(...asked),
     listSessions: () => shelf.listSessions(),
     removeSession: (...asked) => shelf.removeSession(...asked),
-  };
+  });
 }
 
 /** An execution of a hand-made history: the number of tasks, and of calls before each answer. */

@@ -231,7 +231,7 @@ function lower(sessionId: SessionId): SessionId {
 /** Returns the store in memory with this violation. */
 function broken(how: Break): Store {
   const real = memoryStore();
-  return { ...forwarding(real), ...how(real) };
+  return forwarding(real, { ...how(real) });
 }
 
 /** Returns the name of the first failing check. */

@@ -135,14 +135,13 @@ proves(["V73"], "sends exactly the records after any given record", async () => 
   const count = (await store.find(ID))?.recordCount ?? 0;
   expect(last.record).toBe(count);
   for (let record = 0; record <= count; record += 1) {
-    const cut = {
-      ...forwarding(store),
+    const cut = forwarding(store, {
       find: async (id: typeof ID) => {
         const found = await store.find(id);
         return found && { ...found, recordCount: record };
       },
       read: (id: typeof ID, from = 1) => store.read(id, from, Math.max(0, record - from + 1)),
-    };
+    });
     const before = appliedOf(await snapshotAt(placeOf(await opened({ store: cut, clock }))));
     expect(before.record).toBe(record);
     const feed = await openFeed(whole, ID, { after: record });
@@ -244,11 +243,10 @@ proves(
     const lines = await recorded();
     const { clock, store } = engineWorld();
     const looks = { finds: 0, reads: 0 };
-    const counting = {
-      ...forwarding(store),
+    const counting = forwarding(store, {
       find: (id: typeof ID) => ((looks.finds += 1), store.find(id)),
       read: (...asked: Parameters<typeof store.read>) => ((looks.reads += 1), store.read(...asked)),
-    };
+    });
     const view = await opened({ store: counting, clock });
     const run = await writtenRun(store, ID);
     await run.append(lines.slice(0, 2));
@@ -340,7 +338,7 @@ proves(["V110"], "releases everything if a reader disconnects while its run is r
     return await store.find(id);
   };
   // Its readers do not know that the run has ended: the feed would continue.
-  const slow = { ...forwarding(store), find, read: (id: typeof ID) => store.read(id, 1, 2) };
+  const slow = forwarding(store, { find, read: (id: typeof ID) => store.read(id, 1, 2) });
   const view = await opened({ store: slow, clock });
   const server = createServer(view.handler());
   server.on("connection", (socket) => socket.once("close", gone.open));

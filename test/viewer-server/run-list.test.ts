@@ -142,7 +142,7 @@ proves(
       await gate.opened;
       yield* store.read(...asked);
     }
-    const place = placeOf(await opened({ store: { ...forwarding(store), read: slowly }, clock }));
+    const place = placeOf(await opened({ store: forwarding(store, { read: slowly }), clock }));
     const early = listAt(place);
     while (clock.pendingTimers === 0) await turns(1);
     clock.advance(500);
@@ -169,13 +169,12 @@ proves(
     const run = await writtenRun(store, watched);
     await run.append(crowd(watched, 1, "Go.").begin);
     const reads: string[] = [];
-    const counting = {
-      ...forwarding(store),
+    const counting = forwarding(store, {
       read: (...asked: Parameters<typeof store.read>) => (
         reads.push(asked[0]),
         store.read(...asked)
       ),
-    };
+    });
     const place = placeOf(await opened({ store: counting, clock }));
     const feed = await openFeed(place, watched);
     afterwards(() => feed.close());

@@ -150,15 +150,16 @@ proves(["E18"], "accepts a cancellation that another process applies meanwhile",
   gate.open();
   await pushed(run);
   const two = process({ roles: [solo(done)] });
-  const slow = {
-    ...forwarding(store),
-    post: async (...given: Parameters<typeof store.sendMail>) => {
+  let applied: string | undefined;
+  const slow = forwarding(store, {
+    sendMail: async (...given: Parameters<typeof store.sendMail>) => {
       const number = await store.sendMail(...given);
-      await pushed(two.execute(ORDER));
+      applied = (await pushed(two.execute(ORDER))).status;
       return number;
     },
-  };
+  });
   await process({ roles: [solo(done)], store: slow }).cancel(ID, WHY);
+  expect(applied).toBe("cancelled");
   expect(await two.getResult(ID)).toMatchObject(CANCELLED);
 });
 

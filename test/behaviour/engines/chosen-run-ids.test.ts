@@ -250,13 +250,12 @@ proves(
     const made = await store.create(runId(ID), "", { token: "t", hostname: "h", processId: 1 });
     await store.release(made, "open");
     const gate = latch();
-    const slow = {
-      ...forwarding(store),
+    const slow = forwarding(store, {
       claim: async (...given: Parameters<typeof store.claim>) => {
         await gate.opened;
         return await store.claim(...given);
       },
-    };
+    });
     const role = solo(done);
     const late = process({ roles: [role], store: slow }).start(role, "Go.", { runId: ID });
     await turns(10);

@@ -118,18 +118,25 @@ proves(["E24"], "treats an undefined budget axis like an absent one", async () =
 });
 
 proves(["E24"], "starts a run again after its client died at any step of ordering it", async () => {
-  for (const dies of ["create", "post", "release", "lead"] as const) {
+  const steps = ["create", "sendMail", "release", "enqueue"] as const satisfies readonly (
+    | keyof Store
+    | "enqueue"
+  )[];
+  for (const dies of steps) {
     const world = engineWorld();
     const { store, clock, pushed } = world;
     const done = doings();
     const worker = await workerIn(world, { roles: [solo(done)] });
+    let deaths = 0;
     const fail = (): never => {
+      deaths += 1;
       throw new Error("It died.");
     };
-    const dead = { ...forwarding(store), ...(dies === "lead" ? {} : { [dies]: fail }) };
-    const engine = { enqueue: async () => (dies === "lead" ? fail() : undefined), serve: fail };
+    const dead = forwarding(store, dies === "enqueue" ? {} : { [dies]: fail });
+    const engine = { enqueue: async () => (dies === "enqueue" ? fail() : undefined), serve: fail };
     const first = new RunClient({ store: dead, engine, clock });
     await first.start("solo", "Go.", { runId: ID }).catch(() => undefined);
+    expect(deaths, dies).toBe(1);
     const run = await clientOf(world).start("solo", "Go.", { runId: ID });
     const result = await pushed(run.getResult(), 500);
     expect(result, dies).toMatchObject({ status: "completed", text: TEXT });
@@ -152,7 +159,7 @@ proves(
       await store.release(ownership, ...rest);
     };
     const engine = storeEngine({ clock });
-    const slow = new RunClient({ store: { ...forwarding(store), release }, engine, clock });
+    const slow = new RunClient({ store: forwarding(store, { release }), engine, clock });
     const run = await slow.start("solo", "Go.", { runId: ID });
     const worker = await workerIn(world, { roles: [solo(done)] });
     expect(await pushed(run.getResult(), 500)).toMatchObject({ status: "completed", text: TEXT });

@@ -135,13 +135,11 @@ describe("the crash count", () => {
     for (let life = 1; life <= 6; life += 1) {
       const reading: MortalProcess = mortalProcess(world, {
         roles: [role],
-        store: {
-          ...store,
-          ...forwarding(store),
+        store: forwarding(store, {
           read: async function* () {
             yield await reading.die();
           },
-        },
+        }),
       });
       void reading.orchestrator.resume(POISON).catch(() => undefined);
       await (life <= 5 ? untilDead(world, reading) : turns(50));

@@ -46,7 +46,7 @@ function dyingAtRest(
     resolve();
     await new Promise(() => undefined);
   };
-  return { store: { ...forwarding(store), release }, dead };
+  return { store: forwarding(store, { release }), dead };
 }
 
 async function waited({ clock }: EngineWorld, seconds: number): Promise<void> {
@@ -129,7 +129,7 @@ proves(
     const client = clientOf(world);
     const run = await client.start("solo", "Go.", { runId: ID });
     await pushed(run.getResult());
-    const second = await workerIn(world, { ...asking, store: { ...forwarding(store), read } });
+    const second = await workerIn(world, { ...asking, store: forwarding(store, { read }) });
     await pushed(first.close());
     await waited(world, 90);
     expect(reads).toEqual([ID]); // Read once, however many sweeps follow.

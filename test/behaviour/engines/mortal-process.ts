@@ -27,8 +27,7 @@ export function mortalProcess(
   const alive = <T>(ask: () => Promise<T>): Promise<T> =>
     life.isDead ? NEVER : ask().then((answer) => (life.isDead ? NEVER : answer));
   const real = options.store ?? store;
-  const own: Store = {
-    ...forwarding(real),
+  const own: Store = forwarding(real, {
     create: (...given) => alive(() => real.create(...given)),
     claim: (...given) => alive(() => real.claim(...given)),
     append: (...given) => alive(() => real.append(...given)),
@@ -38,7 +37,7 @@ export function mortalProcess(
     readMail: (...given) => alive(() => real.readMail(...given)),
     find: (...given) => alive(() => real.find(...given)),
     list: (...given) => alive(() => real.list(...given)),
-  };
+  });
   const die = (): Promise<never> => {
     life.isDead = true;
     return NEVER;

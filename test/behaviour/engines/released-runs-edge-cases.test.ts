@@ -212,14 +212,13 @@ proves(
     const inner = memoryStore({ clock });
     const gate = latch();
     const told = latch();
-    const store = {
-      ...forwarding(inner),
+    const store = forwarding(inner, {
       release: async (...given: Parameters<typeof inner.release>) => {
         await inner.release(...given);
         told.open();
         await gate.opened;
       },
-    };
+    });
     const done = doings();
     const work = latch();
     const role = solo(done, { hold: () => work.opened });
@@ -322,8 +321,7 @@ proves(
     const inner = memoryStore({ clock });
     const [said, gate] = [latch(), latch()];
     const codec = new RecordCodec();
-    const store = {
-      ...forwarding(inner),
+    const store = forwarding(inner, {
       append: async (...given: Parameters<typeof inner.append>) => {
         const records = given[1].records.flatMap((line) => codec.read(line));
         if (JSON.stringify(records).includes('"begun"')) {
@@ -332,7 +330,7 @@ proves(
         }
         await inner.append(...given);
       },
-    };
+    });
     const done = doings();
     const role = solo(done, { tool: { retryAfterCrash: false } });
     const { process, pushed } = engineWorld(store, clock);

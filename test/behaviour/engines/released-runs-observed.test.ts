@@ -80,15 +80,14 @@ proves(
     const [told, gate] = [latch(), latch()];
     const isSlow = { now: false };
     const { process, pushed, shared } = sharedSink(
-      {
-        ...forwarding(inner),
+      forwarding(inner, {
         append: async (...given: Parameters<typeof inner.append>) => {
           await inner.append(...given);
           if (!isSlow.now) return;
           told.open();
           await gate.opened;
         },
-      },
+      }),
       clock,
     );
     const reports: (() => void)[] = [];

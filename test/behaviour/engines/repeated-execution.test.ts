@@ -83,13 +83,12 @@ proves(
       leading.result.catch(() => undefined);
       await turns(20);
       let reads = 0;
-      const counting = {
-        ...forwarding(store),
+      const counting = forwarding(store, {
         read: (...given: Parameters<typeof store.read>) => {
           reads += 1;
           return store.read(...given);
         },
-      };
+      });
       const two = process({ roles: [solo(done)], store: counting });
       const executed = two.execute(ORDER);
       for (let beat = 0; beat < 20; beat += 1) {
@@ -158,10 +157,9 @@ proves(
   async () => {
     const done = doings();
     const { process, pushed, store, clock } = engineWorld();
-    const deaf = {
-      ...forwarding(store),
+    const deaf = forwarding(store, {
       release: () => Promise.reject(new Error("It is gone.")),
-    };
+    });
     const role = solo(done);
     await process({ roles: [role], store: deaf }).start(role, "Go.", { runId: ID }).result;
     clock.advance(30_000);
@@ -185,13 +183,12 @@ proves(
       "open",
     );
     const gate = latch();
-    const slow = {
-      ...forwarding(store),
+    const slow = forwarding(store, {
       claim: async (...given: Parameters<typeof store.claim>) => {
         await gate.opened;
         return await store.claim(...given);
       },
-    };
+    });
     const late = process({ roles: [solo(done)], store: slow }).execute(ORDER);
     await turns(5);
     expect(await pushed(process({ roles: [solo(done)] }).execute(ORDER))).toMatchObject({

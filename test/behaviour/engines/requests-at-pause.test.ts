@@ -73,8 +73,7 @@ async function atItsPause() {
   const inner = memoryStore({ clock });
   const [kept, goOn, gate] = [latch(), latch(), latch()];
   let isKept = false;
-  const store: Store = {
-    ...forwarding(inner),
+  const store: Store = forwarding(inner, {
     release: async (...asked) => {
       await inner.release(...asked);
       isKept = true;
@@ -85,7 +84,7 @@ async function atItsPause() {
       await goOn.opened;
       return await inner.find(...asked);
     },
-  };
+  });
   const world = engineWorld(store, clock);
   const done = doings();
   const one = world.process({});
@@ -132,8 +131,7 @@ proves(["D280"], "stops a run by mail while its pause is being persisted", async
   const inner = memoryStore({ clock });
   const [writing, goOn] = [latch(), latch()];
   const codec = new RecordCodec();
-  const store: Store = {
-    ...forwarding(inner),
+  const store: Store = forwarding(inner, {
     append: async (ownership, batch) => {
       const records = batch.records.flatMap((line) => codec.read(line));
       if (JSON.stringify(records).includes("run.paused")) {
@@ -142,7 +140,7 @@ proves(["D280"], "stops a run by mail while its pause is being persisted", async
       }
       await inner.append(ownership, batch);
     },
-  };
+  });
   const { process, pushed } = engineWorld(store, clock);
   const done = doings();
   const one = process({});
@@ -204,8 +202,7 @@ for (const [what, method, isDone] of [
         if (isDone) await work();
         throw createStoreError("connection", "Expected the store, got nothing.");
       };
-      const store: Store = {
-        ...forwarding(inner),
+      const store: Store = forwarding(inner, {
         release: async (...asked) => {
           await inner.release(...asked);
           isKept = true;
@@ -214,7 +211,7 @@ for (const [what, method, isDone] of [
           failOnce<unknown>(() =>
             method === "find" ? inner.find(asked[0]) : inner.claim(...asked),
           ),
-      };
+      });
       const { process, pushed } = engineWorld(store, clock);
       const [done, gate] = [doings(), latch()];
       const one = process({});
@@ -240,8 +237,7 @@ proves(
     const clock = new ManualClock(1_000_000);
     const inner = memoryStore({ clock });
     const [gate, beating, over] = [latch(), latch(), latch()];
-    const store: Store = {
-      ...forwarding(inner),
+    const store: Store = forwarding(inner, {
       heartbeat: async (ownership) => {
         beating.open();
         await over.opened;
@@ -252,7 +248,7 @@ proves(
         over.open();
         await turns(5);
       },
-    };
+    });
     const { process, pushed } = engineWorld(store, clock);
     const role = solo(doings(), { count: 1, hold: () => gate.opened });
     const run = process({}).start(role, "Go.", { runId: ID });

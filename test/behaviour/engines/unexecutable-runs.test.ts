@@ -145,15 +145,14 @@ proves(
     const { clock, store, process, pushed } = world;
     const done = doings();
     let [isLost, reads] = [true, 0];
-    const torn = {
-      ...forwarding(store),
+    const torn = forwarding(store, {
       async *read(...given: Parameters<typeof store.read>) {
         reads += 1;
         if (isLost)
           throw createStoreError("corrupt", "Expected 2 records, got 1. Restore the store.");
         yield* store.read(...given);
       },
-    };
+    });
     // The run is active when its worker is closed.
     const first = await workerIn(world, {
       roles: [solo(done, { hold: async () => await new Promise(() => undefined) })],

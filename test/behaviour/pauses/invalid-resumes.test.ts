@@ -116,8 +116,7 @@ proves(
     const clock = new ManualClock(1_000_000);
     const inner = memoryStore({ clock });
     let meanwhile = (): void => undefined;
-    const store: Store = {
-      ...forwarding(inner),
+    const store: Store = forwarding(inner, {
       claim: async (...asked) => {
         const ownership = await inner.claim(...asked);
         meanwhile();
@@ -127,7 +126,7 @@ proves(
         await turns(10); // Pending journal records would be written first.
         await inner.release(...asked);
       },
-    };
+    });
     const done = doings();
     const role = solo(done, { count: 1, tool: { needsApproval: true } });
     const { process, pushed } = engineWorld(store, clock);
@@ -166,13 +165,12 @@ proves(
     const clock = new ManualClock(1_000_000);
     const inner = memoryStore({ clock });
     let meanwhile = async (): Promise<unknown> => undefined;
-    const store: Store = {
-      ...forwarding(inner),
+    const store: Store = forwarding(inner, {
       claim: async (...asked) => {
         await meanwhile();
         return await inner.claim(...asked);
       },
-    };
+    });
     const done = doings();
     const gate = latch();
     const role = solo(done, { count: 1, tool: { needsApproval: true }, hold: () => gate.opened });

@@ -25,14 +25,13 @@ interface Kept {
 async function keptOf(steps: number, subagents: readonly AgentRole[] = []): Promise<Kept> {
   const inner = memoryStore();
   let [bytes, appends] = [0, 0];
-  const store: Store = {
-    ...forwarding(inner),
+  const store: Store = forwarding(inner, {
     append: async (ownership, batch) => {
       appends += 1;
       for (const record of batch.records) bytes += Buffer.byteLength(record);
       await inner.append(ownership, batch);
     },
-  };
+  });
   const add = defineTool({
     name: "add",
     description: "Adds two numbers.",

@@ -105,13 +105,12 @@ proves(["S7.37"], "reports a run that cannot be resumed, and resumes the others"
   const broken = await lost(role("reader"));
   const fine = await lost(role("reader"));
   clock.advance(STALE_MS);
-  const unreadable: Store = {
-    ...forwarding(store),
+  const unreadable: Store = forwarding(store, {
     read: (runId, from) => {
       if (runId === broken) throw new Error("a bad sector");
       return store.read(runId, from);
     },
-  };
+  });
   const { runs, failed } = await orchestrator([role("reader")], unreadable).resumeLostRuns();
   expect(runs.map(({ runId }) => runId)).toEqual([fine]);
   expect(failed.map(({ runId, error }) => [runId, error.code])).toEqual([
@@ -125,13 +124,12 @@ test("omits a run that another process claims first, without reporting a failure
   const { clock, orchestrator, lost, store } = world();
   const runId = await lost(role("reader"));
   clock.advance(STALE_MS);
-  const taken: Store = {
-    ...forwarding(store),
+  const taken: Store = forwarding(store, {
     claim: async (...asked) => {
       await orchestrator([role("reader")]).resume(runId);
       return await store.claim(...asked);
     },
-  };
+  });
   expect(await orchestrator([role("reader")], taken).resumeLostRuns()).toEqual({
     runs: [],
     delayed: [],
@@ -141,12 +139,11 @@ test("omits a run that another process claims first, without reporting a failure
 
 test("rejects if the store cannot list its runs, or without a store", async () => {
   const failure = createStoreError("connection", "Expected a connection, got none. Look at it.");
-  const deaf: Store = { ...forwarding(memoryStore()), list: () => Promise.reject(failure) };
+  const deaf: Store = forwarding(memoryStore(), { list: () => Promise.reject(failure) });
   await expect(new Orchestrator({ store: deaf }).resumeLostRuns()).rejects.toBe(failure);
-  const mute: Store = {
-    ...forwarding(memoryStore()),
+  const mute: Store = forwarding(memoryStore(), {
     list: () => Promise.reject(new Error("no route")),
-  };
+  });
   expect(await rejectionOf(new Orchestrator({ store: mute }).resumeLostRuns())).toMatchObject({
     code: "store_failed",
     message:
@@ -163,13 +160,12 @@ proves(
     await lost(role("reader"));
     clock.advance(STALE_MS);
     const { opened, open } = latch();
-    const slow: Store = {
-      ...forwarding(store),
+    const slow: Store = forwarding(store, {
       list: async (...asked) => {
         await opened;
         return await store.list(...asked);
       },
-    };
+    });
     const own = orchestrator([role("reader")], slow);
     const recovering = own.resumeLostRuns();
     let isClosed = false;

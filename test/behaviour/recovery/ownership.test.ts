@@ -219,7 +219,7 @@ async function changed(change: (lines: readonly string[]) => readonly string[]) 
   const read = async function* () {
     yield* lines;
   };
-  const other: Store = { ...forwarding(store), read };
+  const other: Store = forwarding(store, { read });
   const found = await store.find(run.runId);
   const recover = () => orchestrator(role, other).resume(run.runId, { takeOver: true });
   return { error: await rejectionOf(recover()), found, after: await store.find(run.runId) };

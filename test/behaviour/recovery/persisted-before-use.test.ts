@@ -27,15 +27,14 @@ function watched(): Watched {
   const inner = memoryStore();
   const reader = new RecordCodec();
   const ends: string[] = [];
-  const store: Store = {
-    ...forwarding(inner),
+  const store: Store = forwarding(inner, {
     append: async (ownership, batch) => {
       await new Promise((resolve) => setTimeout(resolve, 2));
       await inner.append(ownership, batch);
       for (const record of batch.records.flatMap((line) => reader.read(line).map(parseRecord)))
         if (record.type === "effect" && record.name.startsWith("tool.")) ends.push(record.name);
     },
-  };
+  });
   return { store, ends };
 }
 

@@ -162,7 +162,7 @@ test("reports errors that a store throws while a run is found or read as store_f
     },
   ];
   for (const fault of broken) {
-    const failing = reader({ ...forwarding(store), ...fault });
+    const failing = reader(forwarding(store, { ...fault }));
     expect(await codeOf(failing.getResult(run.runId))).toBe("store_failed");
     if (fault.find !== undefined)
       expect(await codeOf(failing.resume(run.runId))).toBe("store_failed");

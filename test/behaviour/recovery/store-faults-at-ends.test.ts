@@ -42,7 +42,7 @@ test.each([broken, createStoreError("full", "Expected room, got none."), fenced]
   "returns the result of a run whose end is persisted although its release fails: %s",
   async (cause) => {
     const store = memoryStore();
-    const stubborn: Store = { ...forwarding(store), release: () => Promise.reject(cause) };
+    const stubborn: Store = forwarding(store, { release: () => Promise.reject(cause) });
     const run = new Orchestrator({ store: stubborn }).start(role, "Go.");
     expect(await run.result).toMatchObject({ status: "completed", text: "Done." });
     expect(await run.settled).toMatchObject({ status: "completed" });
@@ -60,7 +60,7 @@ test.each([
   "releases a run that was persisted as %s without a release when its request is executed again",
   async (status, rest) => {
     const store = memoryStore();
-    const stubborn: Store = { ...forwarding(store), release: () => Promise.reject(broken) };
+    const stubborn: Store = forwarding(store, { release: () => Promise.reject(broken) });
     const roles = [role, cautious];
     const name = status === "paused" ? "cautious" : "solo";
     const order = { runId: "run-1", role: name, task: "Go." };
@@ -76,7 +76,7 @@ test.each([
 test.each(["create", "append"] as const)(
   "reports an error that %s of a store throws as store_failed, with a reason",
   async (method) => {
-    const store: Store = { ...forwarding(memoryStore()), [method]: () => Promise.reject(broken) };
+    const store: Store = forwarding(memoryStore(), { [method]: () => Promise.reject(broken) });
     const run = new Orchestrator({ store }).start(role, "Go.");
     expect(await rejectionOf(run.result)).toMatchObject({
       code: "store_failed",
@@ -91,15 +91,14 @@ test.each([
 ])("starts a run although the store %s at first", async (_what, isTaken) => {
   const [store, clock] = [memoryStore(), new ManualClock()];
   let attempts = 0;
-  const distant: Store = {
-    ...forwarding(store),
+  const distant: Store = forwarding(store, {
     create: async (...asked) => {
       attempts += 1;
       if (isTaken || attempts === 3) await store.create(...asked);
       if (attempts < 3) throw createStoreError("connection", "Expected the store, got nothing.");
       return await store.create(...asked);
     },
-  };
+  });
   const run = new Orchestrator({ store: distant, clock }).start(role, "Go.");
   for (const delayMs of [20, 100]) {
     await turns(10);
@@ -155,8 +154,7 @@ test("resolves messages to a run that cannot be persisted as undelivered", async
   const store = memoryStore();
   let appends = 0;
   let before: Promise<unknown> | undefined;
-  const full: Store = {
-    ...forwarding(store),
+  const full: Store = forwarding(store, {
     append: async (...asked) => {
       appends += 1;
       if (appends > 1) {
@@ -165,7 +163,7 @@ test("resolves messages to a run that cannot be persisted as undelivered", async
       }
       await store.append(...asked);
     },
-  };
+  });
   const run = new Orchestrator({ store: full }).start(role, "Go.");
   expect(await rejectionOf(run.result)).toMatchObject({ code: "store_failed" });
   const unread = { isDelivered: false, reason: "cancelled" };

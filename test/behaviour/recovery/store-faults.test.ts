@@ -48,15 +48,14 @@ function failing(isTransient: boolean): EspalierError {
  */
 function moody(store: Store, isTaken: boolean): Store {
   let appends = 0;
-  return {
-    ...forwarding(store),
+  return forwarding(store, {
     append: async (ownership, batch) => {
       appends += 1;
       if (appends % 3 !== 0) return await store.append(ownership, batch);
       if (isTaken) await store.append(ownership, batch);
       throw failing(true);
     },
-  };
+  });
 }
 
 test.each([
@@ -76,15 +75,14 @@ test("rejects a run whose store is full, and resumes it from its persisted recor
   const store = memoryStore();
   const kept: JournalBatch[] = [];
   let isFull = false;
-  const filling: Store = {
-    ...forwarding(store),
+  const filling: Store = forwarding(store, {
     append: async (ownership, batch) => {
       isFull ||= kept.length === 5;
       if (isFull) throw failing(false);
       await store.append(ownership, batch);
       kept.push(batch);
     },
-  };
+  });
   const { role, calls } = world(SMALL);
   const run = new Orchestrator({ limits, store: filling }).start(role, "Go.");
   await expect(run.result).rejects.toMatchObject({
@@ -104,13 +102,12 @@ test("rejects a run whose store is full, and resumes it from its persisted recor
 test("sends no request before its lease is persisted, and uses no reply before it is persisted", async () => {
   const store = memoryStore();
   const waiting: (() => void)[] = [];
-  const slow: Store = {
-    ...forwarding(store),
+  const slow: Store = forwarding(store, {
     append: async (ownership, batch) => {
       await new Promise<void>((go) => waiting.push(go));
       await store.append(ownership, batch);
     },
-  };
+  });
   const { role, calls, modelCalls } = world({ leads: 1, workers: 1 });
   const run = new Orchestrator({ limits, store: slow }).start(role, "Go.");
   const done: (readonly [modelCalls: number, toolCalls: number])[] = [];
@@ -169,14 +166,13 @@ describe.each(Object.entries(stores))("a run over %s", (_name, open) => {
     const run = new Orchestrator({ limits, store }).start(world(SMALL).role, "Go.");
     expect(gist(await run.result)).toEqual(gist(await plain));
     let appends = 0;
-    const dying: Store = {
-      ...forwarding(store),
+    const dying: Store = forwarding(store, {
       append: async (ownership, batch) => {
         appends += 1;
         if (appends > 6) throw failing(false);
         await store.append(ownership, batch);
       },
-    };
+    });
     const { role } = world(SMALL);
     const dead = new Orchestrator({ limits, store: dying }).start(role, "Go.");
     await expect(dead.result).rejects.toMatchObject({ code: "store_failed" });

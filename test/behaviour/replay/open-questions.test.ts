@@ -69,11 +69,10 @@ async function secondLife(isAsking: boolean): Promise<Second> {
   const life: Life = { isFirst: true };
   const store = memoryStore({ clock });
   const role = lead(life, { isAsking });
-  const cutOff: Store = {
-    ...forwarding(store),
+  const cutOff: Store = forwarding(store, {
     append: async (...given) => await (life.isFirst ? store.append(...given) : NEVER),
     heartbeat: () => Promise.resolve(),
-  };
+  });
   const first = new Orchestrator({ store: cutOff, clock, roles: [role] }).start(role, "Go.");
   for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
   life.isFirst = false;

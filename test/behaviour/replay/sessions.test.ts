@@ -96,10 +96,9 @@ for (const goesOnBy of ["resume", "recover"] as const)
 
 test("replays a session whose store failed", async () => {
   const kept = memoryStore({ clock: new ManualClock() });
-  const store: Store = {
-    ...forwarding(kept),
+  const store: Store = forwarding(kept, {
     writeSession: () => Promise.reject(new Error("the disk is full")),
-  };
+  });
   const role = payer(false);
   const orchestrator = setUp(store, role);
   const run = orchestrator.start(role, "Go.", { session: await orchestrator.openSession("talk") });

@@ -27,14 +27,13 @@ const FULL = createStoreError("full", "Expected room in the store, got none. Mak
 function fullStore(at: number): Store {
   const store = memoryStore();
   let appends = 0;
-  return {
-    ...forwarding(store),
+  return forwarding(store, {
     append: async (...asked) => {
       appends += 1;
       if (appends >= at) throw FULL;
       await store.append(...asked);
     },
-  };
+  });
 }
 
 async function all<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
@@ -52,13 +51,12 @@ function startOn(store: Store): Run {
 async function appendsOfOneRun(): Promise<number> {
   const store = memoryStore();
   let appends = 0;
-  const counting: Store = {
-    ...forwarding(store),
+  const counting: Store = forwarding(store, {
     append: async (...asked) => {
       appends += 1;
       await store.append(...asked);
     },
-  };
+  });
   await startOn(counting).result;
   return appends;
 }

@@ -159,13 +159,12 @@ proves(["F6"], "a run that fails while its client is slow rejects the client's r
   const [begin, finish] = [latch(), latch()];
   const inner = memoryStore({ clock: new ManualClock() });
   let isBroken = false;
-  const store = {
-    ...forwarding(inner),
+  const store = forwarding(inner, {
     append: async (...given: Parameters<typeof inner.append>) => {
       if (isBroken) throw new Error("full");
       return await inner.append(...given);
     },
-  };
+  });
   const model: Model = {
     provider: "own",
     id: "own",

@@ -76,7 +76,7 @@ proves(["S7.37"], "lists a paused run again once it is resumed, and lists a fork
 
 test("removes a run that its store could not persist", async () => {
   const full = createStoreError("full", "Expected room in the store, got none. Make some.");
-  const store = { ...forwarding(memoryStore()), append: () => Promise.reject(full) };
+  const store = forwarding(memoryStore(), { append: () => Promise.reject(full) });
   const orchestrator = new Orchestrator({ store });
   const run = orchestrator.start(held().role, "One.");
   await expect(run.result).rejects.toBe(full);

@@ -74,7 +74,7 @@ function noting(real: Store): Store {
     const taken: TakenBatch = { runId, epoch, firstNumber, count: records.length };
     appendLine(options.batchLog, taken);
   };
-  return { ...forwarding(real), append };
+  return forwarding(real, { append });
 }
 
 function engineOf({ engine: place }: SurveyWorkerOptions): Engine {

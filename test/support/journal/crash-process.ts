@@ -39,8 +39,7 @@ function die(): void {
 
 function dying(store: Store): Store {
   let appends = 0;
-  return {
-    ...forwarding(store),
+  return forwarding(store, {
     append: async (ownership, batch) => {
       appends += 1;
       const isLast = String(appends) === values.at;
@@ -48,7 +47,7 @@ function dying(store: Store): Store {
       await store.append(ownership, batch);
       if (isLast) die();
     },
-  };
+  });
 }
 
 function open(): Store {

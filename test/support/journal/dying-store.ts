@@ -35,8 +35,7 @@ export function dyingStore(store: Store, kill?: Kill): DyingStore {
     return await ask();
   };
   return {
-    store: {
-      ...forwarding(store),
+    store: forwarding(store, {
       create: (...given) => alive(() => store.create(...given)),
       claim: (...given) => alive(() => store.claim(...given)),
       heartbeat: (...given) => alive(() => store.heartbeat(...given)),
@@ -49,7 +48,7 @@ export function dyingStore(store: Store, kill?: Kill): DyingStore {
           if (kill.how === "after") await store.append(...given);
           throw dead();
         }),
-    },
+    }),
     get appends() {
       return appends;
     },

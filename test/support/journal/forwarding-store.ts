@@ -1,7 +1,7 @@
 import type { Store } from "../../../src/store/store.ts";
 
-/** Returns a store that forwards every call: spread it, and replace one method. */
-export function forwarding(store: Store): Store {
+/** Returns a store that forwards every call except to the methods in `replaced`. */
+export function forwarding(store: Store, replaced: Partial<Store> = {}): Store {
   return {
     create: (...asked) => store.create(...asked),
     claim: (...asked) => store.claim(...asked),
@@ -19,5 +19,6 @@ export function forwarding(store: Store): Store {
     listSessions: (...asked) => store.listSessions(...asked),
     removeSession: (...asked) => store.removeSession(...asked),
     close: () => store.close(),
+    ...replaced,
   };
 }
