@@ -2291,6 +2291,9 @@ const requirements = {
   D747: {
     text: "In the demo a limit refuses one delegation, and the lead reads that part itself",
   },
+  D775: {
+    text: "A run that waited for its slot when its process crashed begins with run.started in the next process, with its whole time limit and without the time in between",
+  },
   D748: {
     text: "In the demo a tight budget of steps makes one subagent finish early, with a typed result",
   },

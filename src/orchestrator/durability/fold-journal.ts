@@ -113,6 +113,11 @@ class JournalFold {
   #eventCount = 0;
   /** Time of the latest event in whole milliseconds. */
   #lastAtMs = 0;
+  /**
+   * Clock operations since the run was created or continued, until the first event there. Dropped
+   * if the process crashed before: the next one excludes the whole time since the last event.
+   */
+  #heldOperations: RecordOf<"ledger">["done"][] | undefined = [];
   #trace: RunTrace = { traceId: "" };
   #prices: RestoredRun["prices"] = [];
   #answered: readonly QuestionId[] = [];
@@ -225,8 +230,10 @@ class JournalFold {
       case "stop":
         this.#stops = [...this.#stops, record.signal];
         return;
-      case "pause":
       case "recovered":
+        this.#heldOperations = [];
+        return;
+      case "pause":
       case "skip":
         return;
       case "agent":
@@ -278,6 +285,11 @@ class JournalFold {
   }
 
   #redo(done: RecordOf<"ledger">["done"]): void {
+    const isOfClock = done.operation === "pauseClock" || done.operation === "resumeClock";
+    if (isOfClock && this.#heldOperations !== undefined) {
+      this.#heldOperations.push(done);
+      return;
+    }
     if (done.operation === "lease") {
       const { leaseId } = done.lease;
       if (this.#holders.has(leaseId)) throw new TypeError(`${leaseId} was already granted`);
@@ -316,6 +328,7 @@ class JournalFold {
     for (const agentId of collectFailedAgents(run)) this.#failed.add(agentId);
     this.#status = "open";
     this.#lastAtMs = run.pausedAtMs;
+    this.#heldOperations = [];
     this.#trace = readTrace(run);
     this.#refusals = { ...run.refusalsByCode };
     this.#definitions = { ...run.definitions };
@@ -325,6 +338,7 @@ class JournalFold {
     const agent = new FoldedAgent(created);
     this.#agents.set(created.agentId, agent);
     this.#ledger.adopt(account);
+    if (this.#eventCount === 0) this.#lastAtMs = Math.ceil(account.openedAtMs);
     this.#findParent(agent)?.noteChild(agent, { isNew: true, nth });
   }
 
@@ -332,6 +346,9 @@ class JournalFold {
     this.#eventCount = event.seq;
     this.#spans.take(event);
     this.#lastAtMs = Math.ceil(event.atMs);
+    const held = this.#heldOperations ?? [];
+    this.#heldOperations = undefined;
+    for (const done of held) this.#redo(done);
     const agent = event["executionId"] === null ? undefined : this.#findAgent(event["agentId"]);
     agent?.takeEvent(event, this.#ledger.getAccount(agent.agentId));
     switch (event.type) {

@@ -228,12 +228,14 @@ function restoreParts(
     answerCount: answers.size,
     ...omitUndefined({ previousSpanId, wasSampled, recovery, traceparent }),
   } as const;
+  const started = { type: "run.started", ...omitUndefined({ traceparent, forkedFrom }) } as const;
   return {
     run: runtime,
     root,
-    ...(forkedFrom === undefined
-      ? { pauseCount, answered: [...run.answered, ...answers.keys()], origin: resumed }
-      : { pauseCount: 0, answered: [], origin: { type: "run.started", forkedFrom } as const }),
+    // A run without events is a fork, or its process crashed before it had begun.
+    ...(run.eventCount === 0
+      ? { pauseCount: 0, answered: [], origin: started }
+      : { pauseCount, answered: [...run.answered, ...answers.keys()], origin: resumed }),
     isRefusable: true, // Another process may have continued it from the same store.
     mail: ready.mail,
     settledMail: ready.settledMail,
