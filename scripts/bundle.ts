@@ -14,17 +14,17 @@ const ROOT = resolve("src/index.ts");
 const LOADED_LATE = [
   "src/agent/hooked-model-call.ts",
   "src/agent/phases/compact.ts",
-  "src/cli/tell-error.ts",
+  "src/cli/print-error.ts",
   "src/model/openai/openai-connection.ts",
   "src/mcp/mcp-connection.ts",
   "src/orchestrator/durability/fold-journal.ts",
   "src/orchestrator/durability/run-record.ts",
-  "src/orchestrator/run/execute.ts",
+  "src/orchestrator/run/execute-request.ts",
   "src/orchestrator/run/find-argument-problems.ts",
-  "src/orchestrator/run/posted-answers.ts",
+  "src/orchestrator/run/send-answers.ts",
   "src/orchestrator/run/resume-lost-runs.ts",
-  "src/orchestrator/run/recover.ts",
-  "src/orchestrator/run/work.ts",
+  "src/orchestrator/run/recover-run.ts",
+  "src/orchestrator/run/worker.ts",
   "src/orchestrator/sessions/session-fork.ts",
 ];
 const COMMAND = "src/cli/main.ts";

@@ -13,9 +13,9 @@ export type { FinishReason } from "./protocol/finish-reason.ts";
 export type { ReportedInput, TokenUsage } from "./model/token-usage.ts";
 export { buildReplyMessage, getReplyPieces, type ReplyPiece } from "./protocol/reply-message.ts";
 export { toStrictSchema } from "./model/strict-schema.ts";
-export { getContentParts } from "./model/written-by.ts";
+export { getContentParts } from "./model/recipient-messages.ts";
 export { toCallId } from "./model/call-id.ts";
-export { toRunId } from "./orchestrator/run/start-options.ts";
+export { toRunId } from "./orchestrator/run/run-options.ts";
 export type { ModelErrorOptions } from "./model/model-error.ts";
 export type { FallbackOptions } from "./model/fallback.ts";
 export type { Prices } from "./model/prices.ts";
@@ -101,11 +101,11 @@ export type {
   RunUsage,
 } from "./orchestrator/run/run-result.ts";
 export type { QuestionRef } from "./protocol/question.ts";
-export type { Concurrency } from "./run-services/limiter.ts";
+export type { Concurrency } from "./run-services/run-limiter.ts";
 export type { InheritanceRecord } from "./protocol/context-manifest.ts";
 export { hashText, type Definitions } from "./protocol/definition.ts";
 export type { SteerReceipt } from "./agent/mailbox.ts";
-export type { CancelReason } from "./kernel/cancel.ts";
+export type { CancelReason } from "./kernel/cancel-signal.ts";
 export type { EspalierErrorOptions, ModelErrorCode, RunErrorCode } from "./kernel/error.ts";
 export type { EventsOptions, GrantOptions } from "./orchestrator/run/run.ts";
 export type { ExecutionBoundary } from "./orchestrator/sessions/session-changes.ts";
@@ -116,7 +116,7 @@ export type { StreamOptions } from "./orchestrator/run/run.ts";
 export type { AppliedPrice } from "./budget/prices-used.ts";
 export type { RebuiltRequest } from "./agent/shown-messages.ts";
 export type { RemovedTool } from "./protocol/tool-rule.ts";
-export type { OptionsWithContext, ResumeGrant } from "./orchestrator/run/start-options.ts";
+export type { OptionsWithContext, ResumeGrant } from "./orchestrator/run/run-options.ts";
 export {
   type DynamicRole,
   type SpawnRefusal,

@@ -65,14 +65,14 @@ export { lookUpModelPrice } from "./model/prices.ts";
 
 // Run
 export { Orchestrator } from "./orchestrator/orchestrator.ts";
-export type { OrchestratorOptions } from "./orchestrator/tree/settings.ts";
-export type { StartOptions } from "./orchestrator/run/start-options.ts";
+export type { OrchestratorOptions } from "./orchestrator/tree/orchestrator-settings.ts";
+export type { StartOptions } from "./orchestrator/run/run-options.ts";
 export type {
   ForkOptions,
   ResumeLostRunsOptions,
   StoredResumeOptions,
   ResumeOptions,
-} from "./orchestrator/run/start-options.ts";
+} from "./orchestrator/run/run-options.ts";
 export type { ResumedRuns } from "./orchestrator/run/resume-lost-runs.ts";
 export type { Run } from "./orchestrator/run/run.ts";
 export { toSse } from "./orchestrator/run/to-sse.ts";

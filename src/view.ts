@@ -2,7 +2,7 @@
 
 export { RunFold } from "./read-model/run-fold.ts";
 export type { AgentFold, AgentPlace } from "./read-model/agent-fold.ts";
-export type { AgentEnd, ExecutionEnd } from "./read-model/agent-rest.ts";
+export type { AgentEnd, ExecutionEnd } from "./read-model/agent-end.ts";
 export type { AttemptFold, CallFold, CallUnderWay, StepFold } from "./read-model/step-fold.ts";
 export type { SpanEnding, SpanKind, SpanList } from "./read-model/span-list.ts";
 export { RunRecord } from "./orchestrator/durability/run-record.ts";

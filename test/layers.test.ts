@@ -90,7 +90,7 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   // Reports option errors like all other entries; the view itself uses the public surface.
   "terminal/jaeger-links.ts": ["kernel"],
   // Not public: its recognition of secrets is a guess.
-  "cli/tell-error.ts": ["tools/redact-secrets.ts"],
+  "cli/print-error.ts": ["tools/redact-secrets.ts"],
 };
 
 /** Files that share their name with another, and why. */

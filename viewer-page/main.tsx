@@ -1,9 +1,9 @@
-import { firstRun } from "./begin.ts"; // Before all others.
+import { firstRun } from "./preload-run.ts"; // Before all others.
 
 import { render } from "preact";
 
 import { App } from "./app/app.tsx";
-import { keepFocus } from "./app/focused.ts";
+import { keepFocus } from "./app/focus.ts";
 import { listenToKeys } from "./app/keys.ts";
 import "./styles/viewer.css";
 

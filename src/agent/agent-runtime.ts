@@ -6,13 +6,13 @@
 // have not ended. An agent's own signals do not listen to each other, except the signal for the
 // calls of a reply, which listens to `noStartSignal`.
 
-import { invariant } from "../kernel/assert.ts";
+import { invariant } from "../kernel/invariant.ts";
 import {
   CancelSignal,
   findCancelReason,
   type Bounds,
   type CancelReason,
-} from "../kernel/cancel.ts";
+} from "../kernel/cancel-signal.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { CacheKey, Model, OutputSchema } from "../model/model.ts";

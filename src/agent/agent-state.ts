@@ -4,7 +4,7 @@
 import { EspalierError } from "../kernel/error.ts";
 import type { AgentIdentity, EffectPosition, EventPosition } from "./agent-identity.ts";
 import { deepFreeze, type JsonValue } from "../kernel/json.ts";
-import { freezeInTests } from "../kernel/shared.ts";
+import { freezeInTests } from "../kernel/freeze-shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import { FinishReasonSchema, type FinishReason } from "../protocol/finish-reason.ts";
 import { HistoryChangeSchema, type TaggedHistory } from "./message-tags.ts";

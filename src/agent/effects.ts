@@ -1,6 +1,6 @@
 // The effects that an agent waits for, and their outcomes: a lease, a model call, a tool call and
 // user code. Each is a promise that never rejects, because failures are data. In a persisted run
-// each effect is named by its position, and its outcome is found by that name (in-flight.ts).
+// each effect is named by its position, and its outcome is found by that name (in-flight-work.ts).
 
 import { AssistantMessageSchema, type Message } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";

@@ -1,7 +1,11 @@
 // A model call with hooks around it. The hooks may call the model several times. Each of these
 // calls is charged, and together they are one step.
 
-import { createLinkedController, runBounded, type BoundedOutcome } from "../kernel/cancel.ts";
+import {
+  createLinkedController,
+  runBounded,
+  type BoundedOutcome,
+} from "../kernel/cancel-signal.ts";
 import { describeReceived } from "../kernel/check.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { deepFreeze, omitUndefined } from "../kernel/json.ts";
@@ -9,7 +13,7 @@ import type { ModelCall } from "../hooks/hook.ts";
 import { createHookResultError } from "../hooks/hook-error.ts";
 import { runInsideWraps } from "../hooks/run-chain.ts";
 import { isNothing } from "../model/check-reply.ts";
-import { checkMadeReply } from "../model/check-made-reply.ts";
+import { checkHookedReply } from "../model/check-hooked-reply.ts";
 import type { ModelReply } from "../model/model.ts";
 import { attachTimeSpans, type TimeSpan } from "../protocol/step-timing.ts";
 import {
@@ -24,8 +28,8 @@ import type { AgentRuntime } from "./agent-runtime.ts";
 import type { BudgetRefusal } from "../budget/lease.ts";
 import { toCallUsage } from "../budget/call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
-import { serializeError } from "./error-record.ts";
-import { createHookContext } from "./consult.ts";
+import { serializeError } from "./serialize-error.ts";
+import { createHookContext } from "./run-user-code.ts";
 import { extendLease, runAttempts } from "./model-attempts.ts";
 import type { InferCall } from "./model-events.ts";
 import { WrappedTime } from "./wrapped-time.ts";
@@ -181,7 +185,7 @@ class InnerCalls {
     const { value } = bounded;
     try {
       if (this.#replies.has(value)) return { type: "replied", reply: value, usage };
-      const reply = checkMadeReply(model, value, lease, [...this.#replies]);
+      const reply = checkHookedReply(model, value, lease, [...this.#replies]);
       const { usage: _counted, ...unmeasured } = reply;
       const isCharged = value.usage !== undefined && !isNothing(value.usage);
       const isOwn = this.#replies.size === 0 && isCharged;

@@ -29,8 +29,8 @@ import {
 import type { Lease, LastStep } from "../budget/lease.ts";
 import type { MailboxMessage } from "./mailbox.ts";
 import { releaseLeases } from "./model-call.ts";
-import { dropQuestions, settlePaused } from "./pausing.ts";
-import { createStepContext } from "./make-step-context.ts";
+import { dropQuestions, settlePaused } from "./pause-agent.ts";
+import { createStepContext } from "./create-step-context.ts";
 import { addSignal, failWith, handleStopRequests, recordOvershoots } from "./stop-requests.ts";
 import {
   dropSubagents,
@@ -45,7 +45,7 @@ import {
 } from "./transition.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { failCall, NOT_BEGUN } from "./tool-calls/call-outcome.ts";
-import { toRejectedEvent } from "./tool-calls/record.ts";
+import { toRejectedEvent } from "./tool-calls/record-calls.ts";
 
 /** The model call of a step, with the lease that pays for it. */
 export interface PreparedCall {

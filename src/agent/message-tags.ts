@@ -2,10 +2,10 @@
 // in a separate list. So messages sent to a model never contain ids. Pure. All tags are created
 // here.
 
-import { appendToList } from "../kernel/grown.ts";
-import { invariant } from "../kernel/assert.ts";
+import { appendToList } from "../kernel/append-only-list.ts";
+import { invariant } from "../kernel/invariant.ts";
 import { omitUndefined } from "../kernel/json.ts";
-import { freezeInTests } from "../kernel/shared.ts";
+import { freezeInTests } from "../kernel/freeze-shared.ts";
 import { createMessageId, createStepId, type AgentId, type ExecutionId } from "../protocol/ids.ts";
 import {
   MessageSchema,

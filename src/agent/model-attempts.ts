@@ -13,7 +13,7 @@
 //                     ├─ Attempts.enter    here: a slot of the run, and the event of the request
 //                     └─ model.generate
 
-import type { AnySignal } from "../kernel/cancel.ts";
+import type { AnySignal } from "../kernel/cancel-signal.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import type { Release } from "../kernel/semaphore.ts";
@@ -28,7 +28,7 @@ import {
   type RetryOptions,
 } from "../model/retry.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
-import { toReadable, removeProviderData } from "../model/written-by.ts";
+import { toReadable, removeProviderData } from "../model/recipient-messages.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { SpanContent } from "../protocol/message.ts";
 import { toSpans, attachTimeSpans, type TimeSpan } from "../protocol/step-timing.ts";
@@ -44,7 +44,7 @@ import {
   type ModelCallEnd,
 } from "../budget/call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
-import { serializeError } from "./error-record.ts";
+import { serializeError } from "./serialize-error.ts";
 import {
   describeServer,
   describeModel,

@@ -1,13 +1,13 @@
 // A model call with its lease, and the content of its events.
 
-import type { AnySignal } from "../kernel/cancel.ts";
+import type { AnySignal } from "../kernel/cancel-signal.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
 import type { RequestPrefix } from "../model/request-prefix.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import { pickRequestParameters } from "./make-step-context.ts";
+import { pickRequestParameters } from "./create-step-context.ts";
 import type { LeasedCall } from "../budget/call-usage.ts";
 
 /** A paid model call as its attempts make it. */

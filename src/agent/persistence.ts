@@ -8,7 +8,7 @@ import type { Lease, LeaseOutcome } from "../budget/lease.ts";
 import type { EffectPosition } from "./agent-identity.ts";
 import type { AgentState } from "./agent-state.ts";
 import type { CallEnd, InferOutcome } from "./effects.ts";
-import type { InFlightWork } from "./in-flight.ts";
+import type { InFlightWork } from "./in-flight-work.ts";
 import type { Phase } from "./phase-report.ts";
 import type { Permission } from "./tool-calls/call-outcome.ts";
 

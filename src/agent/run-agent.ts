@@ -20,7 +20,7 @@ import {
   handleStopRequests,
   pauseBeforeCalls,
 } from "./stop-requests.ts";
-import { pauseIfWaiting } from "./pausing.ts";
+import { pauseIfWaiting } from "./pause-agent.ts";
 import { beginExecution, settle, type PreparedCall } from "./life-cycle.ts";
 import { decide } from "./phases/decide.ts";
 import { evaluate, executeTools, applyToolResults } from "./phases/execute-tools.ts";

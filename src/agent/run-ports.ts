@@ -2,7 +2,7 @@
 // once for all agents. `Agent` is the type of an agent's runtime. This file must not import that
 // type, which imports this file.
 
-import type { CancelSignal } from "../kernel/cancel.ts";
+import type { CancelSignal } from "../kernel/cancel-signal.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { Throttle } from "../kernel/throttle.ts";
@@ -28,8 +28,8 @@ import type { AgentRole } from "./agent-role.ts";
 import type { ApprovalHandler } from "./approver.ts";
 import type { ParentHistory } from "./effects.ts";
 import type { EventRecorder } from "../run-services/event-recorder.ts";
-import type { RunLimiter } from "../run-services/limiter.ts";
-import type { PartEmitter } from "../run-services/live-pieces.ts";
+import type { RunLimiter } from "../run-services/run-limiter.ts";
+import type { PartEmitter } from "../run-services/part-emitter.ts";
 import type { RunDefinitions } from "../run-services/run-definitions.ts";
 import type { OutputSchema } from "../model/model.ts";
 

@@ -5,7 +5,7 @@
 
 import { mismatch } from "../kernel/check.ts";
 import { sameJson, parseJson } from "../kernel/json.ts";
-import { toHistory } from "../model/written-by.ts";
+import { toHistory } from "../model/recipient-messages.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";
 import type { ShownPart, StepContext } from "../protocol/step-context.ts";

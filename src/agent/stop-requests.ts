@@ -4,14 +4,14 @@
 import type { ErrorRecord, StopSignal } from "../protocol/stop.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { getEventPosition, type AgentState } from "./agent-state.ts";
-import { serializeError } from "./error-record.ts";
-import { pauseIfPossible } from "./pausing.ts";
+import { serializeError } from "./serialize-error.ts";
+import { pauseIfPossible } from "./pause-agent.ts";
 import { recordError, recordEvaluation, recordSignal } from "./transition.ts";
 import { omitUndefined, type JsonObject } from "../kernel/json.ts";
 import { getStopCode } from "../policies/budget.ts";
 import { describeTimeLimit } from "../policies/stop-signals.ts";
 import type { BudgetRefusal, LastStep } from "../budget/lease.ts";
-import { findOvershoots } from "../budget/room.ts";
+import { findOvershoots } from "../budget/lease-decision.ts";
 
 /** Handles requests from outside: first stop requests, then the request to pause. */
 export function handleStopsAndPause(agent: AgentRuntime, state: AgentState): AgentState {

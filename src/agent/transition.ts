@@ -10,7 +10,7 @@
 //      └───────────────────── continueExecution ─────────────────────┘
 
 import { EspalierError } from "../kernel/error.ts";
-import { freezeInTests } from "../kernel/shared.ts";
+import { freezeInTests } from "../kernel/freeze-shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import type { AgentId, ExecutionId } from "../protocol/ids.ts";
 import type { Message, ToolMessage } from "../protocol/message.ts";

@@ -23,7 +23,7 @@ import type { ToolChoice } from "../protocol/model-settings.ts";
 import { parseRawArguments } from "../tools/bind-call.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { copyForeignJson, NotJsonError } from "../kernel/json-copy.ts";
-import { getOrCompute } from "../model/remembered.ts";
+import { getOrCompute } from "../model/memoized-values.ts";
 import { toStrictSchema, removeAddedNulls } from "../model/strict-schema.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";

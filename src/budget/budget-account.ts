@@ -8,10 +8,10 @@
 // An operation is created as a value only for a watch that reads operations: the journal of the
 // run.
 
-import { invariant } from "../kernel/assert.ts";
-import type { AnySignal } from "../kernel/cancel.ts";
+import { invariant } from "../kernel/invariant.ts";
+import type { AnySignal } from "../kernel/cancel-signal.ts";
 import { MICRO_PER_USD } from "../kernel/money.ts";
-import { freezeInTests } from "../kernel/shared.ts";
+import { freezeInTests } from "../kernel/freeze-shared.ts";
 import {
   isEarly,
   NO_AMOUNTS,
@@ -57,7 +57,7 @@ import {
   findReachedLimit,
   findUnfitLimit,
   type LeaseAnswer,
-} from "./room.ts";
+} from "./lease-decision.ts";
 
 type Sums = Record<LedgerAxis, number>;
 

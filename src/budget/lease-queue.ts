@@ -19,8 +19,8 @@
 // computes the bounds from the waiters.
 
 import type { LeaseAsk, LeaseOutcome, LedgerWatch } from "./lease.ts";
-import { invariant } from "../kernel/assert.ts";
-import { addAbortHandler, type AnySignal } from "../kernel/cancel.ts";
+import { invariant } from "../kernel/invariant.ts";
+import { addAbortHandler, type AnySignal } from "../kernel/cancel-signal.ts";
 import { NO_AMOUNTS, type Amounts } from "../policies/budget.ts";
 import { LEDGER_AXES, type LedgerAxis } from "../protocol/account.ts";
 import type { LeaseId } from "../protocol/ids.ts";
@@ -33,7 +33,7 @@ import {
   createWantedHold,
   type LeaseAnswer,
   type Now,
-} from "./room.ts";
+} from "./lease-decision.ts";
 
 /**
  * The request of an account. `leaseId` is the open lease to extend by one more attempt, absent for

@@ -1,10 +1,10 @@
 // BudgetLedger: the budget accounts of all agents of a run. Owns the accounts. Does not own holds
-// and bookings (budget-account.ts), decisions (room.ts) and waiting calls (lease-queue.ts).
+// and bookings (budget-account.ts), decisions (lease-decision.ts) and waiting calls (lease-queue.ts).
 //
 // A threshold of a limit is reached once, since spent amounts only grow. A grant makes a new limit,
 // with thresholds of its own.
 
-import { invariant } from "../kernel/assert.ts";
+import { invariant } from "../kernel/invariant.ts";
 import { NO_AMOUNTS, type SpendLimits } from "../policies/budget.ts";
 import { LEDGER_AXES, type AccountGrant, type LedgerAccount } from "../protocol/account.ts";
 import type { AgentId, LeaseId } from "../protocol/ids.ts";
@@ -14,7 +14,7 @@ import type { LedgerWatch } from "./lease.ts";
 import type { LeaseQueue, LedgerParts } from "./lease-queue.ts";
 import { checkRaisable, type BudgetGrant } from "./ledger-grant.ts";
 import type { PersistedHold } from "./ledger-operation.ts";
-import type { Now } from "./room.ts";
+import type { Now } from "./lease-decision.ts";
 
 export class BudgetLedger implements LedgerParts {
   readonly clock: Now;

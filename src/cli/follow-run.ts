@@ -12,7 +12,7 @@ import { EXIT_CODES, TERMINATED, findErrorCode, describeCause, UsageError } from
 import { formatJsonLine, formatJson } from "./json-text.ts";
 import { describeCauses, describeSettledRun } from "./run-text.ts";
 import { isWatched, printNotice, printLine, type Shell } from "./shell.ts";
-import type { Viewing } from "./viewing.ts";
+import type { Viewing } from "./open-viewer.ts";
 
 /** Options for following a run. */
 export interface FollowOptions {

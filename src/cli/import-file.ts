@@ -70,7 +70,7 @@ function findUserFrame({ stack = "" }: Error): string | undefined {
  */
 async function watchExit(file: string, shell: Shell): Promise<() => void> {
   // Loaded early, because `process.exit` leaves no time.
-  const { printError: tellError } = await import("./tell-error.ts");
+  const { printError: tellError } = await import("./print-error.ts");
   const printProblem = (why: string): number =>
     tellError(shell, new UsageError(why), process.argv.slice(2));
   const onExit = (exitCode: number): void => {

@@ -14,10 +14,10 @@ import {
   chooseStorePlace,
   type ChosenStore,
 } from "./project.ts";
-import type { RolesAtHand } from "./roles-at-hand.ts";
+import type { RoleSources } from "./available-roles.ts";
 import { isTerminal, printNotice, type Shell } from "./shell.ts";
 import { describeCause, UsageError } from "./exit-codes.ts";
-import type { Viewing } from "./viewing.ts";
+import type { Viewing } from "./open-viewer.ts";
 
 /**
  * Way to answer the questions of the run: ask the person at the terminal, pause the run, or deny
@@ -80,7 +80,7 @@ export async function openRunStore(
 
 /** Parts of an orchestrator for one run. */
 interface RunParts {
-  readonly hand: Pick<RolesAtHand, "roles" | "config" | "configFile">;
+  readonly hand: Pick<RoleSources, "roles" | "config" | "configFile">;
   readonly kept: ChosenStore | undefined;
   readonly tracing?: NodeTracing | undefined;
   /** Shows the active run. */
@@ -148,7 +148,7 @@ function deferTerminalApprover(shell: Shell, follower: RunFollower): Approver {
   const place = { shell, makeRoom, interrupt: () => follower.interrupt() };
   let loading: Promise<Approver> | undefined;
   return async (question, context) => {
-    loading ??= import("./ask-person.ts").then(({ createTerminalApprover: askingPerson }) =>
+    loading ??= import("./terminal-approver.ts").then(({ createTerminalApprover: askingPerson }) =>
       askingPerson(place),
     );
     const approver = await loading;

@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 
 import { BROKEN } from "./exit-codes.ts";
 import { findOtherCopy } from "./installed-copy.ts";
-import { performArguments } from "./perform.ts";
+import { performArguments } from "./perform-arguments.ts";
 import { printNotice, createProcessShell, type Shell } from "./shell.ts";
 
 /**
@@ -69,7 +69,7 @@ function prepareProcess(shell: Shell, args: readonly string[]): void {
     // Error of a prompt at a closed terminal. SIGHUP pauses the run.
     if (isTerminalGone(cause)) return;
     // Loaded only for an error, because it also loads the cleaning of foreign text.
-    import("./tell-error.ts").then(
+    import("./print-error.ts").then(
       ({ printError: tellError }) => shell.leave(tellError(shell, cause, args)),
       () => shell.leave(BROKEN),
     );

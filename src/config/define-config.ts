@@ -5,7 +5,7 @@ import { checkKeys, checkList, checkText, mismatch } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
 import { checkAgentRole, type AgentRole } from "../agent/agent-role.ts";
 import type { Model } from "../model/model.ts";
-import type { OrchestratorOptions } from "../orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../orchestrator/tree/orchestrator-settings.ts";
 import type { Store } from "../store/store.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 

@@ -1,6 +1,6 @@
 // Runs hooks: chains and processors in sequence, wraps nested, observers without awaiting them.
 
-import { type AnySignal, invoke, addAbortHandler, runTimed } from "../kernel/cancel.ts";
+import { type AnySignal, invoke, addAbortHandler, runTimed } from "../kernel/cancel-signal.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { getErrorMessage } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";

@@ -2,7 +2,7 @@
 // other libraries by the path of our option, where the first match applies; `replacements` lists
 // names that no option replaces, by advice; `owners` lists our options by the call that takes them.
 
-import { isMisspelt, normalizeName } from "./misspelt.ts";
+import { isMisspelt, normalizeName } from "./misspelling.ts";
 import names from "./option-names.json" with { type: "json" };
 
 /** Returns advice that names the option of `known` that `name` means. */

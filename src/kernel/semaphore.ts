@@ -1,6 +1,6 @@
 // Semaphore: limits the number of concurrent holders, FIFO. Owns the free permits.
 
-import type { AnySignal } from "./cancel.ts";
+import type { AnySignal } from "./cancel-signal.ts";
 import { TurnQueue } from "./turn-queue.ts";
 
 /** Gives a permit back. Call it once. */

@@ -7,7 +7,7 @@
 
 import type PQueue from "p-queue";
 
-import { getAbortSignal, addAbortHandler, type AnySignal } from "./cancel.ts";
+import { getAbortSignal, addAbortHandler, type AnySignal } from "./cancel-signal.ts";
 
 /** The room that one call needs. */
 export interface RoomRequest<Room> {

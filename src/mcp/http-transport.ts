@@ -20,7 +20,7 @@ import {
 } from "@modelcontextprotocol/client";
 import PQueue from "p-queue";
 
-import { sleep, runUntilTimeout } from "../kernel/cancel.ts";
+import { sleep, runUntilTimeout } from "../kernel/cancel-signal.ts";
 import { omitUndefined, isRecord } from "../kernel/json.ts";
 import type { McpHttp, McpSettings } from "./mcp-options.ts";
 import {

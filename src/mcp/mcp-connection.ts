@@ -22,7 +22,7 @@ import {
   sleep,
   type AnySignal,
   runTimed,
-} from "../kernel/cancel.ts";
+} from "../kernel/cancel-signal.ts";
 import { omitUndefined, isRecord } from "../kernel/json.ts";
 import { type ListedTools, listTools } from "./list-tools.ts";
 import { McpFault, redactFault, type McpFaultKind } from "./mcp-fault.ts";

@@ -11,7 +11,7 @@ import {
   type Span,
 } from "@opentelemetry/api";
 
-import { isPromiseLike } from "../kernel/cancel.ts";
+import { isPromiseLike } from "../kernel/cancel-signal.ts";
 import { groupDigits, mismatch } from "../kernel/check.ts";
 import { getErrorMessage, type EspalierError } from "../kernel/error.ts";
 import { deepFreeze, omitUndefined, type JsonObject, stringifyCanonical } from "../kernel/json.ts";

@@ -1,7 +1,7 @@
 // Sends one request to one model: waits for its rate limits and its slot, and returns its reply or
 // failure.
 
-import { getAbortSignal, awaitWithinBounds, type AnySignal } from "../kernel/cancel.ts";
+import { getAbortSignal, awaitWithinBounds, type AnySignal } from "../kernel/cancel-signal.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import { type CallSize, checkLoss, checkLostInput, checkReply } from "./check-reply.ts";

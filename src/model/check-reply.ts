@@ -2,7 +2,7 @@
 // on it.
 
 import { omitUndefined, isRecord, findJsonProblem } from "../kernel/json.ts";
-import { freezeInTests } from "../kernel/shared.ts";
+import { freezeInTests } from "../kernel/freeze-shared.ts";
 import {
   type AssistantMessage,
   AssistantMessageSchema,
@@ -11,7 +11,7 @@ import {
   PlainAssistantMessageSchema,
 } from "../protocol/message.ts";
 import type { Model, ModelReply } from "./model.ts";
-import { toReplayKey } from "./written-by.ts";
+import { toReplayKey } from "./recipient-messages.ts";
 import { getErrorMessage } from "../kernel/error.ts";
 import { copyForeignJson } from "../kernel/json-copy.ts";
 import { readFields } from "./wire-json.ts";

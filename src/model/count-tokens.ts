@@ -3,8 +3,8 @@
 
 import type { Message } from "../protocol/message.ts";
 import type { Model, ModelReply, ModelRequest, OutputSchema, ToolSpec } from "./model.ts";
-import { getOrCompute } from "./remembered.ts";
-import { hasContent } from "./written-by.ts";
+import { getOrCompute } from "./memoized-values.ts";
+import { hasContent } from "./recipient-messages.ts";
 import { findAttachmentSize } from "../protocol/attachment.ts";
 import { isAttached, type ContentPart } from "../protocol/message-content.ts";
 

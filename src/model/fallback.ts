@@ -7,7 +7,7 @@
 import type { Clock } from "../kernel/clock.ts";
 import type { Model, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";
-import { toHistory, toReplayKey } from "./written-by.ts";
+import { toHistory, toReplayKey } from "./recipient-messages.ts";
 
 /** Options of `withFallback`. */
 export interface FallbackOptions {

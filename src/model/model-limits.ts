@@ -3,7 +3,7 @@
 import { mismatch } from "../kernel/check.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import { checkOptions, mustBeWhole, type OptionChecks } from "./check-options.ts";
-import type { AnySignal } from "../kernel/cancel.ts";
+import type { AnySignal } from "../kernel/cancel-signal.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { TurnQueue, type RoomRequest } from "../kernel/turn-queue.ts";
 

@@ -1,6 +1,6 @@
 // The price of a model, for leases, charges and results.
 
-import { getOrCompute } from "./remembered.ts";
+import { getOrCompute } from "./memoized-values.ts";
 import { asFallback } from "./fallback.ts";
 import type { Model } from "./model.ts";
 import {

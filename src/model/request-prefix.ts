@@ -1,7 +1,7 @@
 // Measures the common beginning of a request and the previous one, which decides whether prompt
 // caches hit: tools and the result schema first, then messages (X31). Pure.
 
-import { findGrowth } from "../kernel/grown.ts";
+import { findGrowth } from "../kernel/append-only-list.ts";
 import { sameJson } from "../kernel/json.ts";
 import type { Message } from "../protocol/message.ts";
 import type { ModelRequest } from "./model.ts";

@@ -1,7 +1,7 @@
 // generateWithRetries: one logical model call, with the sum of its attempts. Only this file retries
 // model calls, and continues with the next model of a fallback.
 
-import { sleep, type AnySignal } from "../kernel/cancel.ts";
+import { sleep, type AnySignal } from "../kernel/cancel-signal.ts";
 import {
   askModel,
   askWithinLimits,

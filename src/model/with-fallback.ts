@@ -16,8 +16,8 @@ import {
 } from "./fallback.ts";
 import type { Model, ModelRequest } from "./model.ts";
 import { generateWithRetries, type RetryOptions } from "./retry.ts";
-import { addComputedFields } from "./remembered.ts";
-import { toReplayKey } from "./written-by.ts";
+import { addComputedFields } from "./memoized-values.ts";
+import { toReplayKey } from "./recipient-messages.ts";
 
 const CHECKS: OptionChecks<FallbackOptions> = {
   shouldFallback: mustBeFunction(

@@ -14,8 +14,8 @@ import type { Engine } from "../engine/engine.ts";
 import type { Answer, Question } from "../protocol/question.ts";
 import type { PausedRun } from "./durability/paused-run.ts";
 import type { ResumedRuns } from "./run/resume-lost-runs.ts";
-import type { ExecuteOptions } from "./run/execute.ts";
-import { prepareFork, prepareResumption, prepareStart } from "./run/start.ts";
+import type { ExecuteOptions } from "./run/execute-request.ts";
+import { prepareFork, prepareResumption, prepareStart } from "./run/prepare-run.ts";
 import { LiveRuns } from "./run/live-runs.ts";
 import type { Run } from "./run/run.ts";
 import {
@@ -29,10 +29,10 @@ import {
   checkRunId,
   checkStartOptions,
   checkStoredResumeOptions,
-} from "./run/start-options.ts";
+} from "./run/run-options.ts";
 import type { RunResult } from "./run/run-result.ts";
 import { copyRequest, postMail, type RunRequest, type RunCommand } from "./run/run-mail.ts";
-import type { Worker, WorkerOptions } from "./run/work.ts";
+import type { Worker, WorkerOptions } from "./run/worker.ts";
 import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";
 import { openSessionHandle } from "./sessions/sessions.ts";
@@ -41,7 +41,7 @@ import {
   createSettings,
   type OrchestratorOptions,
   type Settings,
-} from "./tree/settings.ts";
+} from "./tree/orchestrator-settings.ts";
 
 /**
  * Runs trees of agents. One orchestrator executes any number of runs at the same time. Holds the
@@ -205,7 +205,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     checkRunId("runId", runId);
     checkStoredResumeOptions(options);
     return await this.#live.during(async () => {
-      const { prepareRecovery } = await import("./run/recover.ts");
+      const { prepareRecovery } = await import("./run/recover-run.ts");
       const parts = await prepareRecovery(this.#settings, runId, options);
       return this.#live.start(parts, options.signal, options);
     });
@@ -318,7 +318,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   async getResult(runId: string): Promise<RunResult<JsonValue | undefined>> {
     checkText("runId", runId);
-    const { loadStoredResult: storedResult } = await import("./run/recover.ts");
+    const { loadStoredResult: storedResult } = await import("./run/recover-run.ts");
     return await storedResult(this.#settings, RunIdSchema().parse(runId));
   }
 
@@ -357,9 +357,9 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     options: ExecuteOptions = {},
   ): Promise<RunResult<JsonValue | undefined>> {
     this.#live.assertOpen();
-    const { checkExecuteOptions, executeOrder } = await import("./run/execute.ts");
+    const { checkExecuteOptions, executeRequest } = await import("./run/execute-request.ts");
     checkExecuteOptions(options);
-    return await executeOrder(this.#live, request, options);
+    return await executeRequest(this.#live, request, options);
   }
 
   /**
@@ -386,8 +386,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   async answer(runId: string, answers: readonly Answer[]): Promise<readonly Question[]> {
     checkRunId("runId", runId);
     const ledHere = this.#live.find(runId);
-    const { postAnswers } = await import("./run/posted-answers.ts");
-    const open = await postAnswers({ ...requireStorage(this.#settings), ledHere }, runId, answers);
+    const { sendAnswers } = await import("./run/send-answers.ts");
+    const open = await sendAnswers({ ...requireStorage(this.#settings), ledHere }, runId, answers);
     this.#live.find(runId)?.mail?.look();
     return open;
   }
@@ -483,7 +483,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     engine: Engine,
   ): never;
   async startWorker(engine: Engine, options: WorkerOptions = {}): Promise<Worker> {
-    const { startEngineWorker: workFor } = await import("./run/work.ts");
+    const { startEngineWorker: workFor } = await import("./run/worker.ts");
     this.#live.assertOpen();
     return await workFor(this.#live, engine, options);
   }

@@ -1,7 +1,7 @@
 // Counts identical consecutive calls of an agent, the sign of a loop without progress. Pure.
 
 import { parseJson, sameJson } from "../kernel/json.ts";
-import { repairJson } from "../kernel/mend-json.ts";
+import { repairJson } from "../kernel/repair-json.ts";
 import type { ToolCall } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 

@@ -2,7 +2,7 @@
 // Pure.
 
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
-import { freezeInTests } from "../kernel/shared.ts";
+import { freezeInTests } from "../kernel/freeze-shared.ts";
 import { computeJsonHash, type InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { Message, UserMessage } from "../protocol/message.ts";
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";

@@ -1,7 +1,7 @@
 // Selects the messages that subagents inherit: the most recent ones, or a selection by a function.
 // Calls and results stay together. Pure.
 
-import { isPromiseLike } from "../kernel/cancel.ts";
+import { isPromiseLike } from "../kernel/cancel-signal.ts";
 import { describeReceived } from "../kernel/check.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { stringifyCanonical, deepFreeze } from "../kernel/json.ts";

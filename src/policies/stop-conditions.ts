@@ -1,7 +1,7 @@
 // Stop conditions: functions of read-only facts that return reasons or nothing, and their
 // combinations `anyOf`, `allOf` and `not`.
 
-import { isPromiseLike } from "../kernel/cancel.ts";
+import { isPromiseLike } from "../kernel/cancel-signal.ts";
 import { checkFunction, checkName, mismatch } from "../kernel/check.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import { FINISH_REASONS, type FinishReason } from "../protocol/finish-reason.ts";

@@ -1,7 +1,7 @@
 // Selects the winning stop signal, and derives the status of the execution. Signals are ranked by
 // `STOP_CODES`; of equal ranks, the first raised wins.
 
-import type { CancelReason } from "../kernel/cancel.ts";
+import type { CancelReason } from "../kernel/cancel-signal.ts";
 import {
   STOP_CODES,
   type StopReason,

@@ -4,7 +4,7 @@
 import type { InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId, CallId, ExecutionId, QuestionId, StepId } from "../protocol/ids.ts";
-import { SETTLED_STATUSES, type ExecutionEnd } from "./agent-rest.ts";
+import { SETTLED_STATUSES, type ExecutionEnd } from "./agent-end.ts";
 import { raiseAmounts } from "./amounts.ts";
 import { BudgetUse } from "./budget-use.ts";
 import { ModelCalls } from "./model-calls.ts";

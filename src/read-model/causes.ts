@@ -4,7 +4,7 @@ import type { StopCode } from "../protocol/stop.ts";
 import type { SpawnRefusal } from "../protocol/subagent.ts";
 import { isToolFailureCode, TOOL_FAILURES } from "../protocol/tool-failure.ts";
 import type { AgentFold } from "./agent-fold.ts";
-import type { AgentEnd, ExecutionEnd } from "./agent-rest.ts";
+import type { AgentEnd, ExecutionEnd } from "./agent-end.ts";
 import type { CallFold } from "./step-fold.ts";
 import type { Cause, RefusalRow } from "./viewer-data.ts";
 

@@ -15,7 +15,7 @@ import type { AgentId, QuestionId, RunId } from "../protocol/ids.ts";
 import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 import { AgentFold } from "./agent-fold.ts";
-import type { AgentEnd } from "./agent-rest.ts";
+import type { AgentEnd } from "./agent-end.ts";
 import { createAgentRow } from "./agent-row.ts";
 import { NOTHING_SPENT, raiseAmounts } from "./amounts.ts";
 import { findCauses, isBroken } from "./causes.ts";

@@ -14,7 +14,7 @@ import {
   classifyBatchPosition,
   getHostname,
   type Holding,
-} from "./holding.ts";
+} from "./ownership-rules.ts";
 import type {
   ClaimOptions,
   JournalBatch,

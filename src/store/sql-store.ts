@@ -15,7 +15,7 @@ import {
   hasReleased,
   classifyBatchPosition,
   getHostname,
-} from "./holding.ts";
+} from "./ownership-rules.ts";
 import type {
   ClaimOptions,
   JournalBatch,

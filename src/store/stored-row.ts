@@ -2,7 +2,7 @@
 // espalier.
 
 import { RunIdSchema } from "../protocol/ids.ts";
-import type { Holding } from "./holding.ts";
+import type { Holding } from "./ownership-rules.ts";
 import type { Mail, StoredRun, StoredStatus } from "./run-store.ts";
 import { createStoreError } from "./store-errors.ts";
 

@@ -16,7 +16,7 @@ import {
 } from "@opentelemetry/resources";
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 
-import { redactAddress } from "../kernel/address.ts";
+import { redactAddress } from "../kernel/redact-address.ts";
 import {
   checkBoolean,
   checkKeys,
@@ -25,7 +25,7 @@ import {
   mismatch,
   describeReceived as inWords,
 } from "../kernel/check.ts";
-import { sleep } from "../kernel/cancel.ts";
+import { sleep } from "../kernel/cancel-signal.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
 import { omitUndefined, isRecord } from "../kernel/json.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";

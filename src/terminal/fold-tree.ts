@@ -3,7 +3,7 @@
 
 import type { SettledStatus } from "../index.ts";
 import type { AgentFold } from "../read-model/agent-fold.ts";
-import { SETTLED_STATUSES, type AgentEnd } from "../read-model/agent-rest.ts";
+import { SETTLED_STATUSES, type AgentEnd } from "../read-model/agent-end.ts";
 import { addAmounts } from "../read-model/amounts.ts";
 import type { Spent } from "../read-model/viewer-data.ts";
 

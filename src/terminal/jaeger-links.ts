@@ -1,6 +1,6 @@
 // URLs of pages of Jaeger. Pure: no request is sent, and a page may not exist.
 
-import { redactAddress } from "../kernel/address.ts";
+import { redactAddress } from "../kernel/redact-address.ts";
 import { checkFields, checkText, mismatch, type FieldChecks } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
 

@@ -13,7 +13,7 @@ import { randomIds } from "../kernel/id-source.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import { Orchestrator } from "../orchestrator/orchestrator.ts";
 import { RunClient, type RemoteRun } from "../orchestrator/run/run-client.ts";
-import type { WorkerOptions } from "../orchestrator/run/work.ts";
+import type { WorkerOptions } from "../orchestrator/run/worker.ts";
 import { RunIdSchema, type RunId } from "../protocol/ids.ts";
 import type { Store } from "../store/store.ts";
 import type { AgentRole } from "../agent/agent-role.ts";

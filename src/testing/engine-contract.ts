@@ -1,4 +1,4 @@
-import { leadingChecks } from "./engine-contract-leading.ts";
+import { executionChecks } from "./engine-contract-execution.ts";
 import type { EngineCheck } from "./engine-contract-fixture.ts";
 import { waitingChecks } from "./engine-contract-waiting.ts";
 
@@ -33,5 +33,5 @@ export type { EngineCheck, EngineSetup } from "./engine-contract-fixture.ts";
  * ```
  */
 export function engineContract(): readonly EngineCheck[] {
-  return [...leadingChecks, ...waitingChecks];
+  return [...executionChecks, ...waitingChecks];
 }

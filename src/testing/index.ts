@@ -3,7 +3,7 @@
 
 export { ManualClock } from "./manual-clock.ts";
 export { sequentialIds } from "./sequential-ids.ts";
-export { flushEventLoop } from "./settled.ts";
+export { flushEventLoop } from "./flush-event-loop.ts";
 export { latch, type Latch } from "./latch.ts";
 export { RecordingSink } from "./recording-sink.ts";
 export {
@@ -21,4 +21,4 @@ export { engineContract, type EngineCheck, type EngineSetup } from "./engine-con
 export { loadRecording, type Recording } from "./replay/recording.ts";
 export { replay, type ReplayOptions, type ReplayResult } from "./replay/replay.ts";
 export { executeTool, type ExecuteToolOptions } from "./execute-tool.ts";
-export { formatEventTree } from "./golden-tree.ts";
+export { formatEventTree } from "./event-tree.ts";

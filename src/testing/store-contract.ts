@@ -1,6 +1,6 @@
 import { crashChecks, sessionStoreChecks } from "./store-contract-crashes.ts";
 import { journalChecks } from "./store-contract-journals.ts";
-import { postChecks } from "./store-contract-posts.ts";
+import { mailChecks } from "./store-contract-mail.ts";
 import { runStoreChecks } from "./store-contract-runs.ts";
 import type { StoreCheck } from "./store-contract-support.ts";
 
@@ -21,7 +21,7 @@ export function storeContract(): readonly StoreCheck[] {
     ...runStoreChecks,
     ...crashChecks,
     ...journalChecks,
-    ...postChecks,
+    ...mailChecks,
     ...sessionStoreChecks,
   ];
 }

@@ -6,7 +6,7 @@ import { checkText, mismatch } from "../kernel/check.ts";
 import { createLoadError } from "../kernel/optional-package.ts";
 import { readMessageExtras, estimateTokensFromBytes } from "../model/count-tokens.ts";
 import type { ModelRequest, OutputSchema, ToolSpec } from "../model/model.ts";
-import { getOrCompute } from "../model/remembered.ts";
+import { getOrCompute } from "../model/memoized-values.ts";
 import type { Message } from "../protocol/message.ts";
 
 const PACKAGE = "gpt-tokenizer";

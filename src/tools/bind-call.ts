@@ -2,7 +2,7 @@
 // it.
 
 import { isRecord, parseJson, findJsonProblem, type JsonValue } from "../kernel/json.ts";
-import { repairJson } from "../kernel/mend-json.ts";
+import { repairJson } from "../kernel/repair-json.ts";
 import { rejectArguments, rejectInvalidJson, type RejectedCall } from "./rejected-call.ts";
 import type {
   Bound,

@@ -1,4 +1,4 @@
-import { isPromiseLike } from "../kernel/cancel.ts";
+import { isPromiseLike } from "../kernel/cancel-signal.ts";
 import { checkName, mismatch } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
 import type { Tool } from "./tool.ts";

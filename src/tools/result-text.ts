@@ -1,7 +1,7 @@
 // Converts a tool's result to text for the model: the same text for equal values, and an error
 // instead of a silent loss.
 
-import { isPromiseLike } from "../kernel/cancel.ts";
+import { isPromiseLike } from "../kernel/cancel-signal.ts";
 import { getErrorMessage } from "../kernel/error.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import { redactSecrets } from "./redact-secrets.ts";

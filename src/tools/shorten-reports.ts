@@ -1,7 +1,7 @@
 // Shortens reports of subagents that exceed a limit. Each stays valid JSON.
 
 import { stringifyCanonical, isRecord, parseJson } from "../kernel/json.ts";
-import { memoize } from "../kernel/memoized.ts";
+import { memoize } from "../kernel/memoize.ts";
 import { shortenText, type ShortenedText } from "./shorten-text.ts";
 
 type Report = Readonly<Record<string, unknown>>;

@@ -5,14 +5,14 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { EspalierError } from "../kernel/error.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import type { RunId } from "../protocol/ids.ts";
-import { checkRunId } from "../orchestrator/run/start-options.ts";
+import { checkRunId } from "../orchestrator/run/run-options.ts";
 import { openToolCalls } from "../read-model/agent-row.ts";
 import type { ViewerMeta } from "../read-model/viewer-data.ts";
-import { readJsonBody, type Gate } from "./gate.ts";
+import { readJsonBody, type RequestAuth } from "./request-auth.ts";
 import type { ReaderDependencies, RunFoldCache } from "./run-fold-cache.ts";
 import { readLogPage, type LogQuery, buildRunSnapshot } from "./run-rows.ts";
-import { createProblemReply } from "./problems.ts";
-import { createRefusedRequest, sendJson } from "./reply.ts";
+import { createProblemReply } from "./problem-reply.ts";
+import { createRefusedRequest, sendJson } from "./http-reply.ts";
 import type { RunActions } from "./run-actions.ts";
 import { RunFeed } from "./run-feed.ts";
 import type { RunList } from "./run-list.ts";
@@ -27,7 +27,7 @@ export interface ApiParts extends ReaderDependencies {
 }
 
 interface Call {
-  readonly gate: Gate;
+  readonly gate: RequestAuth;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly query: URLSearchParams;

@@ -4,7 +4,7 @@
 
 import { EspalierError } from "../kernel/error.ts";
 import { omitUndefined, sameJson } from "../kernel/json.ts";
-import { postAnswers } from "../orchestrator/run/posted-answers.ts";
+import { sendAnswers } from "../orchestrator/run/send-answers.ts";
 import { postMail } from "../orchestrator/run/run-mail.ts";
 import type { RunId } from "../protocol/ids.ts";
 import { lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
@@ -12,8 +12,8 @@ import { AnswerSchema, type Answer, type Question } from "../protocol/question.t
 import { createUnknownRunError } from "../store/store-errors.ts";
 import type { ActionRequest, ActionResult, ViewerAction } from "../read-model/viewer-data.ts";
 import type { ReaderDependencies } from "./run-fold-cache.ts";
-import { createRefusedRequest } from "./reply.ts";
-import { hasOwner } from "./run-standing.ts";
+import { createRefusedRequest } from "./http-reply.ts";
+import { hasOwner } from "./viewpoint.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import type { Orchestrator } from "../orchestrator/orchestrator.ts";
 
@@ -115,7 +115,7 @@ export class RunActions {
       );
     const here = this.#dependencies.attached.findOwner(runId);
     const open: readonly Question[] = await (here === undefined
-      ? postAnswers(this.#dependencies, runId, answers)
+      ? sendAnswers(this.#dependencies, runId, answers)
       : here.answer(runId, answers));
     const isWaiting = open.length > 0 && here === undefined;
     const shown = open.map((question) => this.#dependencies.content.showQuestion(question));

@@ -10,7 +10,7 @@ import type { ServerResponse } from "node:http";
 import type { Clock } from "../kernel/clock.ts";
 import type { FeedEntry } from "../read-model/viewer-data.ts";
 import type { CachedRun } from "./run-fold-cache.ts";
-import { SECURITY_HEADERS } from "./reply.ts";
+import { SECURITY_HEADERS } from "./http-reply.ts";
 import { buildOwnerKey, buildMailboxKey, buildRunPatch } from "./run-rows.ts";
 
 /** Limit of unsent bytes for one reader. */

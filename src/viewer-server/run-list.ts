@@ -4,7 +4,7 @@
 // V5. A row agrees with the fold of its run. While the facts of a run are unknown, its row lacks
 //     them, and the run is read.
 
-import { sleep, CancelSignal } from "../kernel/cancel.ts";
+import { sleep, CancelSignal } from "../kernel/cancel-signal.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import type { RunId } from "../protocol/ids.ts";
 import type { StoredRun } from "../store/run-store.ts";

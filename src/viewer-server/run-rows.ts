@@ -20,7 +20,7 @@ import type {
   LogPage,
 } from "../read-model/viewer-data.ts";
 import type { CachedRun } from "./run-fold-cache.ts";
-import { createViewpoint } from "./run-standing.ts";
+import { createViewpoint } from "./viewpoint.ts";
 import type { ShownContent } from "./shown-content.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 

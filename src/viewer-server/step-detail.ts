@@ -18,7 +18,7 @@ import type {
   StepDetail,
 } from "../read-model/viewer-data.ts";
 import type { CachedRun } from "./run-fold-cache.ts";
-import { createRefusedRequest } from "./reply.ts";
+import { createRefusedRequest } from "./http-reply.ts";
 import type { ShownContent } from "./shown-content.ts";
 
 /** Position of a step. */

@@ -5,7 +5,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import { fileURLToPath } from "node:url";
 
 import type { Approver } from "../agent/approver.ts";
-import { addAbortHandler } from "../kernel/cancel.ts";
+import { addAbortHandler } from "../kernel/cancel-signal.ts";
 import { checkFunction, checkKeys, mismatch } from "../kernel/check.ts";
 import { systemClock } from "../kernel/clock.ts";
 import { getErrorMessage } from "../kernel/error.ts";
@@ -21,17 +21,17 @@ import type { ViewerMeta } from "../read-model/viewer-data.ts";
 import { Api } from "./api.ts";
 import { AttachedOrchestrators, RunActions } from "./run-actions.ts";
 import {
-  Gate,
-  type GateOptions,
+  RequestAuth,
+  type RequestAuthOptions,
   loadOrCreateToken,
   generateToken,
   computeTokenProof,
-} from "./gate.ts";
+} from "./request-auth.ts";
 import { RunFoldCache } from "./run-fold-cache.ts";
 import { Listener } from "./listener.ts";
 import { isLoopback } from "../kernel/loopback.ts";
-import { Page } from "./page.ts";
-import { createRefusedRequest, RefusedRequest, sendJson } from "./reply.ts";
+import { Page } from "./page-files.ts";
+import { createRefusedRequest, RefusedRequest, sendJson } from "./http-reply.ts";
 import { RunList } from "./run-list.ts";
 import { ShownContent } from "./shown-content.ts";
 import { ACTIONS, checkViewerOptions, type ViewerOptions } from "./viewer-options.ts";
@@ -239,9 +239,9 @@ class RunViewer implements Viewer {
     await this.close();
   }
 
-  #createGate(isOurs: GateOptions["isOurs"]): Gate {
+  #createGate(isOurs: RequestAuthOptions["isOurs"]): RequestAuth {
     const { authorize } = this.#options;
-    return new Gate({
+    return new RequestAuth({
       token: this.token,
       authorize,
       isOurs,
@@ -249,7 +249,7 @@ class RunViewer implements Viewer {
     });
   }
 
-  #createListener(gate: Gate, prefix: string): RequestListener {
+  #createListener(gate: RequestAuth, prefix: string): RequestListener {
     return (request, response) => {
       this.#answer({ gate, prefix }, request, response).catch((cause: unknown) => {
         const failed = {
@@ -267,7 +267,7 @@ class RunViewer implements Viewer {
   }
 
   async #answer(
-    { gate, prefix }: { readonly gate: Gate; readonly prefix: string },
+    { gate, prefix }: { readonly gate: RequestAuth; readonly prefix: string },
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {

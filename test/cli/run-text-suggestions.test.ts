@@ -13,7 +13,7 @@ import { expect } from "vitest";
 import { z } from "zod";
 
 import { describeSettledRun } from "../../src/cli/run-text.ts";
-import { RunReading } from "../../src/cli/run-reading.ts";
+import { StoredRunReader } from "../../src/cli/stored-run-reader.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
 import { latch } from "../harness/run-scripted.ts";
@@ -123,7 +123,7 @@ proves(["V139"], "reads the answers again only if new mail has arrived", async (
   });
   const stored = await store.find(runId);
   if (stored === undefined) throw new Error("no such run");
-  const reading = new RunReading(counting, stored);
+  const reading = new StoredRunReader(counting, stored);
   const looks = async (): Promise<readonly unknown[]> => {
     for (let look = 0; look < 3; look += 1) await reading.advance();
     return [reading.questions.map(({ questionId }) => questionId), wholeReads];

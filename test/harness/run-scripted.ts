@@ -8,12 +8,12 @@ import { expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-settings.ts";
 import type {
   ForkOptions,
   ResumeGrant,
   StartOptions,
-} from "../../src/orchestrator/run/start-options.ts";
+} from "../../src/orchestrator/run/run-options.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
@@ -29,7 +29,7 @@ import {
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
-import { flushEventLoop } from "../../src/testing/settled.ts";
+import { flushEventLoop } from "../../src/testing/flush-event-loop.ts";
 
 export { latch, type Latch } from "../../src/testing/latch.ts";
 export { flushEventLoop };

@@ -6,7 +6,7 @@ import { context, diag, metrics, propagation, trace } from "@opentelemetry/api";
 import * as fc from "fast-check";
 import { afterAll, afterEach, expect } from "vitest";
 
-import { freezeShared } from "../../src/kernel/shared.ts";
+import { freezeShared } from "../../src/kernel/freeze-shared.ts";
 import { loadPQueue } from "../../src/kernel/turn-queue.ts";
 import { cleanUp } from "./afterwards.ts";
 import { NO_FAULTS, takeFaults } from "./process-watch.ts";

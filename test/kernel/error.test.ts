@@ -4,7 +4,7 @@
 
 import { expect, test, vi } from "vitest";
 
-import { invariant } from "../../src/kernel/assert.ts";
+import { invariant } from "../../src/kernel/invariant.ts";
 import { EspalierError, getErrorMessage } from "../../src/kernel/error.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";

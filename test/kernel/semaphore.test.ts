@@ -6,7 +6,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { CancelSignal } from "../../src/kernel/cancel.ts";
+import { CancelSignal } from "../../src/kernel/cancel-signal.ts";
 import { Semaphore, type Release } from "../../src/kernel/semaphore.ts";
 import { proves } from "../harness/proves.ts";
 import { flushEventLoop } from "../harness/run-scripted.ts";

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "vitest";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
-import { checkMadeReply } from "../../src/model/check-made-reply.ts";
+import { checkHookedReply } from "../../src/model/check-hooked-reply.ts";
 import { checkReply } from "../../src/model/check-reply.ts";
 import type { Model, ModelReply } from "../../src/model/model.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
@@ -246,6 +246,6 @@ proves(["M3"], "does not restore a refusal that was removed from a checked reply
   const refused = replyWith([thought({ acme: "seal" }), TEXT, ONE, TWO], { refusal: "No." });
   const given = checkReply(model, refused, size);
   const { refusal, ...message } = given.message;
-  const made = checkMadeReply(model, { ...given, message }, size, [given]);
+  const made = checkHookedReply(model, { ...given, message }, size, [given]);
   expect([refusal, made.message]).toEqual(["No.", message]);
 });

@@ -4,7 +4,7 @@
 import { expect } from "vitest";
 
 import { parseEvents } from "../../viewer-page/data/event-stream.ts";
-import { compareTexts } from "../../viewer-page/text/changes.tsx";
+import { compareTexts } from "../../viewer-page/text/text-changes.tsx";
 import { indentJson, indentIfJson } from "../../viewer-page/text/json-text.ts";
 import { toLine } from "../../viewer-page/text/shown-text.tsx";
 import { proves } from "../harness/proves.ts";

@@ -14,7 +14,7 @@ import type { Model, ModelRequest } from "../../src/model/model.ts";
 import { toOpenAi } from "../../src/model/openai/to-openai.ts";
 import { toResponses } from "../../src/model/openai/from-responses.ts";
 import { getReplyPieces, type ReplyPiece } from "../../src/protocol/reply-message.ts";
-import { toHistory } from "../../src/model/written-by.ts";
+import { toHistory } from "../../src/model/recipient-messages.ts";
 import { repairMessages } from "../../src/policies/message-repair.ts";
 import type { AssistantMessage, Message } from "../../src/protocol/message.ts";
 import { findMessageProblems } from "../../src/testing/check-messages.ts";

@@ -17,7 +17,7 @@ import {
   toReplayKey,
   stripToText,
   removeProviderData,
-} from "../../src/model/written-by.ts";
+} from "../../src/model/recipient-messages.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import {
   MessageSchema,

@@ -26,7 +26,7 @@ import { RunIdSchema, SessionIdSchema } from "../../src/protocol/ids.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { Ownership, RunOwner } from "../../src/store/run-store.ts";
 import { SqlStore } from "../../src/store/sql-store.ts";
-import { ReadingFileDriver } from "../../src/store/sqlite/reading-file-driver.ts";
+import { ReadOnlyFileDriver } from "../../src/store/sqlite/read-only-file-driver.ts";
 import { getOpener, type SqliteAccess } from "../../src/store/sqlite/sqlite-driver.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -261,7 +261,7 @@ proves(["V4"], "repeats a read of a file that changed meanwhile", async () => {
   const path = join(place, "changing.db");
   await fillAndClose(path);
   const opened: SqliteAccess[] = [];
-  const driver = new ReadingFileDriver({
+  const driver = new ReadOnlyFileDriver({
     path,
     clock: systemClock,
     busyTimeoutMs: 5_000,

@@ -6,7 +6,7 @@ import { getEventListeners } from "node:events";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { addAbortHandler } from "../../src/kernel/cancel.ts";
+import { addAbortHandler } from "../../src/kernel/cancel-signal.ts";
 import { Feed } from "../../src/orchestrator/run/run-readers.ts";
 
 const MANY = 10_000;

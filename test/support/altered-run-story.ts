@@ -9,7 +9,7 @@ import { SPAWN_TOOL_NAME, type AgentRole } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { isRecord } from "../../src/kernel/json.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-settings.ts";
 import { localTracing } from "./local-tracing.ts";
 import { AnswerSchema, QuestionSchema, type Answer } from "../../src/protocol/question.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";

@@ -6,7 +6,7 @@ import { Journal } from "../../src/orchestrator/durability/journal.ts";
 import { RunJournal } from "../../src/orchestrator/durability/run-journal.ts";
 import { parseId } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { createSettings } from "../../src/orchestrator/tree/settings.ts";
+import { createSettings } from "../../src/orchestrator/tree/orchestrator-settings.ts";
 import { RoleRegistry } from "../../src/orchestrator/tree/role-registry.ts";
 import { RunRuntime } from "../../src/orchestrator/tree/run-runtime.ts";
 import { Supervisor } from "../../src/orchestrator/tree/supervisor.ts";

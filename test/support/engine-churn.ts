@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 
 import type { Engine, EngineWorker, RunExecutor } from "../../src/engine/engine.ts";
-import { sleep } from "../../src/kernel/cancel.ts";
+import { sleep } from "../../src/kernel/cancel-signal.ts";
 import { systemClock } from "../../src/kernel/clock.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { RunId } from "../../src/protocol/ids.ts";

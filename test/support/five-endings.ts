@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";

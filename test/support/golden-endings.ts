@@ -5,7 +5,7 @@ import { z } from "zod";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";
+import type { StartOptions } from "../../src/orchestrator/run/run-options.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { hasToolCall } from "../../src/policies/stop-conditions.ts";

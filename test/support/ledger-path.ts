@@ -2,7 +2,7 @@
 
 import type { BudgetRefusal, LeaseAsk, Remaining } from "../../src/budget/lease.ts";
 import { BudgetAccount } from "../../src/budget/budget-account.ts";
-import { decideLease, type LeaseAnswer } from "../../src/budget/room.ts";
+import { decideLease, type LeaseAnswer } from "../../src/budget/lease-decision.ts";
 import type { Amounts } from "../../src/policies/budget.ts";
 import { parseId } from "../../src/protocol/ids.ts";
 import type { LedgerAccount } from "../../src/protocol/account.ts";

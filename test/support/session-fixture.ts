@@ -1,7 +1,7 @@
 // A fixture with a store for sessions, and the functions that tests of sessions share.
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { Session } from "../../src/orchestrator/sessions/session.ts";
 import type { SessionOptions } from "../../src/orchestrator/sessions/session-options.ts";
 import {

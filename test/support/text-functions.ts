@@ -3,7 +3,7 @@
 import { formatAgentReport, formatStepReport } from "../../src/cli/agent-text.ts";
 import { formatJsonLine, formatJson } from "../../src/cli/json-text.ts";
 import { describeSettledRun } from "../../src/cli/run-text.ts";
-import { printError } from "../../src/cli/tell-error.ts";
+import { printError } from "../../src/cli/print-error.ts";
 import { defineAgent, Orchestrator, type EspalierEvent, type RunResult } from "../../src/index.ts";
 import { formatEventLine } from "../../src/terminal/plain-view.ts";
 import { renderRun } from "../../src/terminal/render-tree.ts";

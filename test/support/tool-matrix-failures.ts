@@ -6,7 +6,7 @@ import { z } from "zod";
 import { isRecord } from "../../src/kernel/json.ts";
 import type { IdSource } from "../../src/kernel/id-source.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Budget } from "../../src/policies/budget.ts";

@@ -3,7 +3,7 @@
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { approve, deny, type Answer, type Question } from "../../src/protocol/question.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";

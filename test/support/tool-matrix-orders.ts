@@ -1,7 +1,7 @@
 // One tool in every order of the four wrappers, called twice at once with another call between, and what came of it as plain data.
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
-import { sleep } from "../../src/kernel/cancel.ts";
+import { sleep } from "../../src/kernel/cancel-signal.ts";
 import type { Clock } from "../../src/kernel/clock.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";

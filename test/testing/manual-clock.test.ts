@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { sleep } from "../../src/kernel/cancel.ts";
+import { sleep } from "../../src/kernel/cancel-signal.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";

@@ -20,7 +20,7 @@ import { proves } from "../harness/proves.ts";
 import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { flushEventLoop } from "../../src/testing/settled.ts";
+import { flushEventLoop } from "../../src/testing/flush-event-loop.ts";
 import { roleOf } from "../support/limited-models.ts";
 import { answered } from "../support/ledger-fixture.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";

@@ -9,7 +9,7 @@ import type { ReasoningField } from "../../src/model/openai/answer-options.ts";
 import type { OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import type { MaxTokensField } from "../../src/model/openai/to-openai.ts";
 import type { SessionOptions } from "../../src/orchestrator/sessions/session-options.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { MessageRetentionPolicy } from "../../src/policies/retention-policy.ts";
 import type { AccountGrant, BUDGET_AXES, BudgetAxis } from "../../src/protocol/account.ts";
 import type { WORK_TYPES, WorkType } from "../../src/protocol/event-bodies.ts";

@@ -1,5 +1,5 @@
 import type { AgentDetail } from "../../src/read-model/viewer-data.ts";
-import { getContentMode } from "../data/meta.ts";
+import { getContentMode } from "../data/viewer-meta.ts";
 import { tickMs } from "../data/page-clock.ts";
 import {
   formatCost,
@@ -8,7 +8,7 @@ import {
   formatQuantity,
 } from "../../src/read-model/amounts.ts";
 import { Meter, computeUses } from "../run/budget-bar.tsx";
-import { formatMoment } from "../text/ago.tsx";
+import { formatMoment } from "../text/relative-time.tsx";
 import { Icon } from "../text/icon.tsx";
 import { JsonBlock } from "../text/json-block.tsx";
 import { Block, Code, Line, Words } from "../text/shown-text.tsx";

@@ -3,7 +3,7 @@
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-import { useLostFocus } from "../app/focused.ts";
+import { useLostFocus } from "../app/focus.ts";
 import { useKeys } from "../app/keys.ts";
 import { Panel } from "../app/panel.tsx";
 import { Pending } from "../app/problem-notice.tsx";
@@ -15,8 +15,8 @@ import { useLoaded } from "../data/use-loaded.ts";
 import { Icon } from "../text/icon.tsx";
 import { Line } from "../text/shown-text.tsx";
 import type { RunView } from "../run/run-view.ts";
-import { describeActivity } from "../run/row-words.ts";
-import { AgentGiven } from "./agent-given.tsx";
+import { describeActivity } from "../run/row-text.ts";
+import { AgentContext } from "./agent-context.tsx";
 import { AgentLog } from "./agent-log.tsx";
 import { AgentOverview } from "./agent-overview.tsx";
 import { AgentSteps, toStepKey } from "./agent-steps.tsx";
@@ -182,7 +182,7 @@ function TabBody({ state, route, tab, loaded, version }: TabBodyProps) {
     case "overview":
       return <AgentOverview detail={detail} state={state} route={route} />;
     case "given":
-      return <AgentGiven detail={detail} />;
+      return <AgentContext detail={detail} />;
     case "steps":
       return step === undefined ? (
         <AgentSteps detail={detail} state={state} route={route} />

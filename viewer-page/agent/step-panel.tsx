@@ -3,11 +3,11 @@ import { useState } from "preact/hooks";
 
 import type { AgentDetail, StepDetail } from "../../src/read-model/viewer-data.ts";
 import { announce } from "../app/announcer.tsx";
-import { useLostFocus } from "../app/focused.ts";
+import { useLostFocus } from "../app/focus.ts";
 import { useKeys } from "../app/keys.ts";
 import { Panel } from "../app/panel.tsx";
 import { Pending } from "../app/problem-notice.tsx";
-import { Turn } from "../app/turn.tsx";
+import { Turn } from "../app/turn-button.tsx";
 import { replaceRoute, type RunRoute } from "../app/route.ts";
 import { api } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";

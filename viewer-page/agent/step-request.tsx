@@ -8,7 +8,7 @@ import { useLoaded } from "../data/use-loaded.ts";
 import { formatQuantity } from "../../src/read-model/amounts.ts";
 import { indentIfJson } from "../text/json-text.ts";
 import { Block, Code, Line, Words } from "../text/shown-text.tsx";
-import { Changes } from "../text/changes.tsx";
+import { Changes } from "../text/text-changes.tsx";
 
 interface RequestProps {
   readonly request: NonNullable<StepDetail["request"]>;

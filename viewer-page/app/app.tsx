@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 
 import { api } from "../data/api.ts";
 import type { FollowedRun } from "../data/followed-run.ts";
-import { meta } from "../data/meta.ts";
+import { meta } from "../data/viewer-meta.ts";
 import { setServerTime } from "../data/page-clock.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import type { QuestionRow } from "../../src/read-model/viewer-data.ts";
@@ -14,7 +14,7 @@ import { RunScreen } from "../run/run-screen.tsx";
 import { RunsScreen } from "../runs/runs-screen.tsx";
 import { Line } from "../text/shown-text.tsx";
 import { Announcer, copy } from "./announcer.tsx";
-import { focusQuestion } from "./focused.ts";
+import { focusQuestion } from "./focus.ts";
 import { Help } from "./help.tsx";
 import { useKeys } from "./keys.ts";
 import { Link } from "./link.tsx";

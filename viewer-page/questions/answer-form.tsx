@@ -7,10 +7,10 @@ import type { Answer } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/read-model/viewer-data.ts";
 import { formatQuantity } from "../../src/read-model/amounts.ts";
 import { useKeys } from "../app/keys.ts";
-import { isAllowed, getContentMode } from "../data/meta.ts";
+import { isAllowed, getContentMode } from "../data/viewer-meta.ts";
 import { announce } from "../app/announcer.tsx";
 import { indentJson } from "../text/json-text.ts";
-import { Changes } from "../text/changes.tsx";
+import { Changes } from "../text/text-changes.tsx";
 import { formatCommand } from "../text/command.ts";
 import { Code, Line } from "../text/shown-text.tsx";
 import {

@@ -1,12 +1,12 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 import type { QuestionRow } from "../../src/read-model/viewer-data.ts";
-import { getContentMode } from "../data/meta.ts";
-import { Since, Until } from "../text/ago.tsx";
+import { getContentMode } from "../data/viewer-meta.ts";
+import { Since, Until } from "../text/relative-time.tsx";
 import { Icon } from "../text/icon.tsx";
 import { JsonBlock } from "../text/json-block.tsx";
 import { Line, toLine } from "../text/shown-text.tsx";
-import { focusQuestion } from "../app/focused.ts";
+import { focusQuestion } from "../app/focus.ts";
 import { Link } from "../app/link.tsx";
 import { ContentOff } from "../agent/content-off.tsx";
 import { AnswerForm } from "./answer-form.tsx";

@@ -2,8 +2,8 @@ import { useEffect, useState } from "preact/hooks";
 
 import type { QuestionRow } from "../../src/read-model/viewer-data.ts";
 import { announceNow } from "../app/announcer.tsx";
-import { focusQuestion } from "../app/focused.ts";
-import { Turn } from "../app/turn.tsx";
+import { focusQuestion } from "../app/focus.ts";
+import { Turn } from "../app/turn-button.tsx";
 import { useKeys } from "../app/keys.ts";
 import { formatFullCount } from "../../src/read-model/amounts.ts";
 import { toLine } from "../text/shown-text.tsx";

@@ -4,7 +4,7 @@ import { Pending } from "../app/problem-notice.tsx";
 import type { Inbox } from "../../src/read-model/viewer-data.ts";
 import type { Loaded } from "../data/use-loaded.ts";
 import { formatQuantity } from "../../src/read-model/amounts.ts";
-import { focusQuestion } from "../app/focused.ts";
+import { focusQuestion } from "../app/focus.ts";
 import { toDraftKey } from "./answer-drafts.ts";
 import { QuestionCard } from "./question-card.tsx";
 import { useCurrentQuestion } from "./use-current-question.ts";

@@ -1,5 +1,5 @@
 import type { FollowedRun } from "../data/followed-run.ts";
-import { formatMoment } from "../text/ago.tsx";
+import { formatMoment } from "../text/relative-time.tsx";
 import { nowMs } from "../data/page-clock.ts";
 import { useRef } from "preact/hooks";
 import { Code, Line } from "../text/shown-text.tsx";

@@ -4,9 +4,9 @@ import { useRef, useState } from "preact/hooks";
 
 import type { OpenToolCall, RunHead, ViewerAction } from "../../src/read-model/viewer-data.ts";
 import { api, createKey, toProblem } from "../data/api.ts";
-import { isAllowed } from "../data/meta.ts";
+import { isAllowed } from "../data/viewer-meta.ts";
 import { announce } from "../app/announcer.tsx";
-import { focusIfFree, useLostFocus } from "../app/focused.ts";
+import { focusIfFree, useLostFocus } from "../app/focus.ts";
 import { Line } from "../text/shown-text.tsx";
 
 interface ActionText {

@@ -1,6 +1,6 @@
 import type { RunHead } from "../../src/read-model/viewer-data.ts";
 import type { FollowedRun } from "../data/followed-run.ts";
-import { isAllowed, meta } from "../data/meta.ts";
+import { isAllowed, meta } from "../data/viewer-meta.ts";
 import type { RunState } from "../data/run-state.ts";
 import {
   describeCost,
@@ -10,15 +10,15 @@ import {
   formatShortCount,
   describeUnpricedModels,
 } from "../../src/read-model/amounts.ts";
-import { Since } from "../text/ago.tsx";
+import { Since } from "../text/relative-time.tsx";
 import { Icon } from "../text/icon.tsx";
 import { formatCommand } from "../text/command.ts";
 import { Code, Line, toLine } from "../text/shown-text.tsx";
 import { describeStatus } from "../text/status-words.ts";
 import { Link } from "../app/link.tsx";
-import { Turn } from "../app/turn.tsx";
+import { Turn } from "../app/turn-button.tsx";
 import { BudgetBar } from "./budget-bar.tsx";
-import type { ErrorStop } from "./errors.ts";
+import type { ErrorStop } from "./error-stops.ts";
 import { RunActions } from "./run-actions.tsx";
 import { computeTime } from "./run-time.ts";
 

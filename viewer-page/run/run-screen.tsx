@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 
 import { AgentPanel } from "../agent/agent-panel.tsx";
 import { announce, copy } from "../app/announcer.tsx";
-import { useLostFocus } from "../app/focused.ts";
+import { useLostFocus } from "../app/focus.ts";
 import { useKeys } from "../app/keys.ts";
 import { useRunTitle } from "../app/page-title.ts";
 import { Panel } from "../app/panel.tsx";
@@ -11,14 +11,14 @@ import { Pending } from "../app/problem-notice.tsx";
 import { CLOSED, navigate, recordVisit, replaceRoute, type RunRoute } from "../app/route.ts";
 import { AT } from "../data/agent-row.ts";
 import { FollowedRun } from "../data/followed-run.ts";
-import { meta } from "../data/meta.ts";
+import { meta } from "../data/viewer-meta.ts";
 import type { RunState } from "../data/run-state.ts";
 import { formatQuantity } from "../../src/read-model/amounts.ts";
 import { QuestionsBanner } from "../questions/questions-banner.tsx";
 import { describeStatus } from "../text/status-words.ts";
 import { LostBanner } from "./lost-banner.tsx";
 import { Minimap } from "./minimap.tsx";
-import { listErrorStops } from "./errors.ts";
+import { listErrorStops } from "./error-stops.ts";
 import { RunFilter } from "./run-filter.tsx";
 import { RunHeader } from "./run-header.tsx";
 import { isClosed, isOpen, RunView } from "./run-view.ts";

@@ -14,10 +14,10 @@ import {
   formatQuantity,
   formatShortCount,
 } from "../../src/read-model/amounts.ts";
-import { formatRoughly } from "../text/ago.tsx";
+import { formatRoughly } from "../text/relative-time.tsx";
 import { Icon } from "../text/icon.tsx";
 import { Line, toLine } from "../text/shown-text.tsx";
-import { describeActivity, chooseSign } from "./row-words.ts";
+import { describeActivity, chooseSign } from "./row-text.ts";
 import { isClosed, isOpen, ROW_PX, type RunView } from "./run-view.ts";
 import type { AgentLine, GroupLine, RefusalLine, TreeLine } from "./tree-lines.ts";
 

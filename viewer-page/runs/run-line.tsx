@@ -8,7 +8,7 @@ import {
 } from "../../src/read-model/amounts.ts";
 import { BudgetBar } from "../run/budget-bar.tsx";
 import { readTime, computeTime } from "../run/run-time.ts";
-import { Since, Until } from "../text/ago.tsx";
+import { Since, Until } from "../text/relative-time.tsx";
 import { Icon } from "../text/icon.tsx";
 import { Code, Line, toLine } from "../text/shown-text.tsx";
 import { describeStatus } from "../text/status-words.ts";

@@ -11,7 +11,7 @@ import { navigate, getLastVisited, recordVisit, replaceRoute } from "../app/rout
 import { api } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { formatFullCount, formatQuantity } from "../../src/read-model/amounts.ts";
-import { focusElement, useLostFocus } from "../app/focused.ts";
+import { focusElement, useLostFocus } from "../app/focus.ts";
 import { groupRuns, type RunGroup } from "../../src/read-model/run-row.ts";
 import { formatCommand } from "../text/command.ts";
 import { RunLine } from "./run-line.tsx";

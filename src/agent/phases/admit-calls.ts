@@ -2,7 +2,7 @@
 // unknown tool, invalid arguments, or over a limit. Charges the calls against the limit of tool
 // calls.
 
-import type { CancelSignal } from "../../kernel/cancel.ts";
+import type { CancelSignal } from "../../kernel/cancel-signal.ts";
 import { isRecord, omitUndefined } from "../../kernel/json.ts";
 import { getRetryCount } from "../../policies/failure-counts.ts";
 import { countIdenticalCalls } from "../../policies/identical-calls.ts";

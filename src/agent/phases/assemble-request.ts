@@ -1,20 +1,20 @@
 // Assembles a request from its sections in their order. The stored history does not change.
 
 import type { ModelRequest, ToolSpec } from "../../model/model.ts";
-import { sumAttachedBytes, toHistory } from "../../model/written-by.ts";
+import { sumAttachedBytes, toHistory } from "../../model/recipient-messages.ts";
 import { MOST_REQUEST_BYTES } from "../../protocol/message-content.ts";
 import type { Message } from "../../protocol/message.ts";
 import { type HiddenTool, findHiddenTools } from "../../tools/tool-filter.ts";
 import type { AgentRole } from "../agent-role.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { getStepPosition, NO_PREFIX, type AgentState } from "../agent-state.ts";
-import type { SectionMessages } from "./make-sections.ts";
+import type { SectionMessages } from "./create-sections.ts";
 import { deepFreeze, omitUndefined } from "../../kernel/json.ts";
 import type { ToolChoice } from "../../protocol/model-settings.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { countHeadMessages } from "../../policies/message-groups.ts";
 import { repairMessages } from "../../policies/message-repair.ts";
-import { consultHooks } from "../consult.ts";
+import { consultHooks } from "../run-user-code.ts";
 import { failWith } from "../stop-requests.ts";
 import { countInputTokens } from "../../model/count-tokens.ts";
 

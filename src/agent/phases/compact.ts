@@ -7,12 +7,12 @@ import { cutHistory, truncateHistory, keepNewestContent } from "../../policies/t
 import type { Message, UserMessage } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { type AgentState, getEventPosition, getStepPosition } from "../agent-state.ts";
-import { consultHooks } from "../consult.ts";
+import { consultHooks } from "../run-user-code.ts";
 import { failWith } from "../stop-requests.ts";
 import { addWaitedTime, replaceHistory } from "../transition.ts";
 import { FEWEST_SUMMARY_TOKENS, SUMMARY_PART } from "../compaction.ts";
 import { createSideCall, NOT_CALLED, type SideCallReply, type SideTask } from "../model-call.ts";
-import type { SectionMessages } from "./make-sections.ts";
+import type { SectionMessages } from "./create-sections.ts";
 import { omitUndefined, deepFreeze } from "../../kernel/json.ts";
 import {
   hasRoomForSummary,

@@ -17,8 +17,8 @@ import {
   type AgentState,
   getEventPosition,
 } from "../agent-state.ts";
-import { askConditions } from "../ask-conditions.ts";
-import { consultHooks, consult, createHookBounds } from "../consult.ts";
+import { checkConditions } from "../check-stop-conditions.ts";
+import { consultHooks, runUserCode, createHookBounds } from "../run-user-code.ts";
 import { isTextResultAccepted, createParsedOutput, parseTextResult } from "../typed-result.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { fail, failWith, toLastStepSignal, recordOvershoots, addSignal } from "../stop-requests.ts";
@@ -95,7 +95,7 @@ async function finishStep(agent: AgentRuntime, before: AgentState): Promise<Agen
       : addSignal(agent, completed, toLastStepSignal(closing));
   const seen =
     agent.hooks.processors.length === 0 ? closed : await runStepProcessors(agent, closed);
-  return agent.role.stopWhen.length === 0 ? seen : await askConditions(agent, seen);
+  return agent.role.stopWhen.length === 0 ? seen : await checkConditions(agent, seen);
 }
 
 /** Records the text of a reply without calls as the typed result, if it is valid. */
@@ -162,9 +162,8 @@ async function runStepProcessors(agent: AgentRuntime, state: AgentState): Promis
   const step = state.log.steps.at(-1);
   if (step === undefined || isInterruptedStep(step) || agent.isEnding) return state;
   const bounds = createHookBounds(agent, step.number);
-  const outcome = await consult(agent, () => runProcessors(processors, deepFreeze(step), bounds), {
-    stepId: step.stepId,
-  });
+  const work = () => runProcessors(processors, deepFreeze(step), bounds);
+  const outcome = await runUserCode(agent, work, { stepId: step.stepId });
   return outcome.type === "failed" ? failWith(agent, state, outcome.error) : state;
 }
 

@@ -3,7 +3,7 @@
 // alone. A call that waits for an answer from outside is deferred. applyToolResults adds the
 // results to the history.
 
-import { findCancelReason, addAbortHandler, CancelSignal } from "../../kernel/cancel.ts";
+import { findCancelReason, addAbortHandler, CancelSignal } from "../../kernel/cancel-signal.ts";
 import { classifyErrorBudgetUse, hasFailures } from "../../policies/failure-counts.ts";
 import { collectFailureSignals } from "../../policies/error-budget.ts";
 import type { StepId } from "../../protocol/ids.ts";

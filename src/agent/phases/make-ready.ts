@@ -7,15 +7,15 @@ import type { AgentRuntime } from "../agent-runtime.ts";
 import { type AgentState } from "../agent-state.ts";
 import { mustNotCallModel, addTask } from "../life-cycle.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
-import { createSections, type ReadyState } from "./make-sections.ts";
-import { runQueuedSubtasks } from "./work-off-subtasks.ts";
-import { askConditions } from "../ask-conditions.ts";
-import { consultHooks } from "../consult.ts";
+import { createSections, type ReadyState } from "./create-sections.ts";
+import { runQueuedSubtasks } from "./run-queued-subtasks.ts";
+import { checkConditions } from "../check-stop-conditions.ts";
+import { consultHooks } from "../run-user-code.ts";
 import { failWith, addSignal, fail } from "../stop-requests.ts";
 import { addMessages, recordTask } from "../transition.ts";
-import { addAbortHandler } from "../../kernel/cancel.ts";
+import { addAbortHandler } from "../../kernel/cancel-signal.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { pauseForSubagents } from "../pausing.ts";
+import { pauseForSubagents } from "../pause-agent.ts";
 import { replaceText } from "../../protocol/message-content.ts";
 import { createUserMessage, type UserMessage } from "../../protocol/message.ts";
 import type { AgentId } from "../../protocol/ids.ts";
@@ -75,7 +75,7 @@ async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentSt
     });
   }
   const finalTask = patch?.task === undefined ? task : replaceText(task, patch.task);
-  return await askConditions(agent, addTask(state, finalTask));
+  return await checkConditions(agent, addTask(state, finalTask));
 }
 
 /** Marks the task as handled without adding it to the history. */

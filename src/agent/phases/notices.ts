@@ -12,7 +12,7 @@ import type { AgentState } from "../agent-state.ts";
 import type { Lease, Remaining } from "../../budget/lease.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { BUILT_IN_SECTIONS, type BuiltInSection } from "../request-sections.ts";
-import { computeRemainingAtStep } from "../make-step-context.ts";
+import { computeRemainingAtStep } from "../create-step-context.ts";
 
 /** Texts by section. */
 export type Notices = { readonly [Name in BuiltInSection]?: string | undefined };

@@ -22,7 +22,7 @@ import { addSignal, fail, failWith, toBudgetSignal } from "../stop-requests.ts";
 import { addWaitedTime } from "../transition.ts";
 import { buildPlainRequest, type Assembled, applyRequestHooks } from "./assemble-request.ts";
 import { makeReady, addMail } from "./make-ready.ts";
-import type { ReadyState } from "./make-sections.ts";
+import type { ReadyState } from "./create-sections.ts";
 import { planNotices, estimateNoticeTokens, addNotices } from "./notices.ts";
 
 /**

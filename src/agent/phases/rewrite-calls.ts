@@ -9,7 +9,7 @@ import { parseArguments } from "../../tools/bind-call.ts";
 import type { RejectedCall } from "../../tools/rejected-call.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { isWholeReply, type OpenStep } from "../agent-state.ts";
-import { askHooks, recordHooks, type HookQuestion } from "../consult.ts";
+import { askHooks, recordHooks, type HookQuestion } from "../run-user-code.ts";
 
 /** A call after its hooks. */
 export interface HookedCall {

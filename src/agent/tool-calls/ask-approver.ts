@@ -6,7 +6,7 @@ import {
   runBounded,
   sleep,
   type CancelSignal,
-} from "../../kernel/cancel.ts";
+} from "../../kernel/cancel-signal.ts";
 import { getErrorMessage } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";

@@ -2,10 +2,10 @@
 // give one decision: deny beats ask beats allow, and each call causes at most one question. Most
 // calls need no decision and run at once. Questions are in questions.ts. Nothing here rejects.
 
-import { isPromiseLike, runTimed, runUntilTimeout } from "../../kernel/cancel.ts";
+import { isPromiseLike, runTimed, runUntilTimeout } from "../../kernel/cancel-signal.ts";
 import { describeReceived } from "../../kernel/check.ts";
 import { getErrorMessage } from "../../kernel/error.ts";
-import { deepFreezeList } from "../../kernel/grown.ts";
+import { deepFreezeList } from "../../kernel/append-only-list.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { joinSentences } from "../../kernel/sentence.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
@@ -21,7 +21,7 @@ import {
   type NamedGuard,
 } from "../../tools/tool-guard.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
-import { readAgentFacts } from "../consult.ts";
+import { readAgentFacts } from "../run-user-code.ts";
 import { createToolContext } from "./call-context.ts";
 import type { CallInProgress } from "./open-call.ts";
 import { getUsedArguments } from "./parsed-call.ts";

@@ -1,9 +1,9 @@
 // Creates the context that a tool receives: facts about the call, and requests that the tool may
 // make while the call runs.
 
-import { CancelSignal, addAbortHandler } from "../../kernel/cancel.ts";
+import { CancelSignal, addAbortHandler } from "../../kernel/cancel-signal.ts";
 import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
-import { deepFreezeList } from "../../kernel/grown.ts";
+import { deepFreezeList } from "../../kernel/append-only-list.ts";
 import { deepFreeze, omitUndefined, isRecord } from "../../kernel/json.ts";
 import { createQuestionId } from "../../protocol/ids.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
@@ -17,7 +17,7 @@ import {
   type ToolContext,
   type ToolProgress,
 } from "../../tools/tool-context.ts";
-import { readAgentFacts } from "../consult.ts";
+import { readAgentFacts } from "../run-user-code.ts";
 import {
   askApprover,
   createQuestion,

@@ -21,7 +21,7 @@ import { getErrorName, formatToolResult } from "../../tools/result-text.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 import { findErrorAttachments, findErrorSeverity } from "../../tools/tool-error.ts";
 import { isToolTimeout } from "../../tools/tool-timeout.ts";
-import { serializeError } from "../error-record.ts";
+import { serializeError } from "../serialize-error.ts";
 
 /** A refused spawn, in the form of the event of its call. */
 export type RefusedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;

@@ -1,7 +1,7 @@
 // Runs one tool call: permission, body or delegation, record. The call was rewritten, checked and
 // admitted before. Nothing here rejects: every failure becomes a result for the model.
 
-import { awaitWithinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
+import { awaitWithinBounds, type BoundedOutcome } from "../../kernel/cancel-signal.ts";
 import { omitUndefined } from "../../kernel/json.ts";
 import type { Release } from "../../kernel/semaphore.ts";
 import type { WrappedToolCall } from "../../hooks/hook.ts";
@@ -16,7 +16,7 @@ import { readToolResult } from "../../tools/tool-result.ts";
 import type { ToolRuntime } from "../../tools/tool-context.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
-import { createHookContext } from "../consult.ts";
+import { createHookContext } from "../run-user-code.ts";
 import type { CallEnd } from "../effects.ts";
 import { WrappedTime } from "../wrapped-time.ts";
 import { findRepetition } from "./authorize.ts";
@@ -32,7 +32,7 @@ import {
 import { delegate, isTooLate, resumeDelegation } from "./delegate.ts";
 import { closeCall, createNextDelegation, type CallInProgress } from "./open-call.ts";
 import { resumeQuestion, decideOrAskApprover, callExternally } from "./questions.ts";
-import { toForbiddenOutcome, recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
+import { toForbiddenOutcome, recordBegin, recordEnd, rejectUnbegun } from "./record-calls.ts";
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 

@@ -1,7 +1,7 @@
 // Runs a delegation: starts subagents and waits for them without a slot (S1). Its call ends after
 // them, except for background subagents, which only their parent has to outlive (T2).
 
-import { awaitWithinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
+import { awaitWithinBounds, type BoundedOutcome } from "../../kernel/cancel-signal.ts";
 import { describeReceived, checkKeys, checkText } from "../../kernel/check.ts";
 import { deepFreeze, omitUndefined, isRecord } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
@@ -33,9 +33,9 @@ import {
 } from "./call-outcome.ts";
 import { createCallContext, spawnRequest } from "./call-context.ts";
 import { closeCall, createNextDelegation, type CallInProgress } from "./open-call.ts";
-import { recordBegin, recordEnd, recordPause, type BegunCall } from "./record.ts";
+import { recordBegin, recordEnd, recordPause, type BegunCall } from "./record-calls.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { applyChain } from "../consult.ts";
+import { applyChain } from "../run-user-code.ts";
 
 const NOT_STARTED = "Not started: the call that requested the subagent has ended.";
 const NOT_DONE = "Not done: the call has ended.";

@@ -2,7 +2,7 @@
 // and the subagents, subtasks and questions that its tool starts. Nothing is added after the call
 // has ended.
 
-import type { CancelSignal } from "../../kernel/cancel.ts";
+import type { CancelSignal } from "../../kernel/cancel-signal.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { StepId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";

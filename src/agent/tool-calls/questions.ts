@@ -8,8 +8,8 @@ import { computeCallHash, isOverdue, type Answer, type Question } from "../../pr
 import { rebindCall, type OwnCall, type BoundCall } from "../../tools/bind-call.ts";
 import { describeDenial, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { QuestionDeferral } from "../agent-state.ts";
-import { serializeError } from "../error-record.ts";
-import { applyChain } from "../consult.ts";
+import { serializeError } from "../serialize-error.ts";
+import { applyChain } from "../run-user-code.ts";
 import {
   askApprover,
   findAnswerProblem,
@@ -40,7 +40,7 @@ import {
 } from "./parsed-call.ts";
 import { formatToolResult } from "../../tools/result-text.ts";
 import type { CallEnd } from "../effects.ts";
-import { recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
+import { recordBegin, recordEnd, rejectUnbegun } from "./record-calls.ts";
 
 /**
  * Returns the permission of a call whose question was open when the run was paused. Without an

@@ -21,7 +21,12 @@ import { formatJsonLine, parseJsonObject, parseJsonOrText } from "../json-text.t
 import { openProjectStore, type ChosenStore } from "../project.ts";
 import { suggestAnswerCommands } from "../run-text.ts";
 import { isConfirmed, isTerminal, printNotice, printLine, readAuthor } from "../shell.ts";
-import { LAST_RUN, isOfOneRun, RunReading, describeUnreadableRun } from "../run-reading.ts";
+import {
+  LAST_RUN,
+  isOfOneRun,
+  StoredRunReader,
+  describeUnreadableRun,
+} from "../stored-run-reader.ts";
 
 /**
  * Shows the named question, answers it, and prints the remaining questions. Returns the exit code.
@@ -145,7 +150,7 @@ async function readRunQuestions(
   run: StoredRun,
 ): Promise<{ readonly open: readonly Question[]; readonly ids: readonly QuestionId[] }> {
   const ids = new Set<QuestionId>();
-  const reading = new RunReading(store, run);
+  const reading = new StoredRunReader(store, run);
   await reading.advance((event) => {
     if (event.type === "question.asked") ids.add(event.question.questionId);
   });

@@ -15,10 +15,10 @@ import type { Store, StoredRun, ToolsetTool } from "espalier/extend";
 import { z } from "zod";
 
 import { type CommandBody, type CommandCall, resolveReadableFolder } from "../command-call.ts";
-import { resolveRunName, readRootRole, RunReading } from "../run-reading.ts";
+import { resolveRunName, readRootRole, StoredRunReader } from "../stored-run-reader.ts";
 import { selectOrchestratorOptions } from "../run-settings.ts";
 import { openProjectStore, type Project } from "../project.ts";
-import { loadNamedRole } from "../roles-at-hand.ts";
+import { loadNamedRole } from "../available-roles.ts";
 import { printNotice } from "../shell.ts";
 import { UsageError } from "../exit-codes.ts";
 
@@ -76,7 +76,7 @@ async function failCall(): Promise<never> {
  * or hook.
  */
 async function createStandIns(store: Store, run: StoredRun): Promise<readonly AgentRole[]> {
-  const reading = new RunReading(store, run);
+  const reading = new StoredRunReader(store, run);
   await reading.advance();
   const { agents: listed, questions } = reading.fold;
   const agents = new Map(listed.map((agent) => [agent.role, agent]));

@@ -6,7 +6,7 @@ import { setTimeout } from "node:timers/promises";
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { buildCompletionScript, SHELL_NAMES } from "../completion-scripts.ts";
 import { UsageError } from "../exit-codes.ts";
-import { LAST_RUN } from "../run-reading.ts";
+import { LAST_RUN } from "../stored-run-reader.ts";
 import { openProjectStore } from "../project.ts";
 import { printLine } from "../shell.ts";
 

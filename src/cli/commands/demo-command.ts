@@ -18,7 +18,7 @@ import { describeCause, UsageError } from "../exit-codes.ts";
 import { createSurveyTools } from "../folder-tools.ts";
 import { startNodeTracing, type FollowOptions } from "../follow-run.ts";
 import { getPackageFolder } from "../installed-copy.ts";
-import { findJaeger, findTraceEndpoint } from "../jaeger-place.ts";
+import { findJaeger, findTraceEndpoint } from "../find-jaeger.ts";
 import { createNamedModel, findModelProblem } from "../model-by-name.ts";
 import { findProject } from "../project.ts";
 import { prepareRun, openRunStore } from "../run-settings.ts";
@@ -26,7 +26,7 @@ import { isTerminal, isWatched, printNotice, readSetting } from "../shell.ts";
 import { createOfflinePlanner } from "../survey/offline-planner.ts";
 import { createSurveyLead } from "../survey/survey-roles.ts";
 import { ANSWER_TIMEOUT_MS, askForKey, printMoment } from "../demo-story.ts";
-import { openRunViewing } from "./run-command.ts";
+import { openRunViewer } from "./run-command.ts";
 
 const DEFAULT_TASK = "What is each part for, and how do the parts fit together?";
 const WIDEST_REPORT = 120;
@@ -62,7 +62,7 @@ export const body: CommandBody = async (call) => {
   };
   const tracing =
     findTraceEndpoint(shell) === undefined ? undefined : await startNodeTracing().catch(warn);
-  await using viewing = call.has("view") ? await openRunViewing(call, project, kept) : undefined;
+  await using viewing = call.has("view") ? await openRunViewer(call, project, kept) : undefined;
   const report: FollowOptions["report"] = (result) => {
     const width = Math.min(WIDEST_REPORT, shell.stderr.columns || WIDEST_REPORT);
     const color = follower.view?.isLive ?? false;

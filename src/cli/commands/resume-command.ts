@@ -18,9 +18,14 @@ import { parseGrantOption, suggestGrantCommand } from "../amount-options.ts";
 import { type CommandBody, resolveReadableFolder } from "../command-call.ts";
 import { EXIT_CODES, UsageError } from "../exit-codes.ts";
 import { formatJsonLine } from "../json-text.ts";
-import { resolveRunName, readRootRole, readOpenQuestions, RunReading } from "../run-reading.ts";
+import {
+  resolveRunName,
+  readRootRole,
+  readOpenQuestions,
+  StoredRunReader,
+} from "../stored-run-reader.ts";
 import { openProjectStore } from "../project.ts";
-import { loadNamedRole } from "../roles-at-hand.ts";
+import { loadNamedRole } from "../available-roles.ts";
 import { readAnswerMode, prepareRun, readOutputChoice } from "../run-settings.ts";
 import { printNotice, printLine } from "../shell.ts";
 import { openToolCalls } from "../../read-model/agent-row.ts";
@@ -40,7 +45,7 @@ export const body: CommandBody = async (call) => {
   const roleFolder = resolveReadableFolder(shell, text("roles"));
   await using kept = await openProjectStore(call, "write");
   const run = await resolveRunName(kept, args[0] ?? "");
-  const reading = new RunReading(kept.store, run);
+  const reading = new StoredRunReader(kept.store, run);
   await reading.advance();
   const hasEnded = run.status === "ended";
   // A grant continues a run that a limit stopped, but no other ended run.
@@ -80,7 +85,7 @@ export const body: CommandBody = async (call) => {
 };
 
 /** Returns the message that the run has ended, with a suggestion. */
-function describeEndedRun({ stored: { runId }, fold: { end } }: RunReading): string {
+function describeEndedRun({ stored: { runId }, fold: { end } }: StoredRunReader): string {
   const { status = "ended", reason } = end ?? {};
   const code = reason?.code ?? "";
   const more = status === "stopped" ? suggestGrantCommand(code, runId, "espalier") : undefined;

@@ -10,7 +10,7 @@ import { MISUSED, describeCause } from "../exit-codes.ts";
 import { formatJsonLine } from "../json-text.ts";
 import { createSharedServers, type SharedServers } from "../mcp-servers.ts";
 import { findProject } from "../project.ts";
-import { readFolderRoles, type FoundRole, loadRoleToRun } from "../roles-at-hand.ts";
+import { readFolderRoles, type FoundRole, loadRoleToRun } from "../available-roles.ts";
 import { printNotice, printLine } from "../shell.ts";
 import { formatQuantity } from "../../read-model/amounts.ts";
 

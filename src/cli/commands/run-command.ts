@@ -14,11 +14,11 @@ import {
 } from "../command-call.ts";
 import { startNodeTracing } from "../follow-run.ts";
 import { findProject, type Project, type ChosenStore } from "../project.ts";
-import { loadRoleToRun, type RolesAtHand } from "../roles-at-hand.ts";
+import { loadRoleToRun, type RoleSources } from "../available-roles.ts";
 import { readAnswerMode, prepareRun, readOutputChoice, openRunStore } from "../run-settings.ts";
 import { formatOwnCommand, printNotice } from "../shell.ts";
 import { UsageError } from "../exit-codes.ts";
-import type { Viewing } from "../viewing.ts";
+import type { Viewing } from "../open-viewer.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args, text, has } = call;
@@ -33,7 +33,7 @@ export const body: CommandBody = async (call) => {
   await using hand = await loadRoleToRun(args[0] ?? "", search);
   await using kept = await openRunStore(call, { ...project, config: hand.config });
   const tracing = has("otel") ? await startNodeTracing() : undefined;
-  await using viewing = has("view") ? await openRunViewing(call, project, kept) : undefined;
+  await using viewing = has("view") ? await openRunViewer(call, project, kept) : undefined;
   const { orchestrator, follower } = prepareRun(
     { ...call, command: formatNextCommand(call, project, hand, kept) },
     { hand, kept, tracing, viewing },
@@ -64,7 +64,7 @@ export const body: CommandBody = async (call) => {
 function formatNextCommand(
   { shell, command, text }: CommandCall,
   { configFile }: Project,
-  hand: RolesAtHand,
+  hand: RoleSources,
   kept: ChosenStore | undefined,
 ): string {
   const isOfModule = hand.configFile !== configFile && typeof hand.config.store === "string";
@@ -75,14 +75,14 @@ function formatNextCommand(
 /**
  * Opens the viewer of the run's store. A run without a store is shown from a store of the viewer.
  */
-export async function openRunViewing(
+export async function openRunViewer(
   call: CommandCall,
   project: Project,
   kept: ChosenStore | undefined,
 ): Promise<Viewing> {
-  const { openViewing } = await import("../viewing.ts");
+  const { openViewer } = await import("../open-viewer.ts");
   const storeName = kept?.name ?? "this run alone";
-  return await openViewing(call, { project, store: kept?.store, storeName });
+  return await openViewer(call, { project, store: kept?.store, storeName });
 }
 
 async function readTask({ shell, args }: CommandCall): Promise<string> {

@@ -13,7 +13,7 @@ import { detectOutputStyle, formatRunList, STATUSES } from "../run-text.ts";
 import { adviseWithoutRuns, openProjectStore } from "../project.ts";
 import { printNotice, printLine, type Shell } from "../shell.ts";
 import { UsageError, EXIT_CODES } from "../exit-codes.ts";
-import { isOfOneRun, RunReading, describeUnreadableRun } from "../run-reading.ts";
+import { isOfOneRun, StoredRunReader, describeUnreadableRun } from "../stored-run-reader.ts";
 import { LiveArea } from "../../terminal/live-area.ts";
 import { fit } from "../../terminal/terminal-text.ts";
 import { formatQuantity } from "../../read-model/amounts.ts";
@@ -80,9 +80,9 @@ const MAX_RECORDS = 20_000;
  * the previous call. `statuses` is `undefined` for all.
  */
 function listNewestRuns(store: Store, limit: number, statuses: readonly string[] | undefined) {
-  let known = new Map<string, RunReading>();
+  let known = new Map<string, StoredRunReader>();
   return async (nowMs: number) => {
-    const readings = new Map<string, RunReading>();
+    const readings = new Map<string, StoredRunReader>();
     const rows: RunRow[] = [];
     const problems: string[] = [];
     let [records, unread, isMore] = [0, 0, false];
@@ -90,7 +90,7 @@ function listNewestRuns(store: Store, limit: number, statuses: readonly string[]
     for (const stored of await store.list({ limit: most })) {
       isMore = rows.length === limit;
       if (isMore) break;
-      const run = known.get(stored.runId) ?? new RunReading(store, stored);
+      const run = known.get(stored.runId) ?? new StoredRunReader(store, stored);
       readings.set(stored.runId, run);
       records += stored.recordCount;
       let row: RunRow | undefined;
@@ -110,7 +110,7 @@ function listNewestRuns(store: Store, limit: number, statuses: readonly string[]
   };
 }
 
-async function readRow(run: RunReading, nowMs: number): Promise<RunRow> {
+async function readRow(run: StoredRunReader, nowMs: number): Promise<RunRow> {
   await run.advance();
   if (run.fold.startedAtMs !== undefined)
     return { ...run.getHead(nowMs), questions: run.questions };

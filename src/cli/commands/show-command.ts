@@ -16,11 +16,11 @@ import { formatJsonLine } from "../json-text.ts";
 import {
   describeUnownedRun,
   findStoredResult,
-  RunReading,
+  StoredRunReader,
   LAST_RUN,
   joinAgentPaths,
   resolveRunName,
-} from "../run-reading.ts";
+} from "../stored-run-reader.ts";
 import { getTimeMs } from "../machine-time.ts";
 import { detectOutputStyle, describeRunErrors, formatRunOverview } from "../run-text.ts";
 import { adviseWithoutRuns, openProjectStore } from "../project.ts";
@@ -37,7 +37,7 @@ export const body: CommandBody = async (call) => {
     printNotice(shell, `No runs in ${kept.name}. ${adviseWithoutRuns(kept, call.command)}`);
     return 0;
   }
-  const run = new RunReading(kept.store, await resolveRunName(kept, name));
+  const run = new StoredRunReader(kept.store, await resolveRunName(kept, name));
   const answers: Answered[] = [];
   await run.advance((event) => {
     if (event.type === "question.answered") answers.push(event);
@@ -65,7 +65,7 @@ export const body: CommandBody = async (call) => {
 
 function showRun(
   { shell, command, has }: CommandCall,
-  run: RunReading,
+  run: StoredRunReader,
   result: RunResult | undefined,
 ): void {
   const { fold, questions } = run;
@@ -101,7 +101,7 @@ interface NamedStep {
 
 async function showStep(
   { shell, has }: CommandCall,
-  { fold, record }: RunReading,
+  { fold, record }: StoredRunReader,
   { agent, step: stepText, answers: all }: NamedStep,
 ): Promise<void> {
   const { agentId, agentPath } = agent;
@@ -170,7 +170,7 @@ function formatStepRange(steps: readonly KeptStep[]): string {
 }
 
 /** Finds an agent by its path, by a unique end of its path, or by its id. */
-function findNamedAgent({ fold }: RunReading, name: string): AgentFold {
+function findNamedAgent({ fold }: StoredRunReader, name: string): AgentFold {
   const { agents } = fold;
   const exact = agents.find(({ agentPath, agentId }) => agentPath === name || agentId === name);
   if (exact !== undefined) return exact;

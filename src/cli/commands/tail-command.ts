@@ -13,10 +13,10 @@ import { formatJsonLine } from "../json-text.ts";
 import {
   describeUnownedRun,
   findStoredResult,
-  RunReading,
+  StoredRunReader,
   joinAgentPaths,
   resolveRunName,
-} from "../run-reading.ts";
+} from "../stored-run-reader.ts";
 import { wakeAfter, getTimeMs } from "../machine-time.ts";
 import { openProjectStore } from "../project.ts";
 import { printNotice, printLine, type Shell } from "../shell.ts";
@@ -27,7 +27,7 @@ export const body: CommandBody = async (call) => {
   const { shell, args } = call;
   const from = readFromOption(call);
   await using kept = await openProjectStore(call, "read");
-  const run = new RunReading(kept.store, await resolveRunName(kept, args[0] ?? ""));
+  const run = new StoredRunReader(kept.store, await resolveRunName(kept, args[0] ?? ""));
   const follower = new Follower(call, from);
   shell.onSignal("SIGINT", () => {
     follower.stop();
@@ -60,7 +60,7 @@ export const body: CommandBody = async (call) => {
 };
 
 /** Returns false for a paused run that a message in its mailbox has reopened: it continues. */
-function isAtRest({ fold, stored }: RunReading): boolean {
+function isAtRest({ fold, stored }: StoredRunReader): boolean {
   if (fold.end === undefined) return false;
   return fold.end.status !== "paused" || stored.status !== "open";
 }
@@ -102,7 +102,7 @@ class Follower {
   }
 
   /** Throws UsageError if no agent of the run has the path of `--agent`. */
-  checkAgent({ fold: { agents } }: RunReading): void {
+  checkAgent({ fold: { agents } }: StoredRunReader): void {
     const path = this.#path;
     if (path === undefined || agents.some(({ agentPath }) => agentPath === path)) return;
     throw new UsageError(

@@ -2,15 +2,15 @@
 // sends answers and cancellations to their mailboxes. It creates no store, and owns no run.
 
 import type { CommandBody } from "../command-call.ts";
-import { resolveRunName } from "../run-reading.ts";
+import { resolveRunName } from "../stored-run-reader.ts";
 import { openProjectStore } from "../project.ts";
 import { printNotice, printLine } from "../shell.ts";
 import {
   buildRunPageUrl,
-  openViewing,
+  openViewer,
   waitForExitSignal,
   locateRunningViewer,
-} from "../viewing.ts";
+} from "../open-viewer.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args, has } = call;
@@ -24,7 +24,7 @@ export const body: CommandBody = async (call) => {
     return 0;
   }
   const left = waitForExitSignal(shell);
-  await using viewing = await openViewing(call, { project, store, storeName: name });
+  await using viewing = await openViewer(call, { project, store, storeName: name });
   await viewing.show(runId);
   printNotice(shell, `Runs of ${name}. Ctrl-C ends the viewer.`);
   await left;

@@ -10,7 +10,7 @@ import {
   mismatch,
 } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { MadeOnce } from "../../kernel/made-once.ts";
+import { MemoizedPromise } from "../../kernel/memoized-promise.ts";
 import { runOutsideScopes } from "../../protocol/correlation.ts";
 import {
   createUnknownRoleError,
@@ -28,7 +28,7 @@ import {
   type PgBossInstance,
   type OwnBoss,
 } from "./boss-connection.ts";
-import { LeadQueues } from "./lead-queues.ts";
+import { TicketQueues } from "./ticket-queues.ts";
 import { PgBossWorker } from "./pg-boss-worker.ts";
 
 export type { PgBossInstance } from "./boss-connection.ts";
@@ -157,7 +157,7 @@ function ownBoss({ connectionString, schema = DEFAULT_SCHEMA }: PgBossEngineOpti
       "at most 50 lower-case letters, digits and underscores, not starting with a digit";
     throw mismatch("schema", words, schema, "Choose another name.");
   }
-  const boss = new MadeOnce<OwnBoss>();
+  const boss = new MemoizedPromise<OwnBoss>();
   return {
     open: () => boss.get(() => startBoss(connectionString, schema)),
     end: async () => await (await boss.made?.catch(ignoreFault))?.stop(),
@@ -246,8 +246,8 @@ class PgBossEngine implements Engine {
     return this.#closed;
   }
 
-  #openQueues(boss: PgBossInstance): LeadQueues {
-    return new LeadQueues(boss, this.#options.heartbeatSeconds);
+  #openQueues(boss: PgBossInstance): TicketQueues {
+    return new TicketQueues(boss, this.#options.heartbeatSeconds);
   }
 
   async #call<T>(what: string, ask: (boss: PgBossInstance) => Promise<T>): Promise<T> {

@@ -9,7 +9,7 @@
 
 import type { Job } from "pg-boss";
 
-import { CancelSignal, sleep } from "../../kernel/cancel.ts";
+import { CancelSignal, sleep } from "../../kernel/cancel-signal.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { getErrorMessage } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
@@ -17,11 +17,11 @@ import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EngineWorker, RunExecutor, ExecutorResult } from "../engine.ts";
 import type { RunTurns } from "../run-turns.ts";
 import type { PgBossInstance } from "./boss-connection.ts";
-import { parseJobData, createQueueName, type Lead, type LeadQueues } from "./lead-queues.ts";
+import { parseJobData, createQueueName, type Lead, type TicketQueues } from "./ticket-queues.ts";
 
 export interface PgBossWorkerOptions {
   readonly boss: PgBossInstance;
-  readonly queues: LeadQueues;
+  readonly queues: TicketQueues;
   readonly executor: RunExecutor;
   readonly pollIntervalMs: number;
   /** Shared by the workers of an engine. */

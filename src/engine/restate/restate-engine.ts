@@ -4,7 +4,7 @@
 
 import { isIP } from "node:net";
 
-import { redactAddress } from "../../kernel/address.ts";
+import { redactAddress } from "../../kernel/redact-address.ts";
 import { checkCount, checkFields, mismatch, type FieldChecks } from "../../kernel/check.ts";
 import { omitUndefined, isPlainObject } from "../../kernel/json.ts";
 import { isLoopback } from "../../kernel/loopback.ts";

@@ -7,7 +7,7 @@ import { generateHexDigits } from "../../kernel/crypto.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { createLoadError } from "../../kernel/optional-package.ts";
 import { type RunTicket, createUnknownRoleError } from "../engine.ts";
-import { LEAD, createServiceName } from "./leading-object.ts";
+import { LEAD, createServiceName } from "./restate-object.ts";
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import { findHeaderSecrets, hasSecret, redactValues } from "../../kernel/redact-values.ts";
 

@@ -18,7 +18,7 @@ import { warnOnce } from "../../kernel/warn-once.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { EngineWorker, RunExecutor, ExecutorResult } from "../engine.ts";
 import { RunTurns } from "../run-turns.ts";
-import { createRestateObject, createServiceName } from "./leading-object.ts";
+import { createRestateObject, createServiceName } from "./restate-object.ts";
 import { registerWorker } from "./restate-ingress.ts";
 
 /** Address at which a worker listens, and where it registers. */

@@ -8,14 +8,14 @@
 
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 
-import { invoke, createLinkedController, addAbortHandler } from "../../kernel/cancel.ts";
+import { invoke, createLinkedController, addAbortHandler } from "../../kernel/cancel-signal.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { getErrorMessage } from "../../kernel/error.ts";
 import { findHeaderSecrets } from "../../kernel/redact-values.ts";
 import { ModelError } from "../model-error.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
 import { addLostInput, redactModelError } from "../http-errors.ts";
-import { collectHeldTools, restoreReplyArguments } from "../held-tools.ts";
+import { collectStrictTools, restoreReplyArguments } from "../strict-tools.ts";
 import { computeReplyLimits } from "../reply-limits.ts";
 import {
   createCapError,
@@ -70,7 +70,7 @@ export class AiSdkConnection {
       if (attemptSignal.aborted) reply.end();
       if (!reply.isComplete) attemptSignal.throwIfAborted();
       const whole = readSafely(reply, () => reply.finish([...warnings, ...opened.warnings]));
-      return restoreReplyArguments(whole, collectHeldTools(request.tools, false));
+      return restoreReplyArguments(whole, collectStrictTools(request.tools, false));
     } catch (thrown) {
       signal.throwIfAborted();
       const { progress } = reply;

@@ -9,7 +9,7 @@ import type {
 
 import { isRecord } from "../../kernel/json.ts";
 import type { CacheKey, OutputSchema } from "../model.ts";
-import { buildPromptCacheKey, CLAUDE_PROVIDER } from "../well-formed.ts";
+import { buildPromptCacheKey, CLAUDE_PROVIDER } from "../wire-text.ts";
 import type { AttachmentKind } from "../../protocol/attachment.ts";
 
 interface ProviderSettings {

@@ -17,13 +17,13 @@ import type { Clock } from "../../kernel/clock.ts";
 import { omitUndefined, isRecord, tryParseJson } from "../../kernel/json.ts";
 import type { AttachmentKind } from "../../protocol/attachment.ts";
 import type { CacheKey, ModelRequest } from "../model.ts";
-import { collectHeldTools } from "../held-tools.ts";
+import { collectStrictTools } from "../strict-tools.ts";
 import {
   findProviderIdForm,
   createWellFormed,
   adaptCallId,
   type CallIdForm,
-} from "../well-formed.ts";
+} from "../wire-text.ts";
 import {
   isFetched,
   supportsResultAttachments,
@@ -32,7 +32,7 @@ import {
   addProviderOptions,
 } from "./ai-sdk-providers.ts";
 import { readFields, type Fields } from "../wire-json.ts";
-import { repairJson } from "../../kernel/mend-json.ts";
+import { repairJson } from "../../kernel/repair-json.ts";
 import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
 import type { Message } from "../../protocol/message.ts";
 import { getReplyPieces, type ReplyPiece } from "../../protocol/reply-message.ts";
@@ -42,7 +42,7 @@ import {
   createAttachmentHeading,
   filterForRecipient,
   type Recipient,
-} from "../written-by.ts";
+} from "../recipient-messages.ts";
 
 /** Settings shared by all calls of a model. */
 export interface CallSettings {
@@ -87,7 +87,7 @@ export function toCallOptions(
   // For a choice of several tools, the request contains only these: the AI SDK has no other way.
   const isChosen = (name: string): boolean =>
     typeof choice !== "object" || !("toolNames" in choice) || choice.toolNames.includes(name);
-  const chosen = [...collectHeldTools(tools, false).values()].filter(({ spec }) =>
+  const chosen = [...collectStrictTools(tools, false).values()].filter(({ spec }) =>
     isChosen(spec.name),
   );
   const functions = chosen.map(({ spec, strict }): LanguageModelV4FunctionTool => {

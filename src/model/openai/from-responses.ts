@@ -28,9 +28,9 @@ import {
   readOwnData,
 } from "../wire-json.ts";
 import type { Message } from "../../protocol/message.ts";
-import { getContentParts } from "../written-by.ts";
-import { MemoizedList } from "../remembered.ts";
-import { RESPONSES_CALL_ID, adaptCallId, stringifyForWire } from "../well-formed.ts";
+import { getContentParts } from "../recipient-messages.ts";
+import { MemoizedList } from "../memoized-values.ts";
+import { RESPONSES_CALL_ID, adaptCallId, stringifyForWire } from "../wire-text.ts";
 import {
   repairArguments,
   buildRequestFields,

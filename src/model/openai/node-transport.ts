@@ -26,7 +26,7 @@ import {
 
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { isRecord, omitUndefined } from "../../kernel/json.ts";
-import type { CancelSignal } from "../../kernel/cancel.ts";
+import type { CancelSignal } from "../../kernel/cancel-signal.ts";
 import type { Proxy } from "./proxy.ts";
 import { getErrorMessage } from "../../kernel/error.ts";
 import { GrowingBytes } from "../server-sent-events.ts";

@@ -8,7 +8,12 @@
 
 import { APIError, OpenAI, type ClientOptions } from "openai";
 
-import { CancelSignal, removeAbortHandler, addAbortHandler, invoke } from "../../kernel/cancel.ts";
+import {
+  CancelSignal,
+  removeAbortHandler,
+  addAbortHandler,
+  invoke,
+} from "../../kernel/cancel-signal.ts";
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { findHeaderSecrets, findKeySecrets } from "../../kernel/redact-values.ts";
@@ -59,7 +64,7 @@ import {
 import { markOwnReply } from "../check-reply.ts";
 import { computeReplyLimits, estimateReceivedTokens, type ReplyLimits } from "../reply-limits.ts";
 import type { Proxy } from "./proxy.ts";
-import { collectHeldTools, restoreReplyArguments } from "../held-tools.ts";
+import { collectStrictTools, restoreReplyArguments } from "../strict-tools.ts";
 import { isLastReplyRepaired } from "./request-fields.ts";
 import { ResponsesApi } from "./streamed-response.ts";
 import type { WireSettings } from "./to-openai.ts";
@@ -273,7 +278,7 @@ export class OpenAiConnection {
         let reply: ModelReply | FieldFallback;
         try {
           const response = await this.#client.ask(onDelta !== undefined, body, stop);
-          const held = collectHeldTools(request.tools, this.#settings.options.strictTools);
+          const held = collectStrictTools(request.tools, this.#settings.options.strictTools);
           reply = restoreReplyArguments(await answer.read(response), held);
         } catch (thrown) {
           signal.throwIfAborted();

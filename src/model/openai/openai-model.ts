@@ -22,9 +22,9 @@ import {
 import type { Model, ModelRequest } from "../model.ts";
 import { checkModelLimits, type ModelLimits } from "../model-limits.ts";
 import { checkPriceOption, copyPrice, type ModelPrice } from "../model-price.ts";
-import { addComputedFields } from "../remembered.ts";
+import { addComputedFields } from "../memoized-values.ts";
 import { isOpenAiItself, isStandardTier } from "../prices.ts";
-import { findHostIdForm } from "../well-formed.ts";
+import { findHostIdForm } from "../wire-text.ts";
 import {
   ANSWER_CHECKS,
   checkApi,

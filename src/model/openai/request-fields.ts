@@ -3,17 +3,17 @@
 
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import type { ModelSettings } from "../../protocol/model-settings.ts";
-import { collectHeldTools, type HeldTool } from "../held-tools.ts";
+import { collectStrictTools, type StrictTool } from "../strict-tools.ts";
 import type { ModelRequest, ToolSpec } from "../model.ts";
-import { buildPromptCacheKey, stringifyForWire } from "../well-formed.ts";
-import { getOrCompute } from "../remembered.ts";
+import { buildPromptCacheKey, stringifyForWire } from "../wire-text.ts";
+import { getOrCompute } from "../memoized-values.ts";
 import type { OpenAiApi, RequestOptions, WireRequest } from "./answer-options.ts";
 import { type Fields } from "../wire-json.ts";
-import { repairJson } from "../../kernel/mend-json.ts";
+import { repairJson } from "../../kernel/repair-json.ts";
 import type { Message } from "../../protocol/message.ts";
 import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
 import type { Attachment } from "../../protocol/attachment.ts";
-import { convertToText } from "../written-by.ts";
+import { convertToText } from "../recipient-messages.ts";
 
 /** Returns the settings of a request, merged over the options of the model. */
 function mergeRequestSettings({ settings }: ModelRequest, options: ModelSettings): ModelSettings {
@@ -83,15 +83,15 @@ export function stringifyFields(fields: Fields): string {
  * list of tools. Empty without tools.
  */
 export function createToolsWriter(
-  toWireTool: (tool: HeldTool) => object,
+  toWireTool: (tool: StrictTool) => object,
 ): (tools: readonly ToolSpec[], options: RequestOptions) => string {
-  const written = new WeakMap<ReturnType<typeof collectHeldTools>, string>();
+  const written = new WeakMap<ReturnType<typeof collectStrictTools>, string>();
   return (tools, { strictTools }) =>
     tools.length === 0
       ? ""
       : getOrCompute(
           written,
-          collectHeldTools(tools, strictTools),
+          collectStrictTools(tools, strictTools),
           (held) => `,"tools":${stringifyForWire([...held.values()].map(toWireTool))}`,
         );
 }

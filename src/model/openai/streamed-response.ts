@@ -41,7 +41,7 @@ import type { ReplyStream, FieldFallback, WireApi, WireRequest } from "./answer-
 import { findErrorInBody, readFields, isText, type Fields } from "../wire-json.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { ModelError } from "../model-error.ts";
-import { filterForRecipient, stripToText } from "../written-by.ts";
+import { filterForRecipient, stripToText } from "../recipient-messages.ts";
 import { addLostInput } from "../http-errors.ts";
 import { parseBody } from "./from-openai.ts";
 import type { WireSettings } from "./to-openai.ts";

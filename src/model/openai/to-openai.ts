@@ -11,10 +11,10 @@ import {
   hasContent,
   isPlain,
   filterForRecipient,
-} from "../written-by.ts";
+} from "../recipient-messages.ts";
 import type { ModelRequest } from "../model.ts";
-import { MemoizedList } from "../remembered.ts";
-import { adaptCallId, type CallIdForm, stringifyForWire } from "../well-formed.ts";
+import { MemoizedList } from "../memoized-values.ts";
+import { adaptCallId, type CallIdForm, stringifyForWire } from "../wire-text.ts";
 import { getReplyPieces } from "../../protocol/reply-message.ts";
 import {
   findReasoningField,

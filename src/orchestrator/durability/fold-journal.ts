@@ -18,7 +18,7 @@ import type { Answer } from "../../protocol/question.ts";
 import { StopSignalSchema, type StopSignal } from "../../protocol/stop.ts";
 import { BudgetLedger } from "../../budget/ledger.ts";
 import type { PersistedHold } from "../../budget/ledger-operation.ts";
-import { replayOperation } from "../../budget/redo-operation.ts";
+import { replayOperation } from "../../budget/replay-operation.ts";
 import { collectFailedAgents, parsePausedRun } from "./paused-run.ts";
 import type { RestoredAgent, RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";

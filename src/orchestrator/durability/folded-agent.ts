@@ -22,7 +22,7 @@ import {
   type ChildOperation,
   takeFirst,
   type GivenLease,
-} from "../../agent/in-flight.ts";
+} from "../../agent/in-flight-work.ts";
 
 type CreatedAgent = RecordOf<"agent">["agent"];
 type StoredEvent = RecordOf<"event">["event"];

@@ -15,7 +15,7 @@
 
 import type { Clock } from "../../kernel/clock.ts";
 import { waitForTurnEnd } from "../../kernel/throttle.ts";
-import { sleep } from "../../kernel/cancel.ts";
+import { sleep } from "../../kernel/cancel-signal.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { runOutsideScopes } from "../../protocol/correlation.ts";
 import type { Ownership, Mail, RunStore, StoredStatus } from "../../store/run-store.ts";

@@ -1,6 +1,6 @@
 // Finds contradictions in a paused run: figures that do not add up, and states that do not follow
 // from their history. Consistent alterations of every copy of a fact are not found. Against these,
-// the limits of the roles in code apply (run/role-ceilings.ts), and a signature detects every
+// the limits of the roles in code apply (run/limit-paused-run.ts), and a signature detects every
 // alteration.
 
 import { getBackgroundChildren } from "../../agent/agent-state.ts";

@@ -30,7 +30,7 @@ import {
 import { callTool, requestPermission } from "../../agent/tool-calls/call-tool.ts";
 import type { CallInProgress } from "../../agent/tool-calls/open-call.ts";
 import { confirmPermission, refuseCall } from "../../agent/tool-calls/questions.ts";
-import { emitResult } from "../../agent/tool-calls/record.ts";
+import { emitResult } from "../../agent/tool-calls/record-calls.ts";
 import { INTERRUPTED, type Permission } from "../../agent/tool-calls/call-outcome.ts";
 import { omitUndefined, sameJson } from "../../kernel/json.ts";
 import type { LeaseId } from "../../protocol/ids.ts";
@@ -38,7 +38,7 @@ import { JsonValueSchema } from "../../protocol/json-value.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
 import { formatModelEffectName, permitEffectName, formatToolEffectName } from "./effect-names.ts";
-import { takeFirst, type InFlightWork } from "../../agent/in-flight.ts";
+import { takeFirst, type InFlightWork } from "../../agent/in-flight-work.ts";
 import type { RunJournal } from "./run-journal.ts";
 
 /** A permitted call, as stored in the journal. */

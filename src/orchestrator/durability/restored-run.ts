@@ -2,7 +2,7 @@
 
 import { restoreState } from "../../agent/agent-snapshot.ts";
 import type { AgentState, PendingState, SettledState } from "../../agent/agent-state.ts";
-import type { InFlightWork } from "../../agent/in-flight.ts";
+import type { InFlightWork } from "../../agent/in-flight-work.ts";
 import type { PersistedHold } from "../../budget/ledger-operation.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import { collectFailedAgents, type PausedAgent, type PausedRunRecord } from "./paused-run.ts";

@@ -12,7 +12,7 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { createAgentRecord, getPersistedTask } from "./agent-record.ts";
 import type { JournalWriter } from "./journal.ts";
 import type { JournalRecord } from "./journal-record.ts";
-import type { InFlightWork } from "../../agent/in-flight.ts";
+import type { InFlightWork } from "../../agent/in-flight-work.ts";
 import type { RestoredAgent } from "./restored-run.ts";
 import { INTERRUPTED } from "../../agent/tool-calls/call-outcome.ts";
 

@@ -24,8 +24,8 @@ import { createCannotContinueError, type PausedAgent } from "../durability/pause
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
 import { createDynamicRole } from "../tree/admission.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
-import type { Settings } from "../tree/settings.ts";
-import type { ResumeGrant } from "./start-options.ts";
+import type { Settings } from "../tree/orchestrator-settings.ts";
+import type { ResumeGrant } from "./run-options.ts";
 
 /**
  * Returns the role of the root: the given role, or the orchestrator's role with this name. Throws

@@ -33,7 +33,7 @@ import { toLedgerLimits, tightenLimits, type Budget } from "../../policies/budge
 import { openAccount } from "../../budget/ledger.ts";
 import { collectGrants } from "../../budget/ledger-grant.ts";
 import type { PausedAgent, PausedRunRecord } from "../durability/paused-run.ts";
-import type { ForkOptions } from "./start-options.ts";
+import type { ForkOptions } from "./run-options.ts";
 
 /** Fork that has not begun. */
 export interface ForkedRun {

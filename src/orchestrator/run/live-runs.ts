@@ -1,17 +1,17 @@
 // LiveRuns: the runs of an orchestrator in this process. Owns their handles from start to
 // settlement, and decides whether further runs may begin.
 
-import { CancelSignal } from "../../kernel/cancel.ts";
+import { CancelSignal } from "../../kernel/cancel-signal.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { omitUndefined } from "../../kernel/json.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
 import { retry } from "../durability/journal.ts";
-import { requireStorage, type Settings } from "../tree/settings.ts";
+import { requireStorage, type Settings } from "../tree/orchestrator-settings.ts";
 import type { PreparedRun } from "./live-run.ts";
 import type { Quarantine } from "./quarantine.ts";
-import type { Recovery } from "./recover.ts";
+import type { Recovery } from "./recover-run.ts";
 import { RunHandle } from "./run-handle.ts";
 import { isCall } from "./run-mail.ts";
 
@@ -102,7 +102,7 @@ export class LiveRuns {
     const look = async (): Promise<PreparedRun | undefined> => {
       const { status, owner } = (await storage.store.find(runId)) ?? {};
       if (this.closing.aborted || status !== "open" || owner !== null) return undefined;
-      const { readRun, prepareRecovery } = await import("./recover.ts");
+      const { readRun, prepareRecovery } = await import("./recover-run.ts");
       const kept = await readRun(storage, runId);
       if (!kept.mail.some(isCall)) return undefined;
       const given = omitUndefined({ context, contextOf, onStreamPart, session });

@@ -13,7 +13,7 @@ import type { ClaimOptions, Ownership, RunStore, StoredRun } from "../../store/r
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import { retry, type RunStorage } from "../durability/journal.ts";
 import { createOwner } from "../durability/open-journal.ts";
-import { requireStorage, type Settings } from "../tree/settings.ts";
+import { requireStorage, type Settings } from "../tree/orchestrator-settings.ts";
 import { postMail, createRefusal } from "./run-mail.ts";
 
 /** Delay after the first counted crash. It doubles with each further crash. */

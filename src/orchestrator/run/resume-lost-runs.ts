@@ -4,17 +4,23 @@
 import { checkKeys, checkText } from "../../kernel/check.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { omitUndefined } from "../../kernel/json.ts";
-import { sleep } from "../../kernel/cancel.ts";
+import { sleep } from "../../kernel/cancel-signal.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import { createRunEndedError, createUnknownRunError } from "../../store/store-errors.ts";
-import { requireStorage } from "../tree/settings.ts";
+import { requireStorage } from "../tree/orchestrator-settings.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { openQuarantine } from "./quarantine.ts";
-import { assertFree, readRun, findLostRuns, prepareRecovery, findStoredRun } from "./recover.ts";
+import {
+  assertFree,
+  readRun,
+  findLostRuns,
+  prepareRecovery,
+  findStoredRun,
+} from "./recover-run.ts";
 import type { RunHandle } from "./run-handle.ts";
 import { postMail } from "./run-mail.ts";
 import type { Run } from "./run.ts";
-import type { ResumeLostRunsOptions } from "./start-options.ts";
+import type { ResumeLostRunsOptions } from "./run-options.ts";
 
 /**
  * Result of `orchestrator.resumeLostRuns`.

@@ -2,7 +2,7 @@
 // is needed here.
 
 import { checkAmount, checkKeys, checkMethods, checkText, mismatch } from "../../kernel/check.ts";
-import { CancelSignal, sleep } from "../../kernel/cancel.ts";
+import { CancelSignal, sleep } from "../../kernel/cancel-signal.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { EspalierError, type ErrorCode } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
@@ -20,7 +20,7 @@ import { RecordCodec } from "../durability/record-codec.ts";
 import { parseKnownEvent } from "../durability/open-spans.ts";
 import { createOwner, toRunTitle } from "../durability/open-journal.ts";
 import { createOtherRunError } from "./live-runs.ts";
-import { openQuestions, postAnswers } from "./posted-answers.ts";
+import { openQuestions, sendAnswers } from "./send-answers.ts";
 import {
   copyOrder,
   type CheckedOrder,
@@ -32,9 +32,9 @@ import {
   type RunCommand,
 } from "./run-mail.ts";
 import type { RunResult } from "./run-result.ts";
-import { checkRunId } from "./start-options.ts";
-import { readRested, readResult } from "./recover.ts";
-import { createTicket } from "./work.ts";
+import { checkRunId } from "./run-options.ts";
+import { readRested, readResult } from "./recover-run.ts";
+import { createTicket } from "./worker.ts";
 
 /**
  * Options of a `RunClient`.
@@ -354,7 +354,7 @@ class StoredRemoteRun implements RemoteRun {
   }
 
   async answer(answers: readonly Answer[]): Promise<readonly Question[]> {
-    const open = await postAnswers(this.#means, this.runId, answers);
+    const open = await sendAnswers(this.#means, this.runId, answers);
     await this.#wake();
     return open;
   }

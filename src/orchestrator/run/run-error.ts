@@ -1,7 +1,7 @@
 // RunError: the exception of `run.orThrow()` for a run that did not complete. Also the errors of a
 // live run's methods.
 
-import { findCancelReason } from "../../kernel/cancel.ts";
+import { findCancelReason } from "../../kernel/cancel-signal.ts";
 import {
   EspalierError,
   isMarkedError,

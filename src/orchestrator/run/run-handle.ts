@@ -6,7 +6,7 @@
 // journal broke or was given up, and the run stops here at once.
 
 import { checkAmount, checkKeys, checkText, adviseDefault } from "../../kernel/check.ts";
-import { CancelSignal, addAbortHandler, sleep } from "../../kernel/cancel.ts";
+import { CancelSignal, addAbortHandler, sleep } from "../../kernel/cancel-signal.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { PhaseReport } from "../../agent/phase-report.ts";

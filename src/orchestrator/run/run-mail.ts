@@ -28,12 +28,7 @@ import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { Run } from "./run.ts";
 import { findNodeAt } from "./run-readers.ts";
-import {
-  checkRunId,
-  checkTraceparent,
-  freezeMetadata,
-  type StartOptions,
-} from "./start-options.ts";
+import { checkRunId, checkTraceparent, freezeMetadata, type StartOptions } from "./run-options.ts";
 
 /**
  * Command for a run, which any process can send through the store with `sendCommand`. `type` tells

@@ -18,7 +18,7 @@ import {
   createResultBody,
   type StreamPart,
 } from "../../protocol/stream-part.ts";
-import { JOINED, diffReply, type PartEmitter, asReply } from "../../run-services/live-pieces.ts";
+import { JOINED, diffReply, type PartEmitter, asReply } from "../../run-services/part-emitter.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { readJournalLine } from "../durability/fold-journal.ts";
 import { parseRecord } from "../durability/journal-record.ts";

@@ -5,10 +5,10 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { toSnapshot } from "../../agent/agent-snapshot.ts";
 import { getLastText, findAskedQuestions } from "../../agent/agent-state.ts";
 import { collectAddedMessages, createStoredMessages } from "../../agent/message-tags.ts";
-import { describeWait } from "../../agent/pausing.ts";
+import { describeWait } from "../../agent/pause-agent.ts";
 import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
 import { toPublicAccount } from "../../policies/budget.ts";
-import { defineLateFields } from "../../kernel/late-fields.ts";
+import { defineLazyFields } from "../../kernel/lazy-fields.ts";
 import type { Model } from "../../model/model.ts";
 import type { Account, LedgerAccount } from "../../protocol/account.ts";
 import type { Definitions } from "../../protocol/definition.ts";
@@ -350,7 +350,7 @@ interface ResultSource {
 
 type RootParts = Pick<RunResult, "messages" | "newMessages" | "steps" | "agents" | "settledAtMs">;
 
-const addLateParts = defineLateFields<ResultSource, Pick<RunResult, keyof LateFacts> & RootParts>({
+const addLateParts = defineLazyFields<ResultSource, Pick<RunResult, keyof LateFacts> & RootParts>({
   traceId: ({ facts }) => facts.late().traceId,
   messages: ({ root: { agentId, settled } }) => createStoredMessages(settled.conversation, agentId),
   newMessages: ({ root: { agentId, settled } }) =>
@@ -365,7 +365,7 @@ const addLateParts = defineLateFields<ResultSource, Pick<RunResult, keyof LateFa
   settledAtMs: ({ root: { settled }, facts }) => settled.telemetry.endedAtMs ?? facts.atMs,
 });
 
-const addSums = defineLateFields<readonly AgentSummary[], Pick<RunUsage, "byRole" | "byModel">>({
+const addSums = defineLazyFields<readonly AgentSummary[], Pick<RunUsage, "byRole" | "byModel">>({
   byRole: (agents) => sumUp(agents.map(({ role, usage: { own } }) => [role, own])),
   byModel: (agents) => sumUp(agents.flatMap(splitByModel)),
 });

@@ -3,7 +3,7 @@
 // paused in between and continues in another process.
 
 import { EspalierError } from "../../kernel/error.ts";
-import { serializeError } from "../../agent/error-record.ts";
+import { serializeError } from "../../agent/serialize-error.ts";
 import { collectAddedMessages, createStoredMessages } from "../../agent/message-tags.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Usage } from "../../protocol/usage.ts";

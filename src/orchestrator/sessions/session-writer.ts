@@ -12,7 +12,7 @@ import type { Clock } from "../../kernel/clock.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import { isRecord } from "../../kernel/json.ts";
-import { serializeError } from "../../agent/error-record.ts";
+import { serializeError } from "../../agent/serialize-error.ts";
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import type { Usage } from "../../protocol/usage.ts";

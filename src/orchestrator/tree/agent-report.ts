@@ -1,7 +1,7 @@
 // Reports of an agent: for the result of the run, and for its parent.
 
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
-import { defineLateFields } from "../../kernel/late-fields.ts";
+import { defineLazyFields } from "../../kernel/lazy-fields.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { getLastText, type SettledState } from "../../agent/agent-state.ts";
 import type { AgentId, ExecutionId } from "../../protocol/ids.ts";
@@ -143,8 +143,8 @@ const ON_TOOLS = {
   toolsUsed: ({ steps }: StepList) => countToolsUsed(steps),
   toolErrors: ({ steps }: StepList) => collectToolErrors(steps),
 };
-const addOnTools = defineLateFields<StepList, OnTools>(ON_TOOLS);
-const addSteps = defineLateFields<StepList, StepList & OnTools>({
+const addOnTools = defineLazyFields<StepList, OnTools>(ON_TOOLS);
+const addSteps = defineLazyFields<StepList, StepList & OnTools>({
   steps: ({ steps }) => steps,
   ...ON_TOOLS,
 });

@@ -6,7 +6,7 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { ParentHistory } from "../../agent/effects.ts";
 import type { OrRefusal } from "./admission.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
-import { freezeInTests } from "../../kernel/shared.ts";
+import { freezeInTests } from "../../kernel/freeze-shared.ts";
 import {
   collectRemovedTools,
   findUnknownToolName,

@@ -3,9 +3,9 @@
 
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
-import { freezeInTests } from "../../kernel/shared.ts";
+import { freezeInTests } from "../../kernel/freeze-shared.ts";
 import type { Model } from "../../model/model.ts";
-import { readModel } from "../../model/read-model.ts";
+import { readModel } from "../../model/model-properties.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { NO_PREFIX, createPendingState } from "../../agent/agent-state.ts";
 import { appendMessages, type TaggedHistory } from "../../agent/message-tags.ts";

@@ -15,7 +15,7 @@ import type { RoleParts } from "../../agent/run-ports.ts";
 import type { Hook } from "../../hooks/hook.ts";
 import { compileHooks, NO_HOOKS } from "../../hooks/hook-set.ts";
 import type { Model } from "../../model/model.ts";
-import { readModel } from "../../model/read-model.ts";
+import { readModel } from "../../model/model-properties.ts";
 import { PRICES_AS_OF, type PriceOf } from "../../model/prices.ts";
 import { toLedgerLimits, type Budget } from "../../policies/budget.ts";
 import { buildToolSet } from "../../tools/tool-set.ts";

@@ -1,7 +1,7 @@
 // RunRuntime: a run, and the parts that its agents share. Owns the tree, the ledger, the recorder
 // and the limiter of the run. Refers to its journal, if it has a store.
 
-import { CancelSignal } from "../../kernel/cancel.ts";
+import { CancelSignal } from "../../kernel/cancel-signal.ts";
 import { SteadyClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
@@ -22,9 +22,9 @@ import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunSession } from "../sessions/run-session.ts";
 import { EventRecorder } from "../../run-services/event-recorder.ts";
 import { GuardedTracing } from "../../run-services/guarded-tracing.ts";
-import { RunLimiter } from "../../run-services/limiter.ts";
-import { PartEmitter, type StreamPartListener } from "../../run-services/live-pieces.ts";
-import type { Settings } from "./settings.ts";
+import { RunLimiter } from "../../run-services/run-limiter.ts";
+import { PartEmitter, type StreamPartListener } from "../../run-services/part-emitter.ts";
+import type { Settings } from "./orchestrator-settings.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 import { RunDefinitions } from "../../run-services/run-definitions.ts";
 import { RunTree } from "./run-tree.ts";

@@ -3,7 +3,7 @@
 // T3. Admission is one synchronous step, so limits hold under parallel spawns; a failed setup
 // releases its place once.
 
-import { invariant } from "../../kernel/assert.ts";
+import { invariant } from "../../kernel/invariant.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
 import type { StopSignal } from "../../protocol/stop.ts";

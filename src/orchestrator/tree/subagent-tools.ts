@@ -4,7 +4,7 @@
 
 import { z } from "zod";
 
-import { invariant } from "../../kernel/assert.ts";
+import { invariant } from "../../kernel/invariant.ts";
 import { stringifyCanonical, omitUndefined, isRecord, type JsonValue } from "../../kernel/json.ts";
 import {
   BACKGROUND_TOOL_NAMES,

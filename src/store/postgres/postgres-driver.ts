@@ -2,7 +2,7 @@
 // connection breaks, it is unknown whether its last statement was executed.
 
 import type { EspalierError } from "../../kernel/error.ts";
-import { MadeOnce } from "../../kernel/made-once.ts";
+import { MemoizedPromise } from "../../kernel/memoized-promise.ts";
 import type { JournalBatch, Ownership } from "../run-store.ts";
 import {
   sql,
@@ -33,7 +33,7 @@ export class PostgresDriver implements SqlDriver {
   readonly #append: string;
   /** The pool, once its errors are listened to. */
   #pool: PostgresPool | undefined;
-  readonly #prepared = new MadeOnce<void>();
+  readonly #prepared = new MemoizedPromise<void>();
   #isClosed = false;
 
   constructor(options: PostgresDriverOptions) {

@@ -8,8 +8,8 @@ import {
   adviseDefault,
   mismatch,
 } from "../../kernel/check.ts";
-import { isProcessGone } from "../holding.ts";
-import { MadeOnce } from "../../kernel/made-once.ts";
+import { isProcessGone } from "../ownership-rules.ts";
+import { MemoizedPromise } from "../../kernel/memoized-promise.ts";
 import { SqlStore } from "../sql-store.ts";
 import { checkOneOf } from "../store-arguments.ts";
 import type { Store } from "../store.ts";
@@ -148,7 +148,7 @@ function ownPool(options: PostgresStoreOptions): Connections {
   }
   checkAtLeastOne("maxConnections", maxConnections, adviseDefault(DEFAULT_MAX_CONNECTIONS));
   checkAtLeastOne("timeoutMs", timeoutMs, adviseDefault(DEFAULT_TIMEOUT_MS));
-  const pool = new MadeOnce<OwnPool>();
+  const pool = new MemoizedPromise<OwnPool>();
   return {
     open: () => pool.get(() => openPool({ connectionString, maxConnections, timeoutMs })),
     end: async () => await (await pool.made)?.end(),

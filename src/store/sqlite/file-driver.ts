@@ -3,14 +3,14 @@
 
 import type { Clock } from "../../kernel/clock.ts";
 import type { EspalierError } from "../../kernel/error.ts";
-import { MadeOnce } from "../../kernel/made-once.ts";
+import { MemoizedPromise } from "../../kernel/memoized-promise.ts";
 import type { JournalBatch, Ownership } from "../run-store.ts";
 import type { SqlDriver, SqlPage, SqlWork } from "../sql-driver.ts";
 import { createStoreClosedError } from "../store-errors.ts";
 import { readNumberColumn } from "../stored-row.ts";
 import { readInSnapshot, LONGEST_BLOCK_MS, readPage, executeOnFile } from "./file-queries.ts";
 import { GroupCommit } from "./group-commit.ts";
-import { prepareFile } from "./schema.ts";
+import { prepareFile } from "./sqlite-schema.ts";
 import type { OpenSqlite, SqliteDatabase } from "./sqlite-driver.ts";
 import { convertSqliteError } from "./sqlite-faults.ts";
 
@@ -25,7 +25,7 @@ export interface FileDriverOptions {
 export class FileDriver implements SqlDriver {
   readonly #options: FileDriverOptions;
   readonly #commits: GroupCommit;
-  readonly #database = new MadeOnce<SqliteDatabase>();
+  readonly #database = new MemoizedPromise<SqliteDatabase>();
   #isClosed = false;
 
   constructor(options: FileDriverOptions) {

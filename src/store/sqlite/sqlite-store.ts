@@ -2,12 +2,12 @@
 
 import { checkCount, checkKeys, adviseDefault, mismatch } from "../../kernel/check.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
-import { isProcessGone } from "../holding.ts";
+import { isProcessGone } from "../ownership-rules.ts";
 import { SqlStore } from "../sql-store.ts";
 import { checkOneOf } from "../store-arguments.ts";
 import type { Store } from "../store.ts";
 import { FileDriver } from "./file-driver.ts";
-import { ReadingFileDriver } from "./reading-file-driver.ts";
+import { ReadOnlyFileDriver } from "./read-only-file-driver.ts";
 import { getOpener } from "./sqlite-driver.ts";
 
 /**
@@ -106,6 +106,6 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
   const { clock = systemClock } = options;
   const file = { path, open: getOpener(driver), busyTimeoutMs, clock };
   const found =
-    access === "read" ? new ReadingFileDriver(file) : new FileDriver({ ...file, durability });
+    access === "read" ? new ReadOnlyFileDriver(file) : new FileDriver({ ...file, durability });
   return new SqlStore(found, options.isProcessGone ?? isProcessGone);
 }

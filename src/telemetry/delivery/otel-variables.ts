@@ -4,7 +4,7 @@
 
 import { readFileSync } from "node:fs";
 
-import { redactAddress } from "../../kernel/address.ts";
+import { redactAddress } from "../../kernel/redact-address.ts";
 import { describeReceived } from "../../kernel/check.ts";
 import { emitWarning } from "../../kernel/warn-once.ts";
 

@@ -8,7 +8,7 @@ import type { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
 import { diag, DiagLogLevel, type DiagLogger } from "@opentelemetry/api";
 import { resourceFromAttributes, type Resource } from "@opentelemetry/resources";
 
-import { redactAddress } from "../../kernel/address.ts";
+import { redactAddress } from "../../kernel/redact-address.ts";
 import { createLoadError } from "../../kernel/optional-package.ts";
 import {
   type AnySpanExporter,

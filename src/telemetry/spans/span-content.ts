@@ -30,7 +30,7 @@ import {
   MessageSchema,
   type SpanContent,
 } from "../../protocol/message.ts";
-import { isPromiseLike } from "../../kernel/cancel.ts";
+import { isPromiseLike } from "../../kernel/cancel-signal.ts";
 import { warnOnce, NamedOffenders } from "../../kernel/warn-once.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
 import { lazyUnion, z } from "../../protocol/lazy-schema.ts";

@@ -9,7 +9,7 @@ import {
   parseRecord,
   type JournalRecord,
 } from "../../orchestrator/durability/journal-record.ts";
-import { checkRunId } from "../../orchestrator/run/start-options.ts";
+import { checkRunId } from "../../orchestrator/run/run-options.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { RunStore } from "../../store/run-store.ts";
 

@@ -6,7 +6,7 @@ import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { CANCELLED } from "../../agent/tool-calls/call-outcome.ts";
 import { callTool } from "../../agent/tool-calls/call-tool.ts";
 import type { CallInProgress } from "../../agent/tool-calls/open-call.ts";
-import { toExecutedCall } from "../../agent/tool-calls/record.ts";
+import { toExecutedCall } from "../../agent/tool-calls/record-calls.ts";
 import {
   formatModelEffectName,
   permitEffectName,
@@ -18,7 +18,7 @@ import {
   restoreCallEnd,
 } from "../../orchestrator/durability/persisted-effects.ts";
 import { SpawnRefusalSchema, type SpawnRefusal } from "../../protocol/subagent.ts";
-import { takeFirst } from "../../agent/in-flight.ts";
+import { takeFirst } from "../../agent/in-flight-work.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import { formatCallPosition } from "./comparison.ts";
 import type { Segment } from "./recording.ts";

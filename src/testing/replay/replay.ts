@@ -2,10 +2,13 @@
 // and all policies run again. External outcomes come from the recording, in its order. A different
 // result is a divergence.
 
-import { replayInFlight } from "../../budget/redo-operation.ts";
+import { replayInFlight } from "../../budget/replay-operation.ts";
 import { checkKeys } from "../../kernel/check.ts";
 import { checkAgentRole, type AgentRole } from "../../agent/agent-role.ts";
-import { createSettings, type OrchestratorOptions } from "../../orchestrator/tree/settings.ts";
+import {
+  createSettings,
+  type OrchestratorOptions,
+} from "../../orchestrator/tree/orchestrator-settings.ts";
 import type { RunResult } from "../../orchestrator/run/run-result.ts";
 import { createLineError, readSegments, type Recording, type Segment } from "./recording.ts";
 import { findBeginning, collectIds, type Beginning, type Original } from "./segment.ts";
@@ -13,7 +16,7 @@ import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { sameJson } from "../../kernel/json.ts";
 import { waitForTurnEnd } from "../../kernel/throttle.ts";
-import { takeFirst } from "../../agent/in-flight.ts";
+import { takeFirst } from "../../agent/in-flight-work.ts";
 import {
   parseRecord,
   type JournalRecord,

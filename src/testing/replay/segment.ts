@@ -15,8 +15,8 @@ import {
 } from "../../orchestrator/durability/restored-run.ts";
 import type { RunJournal } from "../../orchestrator/durability/run-journal.ts";
 import { resolveRootRole } from "../../orchestrator/run/check-continuation.ts";
-import { checkContinuation, restoreRun } from "../../orchestrator/run/continue-run.ts";
-import { assembleRun, checkFork } from "../../orchestrator/run/start.ts";
+import { checkContinuation, restoreRun } from "../../orchestrator/run/restore-run.ts";
+import { assembleRun, checkFork } from "../../orchestrator/run/prepare-run.ts";
 import type { PreparedRun } from "../../orchestrator/run/live-run.ts";
 import { RunSession } from "../../orchestrator/sessions/run-session.ts";
 import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
@@ -24,7 +24,7 @@ import {
   getRoleRegistry,
   type OrchestratorOptions,
   type Settings,
-} from "../../orchestrator/tree/settings.ts";
+} from "../../orchestrator/tree/orchestrator-settings.ts";
 import { toLedgerLimits, tightenLimits } from "../../policies/budget.ts";
 import { EVENT_SCHEMAS } from "../../protocol/event-schemas.ts";
 import { memoryStore } from "../../store/memory-store.ts";

@@ -2,8 +2,8 @@
 // does not help to correct a call.
 
 import { isJsonList, isJsonObject, findValueAtPath, type JsonValue } from "../../kernel/json.ts";
-import { memoize } from "../../kernel/memoized.ts";
-import { isMisspelt } from "../../kernel/misspelt.ts";
+import { memoize } from "../../kernel/memoize.ts";
+import { isMisspelt } from "../../kernel/misspelling.ts";
 import { collapseLines, truncateText, formatShortJson } from "../../kernel/sentence.ts";
 import type { Issues, Path, ValidationIssue } from "./validation-issue.ts";
 

@@ -1,4 +1,4 @@
-import { isPromiseLike } from "../../kernel/cancel.ts";
+import { isPromiseLike } from "../../kernel/cancel-signal.ts";
 import { checkKeys, checkText } from "../../kernel/check.ts";
 import { joinSentences } from "../../kernel/sentence.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";

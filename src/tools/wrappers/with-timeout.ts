@@ -1,4 +1,4 @@
-import { invoke, runTimed } from "../../kernel/cancel.ts";
+import { invoke, runTimed } from "../../kernel/cancel-signal.ts";
 import { checkKeys } from "../../kernel/check.ts";
 import { checkSpan } from "../tool-settings.ts";
 import type { ToolContext, ToolRuntime } from "../tool-context.ts";

@@ -10,7 +10,7 @@ import { describe, expect } from "vitest";
 import type { AgentRole } from "../../../src/agent/agent-role.ts";
 import { terminalView } from "../../../src/terminal/terminal.ts";
 import type { ModelRequest } from "../../../src/model/model.ts";
-import { stripToText } from "../../../src/model/written-by.ts";
+import { stripToText } from "../../../src/model/recipient-messages.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
 import { rebuildRequest } from "../../../src/orchestrator/run/rebuild-request.ts";
 import type { RunId } from "../../../src/protocol/ids.ts";

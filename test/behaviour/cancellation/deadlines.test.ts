@@ -5,7 +5,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { findCancelReason } from "../../../src/kernel/cancel.ts";
+import { findCancelReason } from "../../../src/kernel/cancel-signal.ts";
 import type { Clock } from "../../../src/kernel/clock.ts";
 import { ModelError } from "../../../src/model/model-error.ts";
 import type { EventSink } from "../../../src/protocol/event.ts";

@@ -7,9 +7,9 @@ import { getEventListeners } from "node:events";
 
 import { describe, expect, test } from "vitest";
 
-import { findCancelReason } from "../../../src/kernel/cancel.ts";
+import { findCancelReason } from "../../../src/kernel/cancel-signal.ts";
 import type { Run } from "../../../src/orchestrator/run/run.ts";
-import { formatEventTree } from "../../../src/testing/golden-tree.ts";
+import { formatEventTree } from "../../../src/testing/event-tree.ts";
 import { says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
 import { latch, newFixture, type Fixture } from "../../harness/run-scripted.ts";

@@ -7,7 +7,7 @@ import { join, resolve } from "node:path";
 import { expect } from "vitest";
 import { z } from "zod";
 
-import { isProcessGone } from "../../../src/store/holding.ts";
+import { isProcessGone } from "../../../src/store/ownership-rules.ts";
 import { temporaryFolder, type TemporaryFolder } from "../../support/temporary-folder.ts";
 import { afterwards } from "../../harness/afterwards.ts";
 import { proves } from "../../harness/proves.ts";

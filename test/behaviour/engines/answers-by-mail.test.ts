@@ -7,7 +7,7 @@ import { z } from "zod";
 import type { AgentRole } from "../../../src/agent/agent-role.ts";
 import { defineAgent } from "../../../src/agent/define-agent.ts";
 import type { JsonValue } from "../../../src/kernel/json.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import { approve, deny, provideResult, type Question } from "../../../src/protocol/question.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
 import type { FunctionTool } from "../../../src/tools/tool.ts";

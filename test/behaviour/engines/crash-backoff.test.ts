@@ -5,7 +5,7 @@
 import { describe, expect } from "vitest";
 
 import { storeEngine } from "../../../src/engine/store-engine.ts";
-import { readResult } from "../../../src/orchestrator/run/recover.ts";
+import { readResult } from "../../../src/orchestrator/run/recover-run.ts";
 import { proves } from "../../harness/proves.ts";
 import { clientOf, doings, engineWorld, solo, turns } from "../../support/engine/engine-world.ts";
 import { mortalProcess, untilDead } from "./mortal-process.ts";

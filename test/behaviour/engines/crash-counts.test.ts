@@ -9,7 +9,7 @@ import { defineAgent } from "../../../src/agent/define-agent.ts";
 import { storeEngine } from "../../../src/engine/store-engine.ts";
 import { observe } from "../../../src/hooks.ts";
 import { approve, type EspalierEvent } from "../../../src/index.ts";
-import { readResult } from "../../../src/orchestrator/run/recover.ts";
+import { readResult } from "../../../src/orchestrator/run/recover-run.ts";
 import { proves } from "../../harness/proves.ts";
 import { forwarding } from "../../support/journal/forwarding-store.ts";
 import { countedTool, spawnCall, thinker } from "../../support/journal/thinkers.ts";

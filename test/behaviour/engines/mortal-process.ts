@@ -2,7 +2,7 @@
 // and none of its promises settle.
 
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { forwarding } from "../../support/journal/forwarding-store.ts";
 import { turns, type EngineWorld } from "../../support/engine/engine-world.ts";

@@ -7,7 +7,7 @@ import type { AgentRole } from "../../../src/agent/agent-role.ts";
 import { defineAgent } from "../../../src/agent/define-agent.ts";
 import type { Model } from "../../../src/model/model.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import { approve, type Question } from "../../../src/protocol/question.ts";
 import { proves } from "../../harness/proves.ts";
 import { aborted } from "../../support/journal/crash-play.ts";

@@ -8,7 +8,7 @@ import { storeEngine } from "../../../src/engine/store-engine.ts";
 import type { Model } from "../../../src/model/model.ts";
 import type { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
 import { RunClient } from "../../../src/orchestrator/run/run-client.ts";
-import type { WorkerOptions } from "../../../src/orchestrator/run/work.ts";
+import type { WorkerOptions } from "../../../src/orchestrator/run/worker.ts";
 import { createStoreError } from "../../../src/store/store-errors.ts";
 import { proves } from "../../harness/proves.ts";
 import { aborted } from "../../support/journal/crash-play.ts";

@@ -12,7 +12,7 @@ import {
 } from "../../../src/protocol/event.ts";
 import { describeReceived } from "../../../src/kernel/check.ts";
 import { NO_USAGE } from "../../../src/protocol/usage.ts";
-import { formatEventTree } from "../../../src/testing/golden-tree.ts";
+import { formatEventTree } from "../../../src/testing/event-tree.ts";
 import { says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
 import { newFixture } from "../../harness/run-scripted.ts";

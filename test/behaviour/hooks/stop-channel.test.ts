@@ -34,7 +34,7 @@ proves(["R92"], "reads stop signals only in the loop's own modules", () => {
     "stop-requests.ts",
   ]);
   expect(filesWith(/\bfindWinningSignal\(/)).toEqual(["life-cycle.ts", "stop-signals.ts"]);
-  const loop = ["decide.ts", "life-cycle.ts", "pausing.ts", "run-agent.ts", "stop-requests.ts"];
+  const loop = ["decide.ts", "life-cycle.ts", "pause-agent.ts", "run-agent.ts", "stop-requests.ts"];
   const readers = [...loop, "step-outcome.ts"];
   // Signals handled before a crash are not handled again, but they are reported.
   const keepers = ["persisted-effects.ts", "run-result.ts", "transition.ts"];

@@ -8,7 +8,7 @@ import { toCallId } from "espalier/extend";
 import { observe, processStep, transform, wrapModelCall } from "espalier/hooks";
 import { asks, says, ScriptedModel, type ScriptedReply } from "espalier/testing";
 
-import { stripToText } from "../../../src/model/written-by.ts";
+import { stripToText } from "../../../src/model/recipient-messages.ts";
 
 const writable = new Set<string>();
 const seen = new Set<string>();

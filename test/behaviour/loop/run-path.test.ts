@@ -81,7 +81,7 @@ const UNUSED = {
   store: ["src/agent/persistence.ts", "src/orchestrator/durability/", "src/store/"],
   ids: ["src/run-services/run-ids.ts", "src/kernel/trace-ids.ts", "src/kernel/crypto.ts"],
   tracing: ["src/protocol/span-tree.ts", "src/telemetry/", "src/run-services/guarded-tracing.ts"],
-  streams: ["src/run-services/live-pieces.ts", "src/orchestrator/run/run-readers.ts"],
+  streams: ["src/run-services/part-emitter.ts", "src/orchestrator/run/run-readers.ts"],
   hooks: ["src/agent/hooked-model-call.ts", "src/agent/phases/rewrite-calls.ts", "src/hooks/"],
   time: ["src/agent/agent-time.ts", "src/budget/account-time.ts"],
   fallback: ["src/model/fallback.ts"],

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import type { Approver } from "../../../src/agent/approver.ts";
 import { connectMcp, type McpServer } from "../../../src/mcp/connect-mcp.ts";
 import type { McpOptions, McpTransport } from "../../../src/mcp/mcp-options.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import {
   approve,
   deny,

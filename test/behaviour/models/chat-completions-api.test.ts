@@ -10,7 +10,7 @@ import type { AgentRole } from "../../../src/agent/agent-role.ts";
 import { defineAgent } from "../../../src/agent/define-agent.ts";
 import { openai } from "../../../src/model/openai/openai-model.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
-import type { StartOptions } from "../../../src/orchestrator/run/start-options.ts";
+import type { StartOptions } from "../../../src/orchestrator/run/run-options.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import { RecordingSink } from "../../../src/testing/recording-sink.ts";
 import { checkRun, latch } from "../../harness/run-scripted.ts";

@@ -5,7 +5,7 @@
 
 import { expect } from "vitest";
 
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import { memoryStore } from "../../../src/store/memory-store.ts";
 import { ManualClock } from "../../../src/testing/manual-clock.ts";

@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 
 import type { Approver } from "../../../src/agent/approver.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import { QuestionIdSchema } from "../../../src/protocol/ids.ts";
 import { approve, deny, provideResult, type Question } from "../../../src/protocol/question.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";

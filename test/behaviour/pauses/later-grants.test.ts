@@ -6,7 +6,7 @@ import { expect } from "vitest";
 
 import { defineAgent } from "../../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
-import type { ResumeGrant } from "../../../src/orchestrator/run/start-options.ts";
+import type { ResumeGrant } from "../../../src/orchestrator/run/run-options.ts";
 import type { Budget } from "../../../src/policies/budget.ts";
 import { memoryStore } from "../../../src/store/memory-store.ts";
 import { ManualClock } from "../../../src/testing/manual-clock.ts";

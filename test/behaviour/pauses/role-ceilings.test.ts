@@ -8,9 +8,9 @@ import { describe, expect, test } from "vitest";
 
 import type { AgentRole } from "../../../src/agent/agent-role.ts";
 import { EspalierError } from "../../../src/kernel/error.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import { localTracing } from "../../support/local-tracing.ts";
-import type { ResumeOptions } from "../../../src/orchestrator/run/start-options.ts";
+import type { ResumeOptions } from "../../../src/orchestrator/run/run-options.ts";
 import type { Budget } from "../../../src/policies/budget.ts";
 import { approve } from "../../../src/protocol/question.ts";
 import { NO_USAGE } from "../../../src/protocol/usage.ts";

@@ -4,7 +4,7 @@
 
 import { describe, expect } from "vitest";
 
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import {
   approve,
   deny,

@@ -10,7 +10,7 @@ import { z } from "zod";
 import { transform, type Hook } from "../../../src/hooks/hook.ts";
 import type { JsonObject } from "../../../src/kernel/json.ts";
 import { RecordCodec } from "../../../src/orchestrator/durability/record-codec.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import {
   approve,

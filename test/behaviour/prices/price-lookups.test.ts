@@ -18,7 +18,7 @@ import {
 import { openai } from "../../../src/model/openai/openai-model.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../../src/store/memory-store.ts";
-import { loadPrices } from "../../../src/model/genai-prices/prices-of.ts";
+import { loadPrices } from "../../../src/model/genai-prices/load-prices.ts";
 import { loadRecording } from "../../../src/testing/replay/recording.ts";
 import { replay } from "../../../src/testing/replay/replay.ts";
 import { asks, says, ScriptedModel } from "../../../src/testing/scripted-model.ts";

@@ -7,8 +7,8 @@ import { expect } from "vitest";
 
 import type { PhaseReport } from "../../../src/agent/phase-report.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
-import type { StartOptions } from "../../../src/orchestrator/run/start-options.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
+import type { StartOptions } from "../../../src/orchestrator/run/run-options.ts";
 import type { Run } from "../../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import type { IdSource } from "../../../src/kernel/id-source.ts";

@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 
 import { formatAgentReport } from "../../../src/cli/agent-text.ts";
-import { RunReading } from "../../../src/cli/run-reading.ts";
+import { StoredRunReader } from "../../../src/cli/stored-run-reader.ts";
 import { formatRunOverview, formatRunList } from "../../../src/cli/run-text.ts";
 import { sumUsage } from "../../../src/protocol/event.ts";
 import { formatEventLine } from "../../../src/terminal/plain-view.ts";
@@ -344,7 +344,7 @@ async function checkStored(
 ) {
   const stored = await store.find(result.runId);
   if (stored === undefined) throw new Error("The run is stored.");
-  const reading = new RunReading(store, stored);
+  const reading = new StoredRunReader(store, stored);
   await reading.advance();
   const { fold } = reading;
   const strip = ({ agents, run, spans }: ReturnType<RunFold["snapshot"]>) => ({

@@ -18,7 +18,7 @@ import { ManualClock } from "../../../src/testing/manual-clock.ts";
 import { ScriptedModel } from "../../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../../src/testing/sequential-ids.ts";
 import type { ToolInput } from "../../../src/tools/arguments/input-schema.ts";
-import { flushEventLoop } from "../../../src/testing/settled.ts";
+import { flushEventLoop } from "../../../src/testing/flush-event-loop.ts";
 import { proves } from "../../harness/proves.ts";
 import { approveAll, payTool } from "../../support/pause-stories.ts";
 import { rejectionOf } from "../../support/thrown.ts";

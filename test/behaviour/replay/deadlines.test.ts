@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 import type { AgentRole } from "../../../src/agent/agent-role.ts";
 import { defineAgent } from "../../../src/agent/define-agent.ts";
 import type { Clock } from "../../../src/kernel/clock.ts";
-import type { StartOptions } from "../../../src/orchestrator/run/start-options.ts";
+import type { StartOptions } from "../../../src/orchestrator/run/run-options.ts";
 import type { Run } from "../../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../../src/protocol/event.ts";

@@ -11,7 +11,7 @@ import { defineAgent } from "../../../src/agent/define-agent.ts";
 import type { Engine } from "../../../src/engine/engine.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../../src/orchestrator/run/run.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import { approve } from "../../../src/protocol/question.ts";
 import { memoryStore } from "../../../src/store/memory-store.ts";
 import { ManualClock } from "../../../src/testing/manual-clock.ts";

@@ -7,8 +7,8 @@ import { describe, expect, test } from "vitest";
 
 import type { AgentRole } from "../../../src/agent/agent-role.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
-import type { StartOptions } from "../../../src/orchestrator/run/start-options.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
+import type { StartOptions } from "../../../src/orchestrator/run/run-options.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import type { StopCondition } from "../../../src/policies/stop-conditions.ts";
 import type { EspalierEvent } from "../../../src/protocol/event.ts";

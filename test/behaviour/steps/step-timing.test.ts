@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import type { AgentDefinition } from "../../../src/agent/define-agent.ts";
 import { transform, wrapModelCall, wrapToolCall } from "../../../src/hooks/hook.ts";
 import { ModelError } from "../../../src/model/model-error.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { Run } from "../../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import { approve } from "../../../src/protocol/question.ts";

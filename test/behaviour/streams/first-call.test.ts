@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { defineAgent } from "../../../src/agent/define-agent.ts";
 import type { Model } from "../../../src/model/model.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
-import { toRunId } from "../../../src/orchestrator/run/start-options.ts";
+import { toRunId } from "../../../src/orchestrator/run/run-options.ts";
 import { buildReplyMessage } from "../../../src/protocol/reply-message.ts";
 import { memoryStore } from "../../../src/store/memory-store.ts";
 import { latch } from "../../../src/testing/latch.ts";

@@ -8,7 +8,7 @@ import { expect } from "vitest";
 import { EspalierError } from "../../../src/kernel/error.ts";
 import { omitUndefined } from "../../../src/kernel/json.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { Run } from "../../../src/orchestrator/run/run.ts";
 import { approve } from "../../../src/protocol/question.ts";
 import type { Store } from "../../../src/store/store.ts";

@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import type { AgentRole } from "../../../src/agent/agent-role.ts";
 import { transform } from "../../../src/hooks/hook.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import { deny } from "../../../src/protocol/question.ts";
 import { memoryStore } from "../../../src/store/memory-store.ts";

@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import type { IdSource } from "../../../src/kernel/id-source.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import type { SubagentLimits } from "../../../src/policies/subagent-limits.ts";
-import { formatEventTree } from "../../../src/testing/golden-tree.ts";
+import { formatEventTree } from "../../../src/testing/event-tree.ts";
 import { says, type ScriptedCall } from "../../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../../src/testing/sequential-ids.ts";
 import { proves } from "../../harness/proves.ts";

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
 import { ModelError } from "../../../src/model/model-error.ts";
-import { formatEventTree } from "../../../src/testing/golden-tree.ts";
+import { formatEventTree } from "../../../src/testing/event-tree.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
 import { latch, newFixture } from "../../harness/run-scripted.ts";

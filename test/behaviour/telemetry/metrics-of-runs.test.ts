@@ -24,7 +24,7 @@ import {
   until,
   use,
 } from "../../harness/scripted-agents.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import {
   checkMetrics,
   linesWith,

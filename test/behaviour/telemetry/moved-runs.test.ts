@@ -17,7 +17,7 @@ import { createOwner } from "../../../src/orchestrator/durability/open-journal.t
 import { RecordCodec } from "../../../src/orchestrator/durability/record-codec.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../../src/orchestrator/run/run.ts";
-import type { StartOptions } from "../../../src/orchestrator/run/start-options.ts";
+import type { StartOptions } from "../../../src/orchestrator/run/run-options.ts";
 import type { EspalierEvent, TraceIds } from "../../../src/protocol/event.ts";
 import type { Tracing } from "../../../src/protocol/tracing.ts";
 import { memoryStore } from "../../../src/store/memory-store.ts";

@@ -12,7 +12,7 @@ import {
 import { expect } from "vitest";
 
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { EspalierEvent } from "../../../src/protocol/event.ts";
 import { memoryStore } from "../../../src/store/memory-store.ts";
 import { openTelemetry } from "../../../src/telemetry/otel.ts";

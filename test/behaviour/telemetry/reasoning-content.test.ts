@@ -8,7 +8,7 @@ import { expect } from "vitest";
 import { terminalView } from "../../../src/terminal/terminal.ts";
 import { wrapModelCall } from "../../../src/hooks/hook.ts";
 import type { ModelReply } from "../../../src/model/model.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import { CallIdSchema } from "../../../src/protocol/ids.ts";
 import type { SpanContent } from "../../../src/protocol/message.ts";

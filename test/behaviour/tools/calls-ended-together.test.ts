@@ -6,7 +6,7 @@
 
 import { expect, test } from "vitest";
 
-import { findCancelReason } from "../../../src/kernel/cancel.ts";
+import { findCancelReason } from "../../../src/kernel/cancel-signal.ts";
 import { transform } from "../../../src/hooks/hook.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import type { Run } from "../../../src/orchestrator/run/run.ts";

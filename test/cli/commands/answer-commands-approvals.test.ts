@@ -4,8 +4,8 @@
 
 import { expect } from "vitest";
 
-import { readOpenQuestions } from "../../../src/cli/run-reading.ts";
-import { performArguments } from "../../../src/cli/perform.ts";
+import { readOpenQuestions } from "../../../src/cli/stored-run-reader.ts";
+import { performArguments } from "../../../src/cli/perform-arguments.ts";
 import type { RunId } from "../../../src/protocol/ids.ts";
 import { proves } from "../../harness/proves.ts";
 import { atTerminal, FakeShell, seenIn } from "../../support/cli/fake-shell.ts";

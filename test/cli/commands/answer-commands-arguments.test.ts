@@ -10,7 +10,7 @@ import { z } from "zod";
 import { defineTool, Orchestrator, type AgentRole, type Approver } from "espalier";
 import { asks, ManualClock, says, type ScriptedReply } from "espalier/testing";
 
-import { readOpenQuestions } from "../../../src/cli/run-reading.ts";
+import { readOpenQuestions } from "../../../src/cli/stored-run-reader.ts";
 import { proves } from "../../harness/proves.ts";
 import { agent, keptRuns, type KeptRuns } from "../../support/cli/kept-runs.ts";
 import { performed } from "../../support/cli/performed.ts";

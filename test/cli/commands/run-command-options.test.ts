@@ -6,7 +6,7 @@
 import { expect } from "vitest";
 import { z } from "zod";
 
-import { performArguments } from "../../../src/cli/perform.ts";
+import { performArguments } from "../../../src/cli/perform-arguments.ts";
 import { openStore } from "../../../src/cli/project.ts";
 import { createOwner } from "../../../src/orchestrator/durability/open-journal.ts";
 import { parseId } from "../../../src/protocol/ids.ts";

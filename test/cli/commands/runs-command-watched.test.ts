@@ -6,7 +6,7 @@ import { stripVTControlCharacters } from "node:util";
 
 import { expect } from "vitest";
 
-import { performArguments } from "../../../src/cli/perform.ts";
+import { performArguments } from "../../../src/cli/perform-arguments.ts";
 import { says } from "../../../src/testing/index.ts";
 import { proves } from "../../harness/proves.ts";
 import { latch } from "../../harness/run-scripted.ts";

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { performArguments } from "../../../src/cli/perform.ts";
+import { performArguments } from "../../../src/cli/perform-arguments.ts";
 import { says } from "../../../src/testing/index.ts";
 import { proves } from "../../harness/proves.ts";
 import { latch } from "../../harness/run-scripted.ts";

@@ -19,8 +19,8 @@ import { join } from "node:path";
 
 import { expect } from "vitest";
 
-import { openBrowser } from "../../../src/cli/viewing.ts";
-import { performArguments } from "../../../src/cli/perform.ts";
+import { openBrowser } from "../../../src/cli/open-viewer.ts";
+import { performArguments } from "../../../src/cli/perform-arguments.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
 import type { Question } from "../../../src/protocol/question.ts";
 import { sqliteStore } from "../../../src/store/sqlite/sqlite-store.ts";

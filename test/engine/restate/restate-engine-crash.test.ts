@@ -8,7 +8,7 @@ import { join } from "node:path";
 
 import { describe, expect } from "vitest";
 
-import { createServiceName } from "../../../src/engine/restate/leading-object.ts";
+import { createServiceName } from "../../../src/engine/restate/restate-object.ts";
 import { restateEngine } from "../../../src/engine/restate/restate-engine.ts";
 import { RunIdSchema, type RunId } from "../../../src/protocol/ids.ts";
 import { afterwards } from "../../harness/afterwards.ts";

@@ -10,7 +10,7 @@ import { join } from "node:path";
 
 import { afterAll, describe, expect } from "vitest";
 
-import { createServiceName } from "../../../src/engine/restate/leading-object.ts";
+import { createServiceName } from "../../../src/engine/restate/restate-object.ts";
 import { restateEngine } from "../../../src/engine/restate/restate-engine.ts";
 import { RunIdSchema } from "../../../src/protocol/ids.ts";
 import { afterwards } from "../../harness/afterwards.ts";

@@ -6,7 +6,7 @@ import { createServer, connect } from "node:http2";
 
 import { describe, expect, test } from "vitest";
 
-import { createServiceName } from "../../../src/engine/restate/leading-object.ts";
+import { createServiceName } from "../../../src/engine/restate/restate-object.ts";
 import {
   restateEngine,
   type RestateEngineOptions,

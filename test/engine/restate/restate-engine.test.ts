@@ -5,7 +5,7 @@
 
 import { afterAll, describe, expect } from "vitest";
 
-import { createServiceName } from "../../../src/engine/restate/leading-object.ts";
+import { createServiceName } from "../../../src/engine/restate/restate-object.ts";
 import { restateEngine } from "../../../src/engine/restate/restate-engine.ts";
 import { EspalierError } from "../../../src/kernel/error.ts";
 import { RunIdSchema } from "../../../src/protocol/ids.ts";

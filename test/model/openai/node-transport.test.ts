@@ -6,7 +6,7 @@ import { createServer, type Server, type Socket } from "node:net";
 
 import { expect, test } from "vitest";
 
-import { CancelSignal } from "../../../src/kernel/cancel.ts";
+import { CancelSignal } from "../../../src/kernel/cancel-signal.ts";
 import {
   NodeTransport,
   getTransport,

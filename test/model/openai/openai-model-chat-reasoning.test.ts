@@ -6,7 +6,7 @@
 import { describe, expect, test } from "vitest";
 
 import { openai } from "../../../src/model/openai/openai-model.ts";
-import { toReplayKey } from "../../../src/model/written-by.ts";
+import { toReplayKey } from "../../../src/model/recipient-messages.ts";
 import type { AssistantMessage } from "../../../src/protocol/message.ts";
 import { proves } from "../../harness/proves.ts";
 import { roundTrip, sentMessages, served } from "../../support/chat-round-trip.ts";

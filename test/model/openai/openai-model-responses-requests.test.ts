@@ -13,7 +13,7 @@ import { describe, expect, test } from "vitest";
 import type { Model, ModelRequest } from "../../../src/model/model.ts";
 import { openai } from "../../../src/model/openai/openai-model.ts";
 import { buildReplyMessage, type ReplyPiece } from "../../../src/protocol/reply-message.ts";
-import { toReplayKey } from "../../../src/model/written-by.ts";
+import { toReplayKey } from "../../../src/model/recipient-messages.ts";
 import { CallIdSchema } from "../../../src/protocol/ids.ts";
 import type { AssistantMessage, Message } from "../../../src/protocol/message.ts";
 import { proves } from "../../harness/proves.ts";

@@ -6,7 +6,7 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 
 import { describe, expect, test } from "vitest";
 
-import { CancelSignal } from "../../../src/kernel/cancel.ts";
+import { CancelSignal } from "../../../src/kernel/cancel-signal.ts";
 import { NodeTransport } from "../../../src/model/openai/node-transport.ts";
 import { openai, type OpenAiOptions } from "../../../src/model/openai/openai-model.ts";
 import { resolveProxy } from "../../../src/model/openai/proxy.ts";

@@ -25,7 +25,7 @@ import { afterAll, describe, expect, test } from "vitest";
 
 import { RunIdSchema, SessionIdSchema } from "../../../src/protocol/ids.ts";
 import type { RunOwner } from "../../../src/store/run-store.ts";
-import { prepareFile } from "../../../src/store/sqlite/schema.ts";
+import { prepareFile } from "../../../src/store/sqlite/sqlite-schema.ts";
 import { getOpener, type SqliteDatabase } from "../../../src/store/sqlite/sqlite-driver.ts";
 import { sqliteStore } from "../../../src/store/sqlite/sqlite-store.ts";
 import { ManualClock } from "../../../src/testing/manual-clock.ts";

@@ -3,7 +3,7 @@
 
 import { PassThrough, type Readable } from "node:stream";
 
-import { performArguments } from "../../../src/cli/perform.ts";
+import { performArguments } from "../../../src/cli/perform-arguments.ts";
 import type { Shell } from "../../../src/cli/shell.ts";
 import { afterwards } from "../../harness/afterwards.ts";
 

@@ -11,8 +11,8 @@ import { foldJournal } from "../../../src/orchestrator/durability/fold-journal.t
 import type { JournalRecord } from "../../../src/orchestrator/durability/journal-record.ts";
 import { localTracing } from "../local-tracing.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
-import type { StartOptions } from "../../../src/orchestrator/run/start-options.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
+import type { StartOptions } from "../../../src/orchestrator/run/run-options.ts";
 import type { Run } from "../../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../../src/protocol/event.ts";

@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 
 import type { AgentRole } from "../../../src/agent/agent-role.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import type { Recording } from "../../../src/testing/replay/recording.ts";
 import { replay, type ReplayResult } from "../../../src/testing/replay/replay.ts";

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 
 import type { BudgetAccount } from "../../../src/budget/budget-account.ts";
 import type { BudgetLedger } from "../../../src/budget/ledger.ts";
-import { findOvershoots } from "../../../src/budget/room.ts";
+import { findOvershoots } from "../../../src/budget/lease-decision.ts";
 import type { LedgerAccount } from "../../../src/protocol/account.ts";
 import { LEDGER_AXES, type LedgerAxis } from "../../../src/protocol/account.ts";
 import { toAmounts, UsageSchema, type Usage } from "../../../src/protocol/usage.ts";

@@ -13,7 +13,7 @@ import type {
 import type { BudgetAccount } from "../../../src/budget/budget-account.ts";
 import { BudgetLedger } from "../../../src/budget/ledger.ts";
 import { LedgerOperationSchema } from "../../../src/budget/ledger-operation.ts";
-import { replayOperation } from "../../../src/budget/redo-operation.ts";
+import { replayOperation } from "../../../src/budget/replay-operation.ts";
 import { toSpendAmounts } from "../../../src/policies/budget.ts";
 import { LEDGER_AXES } from "../../../src/protocol/account.ts";
 import {

@@ -1,6 +1,6 @@
 // The input of a world's caller when the run continues: answers and grants.
 
-import type { ResumeGrant } from "../../../src/orchestrator/run/start-options.ts";
+import type { ResumeGrant } from "../../../src/orchestrator/run/run-options.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import type { Budget } from "../../../src/policies/budget.ts";
 import type { Account, BudgetAxis } from "../../../src/protocol/account.ts";

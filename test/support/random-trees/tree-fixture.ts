@@ -8,7 +8,7 @@ import { EspalierError } from "../../../src/kernel/error.ts";
 import type { IdSource } from "../../../src/kernel/id-source.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
 import type { PausedRun } from "../../../src/orchestrator/durability/paused-run.ts";
-import type { ResumeGrant } from "../../../src/orchestrator/run/start-options.ts";
+import type { ResumeGrant } from "../../../src/orchestrator/run/run-options.ts";
 import type { Run } from "../../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../../src/protocol/event.ts";

@@ -26,7 +26,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "the place of a subagent that could not be set up is kept",
-    file: "orchestrator/tree/spawn.ts",
+    file: "orchestrator/tree/set-up-child.ts",
     from: "if (agentPath !== undefined) run.tree.undoAdmission(parent);",
     to: "",
     law: /counts by depth|T3/,
@@ -122,7 +122,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "one tool body more than there are slots",
-    file: "run-services/limiter.ts",
+    file: "run-services/run-limiter.ts",
     from: "new Semaphore(toolCalls, count)",
     to: "new Semaphore(toolCalls + 1, count)",
     law: /X19/,
@@ -194,7 +194,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a message is lost by a pause, and its reader continues without it",
-    file: "agent/pausing.ts",
+    file: "agent/pause-agent.ts",
     from: "isReplyDue(agent, state) ||",
     to: "",
     law: /L3: .*ends with assistant/,

@@ -1,7 +1,7 @@
 // A store in a file whose driver tests can inspect and disturb. The driver itself is the real one.
 
 import { systemClock, type Clock } from "../../../src/kernel/clock.ts";
-import { isProcessGone } from "../../../src/store/holding.ts";
+import { isProcessGone } from "../../../src/store/ownership-rules.ts";
 import { SqlStore } from "../../../src/store/sql-store.ts";
 import { FileDriver } from "../../../src/store/sqlite/file-driver.ts";
 import {

@@ -5,7 +5,7 @@
 import { z } from "zod";
 
 import { transform, wrapModelCall, wrapToolCall } from "../../../src/hooks/hook.ts";
-import type { OrchestratorOptions } from "../../../src/orchestrator/tree/settings.ts";
+import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { EventSink } from "../../../src/protocol/event.ts";
 import { approve, deny, provideResult } from "../../../src/protocol/question.ts";
 import { sequentialIds } from "../../../src/testing/sequential-ids.ts";

@@ -6,7 +6,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { isMisspelt } from "../../../src/kernel/misspelt.ts";
+import { isMisspelt } from "../../../src/kernel/misspelling.ts";
 import type { JsonValue } from "../../../src/kernel/json.ts";
 import { describeProblemLines } from "../../../src/tools/arguments/argument-problems.ts";
 import { compileInput, type ToolInput } from "../../../src/tools/arguments/input-schema.ts";

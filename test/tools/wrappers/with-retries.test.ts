@@ -6,7 +6,7 @@ import { getEventListeners } from "node:events";
 
 import { expect, test } from "vitest";
 
-import type { CancelReason } from "../../../src/kernel/cancel.ts";
+import type { CancelReason } from "../../../src/kernel/cancel-signal.ts";
 import { ToolError, ToolRetryError } from "../../../src/tools/tool-error.ts";
 import type { ToolContext } from "../../../src/tools/tool-context.ts";
 import type { FunctionTool } from "../../../src/tools/tool.ts";

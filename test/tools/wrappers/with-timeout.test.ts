@@ -6,7 +6,7 @@ import { getEventListeners } from "node:events";
 
 import { expect, test } from "vitest";
 
-import type { CancelReason } from "../../../src/kernel/cancel.ts";
+import type { CancelReason } from "../../../src/kernel/cancel-signal.ts";
 import {
   formatExactDuration,
   isToolTimeout,

@@ -1,0 +1,409 @@
+// Executes a run request: starts the run, continues it, joins it or returns its result. May be
+// repeated any number of times, in any process.
+
+import { checkAmount, checkKeys, checkMethods } from "../../kernel/check.ts";
+import { CancelSignal, addAbortHandler, sleep } from "../../kernel/cancel-signal.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import { omitUndefined, sameJson } from "../../kernel/json.ts";
+import type { AgentRole } from "../../agent/agent-role.ts";
+import type { RunId } from "../../protocol/ids.ts";
+import { isOverdue } from "../../protocol/question.ts";
+import type { Ownership } from "../../store/run-store.ts";
+import { createRunExistsError } from "../../store/store-errors.ts";
+import { putBack } from "../durability/open-journal.ts";
+import type { RunStorage } from "../durability/journal.ts";
+import { openSessionHandle } from "../sessions/sessions.ts";
+import { requireStorage, type Settings } from "../tree/orchestrator-settings.ts";
+import type { PreparedRun } from "./live-run.ts";
+import { createOtherRunError, type LiveRuns } from "./live-runs.ts";
+import { readStoredResult, signResult } from "./stored-result.ts";
+import { openQuarantine, takeOwnership, type ClaimedRun } from "./quarantine.ts";
+import {
+  assertFree,
+  readRun,
+  findLastMail,
+  prepareRecovery,
+  releaseAfterFailure,
+  findStoredRun,
+  type KeptRun,
+} from "./recover-run.ts";
+import {
+  copyOrder,
+  type CheckedOrder,
+  hasUnknownMail,
+  isCall,
+  postMail,
+  type RunRequest,
+  readUnreadMail,
+} from "./run-mail.ts";
+import { explainAbort } from "./run-error.ts";
+import { RunHandle } from "./run-handle.ts";
+import type { JsonRunResult } from "./run-result.ts";
+import { prepareStart } from "./prepare-run.ts";
+import { checkRunOptions, type StartOptions } from "./run-options.ts";
+
+/**
+ * Options of `orchestrator.execute`.
+ *
+ * @example
+ * ```ts
+ * const request = { runId: "order-4711", role: "buyer", task: "Buy a pear tree." };
+ * const controller = new AbortController();
+ * process.once("SIGTERM", () => controller.abort());
+ * const result = await orchestrator.execute(request, { releaseSignal: controller.signal });
+ * ```
+ */
+export interface ExecuteOptions extends Pick<StartOptions, "context" | "onStreamPart"> {
+  /** Signal that cancels the run. A run of another process is cancelled through its mailbox. */
+  readonly signal?: AbortSignal;
+  /**
+   * Signal that releases the run, as `run.release()` does. The execution then rejects with
+   * `run_released`.
+   */
+  readonly releaseSignal?: AbortSignal;
+  /**
+   * Time in milliseconds that calls in progress have to return after `releaseSignal` is aborted.
+   *
+   * @default the `graceMs` of the orchestrator
+   */
+  readonly graceMs?: number;
+  /**
+   * Time in milliseconds after which the run is taken over from another process that seems to own
+   * it. For engines that have given up that process.
+   *
+   * @default never: the other process is waited for, until it is lost
+   */
+  readonly takeOverAfterMs?: number;
+}
+
+const FIELDS = ["context", "onStreamPart", "signal", "releaseSignal", "graceMs", "takeOverAfterMs"];
+
+/** Interval at which a run of another process is polled. */
+const LOOK_MS = 100;
+/** Interval at which the mailbox is polled if the request came from elsewhere. */
+const MAIL_MS = 200;
+
+/** Throws `invalid_argument`. */
+export function checkExecuteOptions(options: ExecuteOptions): void {
+  const field = "execute options";
+  checkKeys(field, options, FIELDS);
+  const { releaseSignal, graceMs, takeOverAfterMs } = options;
+  if (releaseSignal !== undefined)
+    checkMethods(`${field}.releaseSignal`, releaseSignal, ["addEventListener"]);
+  if (graceMs !== undefined) checkAmount(`${field}.graceMs`, graceMs);
+  if (takeOverAfterMs !== undefined) checkAmount(`${field}.takeOverAfterMs`, takeOverAfterMs);
+  checkRunOptions(field, options);
+}
+
+/** Options of an execution by a caller or a worker. */
+interface Executing extends ExecuteOptions {
+  /** True to reject with `run_active` if another process owns the run, instead of waiting. */
+  readonly isLeftAlone?: boolean;
+  /** Replaces `context`. Called once the run is claimed. */
+  readonly contextFor?: () => Promise<unknown>;
+  /** Replaces `graceMs`. Called when the run is released. */
+  readonly graceMsNow?: () => number;
+}
+
+/** Executes a request; see `Orchestrator.execute`. */
+export async function executeRequest(
+  live: LiveRuns,
+  request: RunRequest,
+  options: ExecuteOptions,
+): Promise<JsonRunResult> {
+  const execution = new RequestExecution(live, copyOrder(request), options);
+  for (;;) {
+    const settled = await execution.rest();
+    if (!isPostponed(settled)) return settled;
+    await execution.pass(settled.delayMs);
+  }
+}
+
+/** A run that must not continue yet, because processes that executed it have crashed. */
+interface Postponed {
+  readonly delayMs: number;
+}
+
+export function isPostponed(settled: object): settled is Postponed {
+  return "delayMs" in settled;
+}
+
+/**
+ * An execution of a run request. While the run is postponed, `executeRequest` waits and a worker
+ * returns to its engine.
+ */
+export class RequestExecution {
+  readonly #live: LiveRuns;
+  readonly #storage: RunStorage;
+  readonly #order: CheckedOrder;
+  readonly #options: Executing;
+  readonly #role: AgentRole;
+  readonly #beganMs: number;
+  #context: Promise<unknown> | undefined;
+  /**
+   * True if the run settled here. If the store could not record that, it still names this process
+   * as the owner.
+   */
+  #hasRested = false;
+  /** True once the owner in another process was asked to cancel the run. */
+  #hasAsked = false;
+  /** Aborted when the execution is released. */
+  readonly #given = new CancelSignal();
+
+  /** Throws `unknown_role` if the orchestrator does not have the role. */
+  constructor(live: LiveRuns, order: CheckedOrder, options: Executing) {
+    this.#live = live;
+    this.#storage = requireStorage(live.settings);
+    this.#order = order;
+    this.#options = options;
+    this.#role = findOrderedRole(live.settings, order);
+    this.#beganMs = live.settings.clock.monotonicMs();
+  }
+
+  /**
+   * Returns the result once the run has settled and no mail is left to handle. Rejects with
+   * `run_released` if the run is released before.
+   */
+  async rest(): Promise<JsonRunResult | Postponed> {
+    const { releaseSignal } = this.#options;
+    const giveUp = (): void => this.#given.abort("left");
+    if (releaseSignal?.aborted === true) giveUp();
+    const forget =
+      releaseSignal === undefined || releaseSignal.aborted
+        ? undefined
+        : addAbortHandler(releaseSignal, giveUp);
+    try {
+      for (;;) {
+        const result = await this.#try();
+        if (result !== undefined && !(isPostponed(result) && this.#given.aborted)) return result;
+        if (this.#given.aborted) throw createLeftError(this.#order.runId);
+      }
+    } finally {
+      forget?.();
+    }
+  }
+
+  /** Waits for `delayMs`, or until the execution is released. */
+  async pass(delayMs: number): Promise<void> {
+    await sleep(this.#storage.clock, delayMs, this.#given);
+  }
+
+  /** Makes one attempt. Returns `undefined` if another attempt is needed. */
+  async #try(): Promise<JsonRunResult | Postponed | undefined> {
+    const { runId, role, task } = this.#order;
+    const { signal } = this.#options;
+    const known = this.#live.findStarted(runId, role, task);
+    if (known?.takeUp() === true) {
+      if (signal !== undefined) known.cancelWith(signal);
+      return await this.#awaitResult(known);
+    }
+    try {
+      const led = await this.#lead();
+      if (led instanceof RunHandle) return await this.#awaitResult(led);
+      openQuarantine(this.#live).end(runId);
+      return led;
+    } catch (cause) {
+      openQuarantine(this.#live).end(runId);
+      if (!this.#isPassing(cause)) throw cause;
+      await this.#cancelElsewhere();
+      await this.pass(LOOK_MS);
+      return undefined;
+    }
+  }
+
+  async #cancelElsewhere(): Promise<void> {
+    const { signal } = this.#options;
+    if (signal?.aborted !== true || this.#hasAsked) return;
+    this.#hasAsked = true;
+    try {
+      const message = explainAbort(signal);
+      await postMail(this.#storage.store, this.#order.runId, { type: "cancel", message });
+    } catch (cause) {
+      if (!this.#isPassing(cause)) throw cause;
+    }
+  }
+
+  /**
+   * Returns true if another process owns the run or owned it in the meantime, so that waiting may
+   * help.
+   */
+  #isPassing(cause: unknown): boolean {
+    if (!EspalierError.is(cause)) return false;
+    const { takeOverAfterMs, isLeftAlone = false } = this.#options;
+    if (isLeftAlone && cause.code === "run_active") return false;
+    // A caller that takes runs over does so for its engine, and must report the failure.
+    const isTaken = cause.code === "run_fenced" && takeOverAfterMs === undefined;
+    return isTaken || PASSING.has(cause.code);
+  }
+
+  /**
+   * Starts or continues the run. Returns its result if the run has settled, or the delay if it is
+   * postponed. Rejects with `run_active` while another process owns the run.
+   */
+  async #lead(): Promise<RunHandle | JsonRunResult | Postponed> {
+    const live = this.#live;
+    live.assertOpen();
+    return await live.during(async () => {
+      const found = await findStoredRun(this.#storage.store, this.#order.runId);
+      if (found !== undefined) {
+        if (!this.#mayTakeOver && !this.#hasRested) assertFree(found, this.#storage);
+        const delayMs = await openQuarantine(live).delayMs(found, this.#storage);
+        if (delayMs > 0) return { delayMs };
+      }
+      const prepared =
+        found === undefined || found.recordCount === 0
+          ? await this.#prepareStart(found !== undefined)
+          : await this.#prepareRecovery(found.status === "open" && !this.#hasRested);
+      return "root" in prepared ? live.start(prepared, this.#options.signal) : prepared;
+    });
+  }
+
+  /**
+   * Prepares the run to continue, or returns its result if nothing is left to do. `isLost` means
+   * that its process may have crashed. Then the run is claimed before it is read, so that a crash
+   * of this process is counted.
+   */
+  async #prepareRecovery(isLost: boolean): Promise<PreparedRun | JsonRunResult> {
+    const { settings } = this.#live;
+    const { runId } = this.#order;
+    let claimed = isLost ? await this.#claim() : undefined;
+    let kept: KeptRun | undefined;
+    let context: unknown;
+    try {
+      kept = await readRun(this.#storage, runId);
+      if (!isStartedBy(this.#order, kept)) throw createOtherRunError(runId);
+      if (!isDue(kept, settings.clock.nowMs())) {
+        if (claimed !== undefined) await this.#putToRest(claimed.ownership, kept);
+        return signResult(settings, await readStoredResult(kept.folded));
+      }
+      claimed ??= await this.#claim();
+      context = await this.#readContext();
+    } catch (cause) {
+      if (claimed !== undefined)
+        await releaseAfterFailure(this.#storage, claimed.ownership, kept, cause);
+      throw cause;
+    }
+    const given = omitUndefined({ onStreamPart: this.#options.onStreamPart });
+    const how = { role: this.#role, context, kept, claimed, areAllNeeded: false, ...given };
+    return await prepareRecovery(settings, runId, how);
+  }
+
+  #claim(mostCrashes?: number): Promise<ClaimedRun> {
+    const { runId } = this.#order;
+    const how = { ownerLost: this.#mayTakeOver };
+    return takeOwnership(this.#live.settings, runId, how, mostCrashes);
+  }
+
+  async #readContext(): Promise<unknown> {
+    const { context, contextFor } = this.#options;
+    if (contextFor === undefined) return context;
+    return await (this.#context ??= contextFor());
+  }
+
+  /**
+   * Releases a run that has settled. Its process crashed before the store knew, or its mail
+   * requires no action. If only a later release understands the mail, the run stays open.
+   */
+  async #putToRest(ownership: Ownership, kept: KeptRun): Promise<void> {
+    const { store } = this.#storage;
+    const { folded } = kept;
+    const isUnknown = await hasUnknownMail(store, folded.run.runId, folded.posts);
+    await store.release(ownership, isUnknown ? "open" : folded.status, findLastMail(kept));
+  }
+
+  get #mayTakeOver(): boolean {
+    const { takeOverAfterMs = Infinity } = this.#options;
+    return this.#live.settings.clock.monotonicMs() - this.#beganMs >= takeOverAfterMs;
+  }
+
+  /** Prepares a new run. `isMade` means that an empty journal exists, perhaps with mail. */
+  async #prepareStart(isMade: boolean): Promise<PreparedRun> {
+    const { settings } = this.#live;
+    const { store } = this.#storage;
+    const role = this.#role;
+    const { runId, task, budget, deadlineAtMs, metadata, sessionId, traceparent } = this.#order;
+    const session =
+      sessionId === undefined ? undefined : await openSessionHandle(settings, sessionId, {});
+    // A run without records cannot be failed, so it is paused one crash earlier.
+    const claimed = isMade ? await this.#claim(settings.maxCrashes - 1) : undefined;
+    try {
+      const { onStreamPart } = this.#options;
+      const given = omitUndefined({
+        budget,
+        deadlineAtMs,
+        metadata,
+        session,
+        onStreamPart,
+        traceparent,
+      });
+      const options = { runId, context: await this.#readContext(), ...given };
+      if (claimed === undefined) return prepareStart(settings, { role, task, options });
+      const mail = await readUnreadMail(store, runId, []);
+      if ((await findStoredRun(store, runId))?.recordCount !== 0) throw createRunExistsError(runId);
+      return prepareStart(settings, { role, task, options, ownership: claimed.ownership, mail });
+    } catch (cause) {
+      if (claimed !== undefined) await putBack(store, claimed.ownership);
+      throw cause;
+    }
+  }
+
+  async #awaitResult(run: RunHandle): Promise<JsonRunResult | undefined> {
+    const { graceMs, graceMsNow = () => graceMs } = this.#options;
+    run.mail?.hurry(MAIL_MS);
+    const executions = (run.executions ??= new Set());
+    const left = Promise.withResolvers<undefined>();
+    const leave = (): void => {
+      executions.delete(this);
+      if (executions.size > 0) left.resolve(undefined);
+      else void run.release(omitUndefined({ graceMs: graceMsNow() }));
+    };
+    executions.add(this);
+    if (this.#given.aborted) leave();
+    const forget = this.#given.aborted ? undefined : this.#given.onAbort(leave);
+    try {
+      const result = await Promise.race([run.settled, left.promise]);
+      if (result?.status !== "paused") return result;
+    } finally {
+      forget?.();
+      executions.delete(this);
+    }
+    this.#hasRested = true;
+    // Paused. Mail that arrived in the meantime is handled first.
+    return undefined;
+  }
+}
+
+/** Returns the error of an execution that ends without a result, although the run continues. */
+export function createLeftError(runId: RunId): EspalierError {
+  return new EspalierError({
+    code: "run_released",
+    message: `This process has released run ${runId}: another process, or a later execution of the same request, runs it.`,
+    data: { runId },
+  });
+}
+
+const PASSING: ReadonlySet<string> = new Set(["run_active", "run_ended", "run_exists"]);
+
+/** Returns true if the run has something to do. */
+function isDue({ folded, mail }: KeptRun, nowMs: number): boolean {
+  const { status, run } = folded;
+  if (status !== "paused") return status === "open";
+  return run.questions.some((question) => isOverdue(question, nowMs)) || mail.some(isCall);
+}
+
+/** Returns true if the run was started with this role and task. */
+function isStartedBy({ role, task }: CheckedOrder, { folded }: KeptRun): boolean {
+  const [root] = folded.run.agents;
+  return root?.role === role && sameJson(root.task, task);
+}
+
+function findOrderedRole({ roles }: Settings, { role: name }: CheckedOrder): AgentRole {
+  const role = roles.find((candidate) => candidate.name === name);
+  if (role !== undefined) return role;
+  const known = roles.map((candidate) => candidate.name).join(", ") || "none";
+  throw new EspalierError({
+    code: "unknown_role",
+    message: `Expected a role of the orchestrator (${known}), got ${JSON.stringify(name)}. List the role in options.roles, or correct the request.`,
+    data: { role: name },
+  });
+}
