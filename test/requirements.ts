@@ -2327,6 +2327,9 @@ const requirements = {
   D769: {
     text: "An option under the name of another library, or at the wrong call, is refused with our name and the call that takes it",
   },
+  D770: {
+    text: "The tree of a run that ended or paused shows each state in full at 80, 100 and 120 columns, and leaves out costs before reasons",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -79,9 +79,9 @@ export function renderTree(root: ShownAgent, options: RenderOptions): readonly s
   const { width, height = Infinity, nowMs, hasColor } = options;
   const rows = buildTreeRows(root, Math.max(1, height - 1)).map((row) => buildCells(row, nowMs));
   const isSteady = findSettledStatus(root) !== undefined;
-  const columns = COLUMNS.map(({ key, usualWidth = 0, ...column }) => ({
+  const columns = COLUMNS.map(({ key, ...column }) => ({
     ...column,
-    usualWidth: isSteady ? 0 : usualWidth,
+    ...(isSteady && { usualWidth: 0, ...STEADY_COLUMNS[key] }),
     cell: (row: RowCells) => row[key] ?? "",
   }));
   return formatTable(columns, rows, width, createPainter(hasColor));
@@ -109,6 +109,16 @@ const COLUMNS: readonly ColumnShape[] = [
   { key: "time", title: "time", align: "right", usualWidth: 6, rank: 6 },
   { key: "remark", title: "task", minWidth: 16, rank: 5 },
 ];
+
+/**
+ * Changes for a tree that does not change any more. Its state fits the longest code of a stop,
+ * `■ stopped: tool_call_limit`, and the reason beside it outlasts the agents' own costs.
+ */
+const STEADY_COLUMNS: Partial<Readonly<Record<CellKey, Pick<ColumnShape, "minWidth" | "rank">>>> = {
+  state: { minWidth: 26 },
+  remark: { rank: 4 },
+  ownCost: { rank: 5 },
+};
 
 function buildCells(row: TreeRow, nowMs: number): RowCells {
   switch (row.kind) {

@@ -15,6 +15,7 @@ import {
   THINKING,
   type Activity,
 } from "../support/terminal/hand-made-views.ts";
+import { proves } from "../harness/proves.ts";
 
 test("lists open questions at the top, in as many lines as fit", () => {
   const asks: Activity = {
@@ -70,25 +71,35 @@ test("lists open questions at the top, in as many lines as fit", () => {
   `);
 });
 
+proves(["D770"], "shows each state of a paused tree in full at usual widths", () => {
+  const resting = run(agent("lead", PAUSED, [agent("researcher#1", PAUSED)]));
+  for (const width of [80, 100, 120]) {
+    const states = picture(resting, { width }).match(/‖.*?(?=  )/g);
+    expect(states, String(width)).toEqual(
+      Array.from({ length: 2 }, () => "‖ paused: input_required"),
+    );
+  }
+});
+
 test("folds paused agents after ended ones and before running ones", () => {
   const children = [paused("a#1"), paused("a#2"), agent("a#3", ENDED), agent("b#1", PAUSED)];
   const resting = run(agent("lead", PAUSED, children));
   expect(picture(resting, { height: 9 })).toMatchInlineSnapshot(`
     "
-    agent       state             step  own tok  tree tok  own cost  tree cost    time  task
-    lead        ‖ paused: input…     2     1.2k      1.2k   $0.0123    $0.0123    2.0s  Somebody has to…
-    ├─ a ×2 +4  ‖ paused                             2.4k              $0.0246
-    ├─ a#3      ✔ completed          2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of a#3
-    └─ b#1      ‖ paused: input…     2     1.2k      1.2k   $0.0123    $0.0123    2.0s  Somebody has to…
+    agent       state                     step  own tok  tree tok  own cost  tree cost  task
+    lead        ‖ paused: input_required     2     1.2k      1.2k   $0.0123    $0.0123  Somebody has to…
+    ├─ a ×2 +4  ‖ paused                                     2.4k              $0.0246
+    ├─ a#3      ✔ completed                  2     1.2k      1.2k   $0.0123    $0.0123  Task of a#3
+    └─ b#1      ‖ paused: input_required     2     1.2k      1.2k   $0.0123    $0.0123  Somebody has to…
     ⠋ 0ms  9 agents, 0 running, 6 paused
     left  steps █░░░░░ 3 of 20
     "
   `);
   expect(picture(resting, { height: 6 })).toMatchInlineSnapshot(`
     "
-    agent        state              step  own tok  tree tok  own cost  tree cost  time  task
-    lead         ‖ paused: input_…     2     1.2k      1.2k   $0.0123    $0.0123  2.0s  Somebody has to…
-    ├─ a#1       ‖ paused: input_…     2     1.2k      1.2k   $0.0123    $0.0123  2.0s  Somebody has to…
+    agent        state                     step  own tok  tree tok  tree cost  task
+    lead         ‖ paused: input_required     2     1.2k      1.2k    $0.0123  Somebody has to answer.
+    ├─ a#1       ‖ paused: input_required     2     1.2k      1.2k    $0.0123  Somebody has to answer.
     └─ … 7 more  4 paused
     ⠋ 0ms  9 agents, 0 running, 6 paused
     left  steps █░░░░░ 3 of 20

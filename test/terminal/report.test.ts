@@ -103,8 +103,8 @@ test("reports the limit that stopped a run, and that a run had no limits", async
     .toMatchInlineSnapshot(`
     "
     Tree
-    agent  state                  step  own tok  tree tok  own cost  tree cost
-    lead   ■ stopped: step_limit     1       15        15   unknown    unknown
+    agent  state                  step  own tok  tree tok  tree cost
+    lead   ■ stopped: step_limit     1       15        15    unknown
 
     Calls that failed
     lead · step 1 · nothing (unknown_tool): There is no tool named "nothing". You
