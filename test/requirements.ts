@@ -2330,6 +2330,9 @@ const requirements = {
   D770: {
     text: "The tree of a run that ended or paused shows each state in full at 80, 100 and 120 columns, and leaves out costs before reasons",
   },
+  D771: {
+    text: "The list of runs reports a failure to load older runs, and loads them on request",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

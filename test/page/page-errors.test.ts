@@ -8,6 +8,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { parseId } from "../../src/protocol/ids.ts";
+import type { RunPage } from "../../src/read-model/viewer-data.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { startViewer, type Viewer } from "../../src/viewer-server/viewer.ts";
@@ -122,6 +123,36 @@ async function isWhole(page: Page, selector: string): Promise<boolean> {
 }
 
 describe.skipIf(browser === undefined)("errors on the page", () => {
+  proves(["D771"], "reports older runs that cannot be loaded, and loads them again", async () => {
+    const { view, orchestrator } = await world();
+    await orchestrator.start(failingTree(), "Newer.", { runId: RUN }).result;
+    await orchestrator.start(failingTree(), "Older.", { runId: parseId("older") }).result;
+    const page = await open(view, "/");
+    let failures = 1;
+    await page.route("**/runs?*", async (route) => {
+      const url = new URL(route.request().url());
+      const isOlder = url.searchParams.has("before");
+      if (isOlder && failures-- > 0) return await route.abort();
+      url.searchParams.delete("before");
+      const response = await route.fetch({ url: url.href });
+      const { runs } = (await response.json()) as RunPage;
+      const [title, rest] = isOlder ? ["Older.", {}] : ["Newer.", { next: "newer" }];
+      const json = { runs: runs.filter((run) => run.title.includes(title)), ...rest };
+      await route.fulfill({ response, json });
+    });
+    await page.reload();
+    const titles = page.locator(".run-line .run-link");
+    await page.getByRole("button", { name: "Older runs" }).click();
+    const alert = page.locator(".runs-screen [role=alert]");
+    await alert.waitFor();
+    await shoot(page, "older-runs");
+    expect(await alert.innerText()).toContain("Older runs could not be loaded:");
+    expect(await titles.count()).toBe(1);
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.locator('[data-run="older"]').waitFor();
+    expect([await titles.count(), await alert.count()]).toEqual([2, 0]);
+  });
+
   proves(["D599"], "shows the full message of the root cause where there is room", async () => {
     const { view, orchestrator } = await world();
     await orchestrator.start(failingTree(), "Lead.", { runId: RUN }).result;

@@ -8,12 +8,13 @@ import { announce } from "../app/announcer.tsx";
 import { useKeys } from "../app/keys.ts";
 import { Pending } from "../app/problem-notice.tsx";
 import { navigate, getLastVisited, recordVisit, replaceRoute } from "../app/route.ts";
-import { api } from "../data/api.ts";
+import { api, toProblem, type Problem } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { formatFullCount, formatQuantity } from "../../src/read-model/amounts.ts";
 import { focusElement, useLostFocus } from "../app/focus.ts";
 import { groupRuns, type RunGroup } from "../../src/read-model/run-row.ts";
 import { formatCommand } from "../text/command.ts";
+import { Line } from "../text/shown-text.tsx";
 import { RunLine } from "./run-line.tsx";
 
 const EVERY_MS = 2_000;
@@ -28,7 +29,11 @@ const TITLES: Readonly<Record<RunGroup, string>> = {
 export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
   const loaded = useLoaded({ key: q, everyMs: EVERY_MS }, (signal) => api.runs({ q }, signal));
   const [older, setOlder] = useState<RunPage | undefined>(undefined);
-  useEffect(() => setOlder(undefined), [q]);
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  useEffect(() => {
+    setOlder(undefined);
+    setProblem(undefined);
+  }, [q]);
   const first = loaded.value;
   const runs = [...(first?.runs ?? []), ...(older?.runs ?? [])];
   const next = older === undefined ? first?.next : older.next;
@@ -37,8 +42,13 @@ export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
       announce(`${formatQuantity(runs.length, "run")} in the list`);
   }, [q, first === undefined, runs.length]);
   const loadMore = async (): Promise<void> => {
-    const page = await api.runs({ q, before: next }, new AbortController().signal);
-    setOlder({ runs: [...(older?.runs ?? []), ...page.runs], next: page.next });
+    try {
+      const page = await api.runs({ q, before: next }, new AbortController().signal);
+      setOlder({ runs: [...(older?.runs ?? []), ...page.runs], next: page.next });
+      setProblem(undefined);
+    } catch (error) {
+      setProblem(toProblem(error));
+    }
   };
   return (
     <main class="runs-screen">
@@ -54,9 +64,16 @@ export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
         <Groups runs={removeDuplicates(runs)} />
       )}
       {next !== undefined && (
-        <button class="more" onClick={() => void loadMore()}>
-          Older runs
-        </button>
+        <div>
+          {problem !== undefined && (
+            <p class="muted" role="alert">
+              Older runs could not be loaded: <Line text={problem.message} />
+            </p>
+          )}
+          <button class="more" onClick={() => void loadMore()}>
+            {problem === undefined ? "Older runs" : "Try again"}
+          </button>
+        </div>
       )}
       {first?.isCut && (
         <p class="muted">
