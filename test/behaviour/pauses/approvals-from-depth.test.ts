@@ -205,7 +205,7 @@ describe("questions at three depths at once", () => {
       ]);
       const answered = after.events.flatMap((event) =>
         event.type === "question.answered"
-          ? [`${event.agentPath} ${event.answer} ${event.by}`]
+          ? [`${event.agentPath} ${event.answer} ${event.source}`]
           : [],
       );
       expect(answered.toSorted()).toEqual([
