@@ -227,10 +227,10 @@ export function isAgentRole(value: unknown): boolean {
   return typeof value === "object" && value !== null && "hasOutput" in value;
 }
 
-/** Throws `invalid_argument` if a role that `supervisor` may spawn has no description. */
-export function checkDescription(supervisor: string, { name, description }: AgentRole): void {
+/** Throws `invalid_argument` if a role that `parent` may spawn has no description. */
+export function checkDescription(parent: string, { name, description }: AgentRole): void {
   if (description !== undefined) return;
-  const advice = `Describe ${name} in one line: ${supervisor} chooses its subagents by their descriptions.`;
+  const advice = `Describe ${name} in one line: ${parent} chooses its subagents by their descriptions.`;
   throw mismatch(`${name}.description`, "set, since it is a subagent", description, advice);
 }
 

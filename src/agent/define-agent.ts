@@ -599,7 +599,7 @@ export function defineAgent<
     Child
   > & { readonly [Name in Field]?: unknown } & {
     readonly subagents?: readonly (Child extends { readonly description: undefined }
-      ? "Describe this role in one line: its supervisor chooses subagents by their descriptions."
+      ? "Describe this role in one line: its parent chooses subagents by their descriptions."
       : Child)[];
   },
 ): "description" extends Field

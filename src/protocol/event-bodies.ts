@@ -201,7 +201,7 @@ export interface EventBodies extends BudgetEventBodies {
   readonly "agent.started": {
     /** Role name of the agent. */
     readonly role: string;
-    /** Description of the role, as supervisors read it. Absent if the role has none. */
+    /** Description of the role, as the parent's model reads it. Absent if the role has none. */
     readonly description?: string | undefined;
     /** Provider of the agent's model. */
     readonly provider: string;

@@ -22,9 +22,9 @@ const perhaps = defineAgent({ ...basics, ...optional, name: "perhaps" });
 const explicit = defineAgent<undefined, User>({ ...basics, name: "a", description: "Works." });
 const annotated: AgentRole = defineAgent({ ...basics, name: "annotated" });
 
-// advice: Describe this role in one line: its supervisor chooses subagents by their descriptions.
+// advice: Describe this role in one line: its parent chooses subagents by their descriptions.
 defineAgent({ ...basics, name: "lead", subagents: [silent] });
-// advice: Describe this role in one line: its supervisor chooses subagents by their descriptions.
+// advice: Describe this role in one line: its parent chooses subagents by their descriptions.
 defineAgent({ ...basics, name: "lead", subagents: [typed, writer] });
 
 // Whether these have a description, the types do not say.
