@@ -212,9 +212,10 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Resumes every lost run of the store, which are runs whose process died while it executed them.
-   * Healthy runs come first, one after the other, oldest first. Paused runs, runs that a process
-   * owns, and runs of which nothing was persisted are left alone. A run whose processes died
+   * Resumes every lost run of the store, which are runs whose process died while it executed them,
+   * and paused runs that have received an answer or a command since. Healthy runs come first, one
+   * after the other, oldest first. Other paused runs, runs that a process owns, and runs of which
+   * nothing was persisted are left alone. A run whose processes died
    * several times in a row is resumed later, and listed in `delayed`. After `maxCrashes` of the
    * orchestrator it fails with `crash_loop`. A run that cannot be resumed is listed in `failed`.
    * Resolves when the runs are active again, not when they have ended.
