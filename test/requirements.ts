@@ -2294,6 +2294,9 @@ const requirements = {
   D775: {
     text: "A run that waited for its slot when its process crashed begins with run.started in the next process, with its whole time limit and without the time in between",
   },
+  D776: {
+    text: "A run pauses with every paused subagent of a delegation, whatever the code returns or throws after the pause, unless the code has cancelled the subagent",
+  },
   D748: {
     text: "In the demo a tight budget of steps makes one subagent finish early, with a typed result",
   },

@@ -219,8 +219,11 @@ export interface DelegationDefinition<
    * Starts a subagent with `context.spawn`, or acts on running subagents, and returns the outcome
    * unchanged. While it waits, it occupies no slot of `concurrency.toolCalls`.
    *
-   * If the run pauses during `spawn`, the code after it does not run: the result of the call is
-   * then the result of the subagent.
+   * If a subagent pauses, `spawn` resolves with `{ type: "paused" }`, and the run pauses whatever
+   * the code then returns or throws. After the resumption the code does not run again: the result
+   * of the call is the result of the subagent. Further paused subagents report in messages. To
+   * change the result in each case, use an `afterTool` hook. To continue without a paused subagent,
+   * cancel it with `context.subagents`.
    *
    * @example
    * ```ts

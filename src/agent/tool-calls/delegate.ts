@@ -68,8 +68,12 @@ export async function delegate(
   }
   const subtasks = closeCall(call);
   const children = await Promise.allSettled(call.spawned);
-  const pending = findOutcome(call, tool.name, bounded, children);
-  const inBackground = listChildren(children, "started");
+  const [awaited, ...others] = findPaused(call, bounded, children);
+  const pending =
+    awaited === undefined
+      ? findOutcome(call, tool.name, bounded, children)
+      : Promise.resolve({ type: "paused", childId: awaited } as const);
+  const inBackground = [...listChildren(children, "started"), ...others];
   const startedAgentIds = inBackground.length === 0 ? undefined : inBackground;
   return await awaitAndRecord(call, pending, begun, { subtasks, startedAgentIds });
 }
@@ -110,8 +114,31 @@ async function awaitAndRecord(
 }
 
 /**
- * Returns the result of a delegation once all its subagents have settled. Ends paused subagents
- * that the delegation does not wait for.
+ * Returns the paused subagents of a delegation: first the one whose result becomes that of the
+ * call. The others report in messages. Their questions would be lost if the call ended instead.
+ */
+function findPaused(
+  { agent }: CallInProgress,
+  bounded: BoundedOutcome<DelegationOutcome>,
+  children: readonly PromiseSettledResult<SpawnOutcome>[],
+): readonly AgentId[] {
+  if (bounded.type === "abandoned" || children.some(({ status }) => status === "rejected"))
+    return [];
+  const pausedIds = listChildren(children, "paused");
+  const returned = bounded.type === "returned" ? bounded.value : undefined;
+  const isReturned = (childId: AgentId): boolean =>
+    isOutcome(returned) && returned.type === "paused" && returned.childId === childId;
+  const isPaused = (childId: AgentId): boolean =>
+    agent.children.some(({ identity, hasEnded }) => identity.agentId === childId && !hasEnded);
+  return [
+    ...pausedIds.filter(isReturned),
+    ...pausedIds.filter((childId) => !isReturned(childId) && isPaused(childId)),
+  ];
+}
+
+/**
+ * Returns the result of a delegation whose subagents have ended. Ends the paused ones if its code
+ * has not returned, or a subagent could not be started.
  */
 async function findOutcome(
   { agent }: CallInProgress,
@@ -120,20 +147,16 @@ async function findOutcome(
   children: readonly PromiseSettledResult<SpawnOutcome>[],
 ): Promise<DelegationOutcome> {
   const broken = children.find((child) => child.status === "rejected");
-  const pausedIds = listChildren(children, "paused");
-  const returned = bounded.type === "returned" ? bounded.value : undefined;
-  const outcome = isOutcome(returned) ? returned : undefined;
-  const awaited = broken === undefined && outcome?.type === "paused" ? outcome.childId : undefined;
   const { supervisor } = agent.run;
-  const forgotten = pausedIds.filter((childId) => childId !== awaited);
-  await Promise.all(forgotten.map((childId) => supervisor.dismiss(agent, childId)));
+  const pausedIds = listChildren(children, "paused");
+  await Promise.all(pausedIds.map((childId) => supervisor.dismiss(agent, childId)));
   if (broken !== undefined) throw broken.reason;
   if (bounded.type === "threw") throw bounded.error;
-  if (outcome === undefined || (awaited !== undefined && !pausedIds.includes(awaited)))
-    throw new TypeError(
-      `Expected the delegation ${toolName} to return the result of context.spawn or context.subagents, got ${describeReceived(returned)}. Return that result unchanged.`,
-    );
-  return outcome;
+  const returned = bounded.type === "returned" ? bounded.value : undefined;
+  if (isOutcome(returned) && returned.type !== "paused") return returned;
+  throw new TypeError(
+    `Expected the delegation ${toolName} to return the result of context.spawn or context.subagents, got ${describeReceived(returned)}. Return that result unchanged.`,
+  );
 }
 
 /** Lists subagents that a call has started and that are paused or work in the background. */

@@ -12,6 +12,7 @@ import {
   type SpawnRequest,
 } from "../../../src/index.ts";
 import { says, type ScriptedReply } from "../../../src/testing/scripted-model.ts";
+import { proves } from "../../harness/proves.ts";
 import { latch, newFixture } from "../../harness/run-scripted.ts";
 import { spyTool } from "../../harness/tools.ts";
 import { approveAll, ending } from "../../support/pause-stories.ts";
@@ -116,26 +117,6 @@ test("ends a subagent that its failing delegation forgets before the parent cont
   ]);
 });
 
-test("ends a paused subagent whose delegation returns another outcome", async () => {
-  const pay = spyTool("pay", () => "paid", { needsApproval: true });
-  const forging = delegation(async ({ spawn }) => {
-    await spawn({ role: "child", task: "Pay." });
-    return { type: "refused", refusal: { code: "setup_failed", message: "Never mind." } };
-  });
-  const child = part("child", [calls(use("pay"))], { tools: [pay] });
-  const root = part("root", [calls(use("delegate")), says("ok")], {
-    tools: [forging],
-    subagents: [child.role],
-  });
-  const result = await newFixture().run(root.role);
-  expect([ending(result), ends(result), outcomes(result).map(([, type]) => type)]).toEqual([
-    ["completed", "completed"],
-    ["completed", "cancelled"],
-    ["refused"],
-  ]);
-  expect([result.questions, pay.calls]).toEqual([[], []]);
-});
-
 for (const end of ["cancel", "time limit"] as const) {
   test(`does not delay a ${end} by a delegation that never settles`, async () => {
     const stuck = delegation(() => new Promise(() => undefined));
@@ -160,36 +141,40 @@ for (const end of ["cancel", "time limit"] as const) {
   });
 }
 
-test("continues the paused subagent that a delegation returned, and ends the other one", async () => {
-  const pay = spyTool("pay", () => "paid", { needsApproval: true });
-  const both = delegation(async ({ spawn }) => {
-    const [first] = await Promise.all([
-      spawn({ role: "child", task: "First." }),
-      spawn({ role: "child", task: "Second." }),
-    ]);
-    return first;
-  });
-  const build = (root: readonly ScriptedReply[], child: readonly ScriptedReply[]) =>
-    part("root", root, {
-      tools: [both],
-      subagents: [part("child", child, { tools: [pay] }).role],
+proves(
+  ["D776"],
+  "continues the paused subagent that a delegation returned, and the other one in the background",
+  async () => {
+    const pay = spyTool("pay", () => "paid", { needsApproval: true });
+    const both = delegation(async ({ spawn }) => {
+      const [first] = await Promise.all([
+        spawn({ role: "child", task: "First." }),
+        spawn({ role: "child", task: "Second." }),
+      ]);
+      return first;
     });
-  const fixture = newFixture();
-  const paused = await fixture.run(
-    build([calls(use("delegate"))], [calls(use("pay")), calls(use("pay"))]).role,
-  );
-  expect(ending(paused)).toEqual(["paused", "input_required"]);
-  const again = build([says("ok")], [says("Paid."), says("Paid.")]);
-  const run = fixture.resume(again.role, paused.pausedRun, approveAll(paused));
-  void run.result.catch(() => undefined);
-  const result = await fixture.outcome(run);
-  // The call waits for the returned subagent; the other one is ended before the run pauses.
-  expect([ending(result), ends(result), pay.calls.length]).toEqual([
-    ["completed", "completed"],
-    ["completed", "completed", "cancelled"],
-    1,
-  ]);
-});
+    const build = (root: readonly ScriptedReply[], child: readonly ScriptedReply[]) =>
+      part("root", root, {
+        tools: [both],
+        subagents: [part("child", child, { tools: [pay] }).role],
+      });
+    const fixture = newFixture();
+    const paused = await fixture.run(
+      build([calls(use("delegate"))], [calls(use("pay")), calls(use("pay"))]).role,
+    );
+    expect(ending(paused)).toEqual(["paused", "input_required"]);
+    const again = build([says("ok")], [says("Paid."), says("Paid.")]);
+    const run = fixture.resume(again.role, paused.pausedRun, approveAll(paused));
+    void run.result.catch(() => undefined);
+    const result = await fixture.outcome(run);
+    // The call waits for the returned subagent; the other one reports in a message.
+    expect([ending(result), ends(result), pay.calls.length]).toEqual([
+      ["completed", "completed"],
+      ["completed", "completed", "completed"],
+      2,
+    ]);
+  },
+);
 
 test("refuses a spawn by a context that was kept beyond its call", async () => {
   const kept: DelegationContext[] = [];

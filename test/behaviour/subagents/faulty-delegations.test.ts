@@ -14,6 +14,8 @@ import { latch, newFixture } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
 import { calls, part, quiet, use } from "../../harness/scripted-agents.ts";
+import { proves } from "../../harness/proves.ts";
+import { approveAll, asked, ending } from "../../support/pause-stories.ts";
 import { ends } from "../../support/tool-acts.ts";
 
 const DONE = says("Done.");
@@ -95,26 +97,73 @@ const REFUSED: SpawnOutcome = {
   refusal: { code: "depth_limit", message: "Not started." },
 };
 
-test("ends the paused subagent of a delegation that ignores it", async () => {
-  const pay = spyTool("pay", () => "paid", { needsApproval: true });
-  const child = part("child", [calls(use("pay")), says("never")], { tools: [pay] });
-  const ask = defineDelegation({
-    name: "ask",
-    description: "Asks.",
-    inputSchema: z.object({}),
-    execute: async (_input, { spawn }) => {
-      await spawn({ role: "child", task: "Work." });
-      return REFUSED;
+for (const [how, finish] of [
+  ["returns a text", () => ({ type: "answered", text: "Processed." }) as const],
+  ["returns a refusal", () => REFUSED],
+  [
+    "throws",
+    () => {
+      throw new TypeError("Cannot read properties of undefined (reading 'text')");
     },
-  });
-  const { role } = part("root", [calls(use("ask")), DONE], {
-    tools: [ask],
-    subagents: [child.role],
-  });
-  const result = await newFixture().run(role);
-  expect(result.agents.map(({ status }) => status)).toEqual(["completed", "cancelled"]);
-  expect(ends(result)).toEqual(["refused depth_limit"]);
-});
+  ],
+] as const)
+  proves(
+    ["D776"],
+    `pauses with the subagent of a delegation that ${how} after the pause`,
+    async () => {
+      const pay = spyTool("pay", () => "paid", { needsApproval: true });
+      const child = part("child", [calls(use("pay")), says("Paid.")], { tools: [pay] });
+      const ask = defineDelegation({
+        name: "ask",
+        description: "Asks.",
+        inputSchema: z.object({}),
+        execute: async (_input, { spawn }) => {
+          await spawn({ role: "child", task: "Work." });
+          return finish();
+        },
+      });
+      const { role } = part("root", [calls(use("ask")), DONE], {
+        tools: [ask],
+        subagents: [child.role],
+      });
+      const fixture = newFixture();
+      const paused = await fixture.run(role);
+      expect([ending(paused), asked(paused)]).toEqual([
+        ["paused", "input_required"],
+        [["root/child#1", "pay"]],
+      ]);
+      const run = fixture.resume(role, paused.pausedRun, approveAll(paused));
+      const result = await fixture.outcome(run);
+      expect(result.agents.map(({ status }) => status)).toEqual(["completed", "completed"]);
+      expect([ends(result), pay.calls.length]).toEqual([["succeeded"], 1]);
+    },
+  );
+
+proves(
+  ["D776"],
+  "returns the answer of a delegation that has cancelled its paused subagent",
+  async () => {
+    const pay = spyTool("pay", () => "paid", { needsApproval: true });
+    const child = part("child", [calls(use("pay"))], { tools: [pay] });
+    const ask = defineDelegation({
+      name: "ask",
+      description: "Asks.",
+      inputSchema: z.object({}),
+      execute: async (_input, { spawn, subagents }) => {
+        await spawn({ role: "child", task: "Work." });
+        await subagents.cancel("child#1");
+        return { type: "answered", text: "Without it." };
+      },
+    });
+    const { role } = part("root", [calls(use("ask")), DONE], {
+      tools: [ask],
+      subagents: [child.role],
+    });
+    const result = await newFixture().run(role);
+    expect(result.agents.map(({ status }) => status)).toEqual(["completed", "cancelled"]);
+    expect(ends(result)).toEqual(["succeeded"]);
+  },
+);
 
 test("fails a delegation that returns a paused subagent that does not exist", async () => {
   const ask = defineDelegation({
