@@ -23,7 +23,7 @@ for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]) {
   delete process.env[name.toLowerCase()];
 }
 
-// The same cases everywhere, every time. `FC_SEED=…` selects others.
+// All machines test the same random cases every time. `FC_SEED=…` selects others.
 fc.configureGlobal({ seed: Number(process.env["FC_SEED"] ?? 20_261_121) });
 
 afterEach(async () => {

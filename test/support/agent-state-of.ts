@@ -1,4 +1,4 @@
-// What stands behind the state that a caller who steps through a run is shown.
+// Returns the state behind the read-only view that `iterate()` yields.
 
 import type { AgentState } from "../../src/agent/agent-state.ts";
 import type { PhaseState } from "../../src/agent/phase-report.ts";

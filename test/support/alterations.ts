@@ -3,7 +3,9 @@
 
 import { isRecord } from "../../src/kernel/json.ts";
 
-/** One alteration: the operation, where in the document, and the text of the altered document. */
+/**
+ * An alteration: the operation, its place in the document, and the text of the altered document.
+ */
 export interface Alteration {
   readonly operation: string;
   /** Keys from the top; positions in lists are `*`, so that equal fields have equal names. */
@@ -32,7 +34,7 @@ function randomFrom(seed: number): Random {
   };
 }
 
-/** So many alterations of the document, each of which changes it. */
+/** Returns this number of alterations, each of which changes the document. */
 export function* alterations(text: string, count: number, seed = 1): Generator<Alteration> {
   const random = randomFrom(seed);
   const original: unknown = JSON.parse(text);

@@ -30,7 +30,7 @@ export interface Deeds {
   readonly toolRuns: readonly ToolRun[];
 }
 
-/** One run of a tool body. */
+/** An execution of a tool body. */
 interface ToolRun {
   /** The tool with its arguments. */
   readonly call: string;
@@ -143,14 +143,17 @@ export async function pauseStory(options: OrchestratorOptions = {}): Promise<Pau
   return { text: JSON.stringify(pausedRun), before: toolRuns.map(({ place }) => place) };
 }
 
-/** Resumes the story, altered or not. Returns all that it did, or the code with which it was refused. */
+/**
+ * Resumes the story, altered or not. Returns everything that the run did, or the code of the
+ * refusal.
+ */
 export async function resumeStory(
   text: string,
   options: OrchestratorOptions = {},
 ): Promise<Deeds | string> {
   const { lead, toolRuns } = cast(true);
   try {
-    // Parsed, and no more: what was altered is for the orchestrator to find.
+    // Only parses the text: the orchestrator has to find the alteration.
     const stored = z.custom<PausedRun>().parse(JSON.parse(text));
     const run = orchestratorOf([lead], options).resume(stored, { answers: answersIn(text) });
     const { usage, agents } = await run.settled;

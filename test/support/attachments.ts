@@ -53,7 +53,7 @@ export const PHOTO_LINE = "[image/jpeg, https://example.com/photo.jpg]";
 
 export const words = (text: string): ContentPart => ({ type: "text", text });
 
-/** What is said, with all that there is besides words. */
+/** Content with text and every kind of attachment. */
 export const SAID: readonly ContentPart[] = [
   words("Compare"),
   CHART,

@@ -1,14 +1,20 @@
-// One address for several workers, as a balancer of connections gives it.
+// A TCP balancer: one address for several workers.
 
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
 import { afterwards } from "../harness/afterwards.ts";
 
-/** Spreads connections over what listens at the ports, in turn. Resolves with its own. Ends after the test. */
+/**
+ * Distributes connections over the ports in turn, and resolves with its own port. Closes after the
+ * test.
+ */
 export async function balancer(ports: readonly number[]): Promise<number> {
   let count = 0;
   const open = new Set<Socket>();
-  /** `turn`: which port it is tried with. Each connection tries all of them, whatever others do meanwhile. */
+  /**
+   * `turn` is the first port to try. Each connection tries all ports, whatever other connections
+   * do.
+   */
   const join = (client: Socket, turn: number, attemptsLeft: number): void => {
     const port = ports[turn % ports.length] ?? 0;
     const worker = connect(port, "127.0.0.1");

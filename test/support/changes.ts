@@ -251,7 +251,7 @@ export function functionOf({ type }: Change): string {
   return renamed[type] ?? type;
 }
 
-/** One of each change. Made anew each time, so that nothing is shared. */
+/** Returns one change of each kind. They are created at each call, so that tests share nothing. */
 export function changes(): {
   readonly [T in Change["type"]]: Extract<Change, { readonly type: T }>;
 } {

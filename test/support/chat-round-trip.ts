@@ -34,7 +34,7 @@ export function served(
   return { type: "events", data: [...chunks, end, "[DONE]"] };
 }
 
-/** The reply to a question, and the assistant's message as it stands in the next request. */
+/** The reply to a question, and the assistant message in the next request. */
 export async function roundTrip(
   answer: ServerReply,
   mode: Mode,

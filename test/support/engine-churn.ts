@@ -1,4 +1,5 @@
-// Many runs, led and led again from several places, by workers that come and go: what holds of every engine all the while.
+// Many runs that are executed again and again by workers that start and close, and the promises
+// that hold for every engine meanwhile.
 
 import { expect } from "vitest";
 
@@ -14,7 +15,7 @@ const LEADS_OF_EACH = 40;
 const ROUNDS_OF_WORKERS = 6;
 
 class Churn {
-  /** Counts whatever happens, so that it is known what came after what. */
+  /** Counter of all events, for comparisons of their order. */
   #moment = 0;
   readonly #asked = new Map<RunId, number>();
   readonly #begun = new Map<RunId, number>();
@@ -58,7 +59,7 @@ class Churn {
   }
 }
 
-/** Rejects if a run was led twice at a time, or not once more after it was last asked for. */
+/** Rejects if two executions of a run overlapped, or if no execution followed its last request. */
 export async function churn(open: () => Engine): Promise<void> {
   const [first, second, client, other] = [opened(open), opened(open), opened(open), opened(open)];
   const churn = new Churn();

@@ -1,5 +1,5 @@
-// What is asked of every engine, whatever it leads runs over: each trial is given a factory of engines that share one place, as several
-// processes would.
+// Promises of every engine. Each trial gets a factory of engines that share one place, as in
+// several processes.
 
 import { expect } from "vitest";
 
@@ -9,7 +9,7 @@ import { FakeExecutor } from "./fake-executor.ts";
 import { opened, served, ticketOf } from "./opened-engine.ts";
 
 export interface EngineTrial {
-  /** The promise that it proves, and what it tries. */
+  /** The promise that the trial proves. */
   readonly name: string;
   /** `open`: an engine of its own each time, over the same place. */
   run(open: () => Engine): Promise<void>;
@@ -95,7 +95,7 @@ const trials: EngineTrial[] = [
       await served(opened(open), there);
       const first = await FakeExecutor.nextOf(here, there);
       await leadOften("run_1");
-      // What came after it is led beside it; the second lead of the same run is not.
+      // Later runs are executed meanwhile; the second execution of the same run is not.
       await client.enqueue(ticketOf("run_2"));
       (await FakeExecutor.nextOf(here, there)).end();
       expect([...here.begun, ...there.begun].toSorted()).toEqual(["run_1", "run_2"]);

@@ -1,4 +1,5 @@
-// An executor without an orchestrator: a test takes each run that is to be led, and says what comes of it.
+// An executor without an orchestrator: the test receives each run that is to be executed, and
+// decides its outcome.
 
 import type { RunExecutor, ExecutorResult } from "../../src/engine/engine.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
@@ -24,7 +25,7 @@ export class FakeExecutor implements RunExecutor {
   readonly roles: readonly string[];
   readonly version: string;
   maxRuns: number;
-  /** The runs, in the order in which they were to be led. */
+  /** The runs, in the order of their executions. */
   readonly begun: RunId[] = [];
   mostAtOnce = 0;
   readonly #untaken: LedRun[] = [];
@@ -85,7 +86,7 @@ export class FakeExecutor implements RunExecutor {
     }
   }
 
-  /** What is under way, and all that comes, ends at once. */
+  /** Ends the current and all later executions at once. */
   endAll(): void {
     this.#endsAtOnce = true;
     for (const run of this.#open) run.end();

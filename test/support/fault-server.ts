@@ -1,5 +1,5 @@
-// Servers of models with faults in what they send. Each fault writes its response by itself.
-// Owns what a sound reply is over each interface, streamed and whole.
+// Model servers with faults. Each fault writes its own response. Owns the valid reply of each
+// interface, streamed and whole.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 

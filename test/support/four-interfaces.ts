@@ -60,7 +60,7 @@ export class WireServer implements AsyncDisposable {
     response.writeHead(status, { "content-type": "text/event-stream", ...headers });
     if (end === "closed") return void response.end(body);
     await new Promise((resolve) => response.write(body, resolve));
-    // The client has read what it was sent once the kernel has nothing left to send.
+    // The client has read the data once the kernel has nothing left to send.
     setImmediate(() => {
       if (end === "reset") response.socket?.resetAndDestroy();
       else response.socket?.destroy();
@@ -79,7 +79,9 @@ export interface Interface {
   readonly model: (url: string, timeoutMs?: number) => Model;
   /** The events of a reply that says "ok", with 700 input and 2 output tokens. */
   readonly events: readonly string[];
-  /** So many events at its beginning report the input, and a part of the text. */
+  /**
+   * Number of events at the beginning of the stream that report the input and a part of the text.
+   */
   readonly begun: number;
   /** The event of an error that may pass, after a beginning. */
   readonly failed: string;

@@ -36,7 +36,7 @@ function portRange(): readonly [lowest: number, highest: number] {
     .map(Number);
   const below = Math.min(HIGHEST_PORT, first - 1) - LOWEST_PORT;
   const above = HIGHEST_PORT - Math.max(LOWEST_PORT, last + 1);
-  // A machine whose ephemeral range covers all of them has none outside.
+  // If the ephemeral range covers all ports, no port outside exists.
   if (below <= 0 && above <= 0) return [LOWEST_PORT, HIGHEST_PORT];
   return below >= above ? [LOWEST_PORT, LOWEST_PORT + below] : [HIGHEST_PORT - above, HIGHEST_PORT];
 }

@@ -9,7 +9,10 @@ export function unfrozenParts(value: unknown, path = "value"): readonly string[]
   return Object.isFrozen(value) ? below : [path, ...below];
 }
 
-/** Tries to overwrite, delete and add in every part of `value`. Gives the paths at which it could. */
+/**
+ * Tries to overwrite, delete and add properties in every part of `value`. Returns the paths at
+ * which that succeeded.
+ */
 export function vandalised(value: unknown, path = "value"): readonly string[] {
   if (typeof value !== "object" || value === null) return [];
   const attempts = [Reflect.set(value, "added", 1), Reflect.setPrototypeOf(value, { added: 1 })];

@@ -1,4 +1,4 @@
-// What the decision after a step must be, as a check over any implementation of it.
+// Expected decisions after a step, as a check of any implementation.
 
 import { expect } from "vitest";
 
@@ -84,7 +84,7 @@ function stopFor(source: string, code: string, data: object = {}): object {
 
 const STOPPED = { type: "stop", signal: undefined };
 
-/** Each outcome, and what goes before what. */
+/** Each outcome, and the precedence among them. */
 const CASES: Readonly<Record<string, Case>> = {
   "calls ask for more": { log: { steps: CALLS }, outcome: work("tool_calls") },
   "work is listed whole": {

@@ -1,4 +1,5 @@
-// Every way in which a run settles, each as a script of its own: the reason that it must give is its name.
+// Every way in which a run settles, with one script each. The name of a script is the expected
+// reason.
 
 import { z } from "zod";
 

@@ -1,4 +1,5 @@
-// Golden files: what a run must look like, as text that is read and committed. Written on demand only, and never in CI.
+// Golden files: the expected text of a run, which is reviewed and committed. They are written on
+// request only, and never in CI.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -14,8 +15,8 @@ export interface GoldenPlace {
 const HERE: GoldenPlace = { folder: "test/fixtures/golden", environment: process.env };
 
 /**
- * Compares a text with its golden file, whole. A file that is missing or different is an error. `UPDATE_GOLDEN=1` writes it instead;
- * where `CI` is set, too, nothing is written, and the difference stays an error.
+ * Compares the whole text with its golden file. A missing or different file is an error.
+ * `UPDATE_GOLDEN=1` writes the file, except if `CI` is set, too.
  */
 export function checkGolden(name: string, text: string, place: GoldenPlace = HERE): void {
   const file = join(place.folder, `${name}.txt`);

@@ -1,4 +1,4 @@
-// What must hold of the state's moves, and of a state as JSON and back: checks over any implementation of the two.
+// Laws of state transitions and of serialisation, as checks of any implementation.
 
 import { expect } from "vitest";
 
@@ -16,7 +16,10 @@ type Move = (state: AgentState, change: Change) => AgentState;
 type StateName = keyof ReturnType<typeof states>;
 type ChangeType = Change["type"];
 
-/** Changes that a few states allow, by these states. Those that are not here are allowed while an execution runs, or in a step. */
+/**
+ * Changes that only some states allow, with these states. All others are allowed during an
+ * execution or within a step.
+ */
 const ALLOWED: Partial<Record<ChangeType, readonly StateName[]>> = {
   markStarted: ["pending"],
   resume: ["rested", "waiting"],
@@ -26,7 +29,10 @@ const ALLOWED: Partial<Record<ChangeType, readonly StateName[]>> = {
   openStep: ["running", "briefed", "stepped"],
 };
 
-/** Throws unless states move as the table says, one field at a time, into frozen values, and leave the old ones alone. */
+/**
+ * Throws unless transitions follow the table, change only their own fields, return frozen values
+ * and leave previous states unchanged.
+ */
 export function checkTransitions(move: Move): void {
   checkTable(move);
   checkStep(move);
@@ -56,7 +62,7 @@ function attempt(move: Move, state: AgentState, change: Change): AgentState | un
   }
 }
 
-/** One result for every call, in call order; then one record of the step (L3, L4). */
+/** Returns a result for every call, in call order, and then a record of the step (L3, L4). */
 function checkStep(move: Move): void {
   const { replied } = states();
   const [first, second] = twoCalls();
@@ -83,7 +89,10 @@ function checkStep(move: Move): void {
   expect(signalled.log.signals).toEqual([...stepped.log.signals, changes().addSignal.signal]);
 }
 
-/** A pause keeps everything; an end keeps everything and says when and why; what follows begins anew over the same history. */
+/**
+ * A pause preserves everything. An end preserves everything and adds its reason and time. The next
+ * execution starts empty over the same history.
+ */
 function checkRest(move: Move): void {
   const { deferred, stepped } = states();
   const paused = move(deferred, changes().pause);
@@ -110,7 +119,10 @@ export interface Serialiser {
   readonly stateOf: (snapshot: AgentSnapshot) => SettledState;
 }
 
-/** Throws unless every state at rest is restored from its JSON as it was, without what is transient, frozen, and unaltered itself. */
+/**
+ * Throws unless every inactive state is restored from its JSON: equal, frozen, without transient
+ * parts, and without altering its source.
+ */
 export function checkSerialisation({ snapshotOf, stateOf }: Serialiser): void {
   for (const [name, state] of restingStates()) {
     const before = structuredClone(state);

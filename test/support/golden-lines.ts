@@ -1,11 +1,12 @@
-// The events of a run as lines: who, where, what, and the fields that matter. No times, no random ids.
+// The events of a run as lines: agent, step, type, and the fields that matter, without times and
+// random ids.
 
 import { isRecord } from "../../src/kernel/json.ts";
 import type { EspalierEvent, EventBody, EventType } from "../../src/protocol/event.ts";
 
 type Telling = { readonly [T in EventType]: readonly Exclude<keyof EventBody<T>, "type">[] };
 
-/** What a line has of each event; a new event must be listed here. */
+/** Fields of each event in a line. A new event must be listed here. */
 const TELLING: Telling = {
   "run.started": ["role", "task", "limits", "budget"],
   "run.ended": ["status", "reason", "error", "usage", "subagentsByDepth", "refusalsByCode"],
@@ -57,7 +58,7 @@ const TELLING: Telling = {
   "continuation.evaluated": ["decision", "work", "vetoedBy", "signals", "winner"],
 };
 
-/** One line per event. */
+/** Returns one line per event. */
 export function goldenLines(events: readonly EspalierEvent[]): string {
   return `${events.map(goldenLine).join("\n")}\n`;
 }
@@ -76,7 +77,7 @@ function goldenLine(event: EspalierEvent): string {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The short forms of what events hold, by a field that only they have. */
+/** Short forms of values, by a field that only they have. */
 const SHORT: readonly (readonly [field: string, short: (value: Fields) => string])[] = [
   ["injections", shortManifest],
   ["descendants", ({ own, total }) => `${shown(own)}/${shown(total)}`],
@@ -87,7 +88,10 @@ const SHORT: readonly (readonly [field: string, short: (value: Fields) => string
   ["code", ({ code }) => String(code)],
 ];
 
-/** Of what a subagent received: how many messages of which kind, and the tools that it lacks. */
+/**
+ * Returns the inherited context of a subagent: the number of messages of each kind, and the missing
+ * tools.
+ */
 function shortManifest({ messages, injections, removedTools }: Fields): string {
   const [inherited, injected] = [messages, injections].map((part) =>
     isRecord(part) ? shown(part["count"]) : "?",
@@ -97,7 +101,7 @@ function shortManifest({ messages, injections, removedTools }: Fields): string {
   return [`${inherited}i+${injected}j`, ...without].join(" ");
 }
 
-/** A usage also names its tokens; what is left of a budget has no calls. */
+/** A usage also shows its tokens. A remaining budget has no calls. */
 function shortUsage(value: Fields): string {
   if (!("modelCalls" in value)) return entries(value);
   const { modelCalls, toolCalls, totalTokens } = value;

@@ -1,4 +1,5 @@
-// The runs whose traces are golden: each settles, perhaps after a pause, and leaves its fixture and its last result.
+// The runs with golden traces. Each settles, perhaps after a pause, and returns its fixture and its
+// last result.
 
 import { getLastText } from "../../src/agent/agent-state.ts";
 import { ModelError } from "../../src/model/model-error.ts";

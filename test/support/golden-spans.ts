@@ -1,4 +1,5 @@
-// Spans of whole runs as text: every trace as a tree, with what each span says, its events and its links. Ids are numbered in their order.
+// Spans of whole runs as text: every trace as a tree, with the attributes, events and links of each
+// span. Ids are numbered in the order of their appearance.
 
 import type { RecordedSpan } from "./telemetry/recorded-spans.ts";
 
@@ -23,10 +24,13 @@ const UNSAID = new Set([
   "gen_ai.tool.name",
   "gen_ai.tool.type",
 ]);
-/** What is nothing is not said. */
+/** Absent values are omitted. */
 const NOTHING = new Set(["0", "false", "[]"]);
 
-/** All traces of some runs, in the order in which they began. Nothing in it depends on the order in which spans arrived. */
+/**
+ * Returns all traces of some runs, in the order of their beginnings, independent of the order in
+ * which spans arrived.
+ */
 export function goldenSpans(spans: readonly RecordedSpan[]): string {
   const ordered = spans.toSorted(
     (left, right) =>
@@ -88,7 +92,7 @@ function told(span: RecordedSpan, indent: string, { traceIds, said }: Names): re
   ];
 }
 
-/** One line for names of the conventions, one for our own. */
+/** Returns a line for names of the conventions, and a line for our own names. */
 function lines(
   attributes: Readonly<Record<string, unknown>>,
   traceIds: readonly string[],

@@ -1,4 +1,5 @@
-// A recorder at every place of a run: all points, wraps, processors, and all events. Each says who was served, and what happened.
+// A recorder at every hook point: transforms, wraps, processors and all events. It records the
+// agent and the point.
 
 import type { HookContext } from "../../src/hooks/hook-points.ts";
 import {
@@ -12,7 +13,7 @@ import {
 import { EVENT_TYPES } from "../../src/protocol/event.ts";
 import { POINTS } from "./hook-sites.ts";
 
-/** Hooks for everything, and what they have written down: `lead: beforeModel`, `lead: (step.started)`. */
+/** Hooks for everything, and their records: `lead: beforeModel`, `lead: (step.started)`. */
 export function hookRecorder(): { readonly hooks: readonly Hook[]; readonly log: string[] } {
   const log: string[] = [];
   const hooks = [

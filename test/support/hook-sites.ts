@@ -1,4 +1,5 @@
-// Every place of a run where a hook can stand, over a small tree that comes by each of them: a lead with a tool and a child.
+// Every place of a run where a hook can be called, over a small tree that reaches all of them: a
+// lead with a tool and a child.
 
 import {
   processStep,
@@ -16,7 +17,7 @@ import type { ToolContext } from "../../src/tools/tool-context.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn, use, type Part } from "../harness/scripted-agents.ts";
 
-/** What a hook does at its site before it lets things continue. */
+/** Action of a hook at its place before the run continues. */
 export type HookWork = (signal: AbortSignal) => unknown;
 
 /** A place for a hook. */
@@ -57,7 +58,7 @@ const POINT_SITES: readonly HookSite[] = POINTS.map((point) => ({
     ),
 }));
 
-/** The same, and the processors and wraps. */
+/** The same places, and those of processors and wraps. */
 export const SITES: readonly HookSite[] = [
   ...POINT_SITES,
   {

@@ -2,7 +2,7 @@
 
 import { isRecord } from "../../src/kernel/json.ts";
 
-/** The keys of a value, as paths; what is JSON of others is left out. */
+/** Returns the keys of a value as paths, without those in JSON of users. */
 export function keysIn(value: unknown, path = ""): readonly string[] {
   if (Array.isArray(value)) return value.flatMap((one) => keysIn(one, `${path}[]`));
   if (!isRecord(value) || FOREIGN.some((end) => path.endsWith(end))) return [path];

@@ -1,4 +1,5 @@
-// A ledger under test: accounts named by their path in the tree, time by hand, answers that can be looked at without waiting.
+// A ledger under test: accounts named by their path in the tree, a manual clock, and answers that
+// can be inspected without waiting.
 
 import type { BudgetAccount } from "../../src/budget/budget-account.ts";
 import type { LeaseAsk, LeaseOutcome, ReachedThreshold } from "../../src/budget/lease.ts";
@@ -10,7 +11,7 @@ import { AgentIdSchema, LeaseIdSchema, type AgentId } from "../../src/protocol/i
 import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 
-/** What a test asks for: input, room to answer, and a price if there is one. */
+/** A request of a test: input tokens, output cap, and optionally a price. */
 export function ask(inputTokens: number, maxOutputTokens: number, price?: ModelPrice): LeaseAsk {
   return { inputTokens, maxOutputTokens, price };
 }
@@ -25,7 +26,7 @@ export function callUsage(
   return { ...NO_USAGE, modelCalls: 1, steps: 1, ...tokens, ...more };
 }
 
-/** One question to the ledger, and its answer once there is one. */
+/** A request to the ledger, and its answer once available. */
 export interface Asked {
   readonly outcome: LeaseOutcome | undefined;
   /** Aborts the one that waits. */
@@ -54,7 +55,9 @@ export class LedgerFixture {
     return this.ledger.getAccount(agentId);
   }
 
-  /** Opens the account of `path` below that of the path before its last slash. A number is a fixed deadline. */
+  /**
+   * Opens the account of `path` below the account of its parent path. A number is a fixed deadline.
+   */
   open(
     path: string,
     limits: SpendLimits = {},

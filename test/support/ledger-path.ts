@@ -1,4 +1,5 @@
-// The operations of a ledger on accounts that are plain values: each is done on live accounts made of them, and gives what they have become.
+// Ledger operations on plain accounts: each creates live accounts, changes them, and returns the
+// new plain accounts.
 
 import type { BudgetRefusal, LeaseAsk, Remaining } from "../../src/budget/lease.ts";
 import { BudgetAccount } from "../../src/budget/budget-account.ts";

@@ -1,4 +1,5 @@
-// What tests of the life of subagents share: the calls by which a model deals with them, and how agents came to rest.
+// Parts for tests of subagents: the calls by which a model manages them, and how agents became
+// inactive.
 
 import { expect } from "vitest";
 
@@ -46,7 +47,7 @@ export function rests(result: RunResult): Readonly<Record<string, string>> {
   );
 }
 
-/** The results of subagents that a model reads, without what is counted. */
+/** Returns the results of subagents that a model reads, without figures. */
 export function outcomes(texts: readonly string[]): readonly unknown[] {
   return texts.map((text) => {
     try {
@@ -73,7 +74,7 @@ export function reporters(request: ModelRequest | undefined): readonly string[] 
   return heard(request, "report").map((text) => text.slice(0, text.indexOf(",")));
 }
 
-/** Who settled, in order, and as what. */
+/** Returns the agents that settled, in order, with their status. */
 export function settlements({ sink }: Fixture): readonly string[] {
   return sink.ofType("subagent.ended").map(({ childPath, outcome }) => `${childPath} ${outcome}`);
 }
@@ -95,7 +96,7 @@ export function spawnOf({ sink }: Fixture, childPath: string): EspalierEvent<"su
   return event ?? expect.fail(`${childPath} was not started`);
 }
 
-/** The result of a run, and what is left of it to continue. */
+/** The result of a run, and its snapshot. */
 export async function rested(s: Fixture, run: Run) {
   const result = await s.outcome(run);
   return { result, snapshot: run.snapshot() };

@@ -1,4 +1,4 @@
-// What tests of forks share: a run of three steps, and what a model is shown.
+// Parts for tests of forks: a run of three steps, and the messages to a model.
 
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { calls, part, spawn, tool, use, type Part } from "../harness/scripted-agents.ts";
@@ -7,7 +7,7 @@ export const PAY = { toolName: "pay", arguments: { amount: 1 } };
 
 export const look = tool("look", () => "seen");
 
-/** What a model is shown, as role and text. */
+/** Returns the messages of a request as role and text. */
 export function shown({ model }: Part, index: number): readonly string[] | undefined {
   return model.requests[index]?.messages.map(({ role, text }) => `${role}: ${text}`);
 }

@@ -1,4 +1,4 @@
-// The group of tests about groups: a lead with a policy, whose members do what their task says.
+// A lead with a failure policy, whose members act by their task.
 
 import { expect } from "vitest";
 import type { FailurePolicy } from "../../src/policies/delegation-policy.ts";
@@ -23,7 +23,7 @@ const PAY = { toolName: "pay", arguments: { amount: 1 } };
 
 export const broken = { error: new Error("The model is gone.") };
 
-/** Members by task: what each of them does. */
+/** Actions of the members by task. */
 const SCRIPTS: Readonly<Record<string, readonly ScriptStep[]>> = {
   "Succeed.": [says("Succeeded.")],
   "Fail.": [broken],
@@ -43,7 +43,7 @@ export interface GroupFixture {
   readonly look: ReturnType<typeof latch>;
 }
 
-/** A lead with this policy whose members do what their task says. `look` holds up those that look. */
+/** Creates a lead with this policy. Its members act by their task; `look` holds those that look. */
 export function newGroup(
   failurePolicy: FailurePolicy,
   replies: readonly ScriptStep[],

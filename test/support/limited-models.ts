@@ -1,4 +1,4 @@
-// What tests of limits and fallbacks share: models that are limited, and replies that fail.
+// Parts for tests of limits and fallbacks: models with limits, and failing replies.
 
 import type { ModelErrorCode } from "../../src/kernel/error.ts";
 import type { Model } from "../../src/model/model.ts";

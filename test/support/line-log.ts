@@ -1,4 +1,4 @@
-// A log that several processes write and that any of them may be killed in the midst of.
+// A log that several processes write, and during which any of them may be killed.
 
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 
@@ -9,7 +9,10 @@ export function appendLine(file: string, value: object): void {
   appendFileSync(file, `\n${JSON.stringify(value)}\n`);
 }
 
-/** What was written as a whole, oldest first. A kill cuts a line off where the file's next page begins: what it was to note had not gone on. */
+/**
+ * Returns the complete lines, oldest first. A kill can cut a line at a page boundary of the file;
+ * the effect of a cut line had not begun.
+ */
 export function wholeLines(file: string): readonly unknown[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, "utf8").split("\n").slice(0, -1);

@@ -11,7 +11,7 @@ import type { EventBody, EventScope, TraceIds } from "../../src/protocol/event.t
 import type { RunId } from "../../src/protocol/ids.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
 
-/** Gives ids to the events of any number of runs, as a run without tracing has them, from the first event on. */
+/** Assigns ids to the events of any number of runs, as in a run without tracing. */
 export function localTracing(): Tracing {
   const runs = new Map<RunId, OpenRun>();
   const follow = (scope: EventScope, body: EventBody): TraceIds => {
@@ -45,7 +45,7 @@ export function localTracing(): Tracing {
   };
 }
 
-/** The same with ids that count up from 1, in the order in which they appear. */
+/** The same with ids that count from 1 in the order of their appearance. */
 export function countedTracing(): Tracing {
   const numbers = new Map<string, string>();
   const count = (id: string): string => {

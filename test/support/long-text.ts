@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 
-/** What each text repeats. */
+/** The repeated unit of each text. */
 export const REPEATED: Readonly<Record<string, string>> = {
   "ESC ]": "\u001b]",
   "ESC [": "\u001b[",
@@ -40,7 +40,10 @@ export function longText(repeated: string, bytes: number): string {
 
 /** Shorter texts come first, so that a failure is quick. */
 const FIRST_BYTES = [160_000, 625_000];
-/** The least of many rounds is close to the time that the work needs, whatever else the machine does. */
+/**
+ * The minimum of many rounds approximates the time that the work needs, whatever else the machine
+ * does.
+ */
 const ROUNDS = 10;
 /** A busy machine may take so much longer than a quiet one. */
 const MOST_MS = 2_000;

@@ -1,5 +1,5 @@
-// An engine in memory that keeps every promise of the port, for tests that break them one at a time. Workers learn of runs from it alone: it has
-// them sweep the store once in a lifetime.
+// An engine in memory that keeps every promise of the port, for tests that break one at a time.
+// Workers receive runs from this engine alone, since it has them sweep the store very rarely.
 
 import {
   createUnknownRoleError,
@@ -9,16 +9,16 @@ import {
   type RunTicket,
 } from "../../src/engine/engine.ts";
 
-/** After how long what was rejected is led again: not at once, which would let nothing else through. */
+/** Delay before a rejected execution is repeated. Without a delay nothing else would run. */
 const REPEAT_MS = 5;
 
-/** What several engines share. */
+/** Shared state of several engines. */
 export class MemoryQueue {
   readonly known = new Set<string>();
   readonly workers = new Set<MemoryWorker>();
   /** Tickets that wait for a worker, by run. */
   readonly waiting = new Map<string, RunTicket>();
-  /** Of runs that are led: what came since. */
+  /** Runs in execution, each with a request that arrived meanwhile. */
   readonly led = new Map<string, { again: RunTicket | undefined }>();
   #isOver = false;
 
@@ -47,7 +47,9 @@ export class MemoryQueue {
     else this.take(ticket);
   }
 
-  /** No more is led: what a broken engine tries again and again would continue during the tests after it. */
+  /**
+   * Starts no further executions: the retries of a broken engine would continue during later tests.
+   */
   end(): void {
     this.#isOver = true;
     this.workers.clear();

@@ -1,4 +1,5 @@
-// What tests of repeated model calls share: a model that fails by script, and a call under a clock that jumps over each wait.
+// Parts for tests of repeated model calls: a model that fails by script, and a call under a clock
+// that skips each wait.
 
 import { expect } from "vitest";
 

@@ -1,4 +1,4 @@
-// What tests of the OpenAI adapter have in common: a model at a test server, and requests to it.
+// Parts for tests of the OpenAI adapter: a model at a test server, and requests to it.
 
 import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
@@ -58,7 +58,7 @@ export async function failureOn(answer: ServerReply, mode: Mode = "whole"): Prom
   return facts;
 }
 
-/** What `promise` is rejected with. */
+/** Returns the rejection of `promise`. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   const outcome = await promise.then(
     () => ({ type: "resolved" }) as const,

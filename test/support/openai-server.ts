@@ -1,6 +1,7 @@
-// OpenAiServer: an HTTP server that speaks the Chat Completions wire format, for tests against the real client.
-// Owns the port, the connections and the record of every request. What it answers is decided, per request, by the test's handler.
-// It never waits for time: a reply that must come late waits for a promise of the test's.
+// OpenAiServer: an HTTP server that speaks the Chat Completions wire format, for tests of the real
+// client. Owns the port, the connections and the record of every request. The handler of the test
+// decides each response. The server never waits for time: a late response waits for a promise of
+// the test.
 
 import {
   createServer,
@@ -25,7 +26,10 @@ export interface WireRequest {
   readonly headers: IncomingHttpHeaders;
   readonly bodyText: string;
   readonly body: Readonly<Record<string, unknown>>;
-  /** `closed early`: the socket was closed before the reply had been sent, by the client or by a fault of the script. */
+  /**
+   * `closed early`: the client, or a fault of the script, closed the socket before the reply had
+   * been sent.
+   */
   readonly ended: Promise<"replied" | "closed early">;
 }
 
@@ -44,9 +48,15 @@ export interface Says {
   readonly toolCalls?: readonly WireCall[];
   /** Default: `tool_calls` if there are any, else `stop`. Null: the reply ends without one. */
   readonly finishReason?: string | null;
-  /** Default: 10 input and 5 output tokens. Streams carry it only if the request asks for it, as at OpenAI. */
+  /**
+   * Default: 10 input and 5 output tokens. Streams contain a usage only if the request asks for it,
+   * as at OpenAI.
+   */
   readonly usage?: Readonly<Record<string, unknown>> | "none";
-  /** Interrupts the reply after so many chunks of the stream; a whole reply is interrupted in the middle of its body. */
+  /**
+   * Interrupts the reply after this number of chunks. A whole reply is interrupted in the middle of
+   * its body.
+   */
   readonly interrupted?: Interruption;
 }
 
@@ -77,7 +87,7 @@ export type ServerReply =
       readonly encoding?: string;
       readonly status?: number;
     }
-  /** Bytes as the client takes them, until there are no more of them or it has enough; with status 200 if nothing else is said. */
+  /** Bytes that are sent as fast as the client reads them. The default status is 200. */
   | {
       readonly type: "pours";
       readonly pieces: Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
@@ -88,7 +98,10 @@ export type ServerReply =
   /** A stream of events with this data; values are written as JSON. */
   | { readonly type: "events"; readonly data: readonly unknown[] };
 
-/** Decides what is answered to the request number `count`, from 1. May wait: the client then waits for the head of the response. */
+/**
+ * Decides the response to request number `count`, from 1. While it waits, the client waits for the
+ * head of the response.
+ */
 export type Handler = (request: WireRequest, count: number) => ServerReply | Promise<ServerReply>;
 
 export class OpenAiServer implements AsyncDisposable {
@@ -106,7 +119,10 @@ export class OpenAiServer implements AsyncDisposable {
     this.#server = server;
   }
 
-  /** `takesAnyMessages`: do not refuse message lists that a provider would, for tests of the adapter alone. */
+  /**
+   * `takesAnyMessages`: accept message lists that a provider would refuse, for tests of the adapter
+   * alone.
+   */
   static async start(
     handler: Handler,
     options: { readonly takesAnyMessages?: boolean } = {},
@@ -160,7 +176,7 @@ export function status(code: number, headers: WireHeaders = {}): ServerReply {
   return { type: "status", status: code, headers };
 }
 
-/** What the provider says to a message list that it cannot take. */
+/** The error of a provider for a message list that it refuses. */
 function invalid(problems: readonly string[]): ServerReply {
   const error = {
     message: problems.join("; "),

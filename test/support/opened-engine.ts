@@ -16,7 +16,7 @@ export function opened(open: () => Engine): Engine {
   return engine;
 }
 
-/** A worker that is closed after the test; what it still leads is given up. */
+/** Returns a worker that is closed after the test. Its executions are abandoned then. */
 export async function served(engine: Engine, executor: FakeExecutor): Promise<EngineWorker> {
   const worker = await engine.serve(executor);
   afterwards(async () => {

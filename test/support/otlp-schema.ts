@@ -1,4 +1,4 @@
-// What OTLP says on the wire, as JSON and as protobuf, read into the same plain values.
+// OTLP on the wire, as JSON and as protobuf, parsed into the same plain values.
 
 import protobuf from "protobufjs";
 import { z } from "zod";
@@ -35,7 +35,7 @@ export interface SinkSpanLink {
   readonly attributes: Readonly<Record<string, unknown>>;
 }
 
-/** Throws for a body that is not what its content type says. */
+/** Throws for a body that does not match its content type. */
 export function spansOf(body: Buffer, contentType: string | undefined): readonly SinkSpan[] {
   const message: unknown = contentType?.startsWith("application/x-protobuf")
     ? decoded(body)
@@ -47,7 +47,7 @@ export function spansOf(body: Buffer, contentType: string | undefined): readonly
   );
 }
 
-// The part of opentelemetry/proto/collector/trace/v1 that has to do with what we export.
+// The part of opentelemetry/proto/collector/trace/v1 that our exports use.
 const PROTO = `
 syntax = "proto3";
 message Request { repeated ResourceSpans resource_spans = 1; }

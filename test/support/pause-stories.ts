@@ -1,4 +1,5 @@
-// What tests of pauses share: tools that ask, the questions of a paused run, and the errors of a resumption.
+// Parts for tests of pauses: tools that ask, the questions of a paused run, and the errors of a
+// resumption.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -9,7 +10,7 @@ import { approve, type Answer, type Question } from "../../src/protocol/question
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { ExternalTool, FunctionTool } from "../../src/tools/tool.ts";
 
-/** A tool that pays amounts, each of which must be approved. `paid` lists what it was run with. */
+/** A tool that pays amounts, each of which needs approval. `paid` lists the executed amounts. */
 export function payTool(
   needsApproval: boolean | ((input: { amount: number }) => unknown) = true,
 ): FunctionTool & { readonly paid: readonly number[] } {
@@ -51,7 +52,7 @@ export function approveAll(result: RunResult): readonly Answer[] {
   return result.questions.map((question) => approve(question));
 }
 
-/** Who asks for what: the paths and tools of all questions. */
+/** Returns the path of the agent and the tool of every question. */
 export function asked(result: RunResult): readonly (readonly [string, string])[] {
   return result.questions.map(({ agentPath, toolName }) => [agentPath, toolName]);
 }
@@ -72,7 +73,7 @@ export function refusalOf(resumption: () => unknown): readonly [string, unknown]
   return expect.fail("nothing was thrown");
 }
 
-/** What each call of the root's steps came to, in call order. */
+/** Returns the text of each call of the root's steps, in call order. */
 export function texts(result: RunResult): readonly string[] {
   return result.steps.flatMap((step) => step.tools.executions.map(({ text }) => text));
 }

@@ -1,5 +1,5 @@
-// Agents that do not depend on their tasks, and delegations of which no two are the same: one that repeats
-// the same delegation is asked about it.
+// Agents that do not depend on their tasks, and delegations that all differ, since a repeated
+// delegation needs approval.
 
 import type { ModelRequest } from "../../src/model/model.ts";
 import type { ScriptedCall, ScriptedReply, ScriptStep } from "../../src/testing/scripted-model.ts";

@@ -1,5 +1,5 @@
-// A tree whose agents ask from different depths, made anew in each process that the run passes through. What its tools do, they write
-// into a file, so that one can count how often it was done, whichever process did it.
+// A tree whose agents ask from different depths, created again in each process of the run. Its
+// tools write their effects into a file, so that tests count them over all processes.
 
 import { appendFileSync } from "node:fs";
 
@@ -10,21 +10,25 @@ import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { byTask, calls, part, spawn, tool, use } from "../harness/scripted-agents.ts";
 
-/** Where its tools write to, and what its workers wait for before they do. */
+/** The log of the tools, and the promise for which the workers wait before they work. */
 export interface Surroundings {
   readonly logFile: string;
   readonly mayWork: Promise<void>;
 }
 
-/** A call that needs approval. Its id is written down: a model in another process counts its calls anew. */
+/**
+ * A call that needs approval. Its id is fixed, because a model in another process would count its
+ * calls from the beginning.
+ */
 function write(line: string): ScriptedCall {
   return { toolName: "write", arguments: { line }, callId: `write_${line}` };
 }
 
 /**
- * The root of the tree. By its task: "One question.": one grandchild asks, its sibling and its cousin work. "Many questions.": root,
- * child and two grandchildren ask, one of them for a call that is executed elsewhere. "One after another.": a grandchild asks twice.
- * "The same twice.": two grandchildren ask for the very same call.
+ * The root of the tree, by task. "One question.": one grandchild asks while its sibling and its
+ * cousin work. "Many questions.": root, child and two grandchildren ask, one of them for an
+ * external call. "One after another.": a grandchild asks twice. "The same twice.": two
+ * grandchildren ask for identical calls.
  */
 export function askingTree({ logFile, mayWork }: Surroundings): AgentRole {
   const log = (line: string): void => appendFileSync(logFile, `${line}\n`);

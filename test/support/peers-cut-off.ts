@@ -1,4 +1,5 @@
-// Subagents that are cut off before they have answered, each by a limit of its own, and what their results are worth.
+// Subagents that are cut off before their answer, each by a different limit, and their reported
+// results.
 
 import { z } from "zod";
 
@@ -23,7 +24,7 @@ interface CutOff {
   readonly text: string;
 }
 
-/** By what cuts it off. */
+/** Subagents by the limit that cuts them off. */
 export const CUT_OFF: Readonly<Record<string, CutOff>> = {
   "steps, after a text": {
     script: [looks("Half of it.")],

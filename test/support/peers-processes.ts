@@ -15,7 +15,7 @@ import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { Answer } from "../../src/protocol/question.ts";
 import type { Thrown } from "./thrown.ts";
 
-/** What another process made of a paused run. */
+/** The outcome of a paused run in another process. */
 interface Outcome {
   readonly pid: number;
   readonly result?: RunResult;
@@ -23,7 +23,7 @@ interface Outcome {
   readonly events: readonly EspalierEvent[];
 }
 
-/** A folder for one test, with the log of what tools did. */
+/** A folder for one test, with the log of the tools. */
 export interface Station {
   readonly logFile: string;
   /** The lines of the log, in order. */

@@ -1,4 +1,4 @@
-// A place in which a process that a tool ends is started again each time, as a service manager does it.
+// A place where a process that a tool kills is started again each time, as by a service manager.
 
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -15,7 +15,7 @@ import { wholeLines } from "./line-log.ts";
 const NotedCallSchema = z.object({ runId: z.string(), tool: z.string(), pid: z.number() });
 
 const PROGRAM = join(import.meta.dirname, "engine/poison-worker.ts");
-/** So little memory that a tool soon takes all of it. */
+/** A heap so small that a tool soon exhausts it. */
 const EXEC_ARGV = ["--conditions=@espalier/source", "--no-warnings", "--max-old-space-size=96"];
 
 /** A folder that is removed after the test. */

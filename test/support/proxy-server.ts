@@ -1,5 +1,6 @@
-// ProxyServer: an HTTP proxy on this machine, for tests: it forwards requests, opens tunnels, and knows what it has seen.
-// Owns its port and its tunnels. Whatever name a client asks for, it leads to the port of the test's server.
+// ProxyServer: an HTTP proxy on this machine, for tests. It forwards requests, opens tunnels, and
+// records both. Owns its port and its tunnels. Every host name leads to the port of the test's
+// server.
 
 import { createServer, request as forward, type IncomingMessage, type Server } from "node:http";
 import { connect, type AddressInfo } from "node:net";
@@ -11,7 +12,7 @@ import { TEST_CERTIFICATE, TEST_KEY } from "./test-certificate.ts";
 export interface SeenRequest {
   /** `CONNECT model.test:443` or `POST http://model.test/v1/chat/completions` */
   readonly line: string;
-  /** Of a tunnel, all that was sent before it was open. */
+  /** Everything that a client sent before its tunnel was open. */
   readonly head: string;
   /** `close`: as its client closed it. */
   readonly closed: Promise<void>;
@@ -63,7 +64,7 @@ export class ProxyServer implements AsyncDisposable {
     return new ProxyServer(server, targetPort, script);
   }
 
-  /** What was asked of it, in order. */
+  /** Requests to the proxy, in order. */
   get lines(): readonly string[] {
     return this.seen.map(({ line }) => line);
   }

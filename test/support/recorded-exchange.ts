@@ -1,4 +1,5 @@
-// A recorded reply, served to the real client, which is then asked once more with the reply in the history.
+// Serves a recorded reply to the real client, which then sends the reply back in the history of a
+// further request.
 
 import { checkReply } from "../../src/model/check-reply.ts";
 import type { ModelReply } from "../../src/model/model.ts";
@@ -17,7 +18,7 @@ export interface Interface {
   readonly next: ServerReply;
 }
 
-/** Of a reply, what stands beside its recording, in the same form; what the recording says of other things as it is there. */
+/** Returns the parts of a reply that its recording expects, in the same form. */
 export function factsOf(reply: ModelReply, expected: ExpectedReply): ExpectedReply {
   const { message, finishReason, usage } = reply;
   const reasoning = (message.parts ?? [])
@@ -39,7 +40,7 @@ export function factsOf(reply: ModelReply, expected: ExpectedReply): ExpectedRep
       usage === undefined
         ? null
         : {
-            // What came of a cache beside the prompt is part of our input.
+            // Tokens of a cache that the recording counts beside the prompt are part of our input.
             input: usage.inputTokens - (isBeside ? usage.cachedInputTokens : 0),
             cached: usage.cachedInputTokens,
             output: usage.outputTokens,

@@ -1,5 +1,5 @@
-// Replies of real servers that others have recorded, in the folder that RECORDED_REPLIES names; they are not part of the project. Each
-// comes with what an adapter must make of it.
+// Recorded replies of real servers, in the folder that RECORDED_REPLIES names. They are not part of
+// the project. Each has an expected result of the adapter.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -42,7 +42,7 @@ const ExpectedSchema = z.looseObject({
   order: z.array(z.string()).optional(),
   /** The server gave the calls no ids, so that they have some of ours. */
   ownIds: z.boolean().optional(),
-  /** So many requests a run comes to whose only reply this is. */
+  /** Number of requests of a run whose only reply this is. */
   runRequests: z.number().optional(),
 });
 

@@ -1,5 +1,5 @@
-// What the test server answers to requests over Responses: replies of the fixtures' events, whole or as a stream, and what a provider would
-// refuse in the input of a request.
+// Responses of the test server over Responses: replies of the fixtures' events, whole or streamed,
+// and the refusals of a provider for invalid input.
 
 import type { ResponseOutputItem } from "openai/resources/responses/responses";
 import { z } from "zod";
@@ -56,7 +56,10 @@ const ItemSchema = z.looseObject({
 });
 const BodySchema = z.object({ input: z.array(ItemSchema), store: z.literal(false) });
 
-/** Ids of what was never stored, reasoning without what came after it, calls without their results, results without a call. */
+/**
+ * Refuses ids of items that were not stored, reasoning without the item after it, calls without
+ * results, and results without a call.
+ */
 function inputProblems(body: unknown): readonly string[] {
   const parsed = BodySchema.safeParse(body);
   if (!parsed.success) return [z.prettifyError(parsed.error)];

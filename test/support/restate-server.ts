@@ -1,6 +1,7 @@
-// A Restate server for tests: the binary that npm brings, on free ports of this machine, in a folder that goes away with it. Where there is
-// none for this machine, tests are skipped and say why; where `REAL_PARTS` names it, they fail instead. It looks for newer releases when it
-// starts, which cannot be switched off; without a network it says so in its log and continues.
+// A Restate server for tests: the binary from npm, on free ports of this machine, in a temporary
+// folder. Without a binary for this machine, tests are skipped with the reason, or fail if
+// `REAL_PARTS` names Restate. The server looks for newer releases when it starts, which cannot be
+// disabled; without a network it logs that and continues.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -16,19 +17,22 @@ export interface RestateServer {
   readonly adminUrl: string;
   /** The process that serves now. */
   readonly pid: number;
-  /** What it has taken and not done with, of one service. */
+  /** Number of accepted requests of one service that are not finished. */
   unfinished(service: string): Promise<number>;
   /** Resolves when all that it has taken for this service is done with. */
   whenDone(service: string): Promise<void>;
   /** As `kill -9`. */
   crash(): Promise<void>;
-  /** Again, on the same ports and with what it had kept. */
+  /** Starts the server again, on the same ports and with the same data. */
   start(): Promise<void>;
   /** Ends it, and takes its folder away. */
   close(): Promise<void>;
 }
 
-/** The server, or why there is none. `privateKeyFile`: with which it signs what it asks of workers. */
+/**
+ * The server, or the reason why there is none. With the key in `privateKeyFile` the server signs
+ * its requests to workers.
+ */
 export async function findRestate(privateKeyFile?: string): Promise<RestateServer | string> {
   const binary = findBinary();
   if (binary === undefined) return whyNoRestate() ?? "";
@@ -68,7 +72,7 @@ function findBinary(): string | undefined {
   }
 }
 
-/** What it says when it takes connections. */
+/** The line that it logs once it accepts connections. */
 const LISTENING = ["server_name: http-ingress-server", "server_name: admin-api-server"];
 
 interface Ports {
@@ -114,7 +118,8 @@ class Server implements RestateServer {
     });
     this.#process = child;
     let said = "";
-    // Not asked before it listens: to a port on which nothing does, a socket may by chance be connected with itself, and take it.
+    // The port is not probed before the server listens: a socket to an unused port may connect to
+    // itself by chance, and occupy the port.
     await new Promise<void>((resolve, reject) => {
       child.once("error", reject);
       child.once("exit", () => reject(new Error(`restate-server has ended: ${said}`)));

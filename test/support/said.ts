@@ -1,4 +1,5 @@
-// What a page makes of the pieces of a run: what is said in each step since its last `reset`, and the results of its calls.
+// The view of a page on the stream parts of a run: the content of each step since its last `reset`,
+// and the results of its calls.
 
 import type { StreamPart } from "../../src/protocol/stream-part.ts";
 

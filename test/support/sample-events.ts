@@ -3,14 +3,14 @@
 import { assertEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import { RunScript } from "./telemetry/run-script.ts";
 
-/** Numbers and places what `tell` tells, and checks each event against its schema. */
+/** Numbers and locates the events of `tell`, and validates each against its schema. */
 export function sampleEvents(tell: (run: RunScript) => void): readonly EspalierEvent[] {
   const run = new RunScript();
   tell(run);
   return recordedEvents(run);
 }
 
-/** Returns what was told so far, each event checked against its schema. */
+/** Returns the events so far, each validated against its schema. */
 export function recordedEvents(run: RunScript): readonly EspalierEvent[] {
   return run.drafts.map(({ atMs, scope, body }, index) => {
     const trace = { traceId: "0".repeat(32), spanId: "0".repeat(16) };

@@ -1,4 +1,4 @@
-// What a subagent of a hand-made run received, and what its span says of it.
+// The inherited context of a subagent in a hand-written run, and its attributes on the span.
 
 import type { InheritanceRecord } from "../../src/protocol/context-manifest.ts";
 

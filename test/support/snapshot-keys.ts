@@ -1,4 +1,4 @@
-// The keys of an agent's snapshot, written out: what is stored is a promise.
+// The keys of an agent's snapshot as an explicit list, since the stored form is a promise.
 
 import { CONTEXT_KEYS, TIMING_KEYS } from "./step-context.ts";
 
@@ -6,7 +6,7 @@ export const words = (list: string): readonly string[] => list.split(" ");
 const below = (path: string, list: string): readonly string[] =>
   words(list).map((key) => `${path}.${key}`);
 
-/** Of the parts of what is said. */
+/** Keys of the parts of a message. */
 function partKeys(path: string): string {
   const keys = words("type text mediaType name uri data");
   return keys.map((key) => `${path}[].${key}`).join(" ");

@@ -1,4 +1,4 @@
-// What steps begin with, what their time went into, and what compactions take away, for tests that make states by hand.
+// Contexts, timings and compactions of steps, for tests that create states by hand.
 
 import { hashText } from "../../src/protocol/definition.ts";
 import { CallIdSchema, type CallId } from "../../src/protocol/ids.ts";
@@ -9,7 +9,7 @@ import type { StepContext } from "../../src/protocol/step-context.ts";
 import type { StepTiming } from "../../src/protocol/step-timing.ts";
 import type { HistoryChange } from "../../src/agent/message-tags.ts";
 
-/** What a step of a role without tools begins with; `shown` has every kind of part. */
+/** Returns the context of a step of a role without tools. `shown` has every kind of part. */
 export function contextOf(number: number, more: Partial<StepContext> = {}): StepContext {
   return {
     number,
@@ -44,7 +44,7 @@ const SETTINGS: ModelSettings = {
   parallelToolCalls: false,
 };
 
-/** One part of each kind. */
+/** Returns one part of each kind. */
 export const PARTS: NonNullable<StepContext["shown"]> = [
   { type: "history", from: 0, to: 1 },
   { type: "earlier", from: 1, to: 2 },

@@ -1,4 +1,5 @@
-// Steps, facts and conditions for tests of stop conditions, and an execution in which conditions are asked.
+// Steps, facts and conditions for tests of stop conditions, and an execution that checks
+// conditions.
 
 import type { FinishReason } from "../../src/protocol/finish-reason.ts";
 import {
@@ -43,7 +44,10 @@ export function stepEnding(
   return { ...step, io: { ...step.io, finishReason } };
 }
 
-/** Facts as the loop gives them: it started the execution at 70, and asks as soon as a step has ended. */
+/**
+ * Returns the facts of the loop: the execution started at 70, and the check follows the end of a
+ * step at once.
+ */
 export function factsOf(...steps: readonly StepRecord[]): StopContext {
   const usage = steps.reduce((sum, step) => addUsage(sum, step.telemetry.usage), NO_USAGE);
   const endedAtMs = steps.at(-1)?.telemetry.endedAtMs;
@@ -51,7 +55,10 @@ export function factsOf(...steps: readonly StepRecord[]): StopContext {
   return { steps, usage, elapsedMs, context: undefined };
 }
 
-/** What it says at each check of an execution, before the first step and after each: as an agent asks it, which remembers what fired. */
+/**
+ * Returns the answer at each check of an execution, before the first step and after each. Fired
+ * parts are remembered, as in an agent.
+ */
 export async function checked(
   condition: StopCondition,
   ...steps: readonly StepRecord[]

@@ -1,4 +1,5 @@
-// A paused run as it is stored: a parent that waits for a question and a subagent, a paused child and an ended one.
+// A stored paused run: a parent that waits for a question and a subagent, a paused child and an
+// ended child.
 
 import { toSnapshot } from "../../src/agent/agent-snapshot.ts";
 import { PAUSED_RUN_VERSION } from "../../src/orchestrator/durability/paused-run.ts";
@@ -76,7 +77,7 @@ if (question.type !== "question") throw new Error("a question");
 
 const PRICE = { inputUsdPerMillion: 1, cachedInputUsdPerMillion: 0, outputUsdPerMillion: 2.5 };
 
-/** A paused run as it is stored. Made anew each time, so that a test can change its own. */
+/** Returns a stored paused run, created at each call, so that a test can change its own. */
 export function stored() {
   const { replied, rested, completed } = states();
   const root = after(

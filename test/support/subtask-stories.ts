@@ -1,4 +1,4 @@
-// Tools that queue subtasks, and what their agent reads of them.
+// Tools that queue subtasks, and the results that their agent reads.
 
 import type { SpawnRequest } from "../../src/protocol/subagent.ts";
 import type { Fixture } from "../harness/run-scripted.ts";
@@ -14,7 +14,7 @@ export function planner(...requests: readonly SpawnRequest[]) {
 
 export const help = (task: string): SpawnRequest => ({ role: "helper", task });
 
-/** What the parent reads of a subtask. */
+/** Returns the text about a subtask that the parent reads. */
 export function report(task: string, childName: string, text: string): string {
   const result = { outcome: "completed", steps: 1, subagent: childName, text, totalTokens: 15 };
   return `${heading(task)}${JSON.stringify(result)}`;
@@ -24,7 +24,7 @@ export function heading(task: string, role = "helper"): string {
   return `A subtask that was queued for ${role} has ended. Its task: ${task}\nIts result: `;
 }
 
-/** Who called a model, in order. */
+/** Returns the agents that called a model, in order. */
 export function callers({ sink }: Fixture): readonly string[] {
   return sink.ofType("model.requested").map(({ agentPath }) => agentPath);
 }

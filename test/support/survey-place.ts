@@ -1,4 +1,5 @@
-// A place in which workers in processes of their own lead surveys over a real engine and a real PostgreSQL, and what has happened there.
+// Workers in separate processes that execute surveys over a real engine and a real PostgreSQL, and
+// the log of their effects.
 
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -31,7 +32,7 @@ const EffectSchema = z.object({
   pid: z.number(),
   atMs: z.number(),
 });
-/** One line of the log of effects. */
+/** A line of the log of effects. */
 export type Effect = Readonly<z.infer<typeof EffectSchema>>;
 
 const TakenBatchSchema = z.object({
@@ -79,7 +80,7 @@ export class SurveyPlace {
   readonly #options: Omit<SurveyWorkerOptions, "engine">;
   readonly #engines: SurveyWorkerOptions["engine"][];
 
-  /** Workers that serve, in a schema of their own. All of it ends with the test. */
+  /** Starts workers in a schema of their own. They end with the test. */
   static async open(servers: Servers, pace: Pace = {}): Promise<SurveyPlace> {
     const { workers = 2 } = pace;
     const { restate } = servers;
@@ -139,17 +140,20 @@ export class SurveyPlace {
     return counts.indexOf(Math.max(...counts));
   }
 
-  /** What has been done so far. */
+  /** Effects so far. */
   get effects(): readonly Effect[] {
     return wholeLines(this.#options.log).map((line) => EffectSchema.parse(line));
   }
 
-  /** What the journals of its runs consist of, in the order in which workers learned that it was taken. */
+  /**
+   * Batches that the journals of its runs consist of, in the order in which workers learned that
+   * they were stored.
+   */
   get takenBatches(): readonly TakenBatch[] {
     return wholeLines(this.#options.batchLog).map((line) => TakenBatchSchema.parse(line));
   }
 
-  /** Resolves once this holds of what has been done. */
+  /** Resolves once the condition holds for the effects so far. */
   async until(holds: (effects: readonly Effect[]) => boolean): Promise<void> {
     while (!holds(this.effects)) await setTimeout(10);
   }

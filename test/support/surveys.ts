@@ -1,5 +1,6 @@
-// Roles for runs that are led by workers in processes of their own, with a model of our own behind them: what it says follows from what it
-// reads, so that a run has one text whatever happens to its workers. Each effect is a line of a file, written when it begins and when it ends.
+// Roles for runs that workers in separate processes execute, with a deterministic model: its output
+// depends only on its input, so a run has one text whatever happens to its workers. Each effect is
+// a line in a file at its beginning and at its end.
 
 import { setTimeout } from "node:timers/promises";
 
@@ -35,7 +36,7 @@ export function surveyTask(
   return [name, sections, leaves, asks ? "asks" : "free"].join("|");
 }
 
-/** What a survey says at its end, if nothing was interrupted. */
+/** The text of an uninterrupted survey. */
 export function surveyText(task: string): string {
   const [name = "", sections = "", leaves = "", asks] = task.split("|");
   const parts = Array.from({ length: Number(sections) }, (_, section) => {
@@ -50,7 +51,10 @@ export function surveyText(task: string): string {
   return `${name}{${parts.join(" ")}}${asks === "asks" ? ` paid ${name}` : ""}`;
 }
 
-/** Roles `lead`, `section`, `leaf`, and `broke`, which cannot be led with a cost limit; the lead pays at the end, once it is allowed to, where its task asks. */
+/**
+ * Roles `lead`, `section`, `leaf`, and `broke`, which cannot run with a cost limit. If its task
+ * asks for it, the lead pays at the end, after an approval.
+ */
 export function surveyRoles(options: SurveyOptions): readonly AgentRole[] {
   const effect = async <T>(
     key: string,
@@ -179,7 +183,7 @@ function taskIn({ messages }: ModelRequest): string {
   return first?.role === "user" && typeof first.text === "string" ? first.text : "";
 }
 
-/** What tools and subagents have given, in the order of the calls. */
+/** Returns the results of tools and subagents in call order. */
 function resultsIn({ messages }: ModelRequest): readonly string[] {
   return messages.flatMap((message) => (message.role === "tool" ? [plain(message.text)] : []));
 }

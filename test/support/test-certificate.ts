@@ -1,5 +1,6 @@
-// A certificate for `model.test` that is its own authority, and its key: for tests alone, good until 2126. Made by
-// `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500 -subj "/CN=model.test" -addext "subjectAltName=DNS:model.test"`.
+// A self-signed certificate for `model.test` and its key, for tests alone, valid until 2126.
+// Created by `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500
+// -subj "/CN=model.test" -addext "subjectAltName=DNS:model.test"`.
 
 export const TEST_CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBmDCCAT6gAwIBAgIUQPiP2DojJ7cXPjH2gPrva7XM2E0wCgYIKoZIzj0EAwIw

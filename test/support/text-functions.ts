@@ -43,14 +43,14 @@ export const TEXT_FUNCTIONS: Readonly<Record<string, TextFunction>> = {
   "print into a log": (text) => printed(false, text),
 };
 
-/** A run whose task and answer are a text, with what its functions show. */
+/** A run whose task and answer are the given text, and the functions that show it. */
 export interface TextRun {
   readonly result: RunResult;
   readonly events: readonly EspalierEvent[];
   readonly fold: RunFold;
 }
 
-/** Functions that show a run, a part of it, or its events. */
+/** Functions that show a run, a part of a run, or its events. */
 export const RUN_FUNCTIONS: Readonly<Record<string, (run: TextRun) => unknown>> = {
   formatRunReport: ({ result }) => formatRunReport(result),
   "rest of a run": ({ result }) => describeSettledRun(result, [], { ...REST, command: "espalier" }),
@@ -94,14 +94,14 @@ export async function runWith(text: string): Promise<TextRun> {
   return { result, events, fold };
 }
 
-/** A terminal, or a log, that keeps what was written. */
+/** A terminal or a log that records the written text. */
 function quietStream(isTTY: boolean) {
   const writes: string[] = [];
   const write = (text: string): void => void writes.push(text);
   return { isTTY, columns: 80, rows: 24, write, on: () => {}, off: () => {}, writes };
 }
 
-/** What a view prints of a text, in one piece. */
+/** Returns the output of a view for a text, as one string. */
 function printed(isTTY: boolean, text: string): string {
   const stream = quietStream(isTTY);
   const view = terminalView({ stream, env: {}, clock: new ManualClock() });

@@ -1,4 +1,5 @@
-// Replies with every kind of part, and what of them a later request carries: what an adapter is handed, data in its very bytes.
+// Replies with every kind of part, and the parts of them that a later request contains, byte for
+// byte as adapters receive them.
 
 import { expect } from "vitest";
 
@@ -12,7 +13,10 @@ import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { AssistantMessage, Message, ProviderData } from "../../src/protocol/message.ts";
 import type { ScriptedReply } from "../../src/testing/scripted-model.ts";
 
-/** Data in which order, empty parts, odd keys and length count; as long as what journals keep apart from their records. */
+/**
+ * Data whose order, empty parts, odd keys and length matter. It is as long as texts that journals
+ * store separately.
+ */
 export function sealed(seal: string): ProviderData {
   return {
     zeta: {
@@ -25,7 +29,10 @@ export function sealed(seal: string): ProviderData {
   };
 }
 
-/** A reply that thinks, speaks, searches by itself and calls tools under these ids; every seal in it begins with the first id. */
+/**
+ * Creates a reply with reasoning, text, a server-side search and tool calls with these ids. Every
+ * encrypted value begins with the first id.
+ */
 export function thoughtPieces(...callIds: readonly [string, ...string[]]): readonly ReplyPiece[] {
   const [first] = callIds;
   return [
@@ -51,7 +58,7 @@ export function thought(writtenBy: string, ...callIds: readonly [string, ...stri
   return { ...buildReplyMessage(thoughtPieces(...callIds)), writtenBy };
 }
 
-/** The same as any other model sees it. */
+/** The same reply for any other model. */
 export function seenByOthers(...callIds: readonly [string, ...string[]]): Message {
   const { role, text, toolCalls } = buildReplyMessage(thoughtPieces(...callIds));
   return { role, text, toolCalls };

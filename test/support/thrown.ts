@@ -1,4 +1,4 @@
-// What a piece of work throws, as plain values that a test can compare whole.
+// Thrown errors as plain values that a test can compare as a whole.
 
 import { EspalierError, type ErrorCode } from "../../src/kernel/error.ts";
 import type { JsonObject } from "../../src/kernel/json.ts";
@@ -9,7 +9,10 @@ export interface Thrown {
   readonly data: JsonObject;
 }
 
-/** The coded error that `work` throws. Fails if it throws nothing; an error without a code comes through as it is. */
+/**
+ * Returns the coded error that `work` throws. Throws if nothing is thrown; an error without a code
+ * is rethrown.
+ */
 export function thrownBy(work: () => unknown): Thrown {
   try {
     work();
@@ -21,7 +24,7 @@ export function thrownBy(work: () => unknown): Thrown {
   throw new Error("Expected a coded error, but nothing was thrown.");
 }
 
-/** The same for work that is waited for. */
+/** Returns the coded error with which `work` rejects. */
 export async function rejectionOf(work: Promise<unknown>): Promise<Thrown> {
   const outcome = await work.then(
     () => undefined,

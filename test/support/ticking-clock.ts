@@ -1,9 +1,15 @@
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 
-/** A little less than a seventh of a millisecond: a prime number of microseconds, so that no fraction comes twice in a row. */
+/**
+ * A prime number of microseconds, a little less than a seventh of a millisecond, so that no
+ * fraction repeats at once.
+ */
 const TICK_MS = 0.137;
 
-/** A clock for which some time passes whenever it is read, as it does on a machine. Its timers wake when a test moves it. */
+/**
+ * A clock on which some time passes at each reading, as on a real machine. A test advances its
+ * timers.
+ */
 export class TickingClock extends ManualClock {
   #readings = 0;
 

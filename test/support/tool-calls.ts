@@ -24,7 +24,7 @@ import type { FunctionTool, FunctionUse } from "../../src/tools/tool.ts";
 /** The grace period of these calls. */
 export const GRACE_MS = 50;
 
-/** One run, in which tests call tools. */
+/** A run in which tests call tools. */
 export class CallFixture {
   readonly clock = new ManualClock(1_000);
   /** Aborts the calls that have no signal of their own. */
@@ -104,14 +104,14 @@ function watched(work: () => Promise<unknown>): Call {
   };
 }
 
-/** What a call of the tool may do, with arguments that fit. */
+/** Actions of a call of the tool, with valid arguments. */
 export function useOf(tool: FunctionTool, input: JsonValue = {}): FunctionUse {
   const bound = tool.bind(input);
   if (bound.type === "invalid") expect.unreachable("the arguments fit");
   return bound.use;
 }
 
-/** A tool that takes anything and does what the test says. */
+/** Returns a tool that accepts anything and acts as the test defines. */
 export function toolThat(
   name: string,
   execute: (context: ToolContext) => unknown,

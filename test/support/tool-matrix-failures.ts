@@ -1,4 +1,5 @@
-// Every way in which a tool call can fail, beside calls that succeed: all that go together in one reply, and each alone.
+// Every failure of a tool call beside successful calls: all compatible failures in one reply, and
+// each failure alone.
 
 import { busyTool } from "./busy-tool.ts";
 import { z } from "zod";
@@ -57,7 +58,7 @@ const read = defineTool({
   execute: () => "text",
 });
 
-/** None of them keeps anything from one run to the next. */
+/** They keep no state between runs. */
 const TOOLS = [
   spyTool("look", () => "seen"),
   read,
@@ -73,7 +74,10 @@ const TOOLS = [
   spyTool("listen", async ({ signal }) => await aborted(signal)),
 ];
 
-/** Calls that fail in one way each, and may all be made in one reply, in this order: the subagents know of each other. */
+/**
+ * Calls that each fail in one way and can be made in one reply, in this order, since the subagents
+ * depend on each other.
+ */
 export const TOGETHER: readonly (readonly [code: ToolFailureCode, call: ScriptedCall])[] = [
   ["invalid_json", { toolName: "read", arguments: "{path}" }],
   ["invalid_arguments", { toolName: "read", arguments: { path: 7, lines: "x" } }],
@@ -109,7 +113,7 @@ export function besideOthers(list: readonly ScriptedCall[]): readonly ScriptedCa
   return [look, ...list.flatMap((call) => [call, look])];
 }
 
-/** Tolerates everything, so that what follows a reply is seen. */
+/** Tolerates everything, so that the step after a reply is visible. */
 const PATIENT = {
   errorBudget: { maxToolErrors: 99, maxConsecutiveErrors: 99, maxRetryErrors: 99 },
   errorPolicy: { retryLimitPolicy: "continue" },
@@ -119,7 +123,7 @@ type Definition = Parameters<typeof part>[2];
 
 export interface Play {
   readonly reply: readonly ScriptedCall[];
-  /** What the model says after that; default: that it is done. */
+  /** Next reply of the model. By default it is done. */
   readonly more?: readonly ScriptStep[];
   readonly definition?: Definition;
   readonly budget?: Budget;
@@ -134,7 +138,7 @@ export interface Play {
   readonly beforeCalls?: (run: Run) => void;
 }
 
-/** Plays a reply of the root with these calls, and what its model says then. */
+/** Plays a reply of the root with these calls, and the next reply of its model. */
 export async function playFailures(play: Play): Promise<FailurePlay> {
   const { reply, more = [says("Done.")], budget = {}, options = {}, act, beforeCalls } = play;
   const { definition = PATIENT, unbornAgent, busyMs } = play;
@@ -185,7 +189,10 @@ function idsWithoutAgent(place: number): IdSource {
   };
 }
 
-/** All that go together, in one reply. `definition`: what the root tolerates; everything, if it is left out. */
+/**
+ * Plays all compatible failures in one reply. `definition` has the limits of the root, by default
+ * none.
+ */
 export async function playTogether(definition?: Definition): Promise<FailurePlay> {
   return await playFailures({
     reply: besideOthers(TOGETHER.map(([, call]) => call)),
@@ -213,8 +220,8 @@ function slowAbout(task: string): ToolGuard["check"] {
 }
 
 /**
- * Each failure alone between two calls of a tool that works. A new code needs an entry here on how it comes about. `interrupted` takes two
- * processes: test/behaviour/tool-errors and test/behaviour/recovery.
+ * Each failure alone between two calls of a tool that works. A new code needs an entry here.
+ * `interrupted` needs two processes: test/behaviour/tool-errors and test/behaviour/recovery.
  */
 export const ALONE: Readonly<Record<Exclude<ToolFailureCode, "interrupted">, Play>> = {
   invalid_json: { reply: besideOthers([{ toolName: "read", arguments: "{path}" }]) },
@@ -302,7 +309,7 @@ export const ALONE: Readonly<Record<Exclude<ToolFailureCode, "interrupted">, Pla
 
 const PRICE = { inputUsdPerMillion: 1_000_000, outputUsdPerMillion: 1_000_000 };
 
-/** Limits that a reply reaches before its calls: none of them is made. */
+/** Limits that are reached before the calls of a reply, so that no call runs. */
 export const BEFORE_CALLS = {
   step_limit: { reply: besideOthers([look]), budget: { steps: 1 }, definition: { wrapUp: true } },
   token_limit: { reply: besideOthers([look]), budget: { totalTokens: 15 } },
@@ -320,7 +327,10 @@ const SEVERITIES = [
   "abortive",
 ] as const satisfies readonly ToolErrorSeverity[];
 
-/** A tool that fails so severely, beside calls that succeed: at the root, or in a child beside calls of the root. */
+/**
+ * A tool that fails with this severity beside successful calls: at the root, or in a child beside
+ * calls of the root.
+ */
 export const SEVERITY_PLAYS: readonly {
   readonly severity: ToolErrorSeverity;
   readonly where: "root" | "child";

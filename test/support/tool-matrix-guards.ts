@@ -1,5 +1,5 @@
-// Guards with every answer in every sequence, the tool's own request for approval, and every kind of approver; and what must come of it,
-// worked out from what the documents say.
+// Guards with every answer in every sequence, the tool's own request for approval, and every kind
+// of approver. The expected outcomes are derived from the documents.
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
@@ -13,15 +13,15 @@ import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn, receivedTexts, use } from "../harness/scripted-agents.ts";
 import { atPace } from "./tool-matrix.ts";
 
-/** What one guard does when it is asked. */
+/** Answer of a guard. */
 export const SAYINGS = ["allow", "ask", "deny", "throw", "slow"] as const;
 export type Saying = (typeof SAYINGS)[number];
 
-/** What the tool itself says of its calls. */
+/** Answer of the tool's own check. */
 export const NEEDS = ["nothing", "wants approval", "cannot say"] as const;
 export type Need = (typeof NEEDS)[number];
 
-/** Who answers a question. */
+/** Answerer of a question. */
 export const APPROVALS = [
   "approver approves",
   "approver denies",
@@ -37,19 +37,19 @@ export interface GuardCase {
   readonly approval: Approval;
 }
 
-/** What came of the guarded call, and what of it was reported where. */
+/** Outcome of the guarded call, and its reports. */
 export interface GuardRecord {
   /** How often the tool ran. */
   readonly ran: number;
   /** How the call ended: its type, why, and who denied it. */
   readonly end: readonly string[];
-  /** What the model read. */
+  /** Messages that the model read. */
   readonly text: string;
   /** The guards as the event has them; undefined if there was none to ask. */
   readonly guarded: readonly string[] | undefined;
   /** Why an approver was asked, question by question. */
   readonly asked: readonly string[];
-  /** What was answered, and by whom. */
+  /** Answers and their sources. */
   readonly answered: readonly string[];
   readonly isPaused: boolean;
   /** How the calls beside it ended, and how often their tool ran. */
@@ -110,7 +110,7 @@ function approvalOptions(approval: Approval): OrchestratorOptions {
   }
 }
 
-/** Plays the guarded call, with a call of another tool before it and one after it in the same reply. */
+/** Plays the guarded call, with a call of another tool before and after it in the same reply. */
 export async function playGuards({ sayings, need, approval }: GuardCase): Promise<GuardRecord> {
   const tool = toolThatNeeds("send", need);
   const look = spyTool("look", () => "seen");
@@ -175,7 +175,10 @@ function said({ sink }: Fixture): Pick<GuardRecord, "guarded" | "asked" | "answe
   };
 }
 
-/** Plays the same with the guards at the orchestrator, at the root, and at the child that makes the call. */
+/**
+ * Plays the same with guards at the orchestrator, at the root, and at the child that makes the
+ * call.
+ */
 export async function playGuardsInTree(
   sayings: readonly Saying[],
   need: Need,
@@ -205,7 +208,10 @@ export async function playGuardsInTree(
   };
 }
 
-/** What must come of the case: what denies comes first, then what cannot be found out, then who is asked. */
+/**
+ * Returns the expected outcome. A denial comes first, then a failed check, then the answer of the
+ * approver.
+ */
 export function expectedGuards({ sayings, need, approval }: GuardCase): GuardRecord {
   const answers = sayings.map((saying, index) => answerOf(saying, `g${index + 1}`));
   const reasonsOf = (type: string): readonly string[] =>
@@ -243,7 +249,10 @@ export function expectedGuards({ sayings, need, approval }: GuardCase): GuardRec
   return { ...common, asked: [asked], ...withCause(ANSWERED[approval], asked) };
 }
 
-/** A denial says why the call was asked about, unless its tool says no more than that it needs it. */
+/**
+ * A denial contains the reason for the question, unless the tool only requires approval without a
+ * reason.
+ */
 function withCause(answered: Answered, asked: string): Answered {
   if (answered.ran > 0 || asked === "send needs approval.") return answered;
   const cause = `Approval was required for this reason: ${asked} Do without it`;
@@ -290,7 +299,7 @@ function deniedText(reason: string): string {
   return `Not executed: send was denied. ${reason} Do without it, or answer with what you have.`;
 }
 
-/** One cell of the golden table: what becomes of a call, whatever approver there is. */
+/** Returns a cell of the golden table: the outcome of a call with each kind of approver. */
 export function verdictText({ asked, end }: GuardRecord): string {
   const [reason] = asked;
   if (reason !== undefined) return `asked: ${reason}`;
@@ -315,7 +324,10 @@ function answerTo(question: Question): Answer {
   return question.toolName === "asked_again" ? deny(question, "Too late.") : approve(question);
 }
 
-/** Calls with every answer of a guard in one reply, and calls that no guard knows between them; approved is what is not asked again. */
+/**
+ * Plays calls with every answer of a guard in one reply, and unguarded calls between them.
+ * Questions are approved, except about the tool `asked_again`.
+ */
 export async function playAllAnswers(way: "approver" | "pause"): Promise<{
   readonly fixture: Fixture;
   readonly model: ScriptedModel;

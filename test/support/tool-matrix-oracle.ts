@@ -1,5 +1,6 @@
-// What must come of calls in wrappers, worked out anew: calls are generators that wait for a time or for a turn, and time is a number.
-// Knows what the documents say of wrappers and guards, and nothing of how they are built.
+// Expected outcomes of wrapped calls, computed independently: calls are generators that wait for a
+// time or for their turn, and time is a number. This file follows the documents of wrappers and
+// guards, not their code.
 
 import {
   ACTS,
@@ -13,7 +14,7 @@ import {
   type Wrapper,
 } from "./tool-matrix-orders.ts";
 
-/** What must come of two calls at once. */
+/** Expected outcome of two concurrent calls. */
 export function expectedOrder({ order, act, way }: OrderCase): OrderRecord {
   const blocked = blockedRecord(way);
   const calls = blocked === undefined ? simulated(order, ACTS[act]) : [blocked, blocked];
@@ -25,7 +26,7 @@ export function expectedOrder({ order, act, way }: OrderCase): OrderRecord {
   };
 }
 
-/** A guard that denies, breaks or gives no answer keeps the call from beginning, and no approver is asked about it. */
+/** A guard that denies, throws or returns nothing prevents the call, and no approver is asked. */
 function blockedRecord(way: Way): CallRecord | undefined {
   if (way !== "deny" && way !== "throw" && way !== "slow") return undefined;
   return {
@@ -49,12 +50,12 @@ interface Woken {
   readonly isTurn: boolean;
 }
 
-/** `cut`: a limit of time around it ran out; what it would have resulted in is not seen. */
+/** `cut`: an outer time limit expired, so the result of the call is not visible. */
 type End = { readonly type: Exclude<Act, "hangs"> | "timeout" | "cut" };
 
 type Course = Generator<Wait, End, Woken>;
 
-/** One call on its way. */
+/** A call in progress. */
 interface Traveller {
   readonly course: Course;
   readonly triesAtMs: number[];
@@ -64,7 +65,7 @@ interface Traveller {
   endedAtMs: number;
 }
 
-/** What all calls of a run share: the time, and the line before the rate limit. */
+/** State that all calls of a run share: the time, and the queue of the rate limit. */
 class World {
   nowMs = 0;
   lastStartMs = Number.NEGATIVE_INFINITY;
@@ -120,7 +121,7 @@ interface Next {
   readonly isTurn: boolean;
 }
 
-/** Who continues first; of two at the same time, whose call came first. */
+/** Returns the next call: the earliest, and of two at the same time the one that was made first. */
 function earliest(world: World, travellers: readonly Traveller[]): Next | undefined {
   const coming = travellers.flatMap((traveller): readonly Next[] => {
     const { wait } = traveller;
@@ -137,7 +138,7 @@ interface Trip extends Pick<Traveller, "triesAtMs" | "waitsMs"> {
   readonly acts: readonly Act[];
 }
 
-/** The way of a call through the wrappers that are left, and through the tool; it is cut at `untilMs`. */
+/** Runs a call through the remaining wrappers and the tool. It is cut off at `untilMs`. */
 function* through(order: readonly Wrapper[], trip: Trip, untilMs: number): Course {
   const [wrapper, ...inner] = order;
   switch (wrapper) {

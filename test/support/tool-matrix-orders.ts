@@ -1,4 +1,5 @@
-// One tool in every order of the four wrappers, called twice at once with another call between, and what came of it as plain data.
+// A tool in every order of the four wrappers, called twice concurrently with another call between,
+// and the outcome as plain data.
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { sleep } from "../../src/kernel/cancel-signal.ts";
@@ -19,7 +20,7 @@ import { spyTool } from "../harness/tools.ts";
 import { calls, use } from "../harness/scripted-agents.ts";
 import { atPace, ordersOf, readings } from "./tool-matrix.ts";
 
-/** How long things take, in milliseconds: every sum of them that matters is another number. */
+/** Durations in milliseconds. All relevant sums differ. */
 export const TIMES = {
   grid: 50,
   body: 50,
@@ -28,7 +29,7 @@ export const TIMES = {
   limitSpan: 1_000,
   timeout: 300,
   guard: 500,
-  /** More than a timeout: what does not obey its signal is waited for longer than its time would have been. */
+  /** Longer than a timeout: a call that ignores its signal takes longer than its limit. */
   grace: 400,
 } as const;
 
@@ -52,7 +53,7 @@ export const ORDERS: readonly (readonly Wrapper[])[] = ordersOf([
   "timeout",
 ]);
 
-/** What the body of the tool does, try by try of one call. */
+/** Actions of the tool body, by attempt. */
 export const ACTS = {
   "answers at once": ["answers"],
   "fails twice, then answers": ["fails", "fails", "answers"],
@@ -67,7 +68,7 @@ export const ACTS = {
 export type ActName = keyof typeof ACTS;
 export type Act = "answers" | "fails" | "hangs" | "retryable" | "fatal" | "abortive" | "no_json";
 
-/** What a guard says of the calls, and which approver answers if one is asked. */
+/** Answer of a guard for the calls, and the approver for its questions. */
 export const WAYS = ["allow", "ask", "ask and pause", "deny", "throw", "slow"] as const;
 export type Way = (typeof WAYS)[number];
 
@@ -79,7 +80,7 @@ export interface OrderCase {
   readonly cancelAtMs?: number;
 }
 
-/** What came of one call. Times are in milliseconds since the start of the run. */
+/** Outcome of a call. Times are in milliseconds since the start of the run. */
 export interface CallRecord {
   readonly triesAtMs: readonly number[];
   /** How long a wrapper wanted to wait after each try that it repeats. */
@@ -92,7 +93,7 @@ export interface CallRecord {
   readonly questions: number;
 }
 
-/** What came of a run: of the calls in call order, and of the agent. */
+/** Outcome of a run: its calls in call order, and its agent. */
 export interface OrderRecord {
   readonly calls: readonly CallRecord[];
   readonly status: string;
@@ -103,7 +104,7 @@ export interface OrderPlay {
   readonly record: OrderRecord;
   /** Why an approver was asked. */
   readonly reasons: readonly string[];
-  /** What the model read of the calls; nothing if it was not asked again. */
+  /** Messages about the calls that the model read. Empty if there was no further model call. */
   readonly read: string;
 }
 
@@ -161,7 +162,7 @@ async function approved(
   return await atPace(fixture, fixture.resume(role, paused.pausedRun, answers), TIMES.grid);
 }
 
-/** The tool itself, which asks for an approval on its own, too; and when each call of it was tried. */
+/** The tool, which also requires approval itself, and the times of its attempts. */
 function deploying(
   clock: Clock,
   acts: readonly Act[],
@@ -260,7 +261,7 @@ export function orderText(order: readonly Wrapper[]): string {
   return `${order.join("(")}(deploy${")".repeat(order.length)}`;
 }
 
-/** A golden table: orders under which the same came of the calls stand over what came of them. */
+/** Returns a golden table. Orders with the same outcome share a row. */
 export function orderTable(
   act: ActName,
   plays: readonly (readonly [order: readonly Wrapper[], play: OrderPlay])[],

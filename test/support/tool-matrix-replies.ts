@@ -1,4 +1,5 @@
-// Replies with any calls that fail and succeed, under any error budget and policy; and the count of what they result in.
+// Replies with any calls that fail and succeed, under any error budget and policy, and their
+// expected counts.
 
 import * as fc from "fast-check";
 
@@ -6,7 +7,7 @@ import type { ErrorBudget, ErrorPolicy } from "../../src/policies/error-budget.t
 import type { ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { spawn, use } from "../harness/scripted-agents.ts";
 
-/** A call, with what always comes of it alone, and as what that counts. */
+/** A call with its outcome when made alone, and its count. */
 interface Kind {
   readonly call: ScriptedCall;
   readonly end: string;
@@ -47,10 +48,10 @@ const KINDS = {
 
 type KindName = keyof typeof KINDS;
 
-/** Three times in a row is what tools that ask for corrections allow here. */
+/** These tools allow three corrections in a row. */
 const MAX_RETRIES = 2;
 
-/** What a model says, reply by reply, and what its agent tolerates. */
+/** Replies of a model, and the limits of its agent. */
 export interface Replies {
   readonly replies: readonly (readonly KindName[])[];
   readonly errorBudget: ErrorBudget;
@@ -64,7 +65,7 @@ const kindNames: readonly KindName[] = Object.keys(KINDS).filter(
 const limit = fc.oneof(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 4, max: 12 }));
 const policy = fc.constantFrom("continue" as const, "stop" as const);
 
-/** Any of them; every second call or so succeeds. */
+/** Returns any of the calls. About every second one succeeds. */
 export const anyReplies: fc.Arbitrary<Replies> = fc.record({
   replies: fc.array(
     fc.array(fc.oneof(fc.constant<KindName>("look"), fc.constantFrom(...kindNames)), {
@@ -86,14 +87,17 @@ export function callsOf(reply: readonly KindName[]): readonly ScriptedCall[] {
   return reply.map((name) => KINDS[name].call);
 }
 
-/** What comes of the calls, of every reply that is asked for. */
+/** Returns the expected outcomes of the calls, reply by reply. */
 export interface Expected {
   readonly ends: readonly string[];
   readonly signals: readonly string[];
   readonly ending: readonly [status: string, code: string];
 }
 
-/** Counts as the documents say: N are tolerated, one more ends the agent, and a success ends a row, which may have been too long by then. */
+/**
+ * Counts as documented: N failures are tolerated, the next one ends the agent, and a success ends a
+ * series, which may have been too long before.
+ */
 export function expectedReplies({ replies, errorBudget, errorPolicy }: Replies): Expected {
   const ends: string[] = [];
   const retries = new Map<string, number>();

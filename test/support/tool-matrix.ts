@@ -1,4 +1,5 @@
-// What the parts of the tool matrix share: every order of things, time that passes on a grid, and what a model reads as lines.
+// Shared parts of the tool matrix: permutations, time on a grid, and the messages to a model as
+// lines.
 
 import type { ModelRequest } from "../../src/model/model.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
@@ -40,7 +41,7 @@ export async function atPace(fixture: Fixture, run: Run, gridMs: number): Promis
   return await fixture.outcome(run);
 }
 
-/** What a model reads of the last reply: the calls that it made, each with its result, as lines. */
+/** Returns the last reply as lines: its calls with their results. */
 export function readings(request: ModelRequest | undefined): string {
   const messages = request?.messages ?? [];
   const made = messages.flatMap((message) =>
@@ -61,8 +62,8 @@ function indented(text: string): string {
 }
 
 /**
- * The events of a run, call by call, each in its order. In which order calls at the same time continue between two events is no promise:
- * where many of them do, it changes with every await.
+ * Returns the events of a run, call by call. The order of calls that continue at the same time is
+ * not promised and changes with every await.
  */
 export function goldenLanes(events: readonly EspalierEvent[]): string {
   const lanes = new Map<string, readonly string[]>();

@@ -1,4 +1,4 @@
-// Kinds of transport faults: what a server of a model does to its answer, and the outcome of the call.
+// Kinds of transport faults: the fault in a server's response, and the outcome of the call.
 
 import type { ServerResponse } from "node:http";
 import {
@@ -24,7 +24,7 @@ function refusal(status: number, headers: Readonly<Record<string, string>> = {})
   return (response) => response.writeHead(status, { ...json, ...headers }).end(ERROR);
 }
 
-/** Destroys the connection once the kernel has taken what was written. */
+/** Destroys the connection once the kernel has accepted the written data. */
 function breakOff(response: ServerResponse, how: "reset" | "destroyed", bytes: string): void {
   response.write(bytes, () =>
     setImmediate(() => {
@@ -75,7 +75,7 @@ export interface Fault {
   readonly answer: AnswerWith;
   /** The text of the reply, or the code of the error and the delay that the server asked for. */
   readonly outcome: string;
-  /** The same for a body that is one JSON value, where it is another one. */
+  /** The same for a body that is one JSON value, if it differs. */
   readonly whole?: string;
   /** Default: one. */
   readonly requests?: number;

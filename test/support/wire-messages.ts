@@ -14,8 +14,11 @@ const BodySchema = z.object({
   ),
 });
 
-/** What a provider would refuse in the messages of a request: calls without their results right after them, results without a call,
- * arguments that are no JSON object (llama.cpp fails on these with status 500). */
+/**
+ * Finds the faults for which a provider refuses messages: calls whose results do not follow at
+ * once, results without a call, and arguments that are not a JSON object (llama.cpp answers these
+ * with status 500).
+ */
 export function wireProblems(body: unknown): readonly string[] {
   const parsed = BodySchema.safeParse(body);
   const messages = parsed.success ? parsed.data.messages : [];

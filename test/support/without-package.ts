@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 
-/** What a program prints that imports from `./src/…`, where the package is not installed. */
+/** Returns the output of a program that imports from `./src/…` without the installed package. */
 export function outputWithout(missing: string, program: string): string {
   const folder = mkdtempSync(join(tmpdir(), "espalier-"));
   try {
@@ -27,7 +27,7 @@ export function outputWithout(missing: string, program: string): string {
   }
 }
 
-/** Links what is in a folder, but for the missing one, which may be within a scope. */
+/** Links everything in a folder except the missing package, which may be scoped. */
 function linkAll(from: string, to: string, missing: string): void {
   mkdirSync(to, { recursive: true });
   for (const name of readdirSync(from)) {

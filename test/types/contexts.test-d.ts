@@ -1,6 +1,7 @@
-// Goal: what tools, hooks, guards and the like ask of the context of a run is asked of what uses them: of the role, of the roles that may
-// start it, and of the call that starts a run or continues it (H12).
-// Method: the types that inference finds in code without type arguments, and uses that must not compile.
+// Goal: the context that tools, hooks, guards and other parts require is required of their users:
+// the role, the roles that may start it, and the call that starts or continues a run (H12).
+// Method: the types that inference finds in code without type arguments, and uses that must not
+// compile.
 
 import { expectTypeOf, test } from "vitest";
 import { z } from "zod";

@@ -1,5 +1,6 @@
-// Goal: a guard can give exactly three answers, and has no way to stop anything but its call (R65, R70).
-// Method: answers and guards with one fault each, which the compiler must see; and guards of every shape that is allowed.
+// Goal: a guard can return exactly three answers, and can stop nothing but its call (R65, R70).
+// Method: answers and guards with one fault each, which the compiler must report, and guards of
+// every allowed shape.
 
 import { expectTypeOf, test } from "vitest";
 

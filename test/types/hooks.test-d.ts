@@ -1,5 +1,7 @@
-// Goal: what a hook cannot know or may not change at its point does not compile (R80).
-// Method: handlers with one fault each, which the compiler must see; and handlers of every shape that is allowed.
+// Goal: a handler that reads or changes a field which its hook point does not have does not compile
+// (R80).
+// Method: handlers with one fault each, which the compiler must report, and handlers of every
+// allowed shape.
 
 import { expectTypeOf, test } from "vitest";
 

@@ -1,5 +1,5 @@
-// Goal: no model call without a lease (B4, X1), held by the types.
-// Method: what the ports accept, and what they do not, compared as types.
+// Goal: the types allow no model call without a lease (B4, X1).
+// Method: accepted and refused arguments of the ports, compared as types.
 
 import { expectTypeOf, test } from "vitest";
 

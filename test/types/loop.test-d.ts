@@ -1,5 +1,6 @@
-// Goal: what a step calls for is one closed set (R15), and what a model can do besides replying is declared (R49).
-// Method: the types of the two, compared; a switch over all outcomes that leaves nothing over.
+// Goal: the outcomes of a step are one closed set (R15), and optional abilities of a model are
+// declared (R49).
+// Method: both types compared, and a switch over all outcomes.
 
 import { expectTypeOf, test } from "vitest";
 

@@ -1,6 +1,7 @@
-// Goal: what a role's `output` says is the type of the result, whichever way a run is started or continues, and a wrong use of it is an error
-// in the user's file (H10).
-// Method: the types that inference finds in code without type arguments, and uses that must not compile.
+// Goal: the `output` of a role defines the type of the result, whichever way a run starts or
+// continues, and a wrong use is an error in the user's file (H10).
+// Method: the types that inference finds in code without type arguments, and uses that must not
+// compile.
 
 import { expectTypeOf, test } from "vitest";
 import { z } from "zod";

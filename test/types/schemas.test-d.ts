@@ -1,6 +1,7 @@
-// Goal: what users see of data is an interface, and the schema beside it reads that and nothing else: no field more or less, none
-// optional that is not, no value more or less.
-// Method: `satisfies` beside each schema says that it gives no more than the interface allows; here both must be equal, at any depth.
+// Goal: public data is an interface, and its schema parses exactly that type: the same fields, the
+// same optional fields, the same values.
+// Method: `satisfies` beside each schema ensures that it returns no more than the interface allows;
+// here both must be equal at any depth.
 
 import { expectTypeOf, test } from "vitest";
 import { z } from "zod";
@@ -141,13 +142,16 @@ import type {
 } from "../../src/protocol/usage.ts";
 
 type Primitive = string | number | boolean | null | undefined;
-/** `T` as nothing of it can be written: schemas do not say `readonly` of what is in an object. JSON nests without end: it stays as it is. */
+/**
+ * `T` with all fields writable, since schemas do not declare fields of objects as `readonly`. JSON
+ * is recursive and stays as it is.
+ */
 type Frozen<T> = [JsonValue] extends [T]
   ? T
   : T extends Primitive
     ? T
     : { readonly [K in keyof T]: Frozen<T[K]> };
-/** What a schema reads. */
+/** The parsed type of a schema. */
 type Read<Schema> = Frozen<z.output<Schema>>;
 
 test("the comparison finds a difference at any depth", () => {

@@ -1,4 +1,5 @@
-// Goal: what tools are given and may give is typed: contexts are read-only, arguments have the type of their schema.
+// Goal: inputs and outputs of tools are typed: contexts are read-only, arguments have the type of
+// their schema.
 // Method: assignments that must not compile, and the types that inference finds.
 
 import { expectTypeOf, test } from "vitest";

@@ -1,5 +1,7 @@
-// Goal: what leaves an agent is a value: no result, report, event or context has a living state or node in it (R46, C25).
-// Method: a type that looks through properties, lists, unions and functions for one; and proof that it finds what is there.
+// Goal: only plain values leave an agent: no result, report, event or context contains a live state
+// or node (R46, C25).
+// Method: a type that searches properties, lists, unions and functions for live objects, and a
+// proof that it finds them.
 
 import { expectTypeOf, test } from "vitest";
 

@@ -1,4 +1,5 @@
-// Goal: a type that a public declaration writes out, and the inner type or list behind it, never drift apart.
+// Goal: a type that a public declaration writes out always equals the internal type or list behind
+// it.
 
 import { expectTypeOf, test } from "vitest";
 

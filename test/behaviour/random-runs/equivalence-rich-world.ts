@@ -1,4 +1,4 @@
-// One world with every feature, for pauses at each of its events.
+// A world with every feature, for pauses at each of its events.
 
 import type { Act, Call, Plan, RolePlan, World } from "./equivalence-world.ts";
 

@@ -112,8 +112,8 @@ export function worlds(kind: "wide" | "narrow"): fc.Arbitrary<World> {
 }
 
 /**
- * The same world without limits on tool calls: over such a limit an agent stops instead of calling
- * an approver.
+ * The same world without limits on tool calls. An agent that exceeds such a limit stops instead of
+ * calling an approver.
  */
 export function withoutToolLimits(world: World): World {
   const roles = world.roles.map((plans) =>

@@ -24,7 +24,7 @@ export interface Consumed {
   readonly reportedMicroUsd?: number;
 }
 
-/** One request that a model received. `consumed` is `undefined` if nothing is charged. */
+/** A request that a model received. `consumed` is `undefined` if nothing is charged. */
 export interface LoggedRequest {
   readonly model: ModelFacts;
   readonly fromMs: number;
@@ -35,13 +35,13 @@ export interface LoggedRequest {
   retryAfterMs?: number;
 }
 
-/** One call: a `next()` of a hook, or the only call of a step. */
+/** A call: a `next()` of a hook, or the only call of a step. */
 export interface LoggedCall {
   readonly payer: readonly ModelFacts[];
   readonly requests: LoggedRequest[];
 }
 
-/** One step of an agent. */
+/** A step of an agent. */
 export interface LoggedStep {
   readonly number: number;
   readonly calls: LoggedCall[];
@@ -49,7 +49,7 @@ export interface LoggedStep {
   toolCalls: number;
 }
 
-/** One agent. */
+/** An agent. */
 export interface LoggedAgent {
   readonly role: string;
   readonly parent: string | undefined;

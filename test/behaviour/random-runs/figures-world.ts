@@ -105,7 +105,7 @@ interface PartFacts extends WorldOptions {
   readonly parent: Part | undefined;
 }
 
-/** One agent: its role, and its log. */
+/** An agent with its role and its log. */
 class Part {
   readonly log: LoggedAgent;
   readonly children: Part[] = [];

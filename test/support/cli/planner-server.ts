@@ -14,8 +14,8 @@ import { OpenAiServer, type ServerReply, type WireRequest } from "../openai-serv
 import { responds } from "../responses-replies.ts";
 
 /**
- * The same behind Responses; it encrypts a thought with each call, which it expects back before
- * that call.
+ * The same over Responses. Each call comes with encrypted reasoning, which the next request must
+ * contain before that call.
  */
 export async function plannerOverResponses(): Promise<OpenAiServer> {
   const planner = createOfflinePlanner();

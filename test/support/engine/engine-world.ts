@@ -1,5 +1,5 @@
-// One store, one clock, and any number of processes that execute runs there, for tests of runs that
-// change their process.
+// A store, a clock, and any number of processes that execute runs there, for tests of runs that
+// move between processes.
 
 import type { AgentRole } from "../../../src/agent/agent-role.ts";
 import { defineAgent } from "../../../src/agent/define-agent.ts";
@@ -72,7 +72,7 @@ async function pushed<T>(clock: ManualClock, work: Promise<T>, stepMs = 50): Pro
   throw new Error("It never settles.");
 }
 
-/** Counts what agents did in all processes together. */
+/** Counts of the effects of agents in all processes together. */
 export interface Doings {
   /** Model calls that began: the agent and how many tool results it had. */
   readonly asked: string[];

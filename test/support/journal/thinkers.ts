@@ -10,7 +10,7 @@ import { defineTool, type ToolDefinition } from "../../../src/tools/define-tool.
 import type { FunctionTool } from "../../../src/tools/tool.ts";
 import type { ToolContext } from "../../../src/tools/tool-context.ts";
 
-/** What a model sees of its agent. */
+/** The input of a scripted model: the history of its agent, in short. */
 export interface Sight {
   readonly task: string;
   /** Texts of results of tool calls, in order. */

@@ -19,7 +19,7 @@ export interface Seed {
   readonly limitMs: number | undefined;
 }
 
-/** One operation. Numbers that choose among things are taken modulo their count. */
+/** An operation. Numbers that select an item are taken modulo the number of items. */
 export type Operation =
   | { readonly type: "open"; readonly seed: Seed }
   | {

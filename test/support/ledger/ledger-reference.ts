@@ -163,7 +163,7 @@ export class LedgerReference {
     lease.underWay = lease.underWay.filter((one) => one !== attempt);
   }
 
-  /** Raises limits if the account has all of them; returns whether it did. */
+  /** Raises the limits if the account has all of these axes. Returns true if it did. */
   grant(account: ReferenceAccount, raise: SpendLimits, moreMs: number | undefined): boolean {
     const isThere = LEDGER_AXES.every(
       (axis) => raise[axis] === undefined || account.limits[axis] !== undefined,

@@ -33,7 +33,7 @@ export interface GuardedPeer extends HttpFixture {
 export interface GuardedOptions {
   /** Further tools of the MCP server. */
   readonly tools?: readonly unknown[];
-  /** The body of a refusal, with what a careless server may reveal. */
+  /** The body of a refusal, with secrets that a careless server may reveal. */
   readonly refusalBody?: (request: IncomingMessage) => string;
   /** The error description in the challenge of a refusal. */
   readonly description?: (request: IncomingMessage) => string;

@@ -2,7 +2,7 @@
 // test. A plant is a replacement of text. It fails if its text does not occur exactly once; then
 // the plant has to be moved to the code that keeps the promise now.
 
-/** One bug. */
+/** A planted bug. */
 export interface Plant {
   readonly name: string;
   /** Below src/. */

@@ -33,7 +33,7 @@ export type WorldCall =
       readonly type: "spawn";
       readonly role: number;
       readonly isBackground: boolean;
-      /** The same task as all others with this flag; otherwise a task of its own. */
+      /** The same task for all delegations with this flag; otherwise each has its own task. */
       readonly isSame: boolean;
       readonly includeResultsFrom: Which | undefined;
     }

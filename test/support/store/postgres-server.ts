@@ -19,8 +19,7 @@ export interface PostgresServer {
 
 export interface PostgresMachine {
   /**
-   * Ends like a crash: what was not written to the disk is lost, and no connection is closed in
-   * order.
+   * Stops the server like a crash: unwritten data is lost, and connections are not closed in order.
    */
   crash(): Promise<void>;
   /** Ends in order: every connection gets a notice. */

@@ -12,7 +12,7 @@ import {
   type MetricDefinition,
 } from "../../../src/telemetry/metrics/metric-names.ts";
 
-/** One series: its attributes and its value. */
+/** A series: its attributes and its value. */
 export interface Point {
   readonly attributes: Readonly<Record<string, unknown>>;
   /** Sum of a counter, or of all values of a histogram. */

@@ -6,7 +6,7 @@ import { NO_USAGE, type Usage } from "../../../src/protocol/usage.ts";
 
 export const CANARY = "canary-4711";
 
-/** One model call of 100 input tokens and 20 output tokens. */
+/** A model call of 100 input tokens and 20 output tokens. */
 export const ONE_CALL: Usage = {
   ...NO_USAGE,
   modelCalls: 1,

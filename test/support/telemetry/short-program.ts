@@ -1,6 +1,6 @@
-// A program of a few milliseconds that traces two runs, for `node-setup-program.test.ts`. It is started
-// as its own process, with the endpoint in its environment, and prints the delivery counts of its
-// spans.
+// A program of a few milliseconds that traces two runs, for `node-setup-program.test.ts`. It is
+// started as its own process, with the endpoint in its environment, and prints the delivery counts
+// of its spans.
 
 import { setUpNodeTracing } from "../../../src/telemetry/node-setup.ts";
 import { placeAll } from "./recorded-spans.ts";
