@@ -2327,6 +2327,15 @@ const requirements = {
   D758: {
     text: "`espalier approve`, `deny` and `answer` record the name of --by, or else the login name",
   },
+  D759: {
+    text: "`espalier resume` at a terminal asks for open approvals: one that is left open stays the same question, and the run stays paused",
+  },
+  D760: {
+    text: "`new Orchestrator` refuses two different roles with one name, also below its roles",
+  },
+  D761: {
+    text: "The arguments of a question are always an object, so that an approval can change a part of them",
+  },
   D769: {
     text: "An option under the name of another library, or at the wrong call, is refused with our name and the call that takes it",
   },

@@ -70,6 +70,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    *
    * @throws EspalierError `invalid_argument` if an option is invalid. The message names the option,
    * the expected and the actual value.
+   * @throws EspalierError `duplicate_role` if two different roles have the same name.
    */
   constructor(options?: OrchestratorOptions<Roles>) {
     this.#settings = createSettings(options);

@@ -44,7 +44,7 @@ import {
   DEFAULT_STALE_AFTER_MS,
   type RunStorage,
 } from "../durability/journal.ts";
-import { RoleRegistry } from "./role-registry.ts";
+import { checkRoleNames, RoleRegistry } from "./role-registry.ts";
 
 /**
  * Options of an `Orchestrator`, which apply to all its runs. Every option has a default.
@@ -385,7 +385,7 @@ const BEGUN_PER_TURN = 64;
 
 /**
  * Validates options and adds defaults. Throws `invalid_argument`, with the option, the expected and
- * the actual value.
+ * the actual value, or `duplicate_role`.
  */
 export function createSettings<Roles extends AgentRole<unknown, never>>(
   input?: OrchestratorOptions<Roles>,
@@ -404,6 +404,7 @@ export function createSettings(input: OrchestratorOptions = {}): Settings {
   } = options;
   const { limits, concurrency = {}, guards, maxConcurrentRuns, store } = others;
   const { clock, heartbeatIntervalMs, staleAfterMs } = others;
+  checkRoleNames(options.roles);
   checkFields("concurrency", concurrency, { modelCalls: checkSlots, toolCalls: checkSlots });
   return Object.freeze({
     ...others,

@@ -157,13 +157,7 @@ export class RoleRegistry {
   #add(role: AgentRole): void {
     const known = this.#roles.get(role.name);
     if (known === role || (this.#isReplacing && known === this.root)) return;
-    if (known !== undefined) {
-      throw new EspalierError({
-        code: "duplicate_role",
-        message: `Expected role names to be unique, got two different roles named "${role.name}". Rename one, or use the same value for both.`,
-        data: { role: role.name },
-      });
-    }
+    if (known !== undefined) throw createDuplicateError(role);
     this.#roles.set(role.name, role);
     const costLimits = listCostLimits(role);
     if (costLimits.length > 0) this.#costLimits.set(role, costLimits);
@@ -279,4 +273,25 @@ function createPriceError(field: string, { name, model }: Player): EspalierError
 
 function readRoleName(subagent: AgentRole | string): string {
   return typeof subagent === "string" ? subagent : subagent.name;
+}
+
+/** Throws `duplicate_role` if two different roles, or roles below them, have the same name. */
+export function checkRoleNames(roles: readonly AgentRole[]): void {
+  const known = new Map<string, AgentRole>();
+  const pending = [...roles];
+  for (const role of pending) {
+    const other = known.get(role.name);
+    if (other === role) continue;
+    if (other !== undefined) throw createDuplicateError(role);
+    known.set(role.name, role);
+    pending.push(...role.subagents.filter((subagent) => typeof subagent !== "string"));
+  }
+}
+
+function createDuplicateError({ name }: AgentRole): EspalierError {
+  return new EspalierError({
+    code: "duplicate_role",
+    message: `Expected role names to be unique, got two different roles named "${name}". Rename one, or use the same value for both.`,
+    data: { role: name },
+  });
 }

@@ -12,7 +12,7 @@ import { createStoreError } from "../../../src/store/store-errors.ts";
 import { ScriptedModel } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
 import { forwarding } from "../../support/journal/forwarding-store.ts";
-import { rejectionOf } from "../../support/thrown.ts";
+import { rejectionOf, thrownBy } from "../../support/thrown.ts";
 import {
   clientOf,
   counts,
@@ -204,7 +204,6 @@ proves(
     const run = await clientOf(world).start("solo", "Go.", { runId: ID });
     const refused = [
       [[sound, astray], "unknown_subagent"],
-      [[sound, other], "duplicate_role"],
       [[sound, unpriced], "price_unknown"],
     ] as const;
     for (const [roles, code] of refused) {
@@ -212,6 +211,7 @@ proves(
       const working = process({ roles }).startWorker(engine, { context: () => undefined });
       expect((await rejectionOf(working)).code).toBe(code);
     }
+    expect(thrownBy(() => process({ roles: [sound, other] })).code).toBe("duplicate_role");
     expect(await store.readMail(ID)).toHaveLength(1);
     const worker = await workerIn(world, { roles: [sound] });
     expect(await pushed(run.getResult())).toMatchObject({ status: "completed" });

@@ -12,6 +12,7 @@ import { PRICES_AS_OF, createPriceLookup } from "../../../src/model/prices.ts";
 import { RoleRegistry } from "../../../src/orchestrator/tree/role-registry.ts";
 import { ScriptedModel } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
+import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
 import { thrownBy } from "../../support/thrown.ts";
 
 const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
@@ -127,6 +128,19 @@ test("refuses two different roles of one name, and accepts one role in two place
         }),
     ).code,
   ).toBe("duplicate_role");
+});
+
+proves(["D760"], "refuses roles of one name when the orchestrator is created", () => {
+  const reader = role("reader");
+  const other = role("editor", { subagents: [role("reader")] });
+  expect(thrownBy(() => new Orchestrator({ roles: [reader, other] }))).toEqual({
+    code: "duplicate_role",
+    message:
+      'Expected role names to be unique, got two different roles named "reader". Rename one, or use the same value for both.',
+    data: { role: "reader" },
+  });
+  const lead = role("lead", { subagents: [reader, "lead"] });
+  expect(() => new Orchestrator({ roles: [lead, reader, lead] })).not.toThrow();
 });
 
 test("refuses a subagent that is listed twice, by value and by name", () => {
