@@ -1,7 +1,7 @@
 // Body of each event, by type. A new event needs an entry here and one in `event-schemas.ts`; the
 // compiler checks for both.
 
-import type { JsonValue } from "../kernel/json.ts";
+import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { AccountGrant } from "./account.ts";
 import type { BudgetEventBodies } from "./budget-event-bodies.ts";
 import type { InheritanceRecord } from "./context-manifest.ts";
@@ -715,7 +715,7 @@ export interface EventBodies extends BudgetEventBodies {
     /** Reason that came with the answer. */
     readonly reason?: string | undefined;
     /** Arguments with which the call runs. Absent unless the approval changed them. */
-    readonly arguments?: JsonValue | undefined;
+    readonly arguments?: JsonObject | undefined;
     /** Milliseconds from the question to the answer, including pauses. */
     readonly waitedMs: number;
   };

@@ -14,7 +14,7 @@ import {
   RunIdSchema,
   SessionIdSchema,
 } from "./ids.ts";
-import { JsonValueSchema } from "./json-value.ts";
+import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
 import { lazySchema, z } from "./lazy-schema.ts";
 import { ModelSettingsSchema, ToolChoiceSchema } from "./model-settings.ts";
 import { AnswerTypeSchema, QuestionSchema } from "./question.ts";
@@ -275,7 +275,7 @@ export const EVENT_SCHEMAS = {
     answer: AnswerTypeSchema(),
     source: z.enum(["approver", "caller", "deadline", "nobody", "end"]),
     ...repeatSchema(text().optional(), "by", "reason"),
-    arguments: JsonValueSchema().optional(),
+    arguments: JsonObjectSchema().optional(),
     waitedMs: milliseconds(),
   }),
   "hook.applied": () => ({

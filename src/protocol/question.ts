@@ -48,15 +48,15 @@ export interface Question {
    * Arguments that the tool receives, after the defaults and transforms of its schema. For a value
    * that a running tool asks for: the arguments of that request.
    */
-  readonly arguments: JsonValue;
+  readonly arguments: JsonObject;
   /**
    * Arguments before the schema parsed them: as the model wrote them, or as hooks changed them.
    * `approve` with `arguments` replaces these. Absent if they equal `arguments`.
    */
-  readonly writtenArguments?: JsonValue;
+  readonly writtenArguments?: JsonObject;
   /**
-   * True if the parsed arguments contain a value that JSON cannot represent, such as a `Date`.
-   * `arguments` then contains the arguments before parsing.
+   * True if the parsed arguments contain a value that JSON cannot represent, such as a `Date`, or
+   * are not an object. `arguments` then contains the arguments before parsing.
    */
   readonly unparsed?: true;
   /**
@@ -126,8 +126,8 @@ export const QuestionSchema = lazyObject(() => ({
   agentPath: z.string(),
   callId: CallIdSchema(),
   toolName: z.string(),
-  arguments: JsonValueSchema(),
-  writtenArguments: JsonValueSchema().exactOptional(),
+  arguments: JsonObjectSchema(),
+  writtenArguments: JsonObjectSchema().exactOptional(),
   unparsed: z.literal(true).exactOptional(),
   argumentsHash: z.string(),
   reason: z.string(),

@@ -1,8 +1,16 @@
 // Binds a call of the model to its tool, or rejects it with a text that helps the model to correct
 // it.
 
-import { isRecord, parseJson, findJsonProblem, type JsonValue } from "../kernel/json.ts";
+import {
+  isJsonObject,
+  isRecord,
+  parseJson,
+  findJsonProblem,
+  type JsonObject,
+  type JsonValue,
+} from "../kernel/json.ts";
 import { repairJson } from "../kernel/repair-json.ts";
+import { formatShortJson } from "../kernel/sentence.ts";
 import { rejectArguments, rejectInvalidJson, type RejectedCall } from "./rejected-call.ts";
 import type {
   Bound,
@@ -29,7 +37,7 @@ interface BoundTo<T extends Tool, Use = Extract<ReturnType<T["bind"]>, { type: "
   readonly tool: T;
   readonly use: Use;
   /** The arguments after coercion. */
-  readonly input: JsonValue;
+  readonly input: JsonObject;
   /**
    * The arguments in the form that the tool receives: with defaults and transforms of its schema.
    */
@@ -107,7 +115,12 @@ function attachTool<T extends Tool, Use>(
   type: T["kind"],
   bound: Bound<Use>,
 ): BoundTo<T, Use> | RejectedCall {
-  return bound.type === "valid" ? { ...bound, type, tool } : rejectArguments(tool, bound.problems);
+  if (bound.type !== "valid") return rejectArguments(tool, bound.problems);
+  const { input } = bound;
+  if (isJsonObject(input)) return { ...bound, input, type, tool };
+  // A schema may accept another value, for example with a fallback of zod's `catch`.
+  const received = formatShortJson(input);
+  return rejectArguments(tool, [{ parameter: "", expected: "an object", received }]);
 }
 
 /**

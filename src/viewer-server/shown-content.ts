@@ -56,11 +56,6 @@ export class ShownContent {
     return this.isShown && this.#redact === undefined;
   }
 
-  /** True if content may be changed by a redaction. */
-  get isRedacted(): boolean {
-    return this.#redact !== undefined;
-  }
-
   /** Returns a text as it may be shown. Empty if content is hidden. */
   showText(text: string): string {
     if (!this.isShown) return "";
@@ -169,7 +164,7 @@ function createEmptyContent(key: string, part: unknown): unknown {
 }
 
 /** Keys whose values are always objects. */
-const OBJECTS: ReadonlySet<string> = new Set(["data", "metadata"]);
+const OBJECTS: ReadonlySet<string> = new Set(["arguments", "writtenArguments", "data", "metadata"]);
 
 function isList(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value);

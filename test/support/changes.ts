@@ -95,7 +95,11 @@ export function questionAbout(call: ToolCall, stepId = STEP_ID, index = 0): Defe
 export function unparsedQuestion(...about: Parameters<typeof questionAbout>): Deferral {
   const deferral = questionAbout(...about);
   if (deferral.type !== "question") throw new Error("It is a question.");
-  const question = { ...deferral.question, writtenArguments: 1, unparsed: true } as const;
+  const question = {
+    ...deferral.question,
+    writtenArguments: { amount: 1 },
+    unparsed: true,
+  } as const;
   return {
     ...deferral,
     question,

@@ -170,7 +170,7 @@ proves(
         {
           questionId: question?.questionId,
           argumentsHash: question?.argumentsHash,
-          arguments: null,
+          arguments: {},
           reason: "",
           task: "",
           toolName: "pay",
@@ -217,7 +217,7 @@ proves(
     const said = await act(off, ID, { key: "1", type: "answer", answers });
     expect(said).toMatchObject({
       status: 202,
-      body: { openQuestions: [{ questionId: second.questionId, arguments: null, reason: "" }] },
+      body: { openQuestions: [{ questionId: second.questionId, arguments: {}, reason: "" }] },
     });
     expect(said.text).not.toContain(CANARY);
   },

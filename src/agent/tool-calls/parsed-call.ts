@@ -11,6 +11,8 @@ import {
   copyJson,
   deepFreeze,
   cloneJson,
+  isJsonObject,
+  type JsonObject,
   type JsonValue,
 } from "../../kernel/json.ts";
 import type { Question } from "../../protocol/question.ts";
@@ -30,11 +32,11 @@ import type { CallInProgress } from "./open-call.ts";
 export interface StoredCall {
   /** The arguments before parsing, after hooks and coercion. */
   readonly input: JsonValue;
-  /** The parsed value. `undefined` if it is not JSON. */
+  /** The parsed value. `undefined` if it is not JSON, or not an object. */
   readonly value: JsonValue | undefined;
   /** Hash of the JSON Schema that parsed the arguments. */
   readonly schemaHash: string;
-  /** Hash of a value that is not JSON. `undefined` if it cannot be hashed. */
+  /** Hash of another value than an object of JSON. `undefined` if it cannot be hashed. */
   readonly fingerprint: string | undefined;
 }
 
@@ -43,7 +45,7 @@ export function pickShownArguments(
   bound: CheckedCall,
 ): Pick<Question, "arguments" | "writtenArguments" | "unparsed"> {
   const { input } = bound;
-  const value = tryCloneJson(bound.value);
+  const value = cloneObject(bound.value);
   if (value === undefined) return { arguments: input, unparsed: true };
   return { arguments: value, ...(sameJson(value, input) ? {} : { writtenArguments: input }) };
 }
@@ -53,8 +55,8 @@ export function parseRecordOf({
   tool,
   value,
 }: CheckedCall): Pick<QuestionDeferral, "schemaHash" | "fingerprint"> {
-  const isJson = tryCloneJson(value) !== undefined;
-  const fingerprint = isJson ? undefined : computeFingerprint(value);
+  const isShown = cloneObject(value) !== undefined;
+  const fingerprint = isShown ? undefined : computeFingerprint(value);
   return { schemaHash: computeSchemaHash(tool), ...omitUndefined({ fingerprint }) };
 }
 
@@ -137,6 +139,12 @@ export type CheckedCall = Exclude<BoundCall, { readonly type: "rejected" }>;
 export function getUsedArguments({ value, input }: CheckedCall): JsonValue {
   const used = tryCloneJson(value);
   return deepFreeze(used === undefined ? copyJson(input) : used);
+}
+
+/** Returns a copy of a JSON object. `undefined` for other values, which a question cannot show. */
+export function cloneObject(value: unknown): JsonObject | undefined {
+  const copy = tryCloneJson(value);
+  return isJsonObject(copy) ? copy : undefined;
 }
 
 /**

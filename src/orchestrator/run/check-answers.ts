@@ -7,7 +7,7 @@ import type { AgentRole } from "../../agent/agent-role.ts";
 import { isWholeReply } from "../../agent/agent-state.ts";
 import { findAnswerProblem } from "../../agent/tool-calls/ask-approver.ts";
 import {
-  tryCloneJson,
+  cloneObject,
   computeSchemaHash,
   getStoredCall,
 } from "../../agent/tool-calls/parsed-call.ts";
@@ -345,7 +345,7 @@ function findMismatch(waiting: WaitingCall, tool: Tool): Mismatch | undefined {
 /** Returns the same text for equal values. `undefined` if the arguments were rejected. */
 function describeValue(bound: BoundCall): string | undefined {
   if (bound.type === "rejected") return undefined;
-  const value = tryCloneJson(bound.value);
+  const value = cloneObject(bound.value);
   return value === undefined ? (computeFingerprint(bound.value) ?? "") : stringifyCanonical(value);
 }
 
