@@ -48,6 +48,16 @@ const late = await orchestrator.start(clerk, "Hello?", { session }).result;
 if (late.session?.status === "conflict") await session.merge(late);
 assert.deepEqual([late.session?.status, session.messages.length], ["conflict", 8]);
 
+// A session can begin with the messages of another program.
+const moved = await orchestrator.openSession("customer-7");
+if (moved.version === 0)
+  await moved.importMessages([
+    { role: "user", text: "Where is my order?" },
+    { role: "assistant", text: "It is on its way." },
+  ]);
+const after = await orchestrator.start(clerk, "When?", { session: moved }).result;
+assert.equal(after.text, "I have read 3 messages.");
+
 // A fork begins with a part of the history, and goes its own way.
 const executionId = session.executions[0]?.executionId;
 const fork = await session.fork({ executionId, atStep: 1 });

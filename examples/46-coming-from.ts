@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 
 import { z } from "zod";
 
-import { defineAgent, defineTool, Orchestrator } from "espalier";
+import { defineAgent, defineTool, memoryStore, Orchestrator } from "espalier";
 import { asks, says, ScriptedModel } from "espalier/testing";
 
 // In your program: openai("gpt-5-mini"), imported from "espalier".
@@ -67,20 +67,28 @@ assert.deepEqual(
   [{ euros: 24 }, { euros: 12 }, { euros: 12 }],
 );
 
-// An existing conversation goes into the first task.
+// An existing conversation becomes the beginning of a session.
 {
-  const stored = [
-    { role: "user", text: "Do pears grow here?" },
-    { role: "assistant", text: "Yes." },
-  ];
-  const question = "And figs?";
-  const transcript = stored.map(({ role, text }) => `${role}: ${text}`);
-  const task = `The conversation so far:\n${transcript.join("\n")}\n\nNow answer: ${question}`;
+  const loadMessages = async (_chat: string) => {
+    const stored: { role: "user" | "assistant"; content: string }[] = [
+      { role: "user", content: "Do pears grow here?" },
+      { role: "assistant", content: "Yes." },
+    ];
+    return await Promise.resolve(stored);
+  };
+  const chat = "customer-42";
   const model = new ScriptedModel([says("Yes, figs too.")]);
   const guide = defineAgent({ name: "guide", instructions: "Answer.", model });
-  await orchestrator.start(guide, task).orThrow();
-  assert.equal(
-    model.requests[0]?.messages.at(-1)?.text,
-    "The conversation so far:\nuser: Do pears grow here?\nassistant: Yes.\n\nNow answer: And figs?",
+  const orchestrator = new Orchestrator({ store: memoryStore() });
+  const session = await orchestrator.openSession(chat);
+  if (session.version === 0) {
+    const stored = await loadMessages(chat); // from your own table
+    await session.importMessages(stored.map(({ role, content }) => ({ role, text: content })));
+  }
+  const run = orchestrator.start(guide, "And figs?", { session });
+  await run.orThrow();
+  assert.deepEqual(
+    model.requests[0]?.messages.map(({ text }) => text),
+    ["Answer.", "Do pears grow here?", "Yes.", "And figs?"],
   );
 }

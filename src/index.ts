@@ -111,7 +111,7 @@ export { sumUsage } from "./protocol/event.ts";
 export type { Usage } from "./protocol/usage.ts";
 export type { StepRecord } from "./protocol/step-record.ts";
 export type { SpawnOutcome, SpawnRequest, SubagentResult } from "./protocol/subagent.ts";
-export type { Message, StoredMessage } from "./protocol/message.ts";
+export type { ImportedMessage, Message, StoredMessage } from "./protocol/message.ts";
 export type { Attachment } from "./protocol/attachment.ts";
 export type { ContentPart } from "./protocol/message-content.ts";
 export type { AgentId, RunId } from "./protocol/ids.ts";

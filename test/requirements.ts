@@ -2345,6 +2345,12 @@ const requirements = {
   D771: {
     text: "The list of runs reports a failure to load older runs, and loads them on request",
   },
+  D763: {
+    text: "A new session can import messages of another program, all or none; runs, forks and other processes continue them",
+  },
+  D764: {
+    text: "`espalier runs --session` lists the runs of one session; the list and its JSON name the session of a run, and a list without sessions has no such column",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

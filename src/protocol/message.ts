@@ -276,6 +276,28 @@ export type StoredMessage = Message & {
 };
 
 /**
+ * Message that another program wrote, for `session.importMessages`. Every `Message` is one, except a
+ * system message.
+ *
+ * @example
+ * ```ts
+ * const messages: ImportedMessage[] = [
+ *   { role: "user", text: "Where is my order?" },
+ *   { role: "assistant", text: "It is on its way." },
+ * ];
+ * ```
+ */
+export type ImportedMessage =
+  /** Message of a user. The default of `origin` is `task`. */
+  | (Omit<UserMessage, "origin"> & { readonly origin?: MessageOrigin })
+  /** Reply of a model. Each call needs a result. */
+  | (Omit<AssistantMessage, "toolCalls"> & {
+      readonly toolCalls?: readonly (Omit<ToolCall, "callId"> & { readonly callId: string })[];
+    })
+  /** Result of a call. It follows its reply. */
+  | (Omit<ToolMessage, "callId"> & { readonly callId: string });
+
+/**
  * Content of a span, as `Tracing.recordContent` receives it. Do not modify the values. Narrow it by
  * `type`.
  *
@@ -380,6 +402,12 @@ export const MessageSchema = lazyUnion("role", () => [
   SystemMessageSchema(),
   UserMessageSchema(),
   AssistantMessageSchema(),
+  ToolMessageSchema(),
+]) satisfies () => z.ZodType<Message>;
+
+export const ImportedMessageSchema = lazyUnion("role", () => [
+  UserMessageSchema().extend({ origin: z.enum(MESSAGE_ORIGINS).default("task") }),
+  AssistantMessageSchema().extend({ toolCalls: z.array(ToolCallSchema()).readonly().default([]) }),
   ToolMessageSchema(),
 ]) satisfies () => z.ZodType<Message>;
 

@@ -62,6 +62,8 @@ import type {
 import type {
   AssistantMessage,
   AssistantMessageSchema,
+  ImportedMessage,
+  ImportedMessageSchema,
   Message,
   MessageSchema,
   MessageTag,
@@ -70,6 +72,7 @@ import type {
   ReplyPartSchema,
   StoredMessage,
   StoredMessageSchema,
+  SystemMessage,
   ToolCall,
   ToolCallSchema,
 } from "../../src/protocol/message.ts";
@@ -201,6 +204,10 @@ test("the schema beside an interface parses the type of that interface", () => {
     Frozen<AssistantMessage>
   >();
   expectTypeOf<Read<ReturnType<typeof MessageSchema>>>().toEqualTypeOf<Frozen<Message>>();
+  expectTypeOf<Read<ReturnType<typeof ImportedMessageSchema>>>().toEqualTypeOf<
+    Frozen<Exclude<Message, SystemMessage>>
+  >();
+  expectTypeOf<ImportedMessage>().toExtend<z.input<ReturnType<typeof ImportedMessageSchema>>>();
   expectTypeOf<Read<ReturnType<typeof MessageTagSchema>>>().toEqualTypeOf<Frozen<MessageTag>>();
   expectTypeOf<Read<ReturnType<typeof StoredMessageSchema>>>().toEqualTypeOf<
     Frozen<StoredMessage>

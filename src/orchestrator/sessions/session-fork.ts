@@ -52,12 +52,13 @@ export function forkSession(
   { ids, nowMs }: { readonly ids: IdSource; readonly nowMs: number },
 ): SessionRecord {
   const last = findLastExecution(record, executionId);
-  if (last === undefined) {
-    if (atStep === undefined) return createEmptyRecord(sessionId, nowMs);
-    throw createForkStepError(atStep, "left out, since the session has no history");
-  }
-  const upTo = record.executions.slice(0, record.executions.indexOf(last) + 1);
-  const messages = adoptSummaries(cutAfter(record, last, atStep), upTo, last);
+  if (last === undefined && atStep !== undefined)
+    throw createForkStepError(atStep, "left out, since the session has no executions");
+  const upTo = last ? record.executions.slice(0, record.executions.indexOf(last) + 1) : [];
+  const known = new Set([record.importId, ...upTo.map((execution) => execution.executionId)]);
+  const messages = last
+    ? adoptSummaries(cutAfter(record, last, atStep), known, last)
+    : record.messages.filter((message) => message.executionId === record.importId);
   const speaking = new Set(messages.map((message) => message.executionId));
   const executions = upTo.filter((execution) => speaking.has(execution.executionId));
   const names: Names = {
@@ -75,12 +76,15 @@ export function forkSession(
       ),
     ),
     executionCount: executions.length,
-    forkedFrom: {
-      sessionId: record.sessionId,
-      executionId: last.executionId,
-      stepNumber: atStep ?? last.stepCount,
-      usage: record.usage,
-    },
+    ...(record.importId && { importId: names.execution(record.importId) }),
+    ...(last && {
+      forkedFrom: {
+        sessionId: record.sessionId,
+        executionId: last.executionId,
+        stepNumber: atStep ?? last.stepCount,
+        usage: record.usage,
+      },
+    }),
   });
 }
 
@@ -125,15 +129,14 @@ function cutAfter(
 }
 
 /**
- * Assigns a summary that a later execution made of earlier messages to the last execution of the
- * fork.
+ * Assigns a summary that an unknown, later execution made of earlier messages to the last execution
+ * of the fork.
  */
 function adoptSummaries(
   messages: readonly StoredMessage[],
-  executions: readonly SessionExecution[],
+  known: ReadonlySet<ExecutionId | undefined>,
   { executionId, agentId }: SessionExecution,
 ): readonly StoredMessage[] {
-  const known = new Set(executions.map((execution) => execution.executionId));
   let number = getGreatestNumber(messages);
   return messages.map((message) => {
     if (known.has(message.executionId)) return message;

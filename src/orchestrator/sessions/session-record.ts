@@ -130,6 +130,8 @@ const SessionRecordSchema = lazyObject(() => ({
   /** Usage of all executions. */
   usage: UsageSchema(),
   forkedFrom: SessionForkSchema().exactOptional(),
+  /** Id in place of an execution, which imported messages have. */
+  importId: ExecutionIdSchema().exactOptional(),
 }));
 /** Session as it is stored. */
 export type SessionRecord = Readonly<z.infer<ReturnType<typeof SessionRecordSchema>>>;
@@ -184,12 +186,12 @@ function parseSession(sessionId: SessionId, body: unknown): unknown {
 }
 
 /** Returns a contradiction in the record. `undefined` for a consistent record. */
-function findSessionProblem(sessionId: SessionId, record: SessionRecord): string | undefined {
+export function findSessionProblem(id: SessionId, record: SessionRecord): string | undefined {
   const { messages, executions, executionCount } = record;
-  if (record.sessionId !== sessionId)
-    return `it is the session ${JSON.stringify(record.sessionId)}`;
+  if (record.sessionId !== id) return `it is the session ${JSON.stringify(record.sessionId)}`;
   const known = new Set(executions.map(({ executionId }) => executionId));
   if (known.size !== executions.length) return "it contains an execution twice";
+  if (record.importId !== undefined) known.add(record.importId);
   if (executionCount < executions.length) return "it has more executions than were ever recorded";
   const isRepaired = repairMessages(messages).repairs.some(({ type }) => type !== "added_notice");
   if (messages.length > 0 && isRepaired) return "its calls and results do not match";

@@ -14,7 +14,7 @@ import type { IdSource } from "../../kernel/id-source.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { serializeError } from "../../agent/serialize-error.ts";
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
-import type { StoredMessage } from "../../protocol/message.ts";
+import type { ImportedMessage, StoredMessage } from "../../protocol/message.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { SessionStore } from "../../store/session-store.ts";
 import type { Session, SessionForkOptions } from "./session.ts";
@@ -234,6 +234,12 @@ export class SessionWriter implements Session {
 
   async clear(): Promise<void> {
     await this.#change("a clear", clearHistory);
+  }
+
+  async importMessages(messages: readonly ImportedMessage[]): Promise<void> {
+    const { importMessages } = await import("./session-import.ts");
+    const next = importMessages(this.record, messages, this.#parts.ids);
+    await this.#use("an import", () => writeStored(this.#parts, next, 0));
   }
 
   /**

@@ -1,7 +1,7 @@
 // Session: the caller's handle of a history that root executions share.
 
 import type { SessionId } from "../../protocol/ids.ts";
-import type { StoredMessage } from "../../protocol/message.ts";
+import type { ImportedMessage, StoredMessage } from "../../protocol/message.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { ExecutionBoundary } from "./session-changes.ts";
 import type { SessionResult } from "./session-outcome.ts";
@@ -57,6 +57,28 @@ export interface Session {
    * fork.
    */
   readonly forkedFrom: SessionFork | undefined;
+  /**
+   * Saves messages of another program as the beginning of this session, in order. The session must
+   * have no messages and no executions. Imported messages belong to no execution and cost nothing.
+   *
+   * @throws EspalierError `invalid_argument` for a system message, an invalid message, or a call
+   * without its result.
+   * @throws EspalierError `invalid_state` if the session is not empty, or while a run or another call
+   * uses the session.
+   * @throws EspalierError `session_conflict` if another writer has changed the session.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
+   * @example
+   * ```ts
+   * const session = await orchestrator.openSession("customer-42");
+   * if (session.version === 0)
+   *   await session.importMessages([
+   *     { role: "user", text: "Where is my order?" },
+   *     { role: "assistant", text: "It is on its way." },
+   *   ]);
+   * ```
+   */
+  importMessages(messages: readonly ImportedMessage[]): Promise<void>;
   /**
    * Creates a session that begins with the history of this one up to a step. The fork is written to
    * the store at once, has the same options, and its messages have ids of their own. This session
