@@ -167,6 +167,7 @@ function addReading(add: Add): void {
       "--status <status,…>",
       "list only these: input_required, working, waiting, lost, paused, completed, failed, stopped, cancelled, ended",
     )
+    .option("--session <id>", "list only runs of this session")
     .option("--limit <number>", "list this many of the newest runs (default: 20)")
     .option("--watch", "refresh the list until Ctrl-C")
     .option(...JSON_OUTPUT);

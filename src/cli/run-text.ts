@@ -176,7 +176,9 @@ export function formatRunList(
   return groupRuns(rows)
     .flatMap(([name, group]) => {
       if (group.length === 0) return [];
-      const columns = createRunColumns(`${TITLES[name]} (${group.length})`, nowMs);
+      const columns = createRunColumns(`${TITLES[name]} (${group.length})`, nowMs).filter(
+        ({ title }) => title !== "session" || group.some(({ sessionId }) => sessionId),
+      );
       return [formatTable(columns, group, width, createPainter(hasColor)).join("\n")];
     })
     .join("\n\n");
@@ -203,6 +205,7 @@ function createRunColumns(title: string, nowMs: number): readonly Column<RunRow>
       5,
       ({ updatedAtMs: ms }) => `${formatDuration(Math.max(0, nowMs - ms))} ago`,
     ),
+    { title: "session", cell: ({ sessionId = "" }) => formatShortLine(sessionId), rank: 6 },
     { title: "task", cell: (row) => ({ text: describeTask(row), style: "dim" }), minWidth: 16 },
   ];
 }

@@ -11,7 +11,7 @@
 
 import type { InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
-import type { AgentId, QuestionId, RunId } from "../protocol/ids.ts";
+import type { AgentId, QuestionId, RunId, SessionId } from "../protocol/ids.ts";
 import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 import { AgentFold } from "./agent-fold.ts";
@@ -63,6 +63,8 @@ export class RunFold {
   record = 0;
   /** OpenTelemetry trace id of the run, 32 hexadecimal digits. Empty before the run starts. */
   traceId = "";
+  /** Session that the run continues. `undefined` if the run has no session. */
+  sessionId: SessionId | undefined;
   /**
    * Start of the run in milliseconds since the epoch. `undefined` before the first event.
    *
@@ -409,6 +411,7 @@ export class RunFold {
     this.startedAtMs = event.atMs;
     this.#isLate = event.type === "run.resumed";
     this.traceId = event.traceId;
+    this.sessionId = event.sessionId;
     this.budget = budget;
   }
 
@@ -525,6 +528,7 @@ export class RunFold {
       failedAgents: this.failedAgents,
       lastAtMs,
       ...this.time,
+      ...(this.sessionId === undefined ? {} : { sessionId: this.sessionId }),
       spent: root?.subtree ?? NOTHING_SPENT,
       budget: this.budget,
       remaining: this.remaining,

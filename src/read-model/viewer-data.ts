@@ -4,7 +4,7 @@
 
 import type { InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { JsonValue } from "../kernel/json.ts";
-import type { AgentId, CallId, RunId } from "../protocol/ids.ts";
+import type { AgentId, CallId, RunId, SessionId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
 import type { Answer, Question } from "../protocol/question.ts";
 import type { ErrorRecord, StopReason, TerminalStatus } from "../protocol/stop.ts";
@@ -115,6 +115,8 @@ export interface RunTime {
 
 /** Folded facts of a run that a list shows. */
 export interface RunSummary extends RunTime {
+  /** Session that the run continues. Absent if the run has no session. */
+  readonly sessionId?: SessionId | undefined;
   /** Number of started agents, the root included. */
   readonly agentCount: number;
   /** Number of agents that are neither paused nor ended. */

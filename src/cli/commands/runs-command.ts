@@ -23,23 +23,23 @@ const DEFAULT_LIMIT = 20;
 export const body: CommandBody = async (call) => {
   const { shell, has, text } = call;
   const limit = parseLimit(text("limit"));
-  const statuses = readStatuses(text("status"));
+  const matches = readFilter(text("status"), text("session"));
   const isWatched = checkWatched(call);
   await using kept = await openProjectStore(call, "list");
-  const read = listNewestRuns(kept.store, limit, statuses);
-  const empty = `${statuses === undefined ? "No runs" : "No matching runs"} in ${kept.name}.`;
+  const read = listNewestRuns(kept.store, limit, matches);
+  const empty = `${matches === undefined ? "No runs" : "No matching runs"} in ${kept.name}.`;
   if (isWatched) return await watchRuns(shell, read, empty);
   const nowMs = getTimeMs();
   const { rows, problems, isMore, unread } = await read(nowMs);
   if (has("json")) printLine(shell, formatJsonLine({ runs: rows }));
   else if (rows.length > 0)
     printLine(shell, formatRunList(rows, { ...detectOutputStyle(shell), nowMs }));
-  else if (statuses !== undefined) printNotice(shell, empty);
+  else if (matches !== undefined) printNotice(shell, empty);
   else printNotice(shell, `${empty} ${adviseWithoutRuns(kept, call.command)}`);
   for (const problem of problems) printNotice(shell, problem);
   if (isMore) printNotice(shell, `There are older ones: --limit ${limit * 2}`);
-  if (unread > 0 && statuses !== undefined)
-    printNotice(shell, `Long runs were not read (${unread}). List them without --status.`);
+  if (unread > 0 && matches !== undefined)
+    printNotice(shell, `Long runs were not read (${unread}). List them without a filter.`);
   return 0;
 };
 
@@ -55,6 +55,16 @@ function parseLimit(text: string | undefined): number {
   const limit = Number(text);
   if (Number.isInteger(limit) && limit > 0 && limit <= MAX_LISTED) return limit;
   throw new UsageError(`Expected --limit to be a number from 1 to ${MAX_LISTED}, got ${text}.`);
+}
+
+type Matches = (row: RunRow) => boolean;
+
+/** Returns the filter of the list. `undefined` for all runs. */
+function readFilter(status: string | undefined, session: string | undefined): Matches | undefined {
+  const statuses = readStatuses(status);
+  if (statuses === undefined && session === undefined) return undefined;
+  return (row) =>
+    statuses?.includes(row.status) !== false && (session ?? row.sessionId) === row.sessionId;
 }
 
 function readStatuses(text: string | undefined): readonly string[] | undefined {
@@ -77,16 +87,16 @@ const MAX_RECORDS = 20_000;
 
 /**
  * Returns a function that lists the newest runs, at most `limit`. Each call reads the records since
- * the previous call. `statuses` is `undefined` for all.
+ * the previous call. `matches` is `undefined` for all.
  */
-function listNewestRuns(store: Store, limit: number, statuses: readonly string[] | undefined) {
+function listNewestRuns(store: Store, limit: number, matches: Matches | undefined) {
   let known = new Map<string, StoredRunReader>();
   return async (nowMs: number) => {
     const readings = new Map<string, StoredRunReader>();
     const rows: RunRow[] = [];
     const problems: string[] = [];
     let [records, unread, isMore] = [0, 0, false];
-    const most = statuses === undefined ? limit + 1 : MAX_LISTED;
+    const most = matches === undefined ? limit + 1 : MAX_LISTED;
     for (const stored of await store.list({ limit: most })) {
       isMore = rows.length === limit;
       if (isMore) break;
@@ -103,7 +113,7 @@ function listNewestRuns(store: Store, limit: number, statuses: readonly string[]
         problems.push(describeUnreadableRun(run.stored, cause));
       }
       row ??= run.getListing(nowMs);
-      if (statuses?.includes(row.status) !== false) rows.push(row);
+      if (matches?.(row) !== false) rows.push(row);
     }
     known = readings;
     return { rows, problems, isMore, unread };

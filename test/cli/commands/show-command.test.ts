@@ -45,6 +45,37 @@ proves(["V27"], "lists runs in groups, starting with those that need a person", 
   ]);
 });
 
+proves(["D764"], "lists the runs of one session, and shows sessions if a run has one", async () => {
+  await using kept = keptRuns();
+  await kept.orchestrator.start(agent("lead", [says("Hello.")]), "Greet.").result;
+  const session = await kept.orchestrator.openSession("customer-42");
+  await kept.orchestrator.start(agent("lead", [says("Once.")]), "First.", { session }).result;
+  await kept.orchestrator.start(agent("lead", [says("Twice.")]), "Second.", { session }).result;
+  const all = await reading(kept, "runs");
+  expect(`\n${timeless(all.stdout)}`).toMatchInlineSnapshot(`
+    "
+    done (3)  state        agents  tokens     cost  time  last seen  session      task
+    run_3     ✔ completed       1      15  unknown   0ms … ago  customer-42  lead: Second.
+    run_2     ✔ completed       1      15  unknown   0ms … ago  customer-42  lead: First.
+    run_1     ✔ completed       1      15  unknown   0ms … ago               lead: Greet.
+    "
+  `);
+  const one = await reading(kept, "runs", "--session", "customer-42", "--limit", "1");
+  expect(timeless(one.stdout).split("\n").slice(1, -1)).toHaveLength(1);
+  expect(one.stderr).toContain("There are older ones: --limit 2");
+  const json = await reading(kept, "runs", "--json", "--session", "customer-42");
+  const { runs } = z
+    .object({ runs: z.array(z.object({ runId: z.string(), sessionId: z.string() })) })
+    .parse(JSON.parse(json.stdout));
+  expect(runs).toEqual([
+    { runId: "run_3", sessionId: "customer-42" },
+    { runId: "run_2", sessionId: "customer-42" },
+  ]);
+  const none = await reading(kept, "runs", "--session", "other", "--status", "completed");
+  expect([none.code, none.stdout]).toEqual([0, ""]);
+  expect(none.stderr).toContain("No matching runs in");
+});
+
 proves(["V27"], "shows a failed run with its root cause first, then its tree", async () => {
   await using kept = keptRuns();
   await fourRuns(kept);
