@@ -89,7 +89,9 @@ test("registers test hooks in no shared module, where they would apply to the fi
 });
 
 test("documents every public function, class and type", () => {
-  for (const report of globSync("api-reports/*.api.md")) {
+  const reports = globSync("api-reports/*.api.md");
+  expect(reports.length).toBeGreaterThan(10);
+  for (const report of reports) {
     const text = readFileSync(report, "utf8");
     const exported = [
       ...text.matchAll(/^\/\/ @public(.*)\nexport (?:declare )?(?:abstract )?\w+ (\w+)/gm),

@@ -199,6 +199,8 @@ proves(["D769"], "advises only options that the named call takes", async () => {
       return owners.split(" or ").map((owner) => ({ owner, option }));
     }),
   );
-  for (const { owner, option } of calls.filter(({ owner }) => owner in CALLS))
+  const checkable = calls.filter(({ owner }) => owner in CALLS);
+  expect(checkable.length).toBeGreaterThan(50);
+  for (const { owner, option } of checkable)
     expect((await refuse(owner, "unknownName")).known, owner).toContain(option);
 });

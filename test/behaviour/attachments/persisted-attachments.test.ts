@@ -137,6 +137,7 @@ describe("attachments of a continued run", () => {
       const { role, model } = artist([asks("draw", {}), says("Done.")], {}, options);
       const fixture = newFixture();
       const { snapshot } = await rested(fixture, fixture.start(role, [...TOLD, REPORT]));
+      expect(model.requests).toHaveLength(2);
       for (const [index, request] of model.requests.entries())
         expect(rebuildRequest(JSON.stringify(snapshot), { stepNumber: index + 1 }).request).toEqual(
           request,

@@ -172,8 +172,10 @@ test("the line is never longer than its counted length, whatever is left", async
   const s = newFixture();
   await s.run(agent.role, { budget: { steps: 21, costUsd: 0.0105, totalTokens: 10_001 } });
   const held = s.sink.ofType("budget.reserved").map(({ inputTokens }) => inputTokens);
+  expect(agent.model.requests).toHaveLength(21);
   for (const [index, { messages }] of agent.model.requests.entries()) {
     const line = messages.at(-1)?.text ?? "";
+    expect(line).toMatch(/^Budget left: /);
     expect(held[index]).toBeGreaterThanOrEqual((messages.length - 1) * 10 + line.length / 4);
   }
 });

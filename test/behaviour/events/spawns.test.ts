@@ -133,7 +133,9 @@ proves(
   "the spawn event precedes all events of the subagent, and the end event follows them",
   async () => {
     const s = await everyEnd();
-    for (const { childId, childPath, seq } of s.sink.ofType("subagent.spawned")) {
+    const spawned = s.sink.ofType("subagent.spawned");
+    expect(spawned).toHaveLength(6);
+    for (const { childId, childPath, seq } of spawned) {
       const own = s.sink.events.filter(({ agentId }) => agentId === childId);
       const end = s.sink.ofType("subagent.ended").filter((event) => event.childId === childId);
       expect([childPath, end.length, own[0]?.type, own.at(-1)?.type]).toEqual([
@@ -151,9 +153,9 @@ proves(
 proves(["R146"], "the end event agrees with the subagent's own last event", async () => {
   const s = await everyEnd();
   const last = new Map(s.sink.ofType("agent.ended").map((event) => [event.agentId, event]));
-  for (const { childId, childPath, childDepth, role, status, reason, usage } of s.sink.ofType(
-    "subagent.ended",
-  ))
+  const ended = s.sink.ofType("subagent.ended");
+  expect(ended).toHaveLength(6);
+  for (const { childId, childPath, childDepth, role, status, reason, usage } of ended)
     expect(last.get(childId)).toMatchObject({
       agentPath: childPath,
       depth: childDepth,

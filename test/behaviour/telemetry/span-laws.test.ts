@@ -85,6 +85,7 @@ describe.each(Object.entries(SPAN_STORIES))("the spans of the story %s", (name, 
   test("record their place in the tree", async () => {
     const { spans, events } = await played(story);
     const wanted = new Map(events.map((event) => [`${event.scope.runId} ${event.seq}`, event]));
+    expect(spans.length).toBeGreaterThan(1);
     for (const { attributes } of spans) {
       const begun = wanted.get(
         `${String(attributes["espalier.run.id"])} ${String(attributes["espalier.event.seq"])}`,
