@@ -60,7 +60,7 @@ export type Grant = BudgetGrant & Pick<AccountGrant, "atMs">;
 export function checkRaisable(account: Limited, { budget }: BudgetGrant, field: string): void {
   const axis = findUnlimitedAxis(account, budget);
   if (axis === undefined) return;
-  const expected = `left out, since ${account.agentPath} has no limit of its own on it`;
+  const expected = `left out, since ${account.agentPath} has no own limit on this axis`;
   const advice =
     "Grant an axis that is limited there, or grant it to the agent that has the limit.";
   throw mismatch(`${field}.budget.${axis}`, expected, budget[axis], advice);

@@ -307,7 +307,7 @@ test("an invalid price is rejected", () => {
   ]);
 });
 
-test("a value that is no definition is rejected", () => {
+test("rejects a value that is not a definition", () => {
   for (const nothing of [null, undefined, 5, "lead", [GOOD]]) {
     const { code, data } = thrownBy(() => Reflect.apply(defineAgent, undefined, [nothing]));
     expect([code, data["field"], data["expected"]]).toEqual([

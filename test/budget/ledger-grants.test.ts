@@ -251,7 +251,7 @@ describe("a grant", () => {
       ] as const;
       for (const [agentId, budget, axis, got] of tries) {
         const field = `grant.budget.${axis}`;
-        const expected = `left out, since ${agentId} has no limit of its own on it`;
+        const expected = `left out, since ${agentId} has no own limit on this axis`;
         expect(thrownBy(() => fixture.ledger.grant(agentId, { budget, by: BY }))).toEqual({
           code: "invalid_argument",
           message: `Expected ${field} to be ${expected}, got ${got}. Grant an axis that is limited there, or grant it to the agent that has the limit.`,

@@ -31,7 +31,7 @@ proves(["D321"], "hands a run to the worker that has its role", async () => {
 
 proves(
   ["D321"],
-  "accepts a role that a closed worker had, and refuses one that no worker had",
+  "accepts a role of a closed worker, and refuses a role that no worker had",
   async () => {
     const engine = storeEngine();
     const red = await engine.serve(new GatedExecutor(["red"]));

@@ -253,7 +253,7 @@ describe("a server over HTTP", () => {
     expect(await call("echo", { arguments: { message: "back" } })).toBe("Echo: back");
   });
 
-  test("is retried as the policy says, until the caller or the connection ends", async () => {
+  test("is retried according to the policy, until the caller or the connection ends", async () => {
     const peer = await everythingOverHttp();
     const clock = new WatchedClock();
     const reconnect = { maxAttempts: 3, delayMs: 70 };

@@ -175,7 +175,7 @@ test("accepts plain metadata, even behind an interface", async () => {
   expect(result.agents[0]?.metadata).toEqual({ owner: { name: "Ada" } });
 });
 
-proves(["S7.37"], "reports the key of metadata that is not JSON, and what to pass instead", () => {
+proves(["S7.37"], "reports the key of metadata that is not JSON, and the replacement", () => {
   const start = (metadata: object) => (): unknown =>
     new Orchestrator().start(soloist([]).role, "t", { metadata });
   const data =

@@ -145,31 +145,27 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     },
   );
 
-  proves(
-    ["V144"],
-    "tells the second of two people who answer that the first answer counts",
-    async () => {
-      const at = await shop(["pears"]);
-      const [first, second] = [await open(at, "/questions"), await open(at, "/questions")];
-      await press(second, "d");
-      await second.keyboard.type("Too dear.");
-      // The second page does not learn that the question is gone before it answers.
-      await second.route("**/api/v1/questions", (route) => route.abort());
-      await press(first, "a");
-      await press(first, "Control+Enter");
-      expect(await at.text()).toContain("paid 400 for pears");
-      await press(second, "Control+Enter");
-      const told = second.locator("[role=alert]", { hasText: "Your answer was rejected." });
-      await second.locator(".question [role=alert]", { hasText: "The first answer" }).waitFor();
-      expect(await told.count()).toBe(0);
-      await second.unroute("**/api/v1/questions");
-      await second.locator(".question").waitFor({ state: "detached" });
-      await told.waitFor();
-      expect(await told.innerText()).toContain("buyer asks: pay.");
-      await told.locator("button").click();
-      await told.waitFor({ state: "detached" });
-    },
-  );
+  proves(["V144"], "informs the second of two people that the first answer counts", async () => {
+    const at = await shop(["pears"]);
+    const [first, second] = [await open(at, "/questions"), await open(at, "/questions")];
+    await press(second, "d");
+    await second.keyboard.type("Too dear.");
+    // The second page does not learn that the question is gone before it answers.
+    await second.route("**/api/v1/questions", (route) => route.abort());
+    await press(first, "a");
+    await press(first, "Control+Enter");
+    expect(await at.text()).toContain("paid 400 for pears");
+    await press(second, "Control+Enter");
+    const told = second.locator("[role=alert]", { hasText: "Your answer was rejected." });
+    await second.locator(".question [role=alert]", { hasText: "The first answer" }).waitFor();
+    expect(await told.count()).toBe(0);
+    await second.unroute("**/api/v1/questions");
+    await second.locator(".question").waitFor({ state: "detached" });
+    await told.waitFor();
+    expect(await told.innerText()).toContain("buyer asks: pay.");
+    await told.locator("button").click();
+    await told.waitFor({ state: "detached" });
+  });
 
   proves(["V97"], "denies a call, and the model reads the reason", async () => {
     const at = await shop(["pears"]);

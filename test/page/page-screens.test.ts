@@ -326,7 +326,7 @@ describe.skipIf(browser === undefined)("screens", () => {
     await page.waitForURL((url) => url.pathname === "/");
   });
 
-  proves(["V99"], "applies a key to what is visible at that moment", async () => {
+  proves(["V99"], "applies a key to the elements that are visible at that moment", async () => {
     const server = await serve();
     const { page } = await show(server, "given");
     await page.evaluate(() => {

@@ -90,7 +90,7 @@ test("returns the same list exactly if it was valid", () => {
   );
 });
 
-test("loses and adds only what it reports", () => {
+test("reports everything that it removes or adds", () => {
   fc.assert(
     fc.property(anyList, (given) => {
       const { messages, repairs } = repairMessages(given);

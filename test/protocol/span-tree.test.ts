@@ -211,7 +211,7 @@ proves(["S7.31"], "ends the span of a call or an agent with the last span within
 
 proves(
   ["S7.31"],
-  "advances time from event to event, even if the clock stands still or is set back",
+  "advances time from event to event, even if the clock stops or is set back",
   () => {
     const { run } = delegating();
     run.ended();

@@ -305,7 +305,7 @@ describe.skipIf(server === undefined)("a schema, opened read-only [V1 V2]", () =
   const reading = (schema: string): Store =>
     postgresStore({ connectionString: url, schema, access: "read" });
 
-  test("shows what a writer stores, and refuses all writes", async () => {
+  test("shows the records of a writer, and rejects all writes", async () => {
     const schema = "reading_1";
     const writer = postgresStore({ connectionString: url, schema });
     const held = await fill(writer);

@@ -39,7 +39,7 @@ const ADVICE: Readonly<Record<string, Advice>> = {
   unauthorized: {
     title: "This page has no valid token",
     advice:
-      "The server was restarted with another token, or the address was copied without one. Open the address that the server printed, or for `espalier view` the one that this command prints:",
+      "The server was restarted with another token, or the address was copied without its token. Open the address that the server printed. This command prints the address of `espalier view`:",
     command: formatCommand("view --url"),
   },
   unreachable: {

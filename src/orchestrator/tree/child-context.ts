@@ -203,8 +203,8 @@ function refuseUnknownSibling(
   const names = ended.map(({ childName }) => childName).join(", ");
   const choice =
     names === ""
-      ? "None has ended yet: call again without it."
-      : `Those that have ended are: ${names}. Call again with one of those, or without it.`;
+      ? "No subagent has ended yet: call again without includeResultsFrom."
+      : `Ended subagents: ${names}. Call again with one of these names, or without includeResultsFrom.`;
   const message = `Not started: ${agentPath} has no subagent ${JSON.stringify(name)} whose result could be passed on. ${choice}`;
   return { code: "unknown_subagent", message };
 }

@@ -107,7 +107,7 @@ proves(["S7.2"], "the cost of lost tokens is charged, and rounded up once", asyn
 
 proves(
   ["S7.28"],
-  "a cost budget caps each attempt, and refuses the one that it cannot pay",
+  "a cost budget caps each attempt, and refuses an attempt that it cannot pay",
   async () => {
     const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 1 };
     const lead = part("lead", [brokenAfter(45), brokenAfter(35)], {

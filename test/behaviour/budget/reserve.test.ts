@@ -152,7 +152,7 @@ proves(
 
 proves(
   ["X5", "X14"],
-  "a child that only the reserve could pay is refused, and the model is told about the reserve",
+  "a child that only the reserve could pay is refused, and the model learns about the reserve",
   async () => {
     const script = [calls(spawn("greedy")), calls(spawn("greedy")), says("Done.")];
     const { lead, child } = leadWith({ steps: 2 }, script);

@@ -107,7 +107,7 @@ describe("the crash count", () => {
 
   proves(
     ["D465"],
-    "includes crashes in calls that must not be repeated, whose interruption is no progress",
+    "includes crashes in calls that must not be repeated, because an interruption is not progress",
     async () => {
       const world = engineWorld();
       const cast: Cast = { now: undefined, kills: 0 };

@@ -156,7 +156,7 @@ proves(["R67"], "continues the run after the only call of a reply is denied", as
 
 proves(
   ["R68"],
-  "asks the approver for a guard, pauses without one, or denies as unansweredPolicy says",
+  "asks the approver for a guard, pauses without one, or denies according to unansweredPolicy",
   async () => {
     const outcomes = await Promise.all(
       [

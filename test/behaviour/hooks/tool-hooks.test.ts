@@ -90,7 +90,7 @@ test("validates arguments from a hook, and lets a hook correct invalid arguments
   expect(receivedTexts(good.model.requests[1])).toEqual(["mended"]);
 });
 
-test("does not run or charge a call that a hook denies, and tells the model why", async () => {
+test("does not run or charge a call that a hook denies, and explains the denial to the model", async () => {
   const work = spyTool("work");
   const denies = transform("beforeTool", () => ({ deny: "Too dear." }), { name: "purse" });
   const late: string[] = [];

@@ -115,7 +115,7 @@ describe("requested tokens", () => {
     expect(await oneStep("totalTokens", 100)).toEqual([stopped(0), 101, [], 0]);
   });
 
-  proves(["R20"], "are limited by what earlier steps have left", async () => {
+  proves(["R20"], "are limited by the rest of earlier steps", async () => {
     const room = 8_192;
     expect(await twoSteps({ inputTokens: 100 }, 10, 90)).toEqual({
       ending: completed(2),

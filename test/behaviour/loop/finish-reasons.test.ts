@@ -110,7 +110,7 @@ const CUT =
 
 proves(
   ["S7.13"],
-  "a call that was cut off does not run, and the model is told to write less",
+  "a call that was cut off does not run, and the model is asked to write less",
   async () => {
     expect(await cutCall(asks("work", '{"path": "/tm', { finishReason: "length" }))).toEqual({
       runs: 0,

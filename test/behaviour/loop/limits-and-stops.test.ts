@@ -104,7 +104,7 @@ proves(
   },
 );
 
-proves(["R53"], "the reason of an exhausted limit says that no budget is left", async () => {
+proves(["R53"], "the reason of an exhausted limit states that no budget is left", async () => {
   const { role } = soloist(FOREVER, { tools: [spyTool("work")] });
   const { reason } = await newFixture().run(role, { budget: { totalTokens: 15 } });
   expect(reason.message).toBe(

@@ -187,7 +187,7 @@ for (const [what, more] of Object.entries<Partial<Omit<AgentDefinition, "model">
 }))
   proves(
     ["S7.15", "R14"],
-    `an overflow that compaction resolves is no step and no error, by either count: ${what}`,
+    `an overflow that compaction resolves counts as neither step nor error, by either count: ${what}`,
     async () => {
       const [ours, theirs] = [
         await overflowing("by us", more),

@@ -246,7 +246,7 @@ proves(
   },
 );
 
-test("clears the sections of an execution that fails, and none of one that is refused", async () => {
+test("clears the sections of a failed execution, but not of a refused one", async () => {
   const sections: readonly RequestSection[] = [
     { name: "memory", lifetime: "execution", text: "Memory." },
   ];

@@ -204,7 +204,7 @@ const setUp = (...verbs: readonly ReturnType<typeof list>[]) => {
 };
 
 describe("a parent whose background child is paused", () => {
-  test("lists it, waits without blocking, and is told that it cannot be written to or continued", async () => {
+  test("lists it, waits without blocking, and learns that it cannot be written to or continued", async () => {
     const { s, lead } = setUp(
       list(),
       waitFor(),

@@ -61,17 +61,17 @@ describe("an external call", () => {
   const sent: Reply = (question) => provideResult(question, "sent");
   const unused = { toolsUsed: {}, errors: ["tool_error"] };
 
-  proves(["D727"], "is no use of its tool if no approver is configured", async () => {
+  proves(["D727"], "does not count as a use of its tool if no approver is configured", async () => {
     expect(await usedAfter(mail, undefined, { unansweredPolicy: "deny" })).toEqual(unused);
   });
 
-  proves(["D727"], "is no use of its tool if its answer is overdue", async () => {
+  proves(["D727"], "does not count as a use of its tool if its answer is overdue", async () => {
     expect(await usedAfter(mail, { isOverdue: true })).toEqual(unused);
   });
 
   proves(
     ["D727"],
-    "is no use of its tool if the agent stops before its result is taken",
+    "does not count as a use of its tool if the agent stops before its result is taken",
     async () => {
       expect(await usedAfter(mail, { reply: sent, isStopped: true })).toEqual({
         toolsUsed: {},
@@ -80,7 +80,7 @@ describe("an external call", () => {
     },
   );
 
-  proves(["D727"], "is no use of its tool if a guard denies it", async () => {
+  proves(["D727"], "does not count as a use of its tool if a guard denies it", async () => {
     const guards = [toolGuard(() => ({ type: "deny", reason: "No." }), { name: "guard" })];
     expect(await usedAfter(mail, undefined, { guards })).toEqual({
       toolsUsed: {},

@@ -93,7 +93,7 @@ proves(["D477"], "emits no queuedMs without a limit", async () => {
   expect(sink.events[0]).not.toHaveProperty("queuedMs");
 });
 
-proves(["D478"], "ends a queued run that is cancelled, and starts nothing of it", async () => {
+proves(["D478"], "ends a cancelled run in the queue without starting it", async () => {
   const { orchestrator, held } = world();
   const first = orchestrator.start(held.role("a"), "Go.");
   const second = orchestrator.start(held.role("b"), "Go.");

@@ -295,7 +295,7 @@ test("cancelling a parent cancels its background subagents, leaves first", async
 });
 
 describe("a paused run with background subagents", () => {
-  test("resumes those that were working, and reports those that ended before the pause", async () => {
+  test("resumes active subagents, and reports subagents that ended before the pause", async () => {
     const held = latch();
     const slow = part("slow", [{ ...calls(use("look")), after: held.opened }, says("Slow.")], {
       tools: [tool("look", () => "seen")],

@@ -220,7 +220,7 @@ describe("an approval that a child needs", () => {
     ["silence, where no approver can be asked,", "nobody"],
     ["an approver that breaks", "broken"],
   ] as const) {
-    test(`is denied by ${who}, so the call is not executed and the child is told`, async () => {
+    test(`is denied by ${who}, so the call is not executed and the child learns why`, async () => {
       const { pay, child, root } = payingChild();
       const s = newFixture(
         answer === "nobody" ? { unansweredPolicy: "deny" } : answer === "broken" ? BROKEN : {},

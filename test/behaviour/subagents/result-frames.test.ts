@@ -158,13 +158,13 @@ describe("a name without a result", () => {
       "that is not there",
       [judges("reader#7")],
       "unknown_subagent",
-      'Not started: lead has no subagent "reader#7" whose result could be passed on. Those that have ended are: reader#1. Call again with one of those, or without it.',
+      'Not started: lead has no subagent "reader#7" whose result could be passed on. Ended subagents: reader#1. Call again with one of these names, or without includeResultsFrom.',
     ],
     [
       "of the agent itself",
       [judges("lead")],
       "unknown_subagent",
-      'Not started: lead has no subagent "lead" whose result could be passed on. Those that have ended are: reader#1. Call again with one of those, or without it.',
+      'Not started: lead has no subagent "lead" whose result could be passed on. Ended subagents: reader#1. Call again with one of these names, or without includeResultsFrom.',
     ],
     [
       "of one that runs",
@@ -197,7 +197,7 @@ describe("a name without a result", () => {
     });
     await newFixture().run(lead.role);
     expect(receivedTexts(lead.model.requests[1])).toEqual([
-      'Not started: lead has no subagent "judge#1" whose result could be passed on. None has ended yet: call again without it.',
+      'Not started: lead has no subagent "judge#1" whose result could be passed on. No subagent has ended yet: call again without includeResultsFrom.',
     ]);
   });
 });

@@ -124,32 +124,36 @@ proves(["S7.35"], "shows the outcome of an agent in each of its traces", () => {
   }
 });
 
-proves(["S7.32"], "shows a wait of more than 10 ms as a span with the name of what waited", () => {
-  const run = new RunScript();
-  run.started();
-  run.root.started();
-  for (const queuedMs of [10, 11]) {
-    const callId = `call_${queuedMs}`;
-    run.root.asks({ waitedMs: queuedMs });
-    run.root.hears({ queuedMs });
-    run.root.calls(callId, "search");
-    run.root.gets(callId, "search", { queuedMs });
-  }
-  run.root.ended();
-  run.ended();
-  const waits = shown(run).spans.filter(({ name }) => name.startsWith("queue_wait"));
-  expect(
-    waits.map(({ name, attributes }) => [
-      name,
-      attributes["espalier.queue.wait_ms"],
-      attributes["gen_ai.tool.name"],
-    ]),
-  ).toEqual([
-    ["queue_wait budget", 11, undefined],
-    ["queue_wait model-1", 11, undefined],
-    ["queue_wait search", 11, "search"],
-  ]);
-});
+proves(
+  ["S7.32"],
+  "shows a wait of more than 10 ms as a span with the name of the waiting part",
+  () => {
+    const run = new RunScript();
+    run.started();
+    run.root.started();
+    for (const queuedMs of [10, 11]) {
+      const callId = `call_${queuedMs}`;
+      run.root.asks({ waitedMs: queuedMs });
+      run.root.hears({ queuedMs });
+      run.root.calls(callId, "search");
+      run.root.gets(callId, "search", { queuedMs });
+    }
+    run.root.ended();
+    run.ended();
+    const waits = shown(run).spans.filter(({ name }) => name.startsWith("queue_wait"));
+    expect(
+      waits.map(({ name, attributes }) => [
+        name,
+        attributes["espalier.queue.wait_ms"],
+        attributes["gen_ai.tool.name"],
+      ]),
+    ).toEqual([
+      ["queue_wait budget", 11, undefined],
+      ["queue_wait model-1", 11, undefined],
+      ["queue_wait search", 11, "search"],
+    ]);
+  },
+);
 
 proves(["D628"], "shows the wait of the first attempt for a model call, as the viewer does", () => {
   const run = new RunScript();

@@ -56,7 +56,7 @@ proves(["R159"], "recoverable: returns an error to the model, and continues the 
 
 proves(
   ["R159"],
-  "fatal: ends the call without retries, and tells the model not to repeat it",
+  "fatal: ends the call without retries, and asks the model not to repeat the call",
   async () => {
     const tool = acting("t", [
       throws(new ToolError("The account is closed.", { severity: "fatal" })),

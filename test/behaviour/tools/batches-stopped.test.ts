@@ -19,7 +19,7 @@ import { ending } from "../../support/pause-stories.ts";
 import { calls, part, quiet, spawn, use } from "../../harness/scripted-agents.ts";
 import { outcomes } from "../../support/call-outcomes.ts";
 
-test("starts no batch after one that failed its agent", async () => {
+test("starts no batch after a batch that failed its agent", async () => {
   const broken = spyTool("broken", () => {
     throw new ToolError("The house burns.", { severity: "abortive" });
   });

@@ -175,7 +175,7 @@ test("abandons a summary of a model that ignores the signal", async () => {
   expect(JSON.stringify([result, fixture.sink.events])).not.toContain("LATE");
 });
 
-test("completes a summary during a stop, and omits one that starts after it", async () => {
+test("completes a summary during a stop, and omits later summaries", async () => {
   const held = latch();
   const { role } = soloist([calls(use("read")), says("letters", { after: held.opened })], {
     tools: [longTool()],

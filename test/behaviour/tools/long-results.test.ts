@@ -201,7 +201,7 @@ for (const [what, reply, totalTokens] of useless) {
   });
 }
 
-test("truncates a summary that is too long, and retries one that fails", async () => {
+test("truncates a summary that is too long, and retries a failed summary", async () => {
   const busy = BUSY;
   const { role, model } = soloist(
     [calls(use("read")), { error: busy }, says("0123456789+"), says("ok")],

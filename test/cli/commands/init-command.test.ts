@@ -16,33 +16,29 @@ import { performed, withVariable } from "../../support/cli/performed.ts";
 const CONFIG_ENTRY = new URL("../../../src/config/define-config.ts", import.meta.url);
 const INIT = ["init", "--yes", "--no-install"];
 
-proves(
-  ["V44"],
-  "creates roles that run unchanged with init, and reports what it does",
-  async () => {
-    using folder = temporaryFolder({ "package.json": '{\n    "name": "mine"\n}\n' });
-    await using server = await OpenAiServer.start(() => says("It is a project."));
-    withVariable("OPENAI_BASE_URL", server.baseUrl);
-    const made = await performed(INIT, { cwd: folder.path });
-    expect(made.code).toBe(0);
-    for (const what of [
-      "create lead.md",
-      "create reader.md",
-      "create mcp.json",
-      "add to package.json the script lead",
-    ])
-      expect(made.stderr).toContain(what);
-    expect(readFileSync(folder.at("package.json"), "utf8")).toBe(
-      '{\n    "name": "mine",\n    "scripts": {\n        "lead": "espalier run lead.md"\n    }\n}\n',
-    );
-    expect((await performed(["roles", "check"], { cwd: folder.path })).code).toBe(0);
-    const run = await performed(["run", "lead.md", "What is this project?", "--quiet"], {
-      cwd: folder.path,
-    });
-    expect(run).toEqual({ code: 0, stdout: "It is a project.\n", stderr: "" });
-    expect(server.request(1).body).toMatchObject({ model: "gpt-5-mini" });
-  },
-);
+proves(["V44"], "creates roles that run unchanged with init, and reports each action", async () => {
+  using folder = temporaryFolder({ "package.json": '{\n    "name": "mine"\n}\n' });
+  await using server = await OpenAiServer.start(() => says("It is a project."));
+  withVariable("OPENAI_BASE_URL", server.baseUrl);
+  const made = await performed(INIT, { cwd: folder.path });
+  expect(made.code).toBe(0);
+  for (const what of [
+    "create lead.md",
+    "create reader.md",
+    "create mcp.json",
+    "add to package.json the script lead",
+  ])
+    expect(made.stderr).toContain(what);
+  expect(readFileSync(folder.at("package.json"), "utf8")).toBe(
+    '{\n    "name": "mine",\n    "scripts": {\n        "lead": "espalier run lead.md"\n    }\n}\n',
+  );
+  expect((await performed(["roles", "check"], { cwd: folder.path })).code).toBe(0);
+  const run = await performed(["run", "lead.md", "What is this project?", "--quiet"], {
+    cwd: folder.path,
+  });
+  expect(run).toEqual({ code: 0, stdout: "It is a project.\n", stderr: "" });
+  expect(server.request(1).body).toMatchObject({ model: "gpt-5-mini" });
+});
 
 proves(["V44"], "overwrites nothing and repeats nothing with init", async () => {
   using folder = temporaryFolder({

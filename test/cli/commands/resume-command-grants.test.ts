@@ -42,7 +42,7 @@ proves(["V115"], "resumes a paused run with a grant, which is recorded", async (
     ["steps=x", "Expected steps in --grant to be a whole number"],
     ["dollars=1", "Expected --grant to have parts such as cost=1"],
     ["steps=0", "a budget with at least one amount above 0"],
-    ["tool-calls=1", "has no limit of its own on it"],
+    ["tool-calls=1", "has no own limit on this axis"],
   ] as const) {
     const wrong = await performed(["resume", "@last", "--grant", amounts], { cwd });
     expect([wrong.code, wrong.stdout], amounts).toEqual([2, ""]);

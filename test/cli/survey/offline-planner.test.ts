@@ -115,7 +115,7 @@ test("surveys a nested folder by a parallel tree of depth 2 and reports each par
   });
 });
 
-test("returns a typed result of a surveyor from what it read and what was reported to it", async () => {
+test("returns a typed result of a surveyor from its reading and from reports", async () => {
   using folder = temporaryFolder(NESTED);
   const { result } = await survey(folder);
 
@@ -307,7 +307,7 @@ proves(["D747"], "reads a part in the lead if a limit refuses the fifth delegati
   expect(result.text).toContain("- **f/** (3 files)");
 });
 
-proves(["D748"], "finishes a skimmer early with what it has read in three steps", async () => {
+proves(["D748"], "finishes a skimmer after three steps with its reading so far", async () => {
   using folder = temporaryFolder(WIDE);
   const { result } = await survey(folder);
 

@@ -278,7 +278,7 @@ async function fieldAt(baseUrl?: string, more: OpenAiOptions = {}): Promise<read
   return String(sent).match(/max_\w+/g) ?? [];
 }
 
-test("names the cap max_completion_tokens at OpenAI and Azure, max_tokens elsewhere, or as the option says", async () => {
+test("names the cap max_completion_tokens at OpenAI and Azure, max_tokens elsewhere, or according to the option", async () => {
   expect({
     none: await fieldAt(),
     openai: await fieldAt("https://api.openai.com/v1"),
