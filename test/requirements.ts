@@ -2351,6 +2351,9 @@ const requirements = {
   D764: {
     text: "`espalier runs --session` lists the runs of one session; the list and its JSON name the session of a run, and a list without sessions has no such column",
   },
+  D772: {
+    text: "In a run whose process is gone, `espalier show` and the viewer mark each agent at work as lost, with its last activity",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

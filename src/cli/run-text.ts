@@ -29,7 +29,7 @@ import {
 } from "../read-model/amounts.ts";
 import { formatTable, type Column, type Cell } from "../terminal/table.ts";
 import { groupRuns, isAnswered, type RunGroup } from "../read-model/run-row.ts";
-import { REST_SIGNS, QUESTION } from "../terminal/activity-text.ts";
+import { LOST, REST_SIGNS, QUESTION } from "../terminal/activity-text.ts";
 import { suggestGrantCommand } from "./amount-options.ts";
 import { formatJsonLine } from "./json-text.ts";
 import type { Shell } from "./shell.ts";
@@ -51,11 +51,12 @@ const PAST_TREE = "The process of the run has stopped. Each agent is shown as it
 export function formatRunOverview(parts: ShownRunParts, style: OutputStyle): string {
   const { fold, head, questions, nowMs } = parts;
   const { startedAtMs, budget, remaining, refusals, root, end } = fold;
+  const isLost = head.status === "lost";
   const tree = renderRun(
     { startedAtMs, time: head, budget, remaining, refusals, root, end, questions },
-    { width: style.width, nowMs, hasColor: style.hasColor },
+    { width: style.width, nowMs, hasColor: style.hasColor, isLost },
   );
-  const past = head.status === "lost" ? [PAST_TREE] : [];
+  const past = isLost ? [PAST_TREE] : [];
   return joinSections([describeRunHead(head, style), describeRunCauses(fold), [...past, ...tree]]);
 }
 
@@ -372,7 +373,7 @@ const SIGNS = {
   input_required: QUESTION,
   working: { icon: "●", style: "cyan" },
   waiting: { icon: "…", style: "yellow" },
-  lost: { icon: "◌", style: "red" },
+  lost: LOST,
   ended: { icon: "·", style: "dim" },
 } as const satisfies Readonly<Record<RunRowStatus, object>>;
 

@@ -3,7 +3,7 @@
 import type { SettledStatus } from "../index.ts";
 import { countNames } from "../read-model/amounts.ts";
 import type { CallUnderWay } from "../read-model/step-fold.ts";
-import type { ShownAgent } from "./fold-tree.ts";
+import { findSettledStatus, type ShownAgent } from "./fold-tree.ts";
 import type { Cell } from "./table.ts";
 import { formatShortLine, type Style } from "./terminal-text.ts";
 
@@ -12,6 +12,9 @@ const SPINNER_FRAME_MS = 100;
 
 /** Sign and colour of questions, and of everything that waits for a person. */
 export const QUESTION: StatusSign = { icon: "?", style: "magenta" };
+
+/** Sign and colour of a run, or an agent, whose process is gone. */
+export const LOST: StatusSign = { icon: "◌", style: "red" };
 
 interface StatusSign {
   readonly icon: string;
@@ -32,8 +35,17 @@ export function drawSpinner(nowMs: number): string {
   return SPINNER[Math.floor(nowMs / SPINNER_FRAME_MS) % SPINNER.length] ?? "·";
 }
 
-/** Returns sign and words in their colour, such as `⠹ thinking` or `■ stopped: step_limit`. */
-export function formatActivityCell(agent: ShownAgent, nowMs: number): Cell {
+/**
+ * Returns sign and words in their colour, such as `⠹ thinking`, `■ stopped: step_limit`, or
+ * `◌ lost: thinking` for work in a process that is gone.
+ */
+export function formatActivityCell(agent: ShownAgent, nowMs: number, isLost = false): Cell {
+  const cell = describeActivity(agent, nowMs);
+  if (!isLost || findSettledStatus(agent) !== undefined) return cell;
+  return { text: `${LOST.icon} lost: ${cell.text.replace(/^\S+ /, "")}`, style: LOST.style };
+}
+
+function describeActivity(agent: ShownAgent, nowMs: number): Cell {
   const { activity, end, retry, openCalls } = agent;
   switch (activity) {
     case "paused":

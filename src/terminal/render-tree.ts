@@ -2,7 +2,7 @@
 // none exceeds the width.
 
 import type { SettledStatus } from "../index.ts";
-import { formatActivityCell, REST_SIGNS, drawSpinner } from "./activity-text.ts";
+import { formatActivityCell, LOST, REST_SIGNS, drawSpinner } from "./activity-text.ts";
 import {
   AXES,
   formatCost,
@@ -39,6 +39,8 @@ export interface RenderOptions {
   readonly height?: number;
   readonly nowMs: number;
   readonly hasColor: boolean;
+  /** True if the process of the run is gone. */
+  readonly isLost?: boolean;
 }
 
 /** A run as drawn. */
@@ -57,7 +59,7 @@ export function renderRun(view: ShownRun, options: RenderOptions): readonly stri
   const { width, height = Infinity, nowMs, hasColor } = options;
   const paint = createPainter(hasColor);
   const foot = [
-    ...wrap(buildStatusItems(view, nowMs), width, paint),
+    ...wrap(buildStatusItems(view, options), width, paint),
     ...wrap(buildBudgetItems(view, nowMs), width, paint),
   ];
   const free = height - foot.length;
@@ -76,9 +78,9 @@ export function renderRun(view: ShownRun, options: RenderOptions): readonly stri
  * height is too small.
  */
 export function renderTree(root: ShownAgent, options: RenderOptions): readonly string[] {
-  const { width, height = Infinity, nowMs, hasColor } = options;
-  const rows = buildTreeRows(root, Math.max(1, height - 1)).map((row) => buildCells(row, nowMs));
-  const isSteady = findSettledStatus(root) !== undefined;
+  const { width, height = Infinity, hasColor } = options;
+  const rows = buildTreeRows(root, Math.max(1, height - 1)).map((row) => buildCells(row, options));
+  const isSteady = options.isLost === true || findSettledStatus(root) !== undefined;
   const columns = COLUMNS.map(({ key, ...column }) => ({
     ...column,
     ...(isSteady && { usualWidth: 0, ...STEADY_COLUMNS[key] }),
@@ -120,10 +122,10 @@ const STEADY_COLUMNS: Partial<Readonly<Record<CellKey, Pick<ColumnShape, "minWid
   ownCost: { rank: 5 },
 };
 
-function buildCells(row: TreeRow, nowMs: number): RowCells {
+function buildCells(row: TreeRow, options: RenderOptions): RowCells {
   switch (row.kind) {
     case "agent":
-      return buildAgentCells(row.branch, row.agent, row.hidden, nowMs);
+      return buildAgentCells(row, options);
     case "group": {
       const { role, status, agents, hidden, subtree } = row.group;
       const { icon, style } = REST_SIGNS[status];
@@ -136,7 +138,8 @@ function buildCells(row: TreeRow, nowMs: number): RowCells {
     }
     case "rest": {
       const { agents, running, paused } = row.counts;
-      const states = [...describeCount(running, "running"), ...describeCount(paused, "paused")];
+      const state = options.isLost === true ? "lost" : "running";
+      const states = [...describeCount(running, state), ...describeCount(paused, "paused")];
       return {
         agent: { text: `${row.branch}… ${agents} more`, style: "dim" },
         state: { text: states.join(", "), style: "dim" },
@@ -151,10 +154,8 @@ function describeCount(count: number, state: string): readonly string[] {
 }
 
 function buildAgentCells(
-  branch: string,
-  agent: ShownAgent,
-  hidden: number,
-  nowMs: number,
+  { branch, agent, hidden }: Extract<TreeRow, { kind: "agent" }>,
+  { nowMs, isLost = false }: RenderOptions,
 ): RowCells {
   const { end, own, subtree } = agent;
   const name = formatShortLine(agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1));
@@ -166,7 +167,7 @@ function buildAgentCells(
   const isAlone: { readonly style?: Style } = agent.children.length === 0 ? { style: "dim" } : {};
   return {
     agent: `${branch}${name}${describeHidden(hidden)}`,
-    state: formatActivityCell(agent, nowMs),
+    state: formatActivityCell(agent, nowMs, isLost),
     step: agent.step === 0 ? "" : String(agent.step),
     ownTokens: formatShortCount(own.totalTokens),
     subtreeTokens: { text: formatShortCount(subtree.totalTokens), ...isAlone },
@@ -188,10 +189,13 @@ function buildRemarkCell({ end, refusalCount, task }: ShownAgent): Cell {
   return { text: refused + formatFirstLine(task), style: "dim" };
 }
 
-function buildStatusItems(view: ShownRun, nowMs: number): readonly Cell[] {
+function buildStatusItems(
+  view: ShownRun,
+  { nowMs, isLost = false }: RenderOptions,
+): readonly Cell[] {
   const { root, end, refusals } = view;
   const { agents, running, paused } = countAgents(root === undefined ? [] : [root]);
-  const live = end === undefined ? [`${running} running`] : [];
+  const live = end === undefined ? [`${running} ${isLost ? "lost" : "running"}`] : [];
   const counts = [
     formatQuantity(agents, "agent"),
     ...live,
@@ -201,14 +205,19 @@ function buildStatusItems(view: ShownRun, nowMs: number): readonly Cell[] {
     refusals.length === 0
       ? []
       : [{ text: `${formatQuantity(refusals.length, "spawn")} refused`, style: "yellow" }];
-  return [buildStateCell(view, nowMs), { text: counts }, ...refused];
+  return [buildStateCell(view, nowMs, isLost), { text: counts }, ...refused];
 }
 
-function buildStateCell({ startedAtMs, time, end }: ShownRun, nowMs: number): Cell {
+function buildStateCell(
+  { startedAtMs, time, end }: ShownRun,
+  nowMs: number,
+  isLost: boolean,
+): Cell {
   // The time until the pause, as in the report of the result.
   const shownTime = end === undefined ? time : { ...time, endedAtMs: end.atMs };
   const lastedMs = startedAtMs === undefined ? 0 : projectRunTime(shownTime, nowMs).durationMs;
-  if (end === undefined) return { text: `${drawSpinner(nowMs)} ${formatDuration(lastedMs)}` };
+  const sign = isLost ? LOST.icon : drawSpinner(nowMs);
+  if (end === undefined) return { text: `${sign} ${formatDuration(lastedMs)}` };
   const { icon, style } = REST_SIGNS[end.status];
   return { text: `${icon} ${describeEnd(end.status, lastedMs)}`, style };
 }

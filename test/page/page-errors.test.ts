@@ -15,6 +15,7 @@ import { startViewer, type Viewer } from "../../src/viewer-server/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { latch } from "../../src/testing/latch.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { doings, solo } from "../support/engine/engine-world.ts";
 import { spawnCall, thinker } from "../support/journal/thinkers.ts";
 import { linesOf, writtenRun } from "../support/viewer-server/written-runs.ts";
@@ -368,4 +369,31 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     await shoot(page, "not-led");
     expect(await page.locator(".run-facts").innerText()).not.toContain("running");
   });
+
+  proves(
+    ["D772"],
+    "marks the agents at work as lost if the process of the run is gone",
+    async () => {
+      const { view, orchestrator } = await world();
+      const cut = latch();
+      const role = solo(doings(), { count: 1, hold: () => cut.opened });
+      const led = orchestrator.start(role, "Go.", { runId: RUN });
+      const first = await open(view, `/r/${RUN}`);
+      await first.locator(".run-facts", { hasText: "1 agent, 1 running" }).waitFor();
+      const lines = await linesOf(view.store, RUN);
+      cut.open();
+      await led.result;
+      // The heartbeat of its owner is as old as the epoch.
+      const store = memoryStore({ clock: new ManualClock() });
+      const other = await startViewer({ port: 0, store, pageFolder: built?.folder ?? "" });
+      afterwards(() => other.close());
+      await (await writtenRun(store, RUN)).append(lines);
+      const page = await open(other, `/r/${RUN}`);
+      const row = page.locator(".row.agent");
+      await row.waitFor();
+      await shoot(page, "lost");
+      expect(await row.locator(".words").innerText()).toMatch(/^lost: /);
+      expect(await row.locator(".name .read-aloud").first().innerText()).toContain("lost");
+    },
+  );
 });

@@ -81,6 +81,22 @@ proves(["D770"], "shows each state of a paused tree in full at usual widths", ()
   }
 });
 
+proves(["D772"], "marks the agents at work as lost if the process of the run is gone", () => {
+  const children = [agent("a#1", THINKING), agent("a#2", ENDED), agent("a#3", PAUSED)];
+  const lost = run(agent("lead", THINKING, children));
+  expect(picture(lost, { width: 80, isLost: true })).toMatchInlineSnapshot(`
+    "
+    agent   state                     step  own tok  tree tok  tree cost
+    lead    ◌ lost: thinking             2     1.2k      1.2k    $0.0123
+    ├─ a#1  ◌ lost: thinking             2     1.2k      1.2k    $0.0123
+    ├─ a#2  ✔ completed                  2     1.2k      1.2k    $0.0123
+    └─ a#3  ‖ paused: input_required     2     1.2k      1.2k    $0.0123
+    ◌ 0ms  4 agents, 2 lost, 1 paused
+    left  steps █░░░░░ 3 of 20
+    "
+  `);
+});
+
 test("folds paused agents after ended ones and before running ones", () => {
   const children = [paused("a#1"), paused("a#2"), agent("a#3", ENDED), agent("b#1", PAUSED)];
   const resting = run(agent("lead", PAUSED, children));

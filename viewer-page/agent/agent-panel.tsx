@@ -15,7 +15,7 @@ import { useLoaded } from "../data/use-loaded.ts";
 import { Icon } from "../text/icon.tsx";
 import { Line } from "../text/shown-text.tsx";
 import type { RunView } from "../run/run-view.ts";
-import { describeActivity } from "../run/row-text.ts";
+import { describeActivity, getStatusInRun } from "../run/row-text.ts";
 import { AgentContext } from "./agent-context.tsx";
 import { AgentLog } from "./agent-log.tsx";
 import { AgentOverview } from "./agent-overview.tsx";
@@ -60,13 +60,13 @@ export function AgentPanel({ state, route, view, onClose }: AgentPanelProps) {
       aria-label="Agent"
     >
       <header class="panel-head">
-        {row !== undefined && <Icon sign={getDisplayStatus(row)} />}
+        {row !== undefined && <Icon sign={getStatusInRun(row, state.head.value)} />}
         <h2 id="agent-title" tabIndex={-1}>
           <Line text={index === undefined ? agent : buildPath(state.agents, index)} />
         </h2>
         {row !== undefined && (
-          <span class={`is-${getDisplayStatus(row)}`}>
-            <Line text={describeActivity(row, state.questions.value)} />
+          <span class={`is-${getStatusInRun(row, state.head.value)}`}>
+            <Line text={describeActivity(row, state)} />
           </span>
         )}
         <button class="small" aria-label="Close" title="Close: Esc" onClick={onClose}>

@@ -1,12 +1,25 @@
-import type { ActivityName, AgentRow, QuestionRow } from "../../src/read-model/viewer-data.ts";
-import { getActivity, AT, getDisplayStatus } from "../data/agent-row.ts";
+import type {
+  ActivityName,
+  AgentRow,
+  QuestionRow,
+  RunHead,
+} from "../../src/read-model/viewer-data.ts";
+import { getActivity, AT, getDisplayStatus, hasEnded } from "../data/agent-row.ts";
+import type { RunState } from "../data/run-state.ts";
 import type { Sign } from "../text/icon.tsx";
 
 /** Activities that continue without a person, shown as waiting. */
 const WAITING: ReadonlySet<ActivityName> = new Set(["queued", "retrying", "delegating"]);
 
-export function chooseSign(row: AgentRow): Sign {
-  return WAITING.has(getActivity(row)) ? "waiting" : getDisplayStatus(row);
+/** Returns the status of an agent in its run: `lost` if it worked and the process is gone. */
+export function getStatusInRun(row: AgentRow, run: Pick<RunHead, "status">): Sign {
+  const status = getDisplayStatus(row);
+  return run.status === "lost" && status !== "paused" && !hasEnded(status) ? "lost" : status;
+}
+
+export function chooseSign(row: AgentRow, run: Pick<RunHead, "status">): Sign {
+  const status = getStatusInRun(row, run);
+  return status !== "lost" && WAITING.has(getActivity(row)) ? "waiting" : status;
 }
 
 /** Returns why an agent is paused. `questions` are the open ones of its run. */
@@ -26,10 +39,16 @@ function describePause(row: AgentRow, questions: readonly QuestionRow[]): string
 }
 
 /**
- * Returns the activity or status of an agent in words, such as `waits for 2 subagents`. `questions`
- * are the open ones of its run.
+ * Returns the activity or status of an agent in words, such as `waits for 2 subagents`, or
+ * `lost: thinks` if the process of the run is gone.
  */
-export function describeActivity(row: AgentRow, questions: readonly QuestionRow[]): string {
+export function describeActivity(row: AgentRow, { head, questions }: RunState): string {
+  const words = describeWork(row, questions.value);
+  return getStatusInRun(row, head.value) === "lost" ? `lost: ${words}` : words;
+}
+
+/** `questions` are the open ones of the run. */
+function describeWork(row: AgentRow, questions: readonly QuestionRow[]): string {
   const note = row[AT.note];
   const activity = getActivity(row);
   switch (activity) {

@@ -17,7 +17,7 @@ import {
 import { formatRoughly } from "../text/relative-time.tsx";
 import { Icon } from "../text/icon.tsx";
 import { Line, toLine } from "../text/shown-text.tsx";
-import { describeActivity, chooseSign } from "./row-text.ts";
+import { describeActivity, chooseSign, getStatusInRun } from "./row-text.ts";
 import { isClosed, isOpen, ROW_PX, type RunView } from "./run-view.ts";
 import type { AgentLine, GroupLine, RefusalLine, TreeLine } from "./tree-lines.ts";
 
@@ -69,9 +69,10 @@ function Indent({ line }: { readonly line: TreeLine }) {
 function AgentCells({ line, view }: { readonly line: AgentLine; readonly view: RunView }) {
   const row = view.state.agents[line.index];
   if (row === undefined) return null;
-  const status = getDisplayStatus(row);
-  const words = describeActivity(row, view.state.questions.value);
-  const isOver = hasEnded(status);
+  const head = view.state.head.value;
+  const status = getStatusInRun(row, head);
+  const words = describeActivity(row, view.state);
+  const isOver = hasEnded(getDisplayStatus(row));
   const title = status === "failed" ? `${words} · ${row[AT.task]}` : row[AT.task];
   const elapsedMs =
     (row[AT.endedAtMs] < 0 ? tickMs.value : row[AT.endedAtMs]) - row[AT.startedAtMs];
@@ -80,7 +81,7 @@ function AgentCells({ line, view }: { readonly line: AgentLine; readonly view: R
     <>
       <span role="gridcell" class="cell name" title={toLine(title)}>
         <Indent line={line} />
-        <Icon sign={chooseSign(row)} />
+        <Icon sign={chooseSign(row, head)} />
         <span class="read-aloud">{status} </span>
         <b>
           <Line text={row[AT.name]} />

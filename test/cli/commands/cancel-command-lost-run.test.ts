@@ -10,8 +10,10 @@ import { defineTool, type Run, type RunId } from "espalier";
 import { expect } from "vitest";
 import { z } from "zod";
 
+import { parseId } from "../../../src/protocol/ids.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { proves } from "../../harness/proves.ts";
+import { crowd, writtenRun } from "../../support/viewer-server/written-runs.ts";
 import { agent, keptRuns, type KeptRuns } from "../../support/cli/kept-runs.ts";
 import { performed, withVariable } from "../../support/cli/performed.ts";
 
@@ -20,6 +22,10 @@ async function createLostRun(kept: KeptRuns, run: Run, code?: "input_required"):
   if (code === undefined) run.requestPause();
   const { runId, reason } = await run.result;
   if (code !== undefined) expect(reason.code).toBe(code);
+  return await claimByDeadProcess(kept, runId);
+}
+
+async function claimByDeadProcess(kept: KeptRuns, runId: RunId): Promise<RunId> {
   const { pid: processId } = spawnSync(process.execPath, ["--version"]);
   const owner = { token: "dead", hostname: hostname(), processId };
   await kept.store.claim(runId, { owner, staleAfterMs: 30_000 });
@@ -92,6 +98,18 @@ proves(["D526"], "shows the agents of a lost run in their last state", async () 
   );
   expect(stdout).toMatch(/, without a process for [^·]* of it ·/u);
   expect(stdout).not.toContain("paused for");
+});
+
+proves(["D772"], "shows the agents at work in a lost run as lost", async () => {
+  await using kept = keptRuns();
+  const runId = parseId<"RunId">("crowd");
+  const written = await writtenRun(kept.store, runId);
+  await written.append(crowd(runId, 1, "Wait.").begin);
+  await written.leave();
+  await claimByDeadProcess(kept, runId);
+  const { stdout } = await performed(["show", runId, "--store", kept.path], { cwd: kept.folder });
+  expect(stdout.match(/◌ lost: \w+/gu)).toEqual(["◌ lost: preparing", "◌ lost: preparing"]);
+  expect(stdout).toMatch(/^◌ .* {2}2 agents, 2 lost$/mu);
 });
 
 proves(["D498"], "records the cancellation of a run that only its roles can end", async () => {
