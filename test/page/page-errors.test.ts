@@ -3,12 +3,12 @@
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect } from "vitest";
+import { z } from "zod";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { parseId } from "../../src/protocol/ids.ts";
-import type { RunPage } from "../../src/read-model/viewer-data.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { startViewer, type Viewer } from "../../src/viewer-server/viewer.ts";
@@ -36,6 +36,7 @@ afterAll(async () => {
 });
 
 const RUN = parseId<"RunId">("errors");
+const Listed = z.object({ runs: z.array(z.looseObject({ title: z.string() })) });
 const WHY = `The key of this project was revoked on Monday by its owner; ${"every request is refused, ".repeat(5)}ask for a new one.`;
 
 function reply(
@@ -136,7 +137,7 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
       if (isOlder && failures-- > 0) return await route.abort();
       url.searchParams.delete("before");
       const response = await route.fetch({ url: url.href });
-      const { runs } = (await response.json()) as RunPage;
+      const { runs } = Listed.parse(await response.json());
       const [title, rest] = isOlder ? ["Older.", {}] : ["Newer.", { next: "newer" }];
       const json = { runs: runs.filter((run) => run.title.includes(title)), ...rest };
       await route.fulfill({ response, json });
