@@ -4,28 +4,13 @@
 import { expect } from "vitest";
 
 import type { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import {
-  counts,
-  doings,
-  latch,
-  runId,
-  solo,
-  turns,
-  engineWorld,
-} from "../support/engine/engine-world.ts";
+import { counts, doings, latch, runId, solo, turns } from "../support/engine/engine-world.ts";
 import { proves } from "../harness/proves.ts";
 import { aborted } from "../support/journal/crash-play.ts";
 import { storedEvents } from "../support/journal/stored-events.ts";
 import { approve, type Answer, type Question } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/read-model/viewer-data.ts";
-import {
-  act,
-  askApi,
-  openFeed,
-  placeOf,
-  type Place,
-  codeOf,
-} from "../support/viewer-server/asking.ts";
+import { act, askApi, placeOf, type Place, codeOf } from "../support/viewer-server/asking.ts";
 import { asker, opened, viewerWorld } from "../support/viewer-server/viewer-world.ts";
 
 const ID = runId("buy");
@@ -392,44 +377,6 @@ proves(["V79", "V84"], "refuses actions that are switched off", async () => {
   for (const type of ["cancel", "pause", "resume"])
     expect(codeOf(await act(place, ID, { key: "1", type }))).toEqual([403, "action_off"]);
   expect(await store.readMail(ID)).toEqual([]);
-});
-
-proves(["V83"], "writes nothing and claims no run when reading", async () => {
-  const { clock, store, process } = engineWorld();
-  const role = asker(["pear"]);
-  await paused(process({ roles: [role] }), role);
-  const forbidden = (): never => {
-    throw new Error("It is only looked at.");
-  };
-  const { read, readMail, find, list } = store;
-  const readOnly = Object.fromEntries(
-    ["create", "claim", "append", "heartbeat", "release", "sendMail", "remove"].map((name) => [
-      name,
-      forbidden,
-    ]),
-  );
-  const bound = {
-    read: read.bind(store),
-    readMail: readMail.bind(store),
-    find: find.bind(store),
-    list: list.bind(store),
-  };
-  const place = placeOf(await opened({ store: { ...store, ...readOnly, ...bound }, clock }));
-  const [{ agentId } = { agentId: "" }] = await questionsAt(place);
-  const before = [await store.find(ID), await store.readMail(ID)];
-  for (const path of [
-    "meta",
-    "runs",
-    "questions",
-    `runs/${ID}`,
-    `runs/${ID}/log`,
-    `runs/${ID}/interrupted`,
-    `runs/${ID}/agents/${agentId}`,
-    `runs/${ID}/agents/${agentId}/steps/1`,
-  ])
-    expect((await askApi(place, path)).status, path).toBe(200);
-  expect((await (await openFeed(place, ID)).next())?.entry.type).toBe("patch");
-  expect([await store.find(ID), await store.readMail(ID)]).toEqual(before);
 });
 
 proves(["D665"], "refuses edited arguments while arguments are redacted or hidden", async () => {
