@@ -181,7 +181,7 @@ const seen = events.map((event) => {
     case "tool.retried":
       return `${event.toolName} was retried`;
     case "subagent.refused":
-      return `${event.agentPath} was refused a ${event.role} (${event.refusal.code})`;
+      return `${event.agentPath} was refused a ${event.role} (${event.error.code})`;
     case "question.answered":
       return `${event.agentPath} may ${event.toolName}`;
     case "budget.threshold_reached":

@@ -539,8 +539,8 @@ export interface EventBodies extends BudgetEventBodies {
       readonly role: string;
       /** True if the run has a role of this name. */
       readonly isKnownRole?: true;
-      /** Code and message of the refusal. */
-      readonly refusal: SpawnRefusal;
+      /** Code, message and limit of the refusal. */
+      readonly error: SpawnRefusal;
     };
     /** Length of the result in UTF-16 code units. */
     readonly resultCharacters: number;
@@ -857,8 +857,8 @@ export interface EventBodies extends BudgetEventBodies {
     readonly isKnownRole?: true;
     /** Depth that the subagent would have had. */
     readonly childDepth: number;
-    /** Code and message of the refusal. */
-    readonly refusal: SpawnRefusal;
+    /** Code, message and limit of the refusal. */
+    readonly error: SpawnRefusal;
   };
   /**
    * A subagent has ended. The event belongs to the parent and follows the subagent's `agent.ended`.

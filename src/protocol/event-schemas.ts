@@ -87,7 +87,7 @@ const retrial = lazySchema(() => ({
 const refusedSpawn = lazySchema(() => ({
   role: text(),
   isKnownRole: z.literal(true).exactOptional(),
-  refusal: SpawnRefusalSchema(),
+  error: SpawnRefusalSchema(),
 }));
 const limit = lazySchema(() => ({
   axis: z.enum(BUDGET_AXES),

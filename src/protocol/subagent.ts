@@ -100,7 +100,7 @@ export interface SpawnRequest {
  * ```ts
  * for await (const event of run.events())
  *   if (event.type === "subagent.refused") {
- *     const { code, maximum, current } = event.refusal;
+ *     const { code, maximum, current } = event.error;
  *     console.warn(code, `${current ?? "?"} of ${maximum ?? "?"}`);
  *   }
  * ```

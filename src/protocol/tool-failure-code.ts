@@ -49,7 +49,7 @@ export const SPAWN_REFUSAL_CODES = [
  * @example
  * ```ts
  * for await (const event of run.events())
- *   if (event.type === "subagent.refused" && event.refusal.code === "budget_exhausted")
+ *   if (event.type === "subagent.refused" && event.error.code === "budget_exhausted")
  *     console.warn(`${event.agentPath}: no budget left for ${event.role}`);
  * ```
  */

@@ -396,8 +396,8 @@ export class RunFold {
         return;
       }
       case "subagent.refused": {
-        const { atMs, role, refusal } = event;
-        const { code, message } = refusal;
+        const { atMs, role, error } = event;
+        const { code, message } = error;
         this.refusals.push({ agent: agent.index, step: agent.step, atMs, role, code, message });
         this.#refusalRecords.push(this.record);
         this.causesRecord = this.record;

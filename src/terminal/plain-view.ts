@@ -107,7 +107,7 @@ function describeAgentEvent(event: EspalierEvent): string | undefined {
       return `step ${number}: ${describeSpending(usage)}${calls}`;
     }
     case "subagent.refused": {
-      const { code, message } = event.refusal;
+      const { code, message } = event.error;
       return `spawn of ${formatShortLine(event.role)} refused (${code}): ${shortenDetail(message)}`;
     }
     case "conversation.compacted": {

@@ -44,7 +44,7 @@ const TELLING: Telling = {
   "subagent.spawned": ["childPath", "task", "inherited", "subagentsByDepth"],
   "subagent.continued": ["childPath", "task", "isBackground", "execution"],
   "subagent.detached": ["childPath"],
-  "subagent.refused": ["role", "refusal"],
+  "subagent.refused": ["role", "error"],
   "subagent.ended": ["childPath", "outcome", "status", "reason", "usage"],
   "budget.queued": ["accountPath"],
   "budget.dequeued": ["outcome"],

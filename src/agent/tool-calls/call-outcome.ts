@@ -158,7 +158,7 @@ export function createRejectedOutcome({
 
 /** The outcome of a delegation that starts no subagent. */
 export function createRefusedOutcome(spawn: RefusedSpawn): FailedOutcome {
-  const { refusal } = spawn;
+  const { error: refusal } = spawn;
   return failCall(refusal.code, describeDelegation({ type: "refused", refusal }), { spawn });
 }
 

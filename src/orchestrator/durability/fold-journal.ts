@@ -374,8 +374,8 @@ class JournalFold {
         this.#findAgent(event["childId"])?.detach();
         return;
       case "subagent.refused": {
-        const refusal = event["refusal"];
-        const code = isRecord(refusal) ? String(refusal["code"]) : "";
+        const { error } = event;
+        const code = isRecord(error) ? String(error["code"]) : "";
         this.#refusals[code] = (this.#refusals[code] ?? 0) + 1;
         return;
       }

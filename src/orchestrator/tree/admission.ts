@@ -167,11 +167,11 @@ export function refuse(
 export function recordRefusal(
   { registry }: RunRuntime,
   parent: AgentRuntime,
-  { role, refusal }: NamedRefusal,
+  { role, refusal: error }: NamedRefusal,
   at: EventPosition,
 ): RefusedSpawn {
   const isKnownRole = registry.find(role) !== undefined;
-  const refused: RefusedSpawn = isKnownRole ? { role, isKnownRole, refusal } : { role, refusal };
+  const refused: RefusedSpawn = isKnownRole ? { role, isKnownRole, error } : { role, error };
   const childDepth = parent.identity.depth + 1;
   parent.record({ type: "subagent.refused", ...refused, childDepth }, at);
   return refused;

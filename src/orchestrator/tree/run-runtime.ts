@@ -151,7 +151,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
   }
 
   countProblem(agentId: AgentId, body: EventBody): void {
-    if (body.type === "subagent.refused") this.tree.countRefusal(body.refusal.code);
+    if (body.type === "subagent.refused") this.tree.countRefusal(body.error.code);
     if (body.type === "signal.raised" && body.signal.reason.code === "error")
       this.tree.noteFailure(agentId);
   }

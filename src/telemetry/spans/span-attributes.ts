@@ -345,9 +345,9 @@ type RejectedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;
 export function buildRefusalAttributes(refused: RejectedSpawn): Attributes {
   return {
     [ESPALIER.spawnRole]: findKnownRole(refused),
-    [ESPALIER.refusalCode]: refused.refusal.code,
-    [ESPALIER.refusalMaximum]: refused.refusal.maximum,
-    [ESPALIER.refusalCurrent]: refused.refusal.current,
+    [ESPALIER.refusalCode]: refused.error.code,
+    [ESPALIER.refusalMaximum]: refused.error.maximum,
+    [ESPALIER.refusalCurrent]: refused.error.current,
   };
 }
 

@@ -166,7 +166,7 @@ export class ReplayEffects extends PersistedEffects {
       if (record.type === "effect" && record.agentId === agentId && record.name === permit)
         return undefined;
       if (record.type !== "event" || formatCallPosition(record.event) !== key) continue;
-      const { type, refusal: refused } = record.event;
+      const { type, error: refused } = record.event;
       isAsked ||= type === "question.asked";
       if (type === "subagent.refused") refusal = SpawnRefusalSchema().safeParse(refused).data;
     }

@@ -159,7 +159,7 @@ proves(
     const s = newFixture();
     const result = await s.run(lead.role, { budget: { steps: 5 } });
     expect(child.model.requests).toHaveLength(2);
-    expect(s.sink.ofType("subagent.refused").map(({ refusal }) => refusal.code)).toEqual([
+    expect(s.sink.ofType("subagent.refused").map(({ error }) => error.code)).toEqual([
       "budget_exhausted",
     ]);
     expect(receivedTexts(lead.model.requests[2])).toEqual([

@@ -89,7 +89,7 @@ proves(
     expect(
       s.sink
         .ofType("subagent.refused")
-        .map((event) => [event.agentId, event.childDepth, event.role, event.refusal.code]),
+        .map((event) => [event.agentId, event.childDepth, event.role, event.error.code]),
     ).toEqual([
       [parent, 2, "ghost", "unknown_role"],
       [parent, 2, "leaf", "total_limit"],
@@ -193,7 +193,7 @@ test("a failed setup emits a refusal, and neither a spawn event nor an end event
     agentPath: "lead",
     role: "helper",
     childDepth: 1,
-    refusal: { code: "setup_failed" },
+    error: { code: "setup_failed" },
   });
 });
 

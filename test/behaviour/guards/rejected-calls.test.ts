@@ -106,9 +106,9 @@ proves(
       "Not today.",
     ]);
     const refused = s.sink.ofType("tool.rejected").find(({ kind }) => kind === "delegation");
-    const refusal = s.sink.ofType("subagent.refused")[0]?.refusal ?? expect.fail("no refusal");
-    expect(refused?.spawn).toEqual({ role: "nobody", refusal });
-    expect(refused?.message).toBe(refusal.message);
+    const error = s.sink.ofType("subagent.refused")[0]?.error ?? expect.fail("no refusal");
+    expect(refused?.spawn).toEqual({ role: "nobody", error });
+    expect(refused?.message).toBe(error.message);
   },
 );
 

@@ -160,7 +160,7 @@ function ends(result: RunResult): readonly (readonly unknown[])[] {
 function refusals({ sink }: Fixture): readonly (readonly unknown[])[] {
   return sink
     .ofType("subagent.refused")
-    .map(({ agentPath, role, refusal }) => [agentPath, role, refusal]);
+    .map(({ agentPath, role, error }) => [agentPath, role, error]);
 }
 
 function exhausted(maximum: number): object {

@@ -119,7 +119,7 @@ describe("limits of a parent over its children", () => {
       ]);
       const refused = s.sink
         .ofType("subagent.refused")
-        .map(({ agentPath, refusal }) => `${agentPath} ${refusal.code} ${refusal.maximum}`);
+        .map(({ agentPath, error }) => `${agentPath} ${error.code} ${error.maximum}`);
       expect(refused.toSorted()).toEqual([
         "root/few#1 total_limit 2",
         "root/narrow#1 breadth_limit 1",

@@ -58,9 +58,9 @@ function ruled(): { readonly lead: Part; readonly middle: Part } {
 /** Returns the type of each event about the calls, with its refusal. */
 function tellings({ sink }: Fixture): readonly unknown[] {
   return sink.events.flatMap((event) => {
-    if (event.type === "subagent.refused") return [[event.type, event.role, event.refusal.code]];
+    if (event.type === "subagent.refused") return [[event.type, event.role, event.error.code]];
     if (event.type === "tool.rejected")
-      return [[event.type, event.errorCode, event.spawn?.refusal.message]];
+      return [[event.type, event.errorCode, event.spawn?.error.message]];
     return event.type === "tool.guarded" || event.type === "tool.started" ? [[event.type]] : [];
   });
 }

@@ -42,7 +42,7 @@ proves(
       ]);
       expect(result.agents.length).toBe(3);
       const [rejected] = s.sink.ofType("tool.rejected");
-      expect([rejected?.callId, rejected?.spawn?.refusal.current]).toEqual(["call_3", 2]);
+      expect([rejected?.callId, rejected?.spawn?.error.current]).toEqual(["call_3", 2]);
       expect(rejected?.errorCode).toMatch(/_limit$/);
     }
   },
@@ -105,7 +105,7 @@ proves(
       expect(result.agents.length).toBe(3);
       // The last call is checked for a question and has two ahead of it; the second finds no room.
       expect(
-        s.sink.ofType("subagent.refused").map(({ callId, refusal }) => [callId, refusal.current]),
+        s.sink.ofType("subagent.refused").map(({ callId, error }) => [callId, error.current]),
       ).toEqual([
         ["call_4", 2],
         ["call_3", 2],

@@ -274,9 +274,9 @@ describe("a custom message selection", () => {
       2,
       [],
     ]);
-    expect(
-      s.sink.ofType("subagent.refused").map(({ role, refusal }) => [role, refusal.code]),
-    ).toEqual([["leaf", "context_policy_failed"]]);
+    expect(s.sink.ofType("subagent.refused").map(({ role, error }) => [role, error.code])).toEqual([
+      ["leaf", "context_policy_failed"],
+    ]);
     expect(result.refusalsByCode).toEqual({ context_policy_failed: 1 });
     expect(middle.model.requests.at(-1)?.messages.at(-1)?.text).toBe(
       "Not started: selecting the messages of your conversation for leaf failed. Expected contextPolicy.selectMessages of lead/middle#1 to return some of the given messages, in their order, calls with all their results, got the one at [0] without the calls or results that belong to it. Make it a synchronous pure function that selects whole exchanges, or leave it out and set messageWindowSize. Do this part yourself.",

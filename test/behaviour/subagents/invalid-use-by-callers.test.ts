@@ -142,7 +142,7 @@ describe("a caller's invalid input", () => {
     ]);
     const refused = s.sink
       .ofType("subagent.refused")
-      .map(({ agentPath, role, refusal }) => [agentPath, role, refusal.code]);
+      .map(({ agentPath, role, error }) => [agentPath, role, error.code]);
     expect(refused).toEqual([
       ["lead", "worker", "subagent_ended"],
       ["lead", "worker", "subagent_ended"],

@@ -299,7 +299,7 @@ function chainOf(name: string): Part {
 function refusals({ sink }: Fixture): readonly (readonly unknown[])[] {
   return sink
     .ofType("subagent.refused")
-    .map(({ agentPath, refusal }) => [agentPath, refusal.code, refusal.current, refusal.maximum]);
+    .map(({ agentPath, error }) => [agentPath, error.code, error.current, error.maximum]);
 }
 
 function byPath(left: readonly unknown[], right: readonly unknown[]): number {

@@ -297,7 +297,7 @@ describe("refusals", () => {
           'Not started: there is no subagent "ghost". You can start: helper. Call again with one of these.',
       });
       for (const { lead, s } of [deep, broad, many, unknown]) {
-        const message = s.sink.ofType("subagent.refused")[0]?.refusal.message;
+        const message = s.sink.ofType("subagent.refused")[0]?.error.message;
         expect(receivedTexts(lead.model.requests[1]).at(-1)).toBe(message);
       }
     },
@@ -308,7 +308,7 @@ describe("refusals", () => {
     const lead = part("lead", [calls(spawn("helper"))], { subagents: [helper.role] });
     const s = newFixture();
     const result = await s.run(lead.role, { budget: { steps: 1 } });
-    expect(s.sink.ofType("subagent.refused").map((event) => event.refusal)).toEqual([
+    expect(s.sink.ofType("subagent.refused").map((event) => event.error)).toEqual([
       {
         code: "budget_exhausted",
         message:
@@ -380,13 +380,13 @@ async function leadAsksFor(
 function refused({ s }: Asked): unknown {
   const events = s.sink.ofType("subagent.refused");
   expect(events).toHaveLength(1);
-  return events[0]?.refusal;
+  return events[0]?.error;
 }
 
 function refusals(s: Fixture): readonly unknown[] {
   return s.sink
     .ofType("subagent.refused")
-    .map(({ agentPath, refusal }) => [agentPath, refusal.code, refusal.current, refusal.maximum]);
+    .map(({ agentPath, error }) => [agentPath, error.code, error.current, error.maximum]);
 }
 
 function throwingAt(failing: string): IdSource {

@@ -57,7 +57,7 @@ describe("refusals of delegations", () => {
     });
     const s = newFixture();
     await s.run(lead.role, { budget: { costUsd: 0.000_3 } });
-    expect(s.sink.ofType("subagent.refused").map(({ refusal }) => refusal)).toEqual([
+    expect(s.sink.ofType("subagent.refused").map(({ error }) => error)).toEqual([
       {
         code: "budget_exhausted",
         message:
@@ -76,26 +76,18 @@ describe("refusals of delegations", () => {
       const s = newFixture({ limits: LIMITS });
       const result = await s.run(lead.role);
       const events = s.sink.ofType("subagent.refused");
-      expect(events.map(({ agentPath, role, refusal }) => [agentPath, role, refusal.code])).toEqual(
-        [
-          ["lead", "ghost", "unknown_role"],
-          ["lead/poor#1", "helper", "budget_exhausted"],
-          ["lead/manager#1", "helper", "breadth_limit"],
-          ...[1, 2, 3].map((number) => [
-            `lead/manager#1/helper#${number}`,
-            "helper",
-            "depth_limit",
-          ]),
-          ["lead", "manager", "total_limit"],
-        ],
+      expect(events.map(({ agentPath, role, error }) => [agentPath, role, error.code])).toEqual([
+        ["lead", "ghost", "unknown_role"],
+        ["lead/poor#1", "helper", "budget_exhausted"],
+        ["lead/manager#1", "helper", "breadth_limit"],
+        ...[1, 2, 3].map((number) => [`lead/manager#1/helper#${number}`, "helper", "depth_limit"]),
+        ["lead", "manager", "total_limit"],
+      ]);
+      expect(Object.fromEntries(events.map(({ error }) => [error.code, error.message]))).toEqual(
+        TEXTS,
       );
       expect(
-        Object.fromEntries(events.map(({ refusal }) => [refusal.code, refusal.message])),
-      ).toEqual(TEXTS);
-      expect(
-        Object.fromEntries(
-          events.map(({ refusal }) => [refusal.code, [refusal.current, refusal.maximum]]),
-        ),
+        Object.fromEntries(events.map(({ error }) => [error.code, [error.current, error.maximum]])),
       ).toEqual({
         unknown_role: [undefined, undefined],
         budget_exhausted: [1, 1],

@@ -157,7 +157,7 @@ for (const [name, way] of Object.entries(WAYS)) {
             ...s.sink.ofType("subagent.continued"),
           ].map(({ childId }) => childId);
           const ended = s.sink.ofType("subagent.ended").map(({ childId }) => childId);
-          const refused = s.sink.ofType("subagent.refused").map(({ refusal }) => refusal.code);
+          const refused = s.sink.ofType("subagent.refused").map(({ error }) => error.code);
           const children = result.agents.slice(1);
           expect([nth, result.status, result.text]).toEqual([nth, "completed", "Done."]);
           expect([nth, ended.toSorted()]).toEqual([nth, started.toSorted()]);

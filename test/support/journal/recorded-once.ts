@@ -111,7 +111,7 @@ function toldOf(event: EspalierEvent): readonly unknown[] | undefined {
     case "subagent.ended":
       return [event.childPath, event.outcome];
     case "subagent.refused":
-      return [event.role, event.refusal.code];
+      return [event.role, event.error.code];
     case "subagent.detached":
       return [event.childPath];
     case "step.started":

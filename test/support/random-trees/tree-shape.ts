@@ -98,8 +98,8 @@ class Shape {
   }
 
   /** A refusal names a limit that is reached by started subagents and those ahead in its reply. */
-  #refused({ refusal, agentPath, depth, callId }: EspalierEvent<"subagent.refused">): void {
-    const { code, current = -1, maximum = Infinity } = refusal;
+  #refused({ error, agentPath, depth, callId }: EspalierEvent<"subagent.refused">): void {
+    const { code, current = -1, maximum = Infinity } = error;
     this.#refusals[code] = (this.#refusals[code] ?? 0) + 1;
     if (code === "depth_limit") law(depth >= maximum, "T3: depth_limit with room left");
     if (code !== "breadth_limit" && code !== "total_limit") return;

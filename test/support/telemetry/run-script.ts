@@ -345,10 +345,10 @@ export class AgentScript {
 
   /** Refuses a spawn. The role is known, unless its name is the canary. */
   isRefused(callId: string | undefined, role: string, code: SpawnRefusalCode): void {
-    const refusal = { code, message: CANARY, maximum: 3, current: 3 };
+    const error = { code, message: CANARY, maximum: 3, current: 3 };
     const childDepth = this.#seat.depth + 1;
     const isKnown = role === CANARY ? {} : ({ isKnownRole: true } as const);
-    this.#add({ type: "subagent.refused", role, ...isKnown, childDepth, refusal }, callId);
+    this.#add({ type: "subagent.refused", role, ...isKnown, childDepth, error }, callId);
   }
 
   hearsOfEnd(callId: string | undefined, child: AgentScript, status: TerminalStatus): void {

@@ -32,7 +32,7 @@ export function tellEverything(run: RunScript): void {
     description: "",
     blockedBy: CANARY,
     reason: CANARY,
-    spawn: { role: CANARY, refusal: { code: "unknown_role", message: CANARY } },
+    spawn: { role: CANARY, error: { code: "unknown_role", message: CANARY } },
   });
   lead.calls("call_2", "SpawnSubagent", "delegation");
   lead.isRefused("call_2", CANARY, "unknown_role");

@@ -157,12 +157,12 @@ test("records the same facts for a spawn that is refused before its call runs", 
   run.started();
   run.root.started();
   run.root.isRefused("call_1", "reader", "depth_limit");
-  const refusal = { code: "depth_limit", message: "No.", maximum: 3, current: 3 } as const;
+  const error = { code: "depth_limit", message: "No.", maximum: 3, current: 3 } as const;
   run.root.rejects("call_1", "SpawnSubagent", {
     kind: "delegation",
     outcome: "refused",
     errorCode: "depth_limit",
-    spawn: { role: "reader", isKnownRole: true, refusal },
+    spawn: { role: "reader", isKnownRole: true, error },
   });
   run.ended();
   const spans = spansOf(run);
