@@ -52,7 +52,8 @@ export function countAddedSteps({ sideCall, isStepCounted }: EffectPosition): 0 
  */
 export function toEventPosition({ stepId, sideCall }: EffectPosition, number = 1): EventPosition {
   const { callId } = sideCall ?? {};
-  const at = sideCall === undefined ? { stepId } : callId === undefined ? {} : { stepId, callId };
+  const servedCall = callId === undefined ? {} : { stepId, callId };
+  const at = sideCall === undefined ? { stepId } : servedCall;
   return number === 1 ? at : { ...at, modelCallNumber: number };
 }
 

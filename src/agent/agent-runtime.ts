@@ -192,7 +192,6 @@ export class AgentRuntime {
   lastRequest: SentRequest | undefined;
   /** True while the loop of the agent runs. */
   isActive = false;
-  #scope: EventScope | undefined;
   #guards: readonly NamedGuard[] | undefined;
   #aborted: StopSignal | undefined;
   /**
@@ -347,8 +346,9 @@ export class AgentRuntime {
     const above = this.#cancelParent;
     if (above === undefined || above === this) return;
     const reason = findCancelReason(above.cancelSignal);
-    if (reason === undefined) (above.#followers ??= new Set()).add(this);
-    else this.#abort(reason);
+    if (reason !== undefined) return this.#abort(reason);
+    above.#followers ??= new Set();
+    above.#followers.add(this);
   }
 
   #markSettled(status: SettledStatus): void {
@@ -358,7 +358,8 @@ export class AgentRuntime {
 
   /** Returns the mailbox, and creates it on first use. */
   openMailbox(): Mailbox {
-    return (this.mailbox ??= new Mailbox(this.#settledStatus));
+    this.mailbox ??= new Mailbox(this.#settledStatus);
+    return this.mailbox;
   }
 
   // State
@@ -493,8 +494,7 @@ export class AgentRuntime {
    * Returns the ids for an event at a position of the agent, or outside its steps. For events
    * outside its executions, see `createScopeWithoutExecution`.
    */
-  getScope(at?: EventPosition): EventScope {
-    if (at === undefined) return (this.#scope ??= this.getScope({}));
+  getScope(at: EventPosition = {}): EventScope {
     const { runId, agentId, parentAgentId, agentPath, depth, executionId } = this.identity;
     const { stepId = null, callId = null, modelCallNumber } = at;
     const scope = { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId };
@@ -590,7 +590,8 @@ export class AgentRuntime {
   /** Adds a subagent, or replaces it by the runtime that continues it. */
   addChild(child: AgentRuntime): void {
     child.parent = this;
-    (this.#children ??= new Map()).set(child.childName, child);
+    this.#children ??= new Map();
+    this.#children.set(child.childName, child);
   }
 
   /** Removes a subagent that could not be set up completely. */
@@ -611,7 +612,8 @@ export class AgentRuntime {
 
   /** Stores that a call of the step has returned the result of this subagent to the agent. */
   noteReported(childId: AgentId, stepId: StepId | undefined): void {
-    (this.#reported ??= new Map()).set(childId, stepId);
+    this.#reported ??= new Map();
+    this.#reported.set(childId, stepId);
   }
 
   /** True if a call of the step has returned the result of the subagent, in this process. */
@@ -629,9 +631,10 @@ export class AgentRuntime {
    * number of delegations of the reply that may still start a subagent.
    */
   ensureGroup(stepId: StepId, size: number): SpawnGroup {
-    const groups = (this.#groups ??= new Map<StepId, SpawnGroup>());
-    const group = groups.get(stepId) ?? new SpawnGroup(this.role.delegation.failurePolicy, size);
-    groups.set(stepId, group);
+    this.#groups ??= new Map();
+    const { failurePolicy } = this.role.delegation;
+    const group = this.#groups.get(stepId) ?? new SpawnGroup(failurePolicy, size);
+    this.#groups.set(stepId, group);
     return group;
   }
 

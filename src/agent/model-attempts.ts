@@ -317,11 +317,8 @@ class Attempts implements RetryOptions {
     const outcome = this.#createOutcome(settled);
     const isFailed = outcome.type === "failed";
     const isUnpaid = outcome.type === "refused" && settled.type === "unpaid";
-    const error = isFailed
-      ? outcome.error
-      : isUnpaid
-        ? serializeError(settled.error)
-        : CANCELLED_CALL;
+    const notMade = isUnpaid ? serializeError(settled.error) : CANCELLED_CALL;
+    const error = isFailed ? outcome.error : notMade;
     const isRetryable = isUnpaid || (isFailed && outcome.isRetryable);
     agent.run.noteFailedCall(agent.identity.agentPath, error);
     const { usage } = outcome;

@@ -122,17 +122,20 @@ function createCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> 
     signals: { cancelSignal: agent.cancelSignal, noStartSignal: agent.noStartSignal },
   };
   agent.beginWork();
-  // The code of hooks around a call is loaded with the first such call.
-  const making =
-    agent.hooks.modelWraps.length > 0
-      ? import("./hooked-model-call.ts").then(({ inferWrapped }) => inferWrapped(agent, call))
-      : runAttempts(agent, call);
+  const isHooked = agent.hooks.modelWraps.length > 0;
+  const making = isHooked ? inferHooked(agent, call) : runAttempts(agent, call);
   return making.then((outcome) => {
     agent.endWork();
     if (outcome.type === "replied" && isMainCall && agent.run.pieces?.hasListeners === true)
       agent.run.pieces.emitRest(agent.toPartSource(effectPosition), outcome.reply.message);
     return outcome;
   });
+}
+
+/** Makes a call with hooks around it, whose code is loaded with the first such call. */
+async function inferHooked(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
+  const { inferWrapped } = await import("./hooked-model-call.ts");
+  return await inferWrapped(agent, call);
 }
 
 /**

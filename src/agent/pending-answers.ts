@@ -37,11 +37,12 @@ export class PendingAnswers {
     findProblem: Waiting["findProblem"],
   ): { readonly answer: Promise<Answer>; readonly leave: () => void } {
     const { promise: answer, resolve } = Promise.withResolvers<Answer>();
-    const waiting = (this.#waiting ??= new Map<QuestionId, Waiting>());
-    waiting.set(questionId, { findProblem, resolve });
-    (this.#asked ??= new Set()).add(questionId);
+    this.#waiting ??= new Map();
+    this.#waiting.set(questionId, { findProblem, resolve });
+    this.#asked ??= new Set();
+    this.#asked.add(questionId);
     this.#onWait?.();
-    return { answer, leave: () => void waiting.delete(questionId) };
+    return { answer, leave: () => void this.#waiting?.delete(questionId) };
   }
 
   /**

@@ -37,7 +37,9 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
   try {
     state = beginExecution(agent, from);
     from = undefined; // The beginning is recorded.
-    while (isActive((state = handleStopsAndPause(agent, state)))) {
+    for (;;) {
+      state = handleStopsAndPause(agent, state);
+      if (!isActive(state)) break;
       let call: PreparedCall | undefined;
       if (!hasReply(state) && !isRequestTooLong(state)) {
         ({ state, call } = await prepare(agent, state));
@@ -48,11 +50,14 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
         state = await infer(agent, state, call);
         await agent.endPhase("infer", state);
       }
-      if (hasReply(state) && isActive((state = handleStopRequests(agent, state)))) {
+      state = handleStopRequests(agent, state);
+      if (hasReply(state) && isActive(state)) {
         state = evaluate(agent, state);
         await agent.endPhase("evaluate", state);
       }
-      if (getPendingCalls(state).length > 0 && isActive((state = pauseBeforeCalls(agent, state)))) {
+      const hasPendingCalls = getPendingCalls(state).length > 0;
+      if (hasPendingCalls) state = pauseBeforeCalls(agent, state);
+      if (hasPendingCalls && isActive(state)) {
         state = await executeTools(agent, state);
         await agent.endPhase("execute", state);
         state = handleStopsAndWaits(agent, state);

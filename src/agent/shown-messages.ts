@@ -222,12 +222,9 @@ class MessageSource {
  * is found; the step then stores the other one itself.
  */
 function computeMessageKey(message: Message): string {
-  const callId =
-    message.role === "tool"
-      ? message.callId
-      : message.role === "assistant"
-        ? (message.toolCalls[0]?.callId ?? "")
-        : "";
+  let callId = "";
+  if (message.role === "tool") ({ callId } = message);
+  if (message.role === "assistant") callId = message.toolCalls[0]?.callId ?? "";
   return `${message.role} ${callId} ${message.text}`;
 }
 

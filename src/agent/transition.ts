@@ -185,17 +185,23 @@ export function openStep(
     timing: NO_TIMING,
     error: undefined,
   };
+  if (open !== undefined) return reopenStep(state, open, step);
   const resumed = log.isAwaiting ? updateLog(state, { isAwaiting: false }) : state;
-  if (open === undefined) return freezeInTests({ ...resumed, step });
-  // Reopens the step with a shorter history. The earlier request counts as never shown, but is
-  // charged.
-  if (!isRetryAfterOverflow(state) || open.error !== undefined)
+  return freezeInTests({ ...resumed, step });
+}
+
+/**
+ * Opens the step again with a shorter history. The earlier request counts as never shown, but is
+ * charged.
+ */
+function reopenStep(state: RunningState, before: OpenStep, step: OpenStep): RunningState {
+  if (!isRetryAfterOverflow(state) || before.error !== undefined)
     throw refuseChange(state, "openStep");
-  const afterStep = log.steps.length;
-  const compactions = log.compactions.map((compaction) =>
+  const afterStep = state.log.steps.length;
+  const compactions = state.log.compactions.map((compaction) =>
     compaction.afterStep > afterStep ? { ...compaction, afterStep } : compaction,
   );
-  const { startedAtMs, usage, timing } = open;
+  const { startedAtMs, usage, timing } = before;
   const reopened = updateLog(state, { compactions });
   return freezeInTests({ ...reopened, step: { ...step, startedAtMs, usage, timing } });
 }

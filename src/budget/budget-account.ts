@@ -406,7 +406,8 @@ export class BudgetAccount implements AccountFigures {
     if (this.#usage !== undefined) return this.#usage;
     const [own, total] = [this.#own, this.total];
     const descendants = total === own ? NO_USAGE : subtractUsage(total, own);
-    return (this.#usage = freezeInTests({ own, descendants, total }));
+    this.#usage = freezeInTests({ own, descendants, total });
+    return this.#usage;
   }
 
   /** Returns the account as it is stored at a time. */

@@ -225,11 +225,8 @@ async function findModels(texts: readonly FoundRole[], search: RoleSearch) {
 
 /** Returns the path for people: relative to the working folder, if it is inside. */
 function shortenPath(file: string, { cwd }: Shell): string {
-  return dirname(file) === cwd
-    ? basename(file)
-    : file.startsWith(join(cwd, "/"))
-      ? file.slice(cwd.length + 1)
-      : file;
+  if (dirname(file) === cwd) return basename(file);
+  return file.startsWith(join(cwd, "/")) ? file.slice(cwd.length + 1) : file;
 }
 
 /** A file with front matter. */

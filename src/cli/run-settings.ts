@@ -31,8 +31,8 @@ export function readOutputChoice({ has }: CommandCall): Pick<FollowOptions, "out
     throw new UsageError(
       "--json and --events exclude each other: both write to stdout. Leave one out.",
     );
-  const output = has("json") ? "json" : has("events") ? "events" : "result";
-  return { output, isQuiet: has("quiet") };
+  const plain = has("events") ? "events" : "result";
+  return { output: has("json") ? "json" : plain, isQuiet: has("quiet") };
 }
 
 /**

@@ -74,7 +74,8 @@ export class CancelSignal {
 
   /** Calls `handle` once, when the signal is aborted. */
   onAbort(handle: () => void): () => void {
-    (this.#line ??= new Set()).add(handle);
+    this.#line ??= new Set();
+    this.#line.add(handle);
     return () => this.offAbort(handle);
   }
 

@@ -82,9 +82,8 @@ export function findJsonProblem(value: JsonValue, levels: number): string | unde
  */
 export function cloneJson(value: unknown, levels: number): JsonValue | undefined {
   if (typeof value === "string" || typeof value === "boolean" || value === null) return value;
-  // JSON text would restore -0 as 0.
-  if (typeof value === "number")
-    return Number.isFinite(value) ? (value === 0 ? 0 : value) : undefined;
+  // JSON text would restore -0 as 0, which is also the sum of both.
+  if (typeof value === "number") return Number.isFinite(value) ? value + 0 : undefined;
   if (typeof value !== "object" || levels === 0) return undefined;
   if (Array.isArray(value)) {
     const list: JsonValue[] = [];

@@ -33,10 +33,10 @@ export function defineLazyFields(
     getters[name] = {
       enumerable: true,
       get(this: Sourced): unknown {
-        const { source } = this[SOURCE];
-        const known = (this[SOURCE].known ??= new Map());
-        if (!known.has(name)) known.set(name, deepFreeze<unknown>(valueOf(source)));
-        return known.get(name);
+        const memo = this[SOURCE];
+        memo.known ??= new Map();
+        if (!memo.known.has(name)) memo.known.set(name, deepFreeze<unknown>(valueOf(memo.source)));
+        return memo.known.get(name);
       },
     };
   return (object, source) => {

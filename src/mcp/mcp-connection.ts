@@ -175,7 +175,8 @@ export class McpConnection {
           this.#sessions.delete(gone);
         });
         this.#sessions.add(session);
-        return (this.#current = session);
+        this.#current = session;
+        return session;
       } catch (cause) {
         if (!(cause instanceof McpFault) || cause.kind !== "unreachable") throw cause;
         fault = cause;
@@ -353,7 +354,8 @@ class McpSession {
     if (this.#isClosed) throw new McpFault("not_taken", "the connection is closed");
     const cancel = new AbortController();
     const unlink = addAbortHandler(signal, () => cancel.abort("The caller no longer needs it."));
-    const progressToken = `call-${(this.#callCount += 1)}`;
+    this.#callCount += 1;
+    const progressToken = `call-${this.#callCount}`;
     this.#calls.set(progressToken, call);
     try {
       if (signal.aborted) throw new McpFault("cancelled", "it was cancelled");

@@ -132,12 +132,11 @@ function createMcpTool(callee: Callee, name: string, descriptor: McpTool): Funct
   const { readOnlyHint, destructiveHint, idempotentHint } = descriptor.annotations;
   // By the protocol, a tool without hints may change and destroy things.
   const mayDestroy = readOnlyHint !== true && destructiveHint !== false;
+  const rule = approval === "destructive" ? mayDestroy : approval;
   const needsApproval =
-    typeof approval === "function"
-      ? (input: JsonObject, context: ToolContext) => approval(descriptor, input, context)
-      : approval === "destructive"
-        ? mayDestroy
-        : approval;
+    typeof rule === "function"
+      ? (input: JsonObject, context: ToolContext) => rule(descriptor, input, context)
+      : rule;
   const words = [tool.description, tool.title, tool.annotations?.title];
   // Throws for an invalid schema. Results are checked against it at each call.
   if (tool.outputSchema !== undefined) createServerSchemaCheck("outputSchema", tool.outputSchema);

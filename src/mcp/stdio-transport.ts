@@ -124,14 +124,18 @@ export class StdioTransport extends StdioClientTransport {
 
   /** Closes the transport. Never rejects; a second call waits for the first. */
   override close(): Promise<void> {
-    return (this.#closed ??= super.close().then(async () => {
-      const child = this.#child;
-      if (child === undefined) return;
-      // The SDK does not wait for a child that it has killed.
-      if (child.pid !== undefined && !hasExited(child))
-        await once(child, "exit", { signal: AbortSignal.timeout(REAP_MS) }).catch(() => undefined);
-      destroyPipes(child);
-    }));
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    await super.close();
+    const child = this.#child;
+    if (child === undefined) return;
+    // The SDK does not wait for a child that it has killed.
+    if (child.pid !== undefined && !hasExited(child))
+      await once(child, "exit", { signal: AbortSignal.timeout(REAP_MS) }).catch(() => undefined);
+    destroyPipes(child);
   }
 
   /** Ends a child that exceeds a limit. The first reason counts. */

@@ -151,7 +151,9 @@ function measureReply(onDelta: (delta: ModelDelta) => void) {
       onDelta(delta);
     },
     tokens: (): number | undefined => (bytes === 0 ? undefined : estimateTokensFromBytes(bytes)),
-    close: (): void => void (isOver = true),
+    close: (): void => {
+      isOver = true;
+    },
   };
 }
 

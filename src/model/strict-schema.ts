@@ -234,9 +234,8 @@ class NullReader {
 
   read(schema: JsonValue | undefined, value: JsonValue): ReadResult {
     if (!isObject(schema)) return { value, fits: schema !== false, removedNulls: 0 };
-    let bySchema = this.#known.get(schema);
-    if (bySchema === undefined)
-      this.#known.set(schema, (bySchema = new Map<JsonValue, ReadResult>()));
+    const bySchema = this.#known.get(schema) ?? new Map<JsonValue, ReadResult>();
+    this.#known.set(schema, bySchema);
     const known = bySchema.get(value);
     if (known !== undefined) return known;
     // A reference to itself alone matches nothing.
@@ -312,8 +311,9 @@ function isWithinBounds(schema: JsonObject, value: JsonValue): boolean {
   if (only !== undefined && !sameJson(only, value)) return false;
   if (values !== undefined && !toList(values).some((one) => sameJson(one, value))) return false;
   const types = readTypes(schema);
-  const own = isJsonList(value) ? "array" : value === null ? "null" : typeof value;
-  const isOfType = types.includes(own) || (types.includes("integer") && Number.isInteger(value));
+  const scalar = value === null ? "null" : typeof value;
+  const type = isJsonList(value) ? "array" : scalar;
+  const isOfType = types.includes(type) || (types.includes("integer") && Number.isInteger(value));
   if (types.length > 0 && !isOfType) return false;
   // An absent bound is NaN, so that every comparison is false.
   const bound = (word: string): number => Number(schema[word] ?? Number.NaN);

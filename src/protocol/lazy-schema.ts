@@ -8,7 +8,10 @@ export { z };
 /** Returns a function that builds a schema, or an object of schemas, on its first call. */
 export function lazySchema<Schema extends object>(build: () => Schema): () => Schema {
   let built: Schema | undefined;
-  return () => (built ??= build());
+  return () => {
+    built ??= build();
+    return built;
+  };
 }
 
 /** Returns a function that builds the schema of an object with these fields and no others. */

@@ -299,9 +299,9 @@ export class SpanTree<Span> {
     const calls = new Map<string, Held<Span>>();
     run.agents.set(agentId, { held, executionId, parent, spawnKey, children: undefined, calls });
     if (parent !== undefined) {
-      const children = (parent.children ??= new Map<string | undefined, Set<AgentId>>());
-      const siblings = children.get(spawnKey) ?? new Set();
-      children.set(spawnKey, siblings.add(agentId));
+      parent.children ??= new Map();
+      const siblings = parent.children.get(spawnKey) ?? new Set();
+      parent.children.set(spawnKey, siblings.add(agentId));
     }
     return held.span;
   }

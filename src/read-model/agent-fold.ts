@@ -158,7 +158,7 @@ export class AgentFold {
   /** Number of the event that began the last execution. */
   #startSeq: number;
   /** Ends of earlier executions. `undefined` if there was only one execution. */
-  #earlierRests: ExecutionEnd[] | undefined;
+  #earlierRests: readonly ExecutionEnd[] | undefined;
 
   /** Creates the agent from its first event. Called by `RunFold`. */
   constructor(event: EspalierEvent<"agent.started" | "agent.resumed">, place: AgentPlace) {
@@ -361,7 +361,7 @@ export class AgentFold {
   #begin(event: EspalierEvent<"agent.started" | "agent.resumed">): void {
     const { atMs, task, executionId } = event;
     if (event.type === "agent.started" && executionId !== this.executionId) {
-      if (this.end !== undefined) (this.#earlierRests ??= []).push(this.end);
+      if (this.end !== undefined) this.#earlierRests = [...(this.#earlierRests ?? []), this.end];
       this.executionCount += 1;
       this.#startSeq = event.seq;
       this.executionStartedAtMs = atMs;

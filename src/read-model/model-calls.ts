@@ -135,10 +135,11 @@ export class ModelCalls {
     if (call === undefined) return;
     this.#calls.delete(buildModelCallKey(event));
     const isCut = event.type === "model.failed" && event.error.code === "cancelled";
-    const end = event.type === "model.replied" ? "ok" : isCut ? "cut" : "failed";
+    const failure = isCut ? "cut" : "failed";
+    const end = event.type === "model.replied" ? "ok" : failure;
     this.#endBudgetWait(call, atMs, end);
     if (call.chat !== -1) this.#spans.close(call.chat, atMs, end);
-    this.#cutRetry(call, atMs, isCut ? "cut" : "failed");
+    this.#cutRetry(call, atMs, failure);
     this.#addQueued(call, queuedMs - call.queuedMs, atMs, isCut ? "cut" : "ok");
   }
 

@@ -160,7 +160,8 @@ export class EventRecorder implements SpanSource {
    * Returns the ids of a run without tracing, and assigns ids to its events and code from now on.
    */
   #openIds(): RunIds {
-    return (this.#ids ??= new RunIds(this.runIds, this.#activeScopes?.() ?? []));
+    this.#ids ??= new RunIds(this.runIds, this.#activeScopes?.() ?? []);
+    return this.#ids;
   }
 
   /** Number of events of the run. */
@@ -170,7 +171,8 @@ export class EventRecorder implements SpanSource {
 
   /** The ids of the span of the run. */
   get runIds(): TraceIds {
-    return (this.#runIds ??= this.#origin === undefined ? NO_IDS : createRunIds(this.#origin));
+    this.#runIds ??= this.#origin === undefined ? NO_IDS : createRunIds(this.#origin);
+    return this.#runIds;
   }
 
   /**

@@ -40,15 +40,17 @@ export class GuardedTracing implements Tracing {
   /** Runs the work exactly once, whether or not the tracing works. */
   runInSpan<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
     let begun: Promise<T> | undefined;
-    const begin = (): Promise<T> => (begun ??= work());
     try {
-      const given = this.#tracing.runInSpan(scope, begin);
+      const given = this.#tracing.runInSpan(scope, () => {
+        begun ??= work();
+        return begun;
+      });
       if (given !== begun) given.catch(() => undefined);
       if (begun === undefined) throw new Error("runInSpan() did not run its work");
     } catch (cause) {
       this.#leaveOut(cause);
     }
-    return begin();
+    return begun ?? work();
   }
 
   getIds(scope: EventScope): TraceIds | undefined {

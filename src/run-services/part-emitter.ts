@@ -37,7 +37,9 @@ export class PartEmitter {
   /** Adds a listener for pieces from now on. Returns a function that removes the listener. */
   subscribe(listener: StreamPartListener): () => void {
     this.#listeners = [...this.#listeners, listener];
-    return () => (this.#listeners = this.#listeners.filter((candidate) => candidate !== listener));
+    return () => {
+      this.#listeners = this.#listeners.filter((candidate) => candidate !== listener);
+    };
   }
 
   /** Continues the sequence numbers of an earlier part of the run. */

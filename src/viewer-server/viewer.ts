@@ -188,7 +188,9 @@ class RunViewer implements Viewer {
     this.#options = options;
     this.token = token;
     let forgotten = 0;
-    const onForgotten = (): void => void (forgotten += 1);
+    const onForgotten = (): void => {
+      forgotten += 1;
+    };
     this.store =
       options.store ?? createEvictingStore({ clock, mostBytes: MAX_OWN_STORE_BYTES, onForgotten });
     const dependencies = { store: this.store, clock, content: new ShownContent(content) };

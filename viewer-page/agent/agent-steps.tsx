@@ -100,20 +100,22 @@ export function Attempts({
             </>
           )}
           <span class="muted">
-            {nextModel !== undefined ? (
+            {nextModel === undefined ? (
+              describeDelay(delayMs)
+            ) : (
               <>
                 then <Line text={nextModel} />
               </>
-            ) : delayMs === undefined ? (
-              "gave up"
-            ) : (
-              `waited ${formatDuration(delayMs)}`
             )}
           </span>
         </li>
       ))}
     </ul>
   );
+}
+
+function describeDelay(delayMs: number | undefined): string {
+  return delayMs === undefined ? "gave up" : `waited ${formatDuration(delayMs)}`;
 }
 
 const OUTCOME_SIGNS: Readonly<Record<CallFold["outcome"], Sign>> = {

@@ -101,7 +101,12 @@ function FailedAnswerBanner({ failed }: { readonly failed: FailedAnswer }) {
         <b>Your answer was rejected.</b> <Line text={`${agentPath} asks: ${toolName}`} />.{" "}
         <Line text={failed.problem.message} most={400} />
       </span>
-      <button class="small" onClick={() => (answerDrafts.failedAnswer.value = undefined)}>
+      <button
+        class="small"
+        onClick={() => {
+          answerDrafts.failedAnswer.value = undefined;
+        }}
+      >
         Close
       </button>
     </div>

@@ -32,7 +32,9 @@ export type Route =
   | { readonly screen: "unknown" };
 
 const address = signal(location.pathname + location.search);
-addEventListener("popstate", () => (address.value = location.pathname + location.search));
+addEventListener("popstate", () => {
+  address.value = location.pathname + location.search;
+});
 
 export const route = computed(() => parseRoute(address.value));
 

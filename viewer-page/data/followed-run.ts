@@ -59,7 +59,9 @@ export class FollowedRun {
     while (!this.#closing.signal.aborted) {
       this.#reading = new AbortController();
       try {
-        const hasEnded = await this.#read(() => (tries = 0));
+        const hasEnded = await this.#read(() => {
+          tries = 0;
+        });
         if (hasEnded) return;
         continue;
       } catch (error) {

@@ -45,7 +45,8 @@ interface MeterProps {
 }
 
 export function Meter({ share, label, isCalm = false }: MeterProps) {
-  const level = isCalm || share < 0.8 ? "fine" : share < 0.95 ? "near" : "over";
+  const alarm = share < 0.95 ? "near" : "over";
+  const level = isCalm || share < 0.8 ? "fine" : alarm;
   return (
     <span class={`meter is-${level}`} role="img" aria-label={label}>
       <span class="fill" style={{ width: `${Math.min(100, share * 100)}%` }} />

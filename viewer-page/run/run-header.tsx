@@ -166,9 +166,10 @@ function ErrorStops({ state, errors, errorAt: at, onError }: Omit<HeaderProps, "
   const hasCompleted = state.head.value.status === "completed";
   const shown = errors[Math.max(0, at)];
   const word = errors.every(({ isLimit }) => isLimit) ? "limit" : "error";
+  const errorSign = hasCompleted ? "tool-error" : "failed";
   return (
     <span class={hasCompleted ? "fact errors in-completed" : "fact errors"}>
-      <Icon sign={word === "limit" ? "stopped" : hasCompleted ? "tool-error" : "failed"} />
+      <Icon sign={word === "limit" ? "stopped" : errorSign} />
       <span>
         {at < 0 ? formatQuantity(errors.length, word) : `${word} ${at + 1} of ${errors.length}`}
       </span>

@@ -225,7 +225,9 @@ function useRunKeys(view: RunView, route: RunRoute, goToError: (by: 1 | -1) => v
     " ": () => open(false),
     e: () => goToError(1),
     E: () => goToError(-1),
-    f: () => (view.timeWindow.value = undefined),
+    f: () => {
+      view.timeWindow.value = undefined;
+    },
     Escape: () => {
       if (route.agent === undefined) navigate({ screen: "runs" });
       else closePanel(route);

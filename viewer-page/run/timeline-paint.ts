@@ -197,7 +197,10 @@ function paintGroup(
   }
   let most = 1;
   let count = 0;
-  for (const change of changes) most = Math.max(most, (count += change));
+  for (const change of changes) {
+    count += change;
+    most = Math.max(most, count);
+  }
   count = 0;
   context.fillStyle = status === "failed" ? palette("bad") : palette("wait");
   context.globalAlpha = 0.75;

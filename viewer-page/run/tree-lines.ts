@@ -263,7 +263,8 @@ class Walk {
         : children.some((child) => fits.marks[child] !== 0);
     const isOpen = fits !== undefined || (folds.get(key) ?? true);
     const below = counts.below[index] ?? 0;
-    const fold = hasMore ? (isOpen ? "open" : "closed") : "leaf";
+    const state = isOpen ? "open" : "closed";
+    const fold = hasMore ? state : "leaf";
     this.lines.push({
       kind: "agent",
       key,

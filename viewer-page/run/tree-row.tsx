@@ -36,7 +36,7 @@ export function toRowId(at: number): string {
 export function TreeRow({ view, line, at }: RowProps) {
   void view.state.amounts.value;
   const isCursor = view.cursor.value === line.key || view.cursorAt === at;
-  const expanded = isOpen(line) ? true : isClosed(line) ? false : undefined;
+  const expanded = isOpen(line) || isClosed(line) ? isOpen(line) : undefined;
   return (
     <div
       role="row"

@@ -50,7 +50,9 @@ export function TreeView({ view, onOpen }: TreeViewProps) {
       aria-rowcount={view.listing.value.lines.length + 1}
       aria-activedescendant={isEmpty ? undefined : toRowId(cursorAt.value)}
       tabIndex={0}
-      onScroll={(event) => (view.scrollTop.value = event.currentTarget.scrollTop)}
+      onScroll={(event) => {
+        view.scrollTop.value = event.currentTarget.scrollTop;
+      }}
       onClick={handleClick}
     >
       <div class="tree-head" role="rowgroup">

@@ -56,13 +56,9 @@ export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
         Runs
       </h1>
       <Search q={q} />
-      {first === undefined ? (
-        <Pending problem={loaded.problem} rows={8} />
-      ) : runs.length === 0 ? (
-        <NoRuns q={q} />
-      ) : (
-        <Groups runs={removeDuplicates(runs)} />
-      )}
+      {first === undefined && <Pending problem={loaded.problem} rows={8} />}
+      {first !== undefined && runs.length === 0 && <NoRuns q={q} />}
+      {first !== undefined && runs.length > 0 && <Groups runs={removeDuplicates(runs)} />}
       {next !== undefined && (
         <div>
           {problem !== undefined && (

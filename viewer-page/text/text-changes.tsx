@@ -21,7 +21,7 @@ export function Changes({ from, to }: { readonly from: string; readonly to: stri
   return (
     <div class="changes said block">
       {compareTexts(from, to).map(({ value, added, removed }, index) => (
-        <div key={index} class={added ? "added" : removed ? "removed" : "same"}>
+        <div key={index} class={describeChange(added, removed)}>
           {added && <span class="read-aloud">added: </span>}
           {removed && <span class="read-aloud">removed: </span>}
           <LongText text={value.replace(/\n$/, "")} />
@@ -29,6 +29,11 @@ export function Changes({ from, to }: { readonly from: string; readonly to: stri
       ))}
     </div>
   );
+}
+
+function describeChange(isAdded: boolean, isRemoved: boolean): string {
+  if (isAdded) return "added";
+  return isRemoved ? "removed" : "same";
 }
 
 export function compareTexts(from: string, to: string): readonly Change[] {

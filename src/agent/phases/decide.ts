@@ -206,23 +206,25 @@ async function stop(
 function remind(agent: AgentRuntime, state: AgentState): AgentState {
   const isTextOnly = state.log.uselessReplies === 0 && agent.role.hasOutput;
   if (!isTextOnly) return state;
-  const result = parseTextResult(agent, getLastText(state));
+  return addMessages(state, [createNotice(describeMissingResult(agent, getLastText(state)))]);
+}
+
+function describeMissingResult(agent: AgentRuntime, lastText: string): string {
+  const result = parseTextResult(agent, lastText);
   const isNative = agent.nativeOutputSchema !== undefined;
-  const text =
-    result?.type === "invalid"
-      ? [
-          "You have not given your result yet: the JSON in your text does not fit its schema:",
-          ...describeProblemLines("the result", result.problems).map((line) => `- ${line}`),
-          isNative
-            ? "Answer with the corrected result as JSON only."
-            : `Call the ${FINISH_TOOL_NAME} tool with the corrected result.`,
-        ].join("\n")
-      : isNative
-        ? "You have not given your result yet. Answer with the result as JSON only, following its schema."
-        : isTextResultAccepted(agent)
-          ? `You have not given your result yet: your text is not the result as JSON. Call the ${FINISH_TOOL_NAME} tool with the result.`
-          : `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with the result; text is not accepted.`;
-  return addMessages(state, [createNotice(text)]);
+  if (result?.type === "invalid")
+    return [
+      "You have not given your result yet: the JSON in your text does not fit its schema:",
+      ...describeProblemLines("the result", result.problems).map((line) => `- ${line}`),
+      isNative
+        ? "Answer with the corrected result as JSON only."
+        : `Call the ${FINISH_TOOL_NAME} tool with the corrected result.`,
+    ].join("\n");
+  if (isNative)
+    return "You have not given your result yet. Answer with the result as JSON only, following its schema.";
+  return isTextResultAccepted(agent)
+    ? `You have not given your result yet: your text is not the result as JSON. Call the ${FINISH_TOOL_NAME} tool with the result.`
+    : `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with the result; text is not accepted.`;
 }
 
 function createNotice(text: string): Message {

@@ -138,7 +138,8 @@ async function askForTool(call: CallInProgress, input: AskRequest): Promise<AskO
   const ending = new CancelSignal();
   const end = (): void => ending.abort(undefined);
   const unlinks = signals.map((signal) => addAbortHandler(signal, end));
-  (call.endings ??= new Set()).add(end);
+  call.endings ??= new Set();
+  call.endings.add(end);
   agent.recordWithinCall({ type: "question.asked", question }, call.position);
   let outcome: AskOutcome | undefined;
   const conclude = (source: AnswerSource, concluded: AskOutcome, by?: string): AskOutcome => {

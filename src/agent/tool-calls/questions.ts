@@ -140,7 +140,7 @@ function decideQuestion(
   },
 ): Permission | Promise<Permission> {
   const { question } = deferral;
-  const { answer, failure, edited, source: from } = reply;
+  const { answer, edited, source: from } = reply;
   const by = answer?.by;
   const isSameProcess = call.deferral === undefined;
   if (answer?.type === "approved") {
@@ -156,17 +156,23 @@ function decideQuestion(
       ? { type: "granted", bound: approved, isApproved: true }
       : confirmPermission(call, approved);
   }
-  const { reason, source } =
-    answer?.type === "denied"
-      ? { reason: answer.reason, source: from }
-      : failure !== undefined
-        ? { reason: failure, source: "approver" as const }
-        : explainNoAnswer(call, question, "No approver is configured for this run.");
+  const { reason, source } = explainDenial(call, question, reply);
   recordAnswer(call, question, { answer: "denied", source, ...omitUndefined({ by }), reason });
   // A denial contains the reason for the question, because guards gave reasons of their own.
   const isPlain = question.reason === describeApprovalNeed(question.toolName);
   const cause = `Approval was required for this reason: ${question.reason}`;
   return refuseCall(bound.tool, "denied", isPlain ? reason : joinSentences([reason, cause]));
+}
+
+/** Returns why a call is denied, and the source of the decision. */
+function explainDenial(
+  call: CallInProgress,
+  question: Question,
+  { answer, failure, source }: ApproverReply & { readonly source: AnswerSource },
+): { readonly reason: string; readonly source: AnswerSource } {
+  if (answer?.type === "denied") return { reason: answer.reason, source };
+  if (failure !== undefined) return { reason: failure, source: "approver" };
+  return explainNoAnswer(call, question, "No approver is configured for this run.");
 }
 
 /**

@@ -143,7 +143,8 @@ export function emitResult(
   { execution, isToSummarize }: ExecutedCall,
 ): void {
   if (isToSummarize) return;
-  (agent.endedCalls ??= []).push(execution);
+  agent.endedCalls ??= [];
+  agent.endedCalls.push(execution);
   agent.run.pieces?.emitResult(agent.toPartSource(position), createResultBody(execution));
 }
 

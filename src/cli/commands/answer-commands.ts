@@ -67,13 +67,15 @@ async function giveAnswer(
   const author = answer.by === undefined ? "" : ` by ${answer.by}`;
   const outcome = `${question.toolName} ${ANSWERED[answer.type]}${author}`;
   printNotice(shell, stripControlCharacters(`${question.agentPath}: ${outcome}.`));
-  const next =
-    open.length > 0
-      ? `${open.length} more to answer: ${call.command} questions`
-      : run.owner === null
-        ? `Resume the run: ${call.command} resume ${runId}`
-        : "The process that owns the run will continue.";
-  printNotice(shell, next);
+  const continuation =
+    run.owner === null
+      ? `Resume the run: ${call.command} resume ${runId}`
+      : "The process that owns the run will continue.";
+  const isLast = open.length === 0;
+  printNotice(
+    shell,
+    isLast ? continuation : `${open.length} more to answer: ${call.command} questions`,
+  );
   return 0;
 }
 

@@ -62,9 +62,10 @@ function truncateReply(message: AssistantMessage, request: ModelRequest): ModelR
   const isCut = wanted > maxOutputTokens;
   const head = text.slice(0, maxOutputTokens * CHARACTERS_PER_TOKEN);
   const counts = { inputTokens: countInput(request), cachedInputTokens: 0, reasoningTokens: 0 };
+  const usualEnd = toolCalls.length > 0 ? "tool_calls" : "stop";
   return {
     message: isCut ? { role: "assistant", text: head, toolCalls: [] } : message,
-    finishReason: isCut ? "length" : toolCalls.length > 0 ? "tool_calls" : "stop",
+    finishReason: isCut ? "length" : usualEnd,
     usage: { ...counts, outputTokens: Math.min(wanted, maxOutputTokens) },
   };
 }

@@ -84,7 +84,8 @@ function divideWork(position: Position): readonly SurveyPart[] {
   const skimmed = Math.min(count, MAX_SURVEY_PARTS) - 1;
   return Array.from({ length: count }, (_, index) => {
     const [start, end] = [index, index + 1].map((at) => Math.round((at * units.length) / count));
-    const habit = index === 0 ? "asks" : index === skimmed ? "skims" : undefined;
+    const skims = index === skimmed ? "skims" : undefined;
+    const habit = index === 0 ? "asks" : skims;
     const paths = units.slice(start, end);
     return { paths, question: part.question, habit: isLead ? habit : undefined };
   });

@@ -192,7 +192,8 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
   ]);
   const replayKey = options.replayKey ?? `ai-sdk:${model.provider}/${model.modelId}`;
   const [, api] = /^(?:openai|azure)\b.*\.(responses|chat)$/.exec(model.provider) ?? [];
-  const apiType = api === "chat" ? "chat_completions" : api === "responses" ? api : undefined;
+  const responses = api === "responses" ? api : undefined;
+  const apiType = api === "chat" ? "chat_completions" : responses;
   const isStructured =
     !("supportsStructuredOutputs" in model) || model.supportsStructuredOutputs === true;
   const connection = new AiSdkConnection({

@@ -103,7 +103,8 @@ export function toOpaquePart(part: LanguageModelV4StreamPart): OpaquePart | unde
   }
   if (part.type === "tool-result") {
     const { toolCallId, toolName, result: value, isError } = part;
-    const type = isError === true ? "error-json" : typeof value === "string" ? "text" : "json";
+    const format = typeof value === "string" ? "text" : "json";
+    const type = isError === true ? "error-json" : format;
     content = { toolCallId, toolName, output: { type, value } };
   }
   if (part.type === "file" || part.type === "reasoning-file") {

@@ -140,7 +140,9 @@ export class NodeTransport {
         request.destroy();
         opening?.destroy();
       };
-      request.on("socket", ({ bytesRead }) => (bytesBefore = bytesRead));
+      request.on("socket", ({ bytesRead }) => {
+        bytesBefore = bytesRead;
+      });
       request.on("response", (message) => {
         hasHead = true;
         try {
@@ -403,7 +405,9 @@ export class StreamPieces implements AsyncIterableIterator<Uint8Array, undefined
       if (this.#fault !== undefined) throw this.#fault.thrown;
       if (this.#stream.closed)
         throw this.#stream.errored ?? new Error("The server closed the connection.");
-      await new Promise<void>((resolve) => (this.#wake = resolve));
+      const woken = Promise.withResolvers<void>();
+      this.#wake = woken.resolve;
+      await woken.promise;
     }
   }
 

@@ -120,16 +120,15 @@ function convertStatusError(error: APIError, api: OpenAiApi): ModelError {
     status === 405 || (status === 404 && !/model|deployment/i.test(`${String(word)} ${message}`));
   const hasNone = api === "responses" && isNowhere;
   const code = hasNone ? "model_protocol_error" : classifyRefusal(status, word, message);
-  const advice = hasNone
-    ? 'The server at this address has no Responses API. Set api: "chat_completions", or correct the base URL.'
-    : // Some models accept tools, or any request, over Responses only.
-      api === "chat_completions" && message.includes("v1/responses")
-      ? 'Leave api out at OpenAI itself, set api: "responses" elsewhere, or set reasoning: { effort: "none" }.'
-      : undefined;
+  // Some models accept tools, or any request, over Responses only.
+  const needsResponses = api === "chat_completions" && message.includes("v1/responses");
+  const advice = needsResponses
+    ? 'Leave api out at OpenAI itself, set api: "responses" elsewhere, or set reasoning: { effort: "none" }.'
+    : 'The server at this address has no Responses API. Set api: "chat_completions", or correct the base URL.';
   return failures.failure({
     code,
     got: `status ${message}`,
-    ...(advice === undefined ? {} : { advice }),
+    ...(hasNone || needsResponses ? { advice } : {}),
     data: pickPlainData({ status, providerCode: word, providerType: type, requestId: requestID }),
     retryAfterMs: (headers && readRetryAfterMs(headers)) ?? findStatedDelay(error.error, message),
   });

@@ -204,7 +204,12 @@ export class StreamedResponse implements ReplyStream {
     ["response.incomplete", (reply, event) => reply.#end(event)],
     ["response.cancelled", (reply, event) => reply.#end(event)],
     ["response.failed", (reply, event) => reply.#end(event)],
-    ["response.queued", (reply) => void (reply.#isQueued = true)],
+    [
+      "response.queued",
+      (reply) => {
+        reply.#isQueued = true;
+      },
+    ],
     [
       "error",
       (reply, event) => {
@@ -451,7 +456,8 @@ export class ResponsesApi implements WireApi {
     }
     if (data["providerCode"] !== "invalid_encrypted_content" && !UNREADABLE.test(message))
       return undefined;
-    const withoutReasoning = (this.#withoutReasoning ??= new WeakMap());
+    const withoutReasoning = this.#withoutReasoning ?? new WeakMap();
+    this.#withoutReasoning = withoutReasoning;
     const refused = filterForRecipient(request.messages, this.#settings).filter(
       (sent) =>
         sent.role === "assistant" && sent.parts !== undefined && !withoutReasoning.has(sent),

@@ -186,13 +186,10 @@ export class FoldedAgent {
 
   /** Background subagents that were started by calls which have ended since. */
   get startedAgentIds(): readonly AgentId[] {
-    return this.#ends.flatMap((end) =>
-      end.type === "executed"
-        ? (end.execution.startedAgentIds ?? [])
-        : "startedAgentIds" in end.deferral
-          ? (end.deferral.startedAgentIds ?? [])
-          : [],
-    );
+    return this.#ends.flatMap((end) => {
+      if (end.type === "executed") return end.execution.startedAgentIds ?? [];
+      return "startedAgentIds" in end.deferral ? (end.deferral.startedAgentIds ?? []) : [];
+    });
   }
 
   /** Ends of calls that are not in the state. */

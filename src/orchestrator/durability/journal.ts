@@ -204,7 +204,8 @@ export class Journal {
   async giveUp(why: EspalierError): Promise<boolean> {
     await waitForTurnEnd(); // The last batch also ends with a turn (D1).
     if (!this.#isSuspended || this.#isBroken || this.#isClosing) return false;
-    this.#isClosing = this.#isGivenUp = true;
+    this.#isClosing = true;
+    this.#isGivenUp = true;
     await Promise.race([this.#whenWritten("end"), this.broken]).catch(() => undefined);
     if (this.#isBroken) return false;
     this.abandon(); // Before the release, since later records would be rejected.
@@ -329,14 +330,16 @@ export class Journal {
    * (D7).
    */
   async #resolve(): Promise<void> {
-    for (let index = 0, waiter; (waiter = this.#waiters[index]) !== undefined;) {
-      if (waiter.number > this.#kept || !this.#mayLearn(waiter.purpose)) {
-        index += 1;
-        continue;
+    let index = 0;
+    let waiter = this.#waiters[index];
+    while (waiter !== undefined) {
+      if (waiter.number > this.#kept || !this.#mayLearn(waiter.purpose)) index += 1;
+      else {
+        this.#waiters.splice(index, 1);
+        waiter.resolve();
+        await waitForTurnEnd();
       }
-      this.#waiters.splice(index, 1);
-      waiter.resolve();
-      await waitForTurnEnd();
+      waiter = this.#waiters[index];
     }
     await waitForTurnEnd();
   }

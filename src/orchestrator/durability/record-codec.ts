@@ -365,7 +365,9 @@ function omitKey(object: Template, key: string): Template {
 function getRecordKind(record: unknown): string {
   if (!isRecord(record)) return "";
   const { type, event, phase, done, name } = record;
-  const more = isRecord(event) ? event["type"] : isRecord(done) ? done["operation"] : phase;
+  let more = phase;
+  if (isRecord(event)) more = event["type"];
+  else if (isRecord(done)) more = done["operation"];
   return [type, more ?? (typeof name === "string" ? name.split(".")[0] : "")].join(" ");
 }
 

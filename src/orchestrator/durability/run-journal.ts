@@ -50,6 +50,9 @@ export class RunJournal {
   readonly #inFlight = new Map<AgentId, InFlightWork>();
   /** True while the synchronous continuation of the last record runs. */
   #isInTurn = false;
+  readonly #endTurn = (): void => {
+    this.#isInTurn = false;
+  };
   /** Number of model calls and user functions in progress, except while they wait for a slot. */
   #workCount = 0;
   #rest: (() => void) | undefined;
@@ -67,7 +70,7 @@ export class RunJournal {
     this.#isInTurn = true;
     // A tick that is requested in a microtask runs after all microtasks: the continuation of this
     // record has run by then.
-    queueMicrotask(() => nextTick(() => (this.#isInTurn = false)));
+    queueMicrotask(() => nextTick(this.#endTurn));
   }
 
   /** Records that a model call or a user function begins. */
@@ -84,7 +87,10 @@ export class RunJournal {
   /** Resolves once no model call or user function is in progress. */
   async whenIdle(): Promise<void> {
     await waitForTurnEnd(); // Work that may begin does so before this point.
-    if (this.#workCount > 0) await new Promise<void>((resolve) => (this.#rest = resolve));
+    if (this.#workCount === 0) return;
+    const idle = Promise.withResolvers<void>();
+    this.#rest = idle.resolve;
+    await idle.promise;
   }
 
   /** Records an event of the run. */

@@ -363,7 +363,7 @@ const CLOCK_STEP_MS = 2;
 
 function waitForClock(): void {
   const startMs = performance.now();
-  while (performance.now() - startMs < CLOCK_STEP_MS);
+  while (performance.now() - startMs < CLOCK_STEP_MS) continue;
 }
 
 function flagUnverified(

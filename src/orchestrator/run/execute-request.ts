@@ -297,7 +297,8 @@ export class RequestExecution {
   async #readContext(): Promise<unknown> {
     const { context, contextFor } = this.#options;
     if (contextFor === undefined) return context;
-    return await (this.#context ??= contextFor());
+    this.#context ??= contextFor();
+    return await this.#context;
   }
 
   /**
@@ -350,7 +351,8 @@ export class RequestExecution {
   async #awaitResult(run: RunHandle): Promise<JsonRunResult | undefined> {
     const { graceMs, graceMsNow = () => graceMs } = this.#options;
     run.mail?.hurry(MAIL_MS);
-    const executions = (run.executions ??= new Set());
+    const executions = run.executions ?? new Set();
+    run.executions = executions;
     const left = Promise.withResolvers<undefined>();
     const leave = (): void => {
       executions.delete(this);

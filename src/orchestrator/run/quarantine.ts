@@ -71,7 +71,8 @@ export class Quarantine {
 
 /** Returns the quarantine of an orchestrator's runs, created when it is first needed. */
 export function openQuarantine(runs: { quarantine: Quarantine | undefined }): Quarantine {
-  return (runs.quarantine ??= new Quarantine());
+  runs.quarantine ??= new Quarantine();
+  return runs.quarantine;
 }
 
 /** Ownership of a run whose former owner may have crashed. */

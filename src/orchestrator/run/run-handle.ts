@@ -103,7 +103,8 @@ export class RunHandle implements Run {
 
   get settled(): Promise<JsonRunResult> {
     // Created on demand, so that a caller that reads only `result` gets an error only there.
-    return (this.#settled ??= this.result.then((result) => this.#tail ?? result));
+    this.#settled ??= this.result.then((result) => this.#tail ?? result);
+    return this.#settled;
   }
 
   async orThrow(): Promise<CompletedRunResult<JsonValue | undefined>> {
@@ -132,7 +133,8 @@ export class RunHandle implements Run {
   }
 
   #openReaders(): RunReaders {
-    return (this.#readers ??= new RunReaders(this.#live.run, this.#end));
+    this.#readers ??= new RunReaders(this.#live.run, this.#end);
+    return this.#readers;
   }
 
   iterate(): AsyncIterableIterator<PhaseReport, undefined> {

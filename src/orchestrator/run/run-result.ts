@@ -472,14 +472,16 @@ export function createResult(run: RunRuntime, pausedRun?: PausedRun): JsonRunRes
   const { priceOf } = run.settings;
   let known: LateFacts | undefined;
   // This function must not retain the run, because results outlive their runs.
-  const computeLate = (): LateFacts =>
-    (known ??= {
+  const computeLate = (): LateFacts => {
+    known ??= {
       traceId: ids.runIds.traceId,
       prices: collectAppliedPrices(models, priceOf, pricesBefore),
       definitions: definitions.toJSON(),
       ...createCountFields(counts),
       accounts: ledger.snapshot(nowMs),
-    });
+    };
+    return known;
+  };
   if (!isFinal) computeLate();
   return buildResult({
     runId,

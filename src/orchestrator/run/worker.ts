@@ -383,7 +383,8 @@ class LiveWorker implements Worker, RunExecutor {
       checkAmount("graceMs", graceMs);
       this.#graceMs = graceMs;
     }
-    return (this.#closing ??= this.#close());
+    this.#closing ??= this.#close();
+    return this.#closing;
   }
 
   async #close(): Promise<void> {

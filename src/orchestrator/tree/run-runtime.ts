@@ -114,7 +114,8 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
   }
 
   openPieces(): PartEmitter {
-    return (this.pieces ??= new PartEmitter());
+    this.pieces ??= new PartEmitter();
+    return this.pieces;
   }
 
   /** Records that a threshold of a limit was reached. */
@@ -141,7 +142,8 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
   }
 
   get pendingAnswers(): PendingAnswers {
-    return (this.#pendingAnswers ??= new PendingAnswers());
+    this.#pendingAnswers ??= new PendingAnswers();
+    return this.#pendingAnswers;
   }
 
   watchTime(): void {

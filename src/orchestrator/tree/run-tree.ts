@@ -209,8 +209,9 @@ export class RunTree {
   }
 
   countRefusal(code: string): void {
-    const refusals = (this.counts.refusals ??= new Map());
-    refusals.set(code, (refusals.get(code) ?? 0) + 1);
+    const { counts } = this;
+    counts.refusals ??= new Map();
+    counts.refusals.set(code, (counts.refusals.get(code) ?? 0) + 1);
   }
 
   /** Adds to the number of an agent's started subagents. */

@@ -149,7 +149,9 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
         parent?.requestStop({ source: "loop", reason: { code: "error", message, data: {} } });
       },
     );
-    child.reporting = reported.then(() => void (child.reporting = undefined));
+    child.reporting = reported.then(() => {
+      child.reporting = undefined;
+    });
     return createReceipt(child);
   }
 

@@ -66,7 +66,8 @@ export function createTraceExporter(
     timeoutMillis,
     httpAgentOptions: (protocol) => {
       const Agent = protocol === "https:" ? HttpsAgent : HttpAgent;
-      return (agent = new Agent({ keepAlive: true, ...variables.certificates }));
+      agent = new Agent({ keepAlive: true, ...variables.certificates });
+      return agent;
     },
   });
   // A response that never ends keeps its connection, and therefore the process, alive.

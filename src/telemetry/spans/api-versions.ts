@@ -38,14 +38,18 @@ export function warnOfUnseenProvider(isTracerMissed: boolean, isMeterAsked: bool
   const isTraceLost = isTracerMissed && isUnseen(registered.trace, trace.getTracerProvider());
   const isMeterLost = isMeterAsked && isUnseen(registered.metrics, metrics.getMeterProvider());
   if (!isTraceLost && !isMeterLost) return;
+  hasWarned = true;
   const losses = [
     ...(isTraceLost ? ["Runs are not traced."] : []),
     ...(isMeterLost ? ["Metrics of runs are not recorded."] : []),
   ];
-  hasWarned = true;
+  warnOfTwoCopies(registered, losses);
+}
+
+function warnOfTwoCopies({ version }: RegisteredApi, losses: readonly string[]): void {
   emitWarning(
     "Expected one copy of @opentelemetry/api, got two: the application has registered its SDK with " +
-      `version ${String(registered.version)}, and espalier has found version ${findApiVersion()}, which ` +
+      `version ${String(version)}, and espalier has found version ${findApiVersion()}, which ` +
       `does not see it. ${losses.join(" ")} ${ONE_COPY}`,
     "ESPALIER_API_VERSIONS",
   );

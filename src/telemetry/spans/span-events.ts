@@ -20,10 +20,7 @@ import { buildRefusalAttributes, getKnownToolName } from "./span-attributes.ts";
 import { type OpenSpan, type SideSpan, toLink } from "./span-maker.ts";
 
 /** Returns the span event. `undefined` for an event that only the event log contains. */
-export function toSpanEvent(
-  body: SpanNote,
-  moment: SpanMoment,
-): ReturnType<typeof createSpanEvent> | undefined {
+export function toSpanEvent(body: SpanNote, moment: SpanMoment): SpanEvent | undefined {
   switch (body.type) {
     case "model.retried":
     case "tool.retried":
@@ -89,7 +86,12 @@ export function toSpanEvent(
   }
 }
 
-function createSpanEvent(name: string, attributes: Attributes) {
+interface SpanEvent {
+  readonly name: string;
+  readonly attributes: Attributes;
+}
+
+function createSpanEvent(name: string, attributes: Attributes): SpanEvent {
   return { name, attributes };
 }
 
@@ -158,23 +160,27 @@ export function toSideSpan(
       return describeApproval(body, moment, sinceUs);
     case "budget.reserved":
       return toWaitSpan("budget", "budget", body.waitedMs, { sinceUs, untilUs: atUs });
-    case "budget.settled": {
-      // A model call without a known end has no other span, so its estimate is shown here.
-      const { lostCall, usage } = body;
-      if (lostCall === undefined) return undefined;
-      const attributes = {
-        [GEN_AI.operation]: OPERATION.model,
-        [GEN_AI.provider]: lostCall.provider,
-        [GEN_AI.requestModel]: lostCall.model,
-        [ESPALIER.outcome]: OUTCOME.crashed,
-      };
-      const name = buildSpanName(OPERATION.model, lostCall.model);
-      const outcome = OUTCOME.crashed;
-      return { kind: "lost_call", name, ...momentary, lostUsage: usage, outcome, attributes };
-    }
+    case "budget.settled":
+      return body.lostCall && { ...describeLostCall(body, body.lostCall), ...momentary };
     default:
       return undefined;
   }
+}
+
+/** Describes a model call without a known end. It has no other span that shows its estimate. */
+function describeLostCall(
+  { usage: lostUsage }: EventBody<"budget.settled">,
+  { provider, model }: NonNullable<EventBody<"budget.settled">["lostCall"]>,
+): Omit<SideSpan, "startUs" | "endUs"> {
+  const outcome = OUTCOME.crashed;
+  const attributes = {
+    [GEN_AI.operation]: OPERATION.model,
+    [GEN_AI.provider]: provider,
+    [GEN_AI.requestModel]: model,
+    [ESPALIER.outcome]: outcome,
+  };
+  const name = buildSpanName(OPERATION.model, model);
+  return { kind: "lost_call", name, lostUsage, outcome, attributes };
 }
 
 export function isLongWait(waitedMs: number): boolean {

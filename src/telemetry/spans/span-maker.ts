@@ -55,9 +55,9 @@ export interface RunFacts {
   readonly conversationId: string | undefined;
   /**
    * Background subagents, with their spans once these exist. An agent that receives a report is
-   * linked to the span. `undefined` without background subagents.
+   * linked to the span.
    */
-  background: Map<AgentId, SpanContext | undefined> | undefined;
+  readonly background: Map<AgentId, SpanContext | undefined>;
   /** Further traces of a run that exceeds one trace, each with its root span. */
   readonly parts: Onward[];
   /** True if the sampler drops further traces, so that all spans stay in the first one. */
@@ -78,7 +78,7 @@ export function createRunFacts(around: Context, conversationId: string | undefin
   return {
     around,
     conversationId,
-    background: undefined,
+    background: new Map(),
     parts: [],
     isWhole: false,
     unseen: undefined,
@@ -168,11 +168,10 @@ export function wrapKnownSpan(ids: SpanContext): SpanAbove {
  */
 export function findOriginLinks(body: SpanOpening): readonly Link[] {
   const isResumed = body.type === "run.resumed";
+  const forkedFrom = body.type === "run.started" ? body.forkedFrom : undefined;
   const origin = isResumed
     ? { traceId: body.previousTraceId, spanId: body.previousSpanId, isSampled: body.wasSampled }
-    : body.type === "run.started"
-      ? body.forkedFrom
-      : undefined;
+    : forkedFrom;
   if (origin?.spanId === undefined || origin.isSampled !== true) return [];
   const { traceId, spanId } = origin;
   return [toLink(isResumed ? LINK.resumes : LINK.forkedFrom, toRemoteSpan({ traceId, spanId }))];

@@ -283,8 +283,8 @@ export class SpanProjector implements Tracing {
     // receipt.
     const isReceipted =
       body.type === "agent.resumed" && body.spawnCallId !== null && !parent.isToolCall;
-    if (run.background?.has(agentId) === true || isReceipted)
-      (run.background ??= new Map()).set(agentId, open.span.spanContext());
+    if (run.background.has(agentId) || isReceipted)
+      run.background.set(agentId, open.span.spanContext());
     return open;
   }
 

@@ -65,12 +65,12 @@ export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): 
   const event = toSpanEvent(body, moment);
   if (event !== undefined)
     span.addEvent(event.name, shortenEventAttributes(event.attributes), toHrTime(moment.atUs));
-  if ("isBackground" in body && body.isBackground)
-    (run.background ??= new Map()).set(body.childId, undefined);
+  if ("isBackground" in body && body.isBackground) run.background.set(body.childId, undefined);
   if (body.type === "subagent.ended") {
     // Links an agent to its background subagent when it receives the report.
-    const awaited = run.background?.get(body.childId);
-    if (run.background?.delete(body.childId) !== true || awaited === undefined) return;
+    const awaited = run.background.get(body.childId);
+    run.background.delete(body.childId);
+    if (awaited === undefined) return;
     open.awaited += 1;
     span.setAttribute(ESPALIER.awaitsCount, open.awaited);
     if (open.awaited <= MAX_AWAITED_LINKS) span.addLink(toLink(LINK.awaits, awaited));

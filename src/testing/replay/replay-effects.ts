@@ -175,7 +175,11 @@ export class ReplayEffects extends PersistedEffects {
 
   override async consult<T>(work: () => Promise<T>): Promise<T> {
     this.#feed.running += 1;
-    return await work().finally(() => void (this.#feed.running -= 1));
+    try {
+      return await work();
+    } finally {
+      this.#feed.running -= 1;
+    }
   }
 
   protected override outcome(name: string): unknown {

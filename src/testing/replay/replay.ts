@@ -168,7 +168,8 @@ class Replayer {
     const types = new Set(
       segment.records.map((record) => record.type === "event" && record.event.type),
     );
-    this.end = types.has("run.ended") ? "ended" : types.has("run.paused") ? "paused" : "broken";
+    const unended = types.has("run.paused") ? "paused" : "broken";
+    this.end = types.has("run.ended") ? "ended" : unended;
     this.#script = buildScript(segment.records, beginning);
     const actions = this.#script.flatMap(({ action }) => action ?? []);
     this.#compared = new Comparison(positions, actions);
@@ -199,7 +200,15 @@ class Replayer {
     this.#runtime = led.run;
     for (const entry of this.#script) if (entry.after) this.#commands.add(entry);
     this.#issueDue();
-    void this.#run.settled.then((result) => (this.#result = result)).catch(() => undefined);
+    void this.#readResult(this.#run);
+  }
+
+  async #readResult(run: RunHandle): Promise<void> {
+    try {
+      this.#result = await run.settled;
+    } catch {
+      // A run without a result: the comparison of its records explains why.
+    }
   }
 
   /** Returns a journal that passes its records to the comparison and stores nothing. */
