@@ -165,13 +165,13 @@ export function continueExecution(
 
 // Steps
 
-export function openStep(
-  state: AgentState,
-  opening: Pick<
-    OpenStep,
-    "stepId" | "number" | "context" | "messageCount" | "hiddenTools" | "lastStep" | "startedAtMs"
-  >,
-): RunningState {
+/** The facts with which a step is opened. */
+type StepOpening = Pick<
+  OpenStep,
+  "stepId" | "number" | "context" | "messageCount" | "hiddenTools" | "lastStep" | "startedAtMs"
+>;
+
+export function openStep(state: AgentState, opening: StepOpening): RunningState {
   assertRunning(state, "openStep");
   const { step: open, log } = state;
   const step: OpenStep = {

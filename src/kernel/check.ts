@@ -54,14 +54,20 @@ export function checkKeys(
   known: readonly string[],
   advise = adviseOnName,
 ): void {
-  if (!isPlainObject(value)) {
-    const advice = value instanceof Promise ? "Await it." : `Its fields are ${known.join(", ")}.`;
-    throw mismatch(field, "a plain object", value, advice);
-  }
+  if (!isPlainObject(value)) throw createNoObjectError(field, value, known);
   const unknown = Object.keys(value).find((key) => !known.includes(key));
   if (unknown === undefined) return;
   const expected = `one of ${known.join(", ")}`;
   throw mismatch(`${field}.${unknown}`, expected, unknown, advise(unknown, known));
+}
+
+function createNoObjectError(
+  field: string,
+  value: unknown,
+  known: readonly string[],
+): EspalierError {
+  const advice = value instanceof Promise ? "Await it." : `Its fields are ${known.join(", ")}.`;
+  return mismatch(field, "a plain object", value, advice);
 }
 
 /**
