@@ -2297,6 +2297,9 @@ const requirements = {
   D776: {
     text: "A run pauses with every paused subagent of a delegation, whatever the code returns or throws after the pause, unless the code has cancelled the subagent",
   },
+  D777: {
+    text: "An ended or paused run of a store is forked by its id, in any process, like by its snapshot",
+  },
   D748: {
     text: "In the demo a tight budget of steps makes one subagent finish early, with a typed result",
   },

@@ -514,17 +514,49 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     pausedRun: PausedRun,
     ...options: OptionsWithContext<ForkOptions<Role>, InferContext<Role>>
   ): Run<InferOutput<Role>>;
+  /**
+   * Forks an ended or paused run of the store by its id.
+   *
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `invalid_state` if the run is active, was released, or lost its process.
+   * @throws EspalierError `invalid_journal` if the journal cannot be read.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws EspalierError `invalid_argument` if the orchestrator has no store.
+   * @throws Everything that `fork` of a paused run throws.
+   *
+   * @example
+   * ```ts
+   * const fork = await orchestrator.fork("order-4711");
+   * console.log((await fork.result).status);
+   * ```
+   */
+  fork<Role extends AgentRole<unknown, never> = Roles>(
+    runId: string,
+    ...options: OptionsWithContext<ForkOptions<Role>, InferContext<Role>>
+  ): Promise<Run<InferOutput<Role>>>;
   // Reports a missing context at compile time. No other call matches.
   fork<Role extends AgentRole<unknown, never> = Roles>(
     this: unknown extends InferContext<Role>
       ? unknown
-      : "The roles of this orchestrator need a context. Pass it: fork(pausedRun, { context }).",
-    pausedRun: PausedRun,
+      : "The roles of this orchestrator need a context. Pass it: fork(run, { context }).",
+    run: PausedRun | string,
   ): never;
-  fork(pausedRun: PausedRun, options: ForkOptions = {}): Run {
+  fork(run: PausedRun | string, options: ForkOptions = {}): Run | Promise<Run> {
+    if (typeof run === "string") return this.#forkStored(run, options);
     this.#live.assertOpen();
-    const parts = prepareFork(this.#settings, pausedRun, options);
+    const parts = prepareFork(this.#settings, run, options);
     return this.#live.start(parts, options.signal, options);
+  }
+
+  async #forkStored(runId: string, options: ForkOptions): Promise<Run> {
+    this.#live.assertOpen();
+    checkRunId("runId", runId);
+    return await this.#live.during(async () => {
+      const { loadStoredSnapshot } = await import("./run/recover-run.ts");
+      const pausedRun = await loadStoredSnapshot(this.#settings, runId);
+      const parts = prepareFork(this.#settings, pausedRun, options);
+      return this.#live.start(parts, options.signal, options);
+    });
   }
 
   /**

@@ -203,7 +203,7 @@ function takePause(run: RestoredRun, tracing: object = OWN_TRACING): () => void 
 /** Returns a fork. Throws before anything is created; see `Orchestrator.fork`. */
 export function prepareFork(
   settings: Settings,
-  stored: PausedRun | string,
+  stored: PausedRun,
   options: ForkOptions,
 ): PreparedRun {
   checkForkOptions(options);

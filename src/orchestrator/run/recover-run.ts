@@ -16,11 +16,12 @@ import {
 import { type FoldedJournal, foldJournal } from "../durability/fold-journal.ts";
 import { type RunStorage, retry } from "../durability/journal.ts";
 import { createRecoveredJournal } from "../durability/open-journal.ts";
+import type { PausedRun } from "../durability/paused-run.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 import { type Settings, requireStorage } from "../tree/orchestrator-settings.ts";
 import { checkAnswerList } from "./check-answers.ts";
 import { type Continuation, checkContinuation, restoreRun } from "./restore-run.ts";
-import { readStoredResult, signResult } from "./stored-result.ts";
+import { readStoredResult, readStoredSnapshot, signResult } from "./stored-result.ts";
 import { type ClaimedRun, createCrashLoopError, takeOwnership } from "./quarantine.ts";
 import { type ReceivedMail, isCall, readUnreadMail } from "./run-mail.ts";
 import type { PreparedRun } from "./live-run.ts";
@@ -179,6 +180,14 @@ async function checkRecovery(
 export async function loadStoredResult(settings: Settings, runId: RunId): Promise<JsonRunResult> {
   const folded = await foldStoredRun(requireStorage(settings).store, runId);
   return signResult(settings, await readStoredResult(folded));
+}
+
+/** Returns the snapshot of a settled run from the store. */
+export async function loadStoredSnapshot(settings: Settings, runId: RunId): Promise<PausedRun> {
+  return await readStoredSnapshot(
+    settings,
+    await foldStoredRun(requireStorage(settings).store, runId),
+  );
 }
 
 /** The largest number of runs that a store accepts. */

@@ -12,6 +12,7 @@ import type { RecordOf } from "../durability/journal-record.ts";
 import {
   PAUSED_RUN_VERSION,
   type PausedAgent,
+  type PausedRun,
   type PausedRunRecord,
 } from "../durability/paused-run.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
@@ -30,15 +31,7 @@ import type { SettledAgent } from "../tree/agent-report.ts";
 export async function readStoredResult(folded: FoldedRun): Promise<JsonRunResult> {
   const { run, status, recordCount } = folded;
   const { runId } = run;
-  if (status === "open") throw createUnsettledError(runId);
-  if (folded.said === undefined)
-    throw createInvalidJournalError(
-      runId,
-      recordCount,
-      new TypeError("it lacks the record of its result"),
-    );
-  // Parsing freezes only the top of a list: a copy can be frozen completely.
-  const said = structuredClone(folded.said);
+  const said = copyResultRecord(folded);
   const { traceId, definitions, refusalsByCode, accounts, failedIds } = run;
   const { atMs, prices, session } = said;
   try {
@@ -62,6 +55,30 @@ export async function readStoredResult(folded: FoldedRun): Promise<JsonRunResult
   } catch (cause) {
     throw createInvalidJournalError(runId, recordCount, cause);
   }
+}
+
+function copyResultRecord({ run: { runId }, ...folded }: FoldedRun): RecordOf<"result"> {
+  const { status, said, recordCount } = folded;
+  if (status === "open") throw createUnsettledError(runId);
+  // Parsing freezes only the top of a list: a copy can be frozen completely.
+  if (said !== undefined) return structuredClone(said);
+  const cause = new TypeError("it lacks the record of its result");
+  throw createInvalidJournalError(runId, recordCount, cause);
+}
+
+/**
+ * Returns the snapshot of an ended or paused run, signed if a key is set. Rejects like
+ * `readStoredResult`.
+ */
+export async function readStoredSnapshot(
+  { signer }: Pick<Settings, "signer">,
+  folded: FoldedRun,
+): Promise<PausedRun> {
+  const settled = await rebuildPausedRun(folded, copyResultRecord(folded));
+  // A snapshot counts as a pause, also after the end.
+  const pauseCount = settled.pauseCount + (folded.status === "ended" ? 1 : 0);
+  const run = deepFreeze({ ...settled, pauseCount });
+  return signer?.sign(run) ?? run;
 }
 
 function countByDepth({ agents }: RestoredRun): Readonly<Record<string, number>> {

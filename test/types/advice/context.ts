@@ -40,7 +40,7 @@ shop.start(Math.random() > 0.5 ? clerk : writer, "Work.");
 shop.resume(paused);
 // advice: The roles of this orchestrator need a context. Pass it: resume(run, { context }).
 shop.resume(JSON.parse("{}"));
-// advice: The roles of this orchestrator need a context. Pass it: fork(pausedRun, { context }).
+// advice: The roles of this orchestrator need a context. Pass it: fork(run, { context }).
 shop.fork(paused);
 // advice: The roles of this orchestrator need a context. Pass it: resume(run, { context }).
 void shop.resume("run");
