@@ -40,7 +40,8 @@ const WORDS = {
 };
 const BAD_START =
   /^(What|Who|Whose|Those|One|Of|So many|So much|The same|That|It|None|Nor|Also|Nothing of)\b/;
-const SENTENCE_END = /(?<=[.!?:;])["')*`_]*\s+|\n{2,}|\n\s*(?=[-*#|>\d])|\s\|\s|\s(?=[-*@]\s?\w)/;
+const SENTENCE_END =
+  /(?<=[.!?:;])["')*`_]*\s+|\n{2,}|<br>|\n\s*(?=[-*#|>\d])|\s[|·]\s|\s(?=[-*@]\s?\w)/;
 /** `xOf`, `xOfY`, `xIn`, `xFor`, unless a verb comes first. */
 const PREPOSITION = /[a-z](Of|In|At|On|By)([A-Z]|$)|(For|From)$/;
 const PARTICIPLE = /(ed|ught|wn|ade|eld|ept)$/;

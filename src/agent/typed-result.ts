@@ -224,9 +224,9 @@ const LOOSE = [
 ] as const;
 
 /**
- * Returns the fields of a stored result that the role does not allow. Empty if the schema is the
- * one that parsed the result, if it produces the stored value from the text that the model wrote,
- * or if it leaves the stored value unchanged.
+ * Returns the fields of a stored result that the role does not allow. Empty in three
+ * cases: the schema has parsed the result, it produces the stored value from the model's text, or
+ * it leaves the stored value unchanged.
  */
 export function findOutputProblems(
   { output: schema, finish }: Pick<AgentRole, "output" | "finish">,

@@ -1,7 +1,6 @@
 // Checks answers to the questions of a paused run, and the calls that the questions are about,
-// before anything runs. In a paused run without a signature, the arguments of such a call can be
-// replaced together with their hash, but the message of the model still contains the original
-// arguments.
+// before anything runs. The stored arguments of a call can be replaced together with their hash, if
+// the paused run has no signature. The message of the model still contains the original arguments.
 
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { isWholeReply } from "../../agent/agent-state.ts";

@@ -1,6 +1,6 @@
 // RunSession: the session of a run. Owns the outcome of saving it. The session is written once,
-// when the root has ended, with the version that it had when the run began, even if the run was
-// paused in between and continues in another process.
+// when the root has ended. The write expects the version at the start of the run, also after a
+// pause in another process.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { serializeError } from "../../agent/serialize-error.ts";
