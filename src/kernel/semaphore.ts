@@ -8,8 +8,8 @@ export type Release = () => void;
 
 /** Counts the active holders. A holder that waits for a permit is not active. */
 export interface WorkCount {
-  workBegins(): void;
-  workEnds(): void;
+  beginWork(): void;
+  endWork(): void;
 }
 
 export class Semaphore {
@@ -63,10 +63,10 @@ export class Semaphore {
 
 /** Takes a holder out of the count while it waits. */
 async function waitUncounted<T>(waiting: Promise<T>, count: WorkCount): Promise<T> {
-  count.workEnds();
+  count.endWork();
   try {
     return await waiting;
   } finally {
-    count.workBegins();
+    count.beginWork();
   }
 }

@@ -31,7 +31,7 @@ import {
   checkStoredResumeOptions,
 } from "./run/run-options.ts";
 import type { RunResult } from "./run/run-result.ts";
-import { copyRequest, postMail, type RunRequest, type RunCommand } from "./run/run-mail.ts";
+import { copyCommand, sendMail, type RunRequest, type RunCommand } from "./run/run-mail.ts";
 import type { Worker, WorkerOptions } from "./run/worker.ts";
 import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";
@@ -446,7 +446,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   async sendCommand(runId: string, request: RunCommand): Promise<void> {
     checkRunId("runId", runId);
-    await postMail(requireStorage(this.#settings).store, runId, copyRequest(request));
+    await sendMail(requireStorage(this.#settings).store, runId, copyCommand(request));
     this.#live.find(runId)?.mail?.look();
   }
 

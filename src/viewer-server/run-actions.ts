@@ -5,7 +5,7 @@
 import { EspalierError } from "../kernel/error.ts";
 import { omitUndefined, sameJson } from "../kernel/json.ts";
 import { sendAnswers } from "../orchestrator/run/send-answers.ts";
-import { postMail } from "../orchestrator/run/run-mail.ts";
+import { sendMail } from "../orchestrator/run/run-mail.ts";
 import type { RunId } from "../protocol/ids.ts";
 import { lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 import { AnswerSchema, type Answer, type Question } from "../protocol/question.ts";
@@ -137,7 +137,7 @@ export class RunActions {
       here.cancel(runId, { message }).catch(() => undefined); // The journal shows the outcome.
       return { hasOwner: true };
     }
-    await postMail(this.#dependencies.store, runId, { type: "cancel", message }, `cancel:${key}`);
+    await sendMail(this.#dependencies.store, runId, { type: "cancel", message }, `cancel:${key}`);
     return { hasOwner: await this.#continueRun(runId) };
   }
 
@@ -152,7 +152,7 @@ export class RunActions {
     }
     if (!(await this.#hasOwner(runId)))
       throw createRefusedRequest(409, "not_led", "Cannot pause the run: no process runs it.");
-    await postMail(this.#dependencies.store, runId, { type: "pause" }, `pause:${key}`);
+    await sendMail(this.#dependencies.store, runId, { type: "pause" }, `pause:${key}`);
     return { hasOwner: true };
   }
 

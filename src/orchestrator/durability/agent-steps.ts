@@ -138,7 +138,7 @@ export class AgentSteps {
   }
 
   /** Takes one of the agent's records, frozen. Throws if it cannot be parsed. */
-  take(value: unknown): void {
+  addRecord(value: unknown): void {
     if (!isRecord(value)) return;
     switch (value["type"]) {
       case "restored":
@@ -199,7 +199,7 @@ export class AgentSteps {
    * Returns the state of an execution, by default the last one. `undefined` if the agent had no
    * such execution.
    */
-  stateIn(execution: number | undefined): AgentState | undefined {
+  findState(execution: number | undefined): AgentState | undefined {
     return execution === undefined || execution === this.#execution?.execution
       ? this.#readState()
       : this.#before.find((earlier) => earlier.execution === execution)?.state;

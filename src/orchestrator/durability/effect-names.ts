@@ -20,7 +20,7 @@ export function formatToolEffectName({
 }
 
 /** Returns `permit.3.1`: an effect within the effect of a call. */
-export function permitEffectName({
+export function formatPermitEffectName({
   stepNumber,
   index,
 }: Pick<CallInProgress, "stepNumber" | "index">): string {

@@ -311,7 +311,7 @@ class JournalFold {
   #restore({ run: stored }: RecordOf<"restored">): void {
     const run = parsePausedRun(stored);
     this.#agents.clear();
-    for (const agent of run.agents) this.#agents.set(agent.agentId, FoldedAgent.restored(agent));
+    for (const agent of run.agents) this.#agents.set(agent.agentId, FoldedAgent.restore(agent));
     this.#ledger = this.#createLedger();
     this.#ledger.restore(run.accounts, run.leaseCount);
     this.#holders.clear();

@@ -72,7 +72,7 @@ export class FoldedAgent {
   }
 
   /** Creates an agent of a run that was paused before it had a journal. */
-  static restored({ state, ordinals, ...created }: PausedAgent): FoldedAgent {
+  static restore({ state, ordinals, ...created }: PausedAgent): FoldedAgent {
     const agent = new FoldedAgent(created);
     agent.#state = { ...state };
     agent.#ordinals = { ...ordinals };

@@ -136,7 +136,7 @@ export class Journal {
    * Reports the number of the last persisted event: 0 at once, and later numbers before
    * `whenPersisted` resolves.
    */
-  whenKept(onKept: (seq: number) => void): void {
+  onPersisted(onKept: (seq: number) => void): void {
     this.#onKept = onKept;
     onKept(0);
   }
@@ -150,7 +150,7 @@ export class Journal {
    * Like `whenPersisted`, for a call whose begin is recorded: it may continue while a release waits
    * for calls in progress.
    */
-  keptUnderWay(): Promise<void> {
+  whenBeginPersisted(): Promise<void> {
     return this.#whenWritten("underWay");
   }
 
@@ -201,7 +201,7 @@ export class Journal {
    * Persists the remaining records, and releases the run. Breaks the journal with this error.
    * Returns `false` if the journal is broken for another reason, or the run is over.
    */
-  async giveUp(why: EspalierError): Promise<boolean> {
+  async releaseRun(why: EspalierError): Promise<boolean> {
     await waitForTurnEnd(); // The last batch also ends with a turn (D1).
     if (!this.#isSuspended || this.#isBroken || this.#isClosing) return false;
     this.#isClosing = true;
@@ -215,7 +215,7 @@ export class Journal {
   }
 
   /** Returns the mail of the run that was not handled yet, in order. Rejects like the store. */
-  async unread(): Promise<readonly Mail[]> {
+  async readUnreadMail(): Promise<readonly Mail[]> {
     if (this.#opened === undefined || this.#isBroken) return [];
     const { runId } = this.#opened.ownership;
     const posts = await this.#options.store.readMail(runId, this.#handled.upTo + 1);

@@ -67,7 +67,7 @@ async function createOrClaim(
     const ownership = await store.claim(runId, { owner, staleAfterMs }).catch(() => undefined);
     if (ownership === undefined) throw cause;
     if ((await store.find(runId))?.recordCount === 0) return ownership;
-    await putBack(store, ownership); // Another process was faster, and has already released the run.
+    await releaseClaim(store, ownership); // Another process was faster, and has already released the run.
     throw cause;
   }
 }
@@ -141,7 +141,7 @@ async function reopenJournal(
   const ownership = await store.claim(runId, { owner, staleAfterMs });
   if ((await store.find(runId))?.recordCount === recordCount)
     return { ownership, recordCount, posts };
-  await putBack(store, ownership); // Another process was faster, and has already released the run.
+  await releaseClaim(store, ownership); // Another process was faster, and has already released the run.
   throw createAlreadyResumedError(run);
 }
 
@@ -152,7 +152,7 @@ async function fold(store: RunStore, runId: RunId): Promise<FoldedJournal> {
 }
 
 /** Releases a claimed run that cannot continue here. Its status becomes that of its journal. */
-export async function putBack(store: RunStore, ownership: Ownership): Promise<void> {
+export async function releaseClaim(store: RunStore, ownership: Ownership): Promise<void> {
   const { runId } = ownership;
   const isEmpty = (await store.find(runId))?.recordCount === 0;
   const status = isEmpty ? "open" : (await fold(store, runId)).status;

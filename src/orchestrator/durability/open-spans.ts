@@ -100,7 +100,7 @@ export class OpenSpans {
   }
 
   /** Returns the open spans of sampled traces, the outermost first. */
-  lost(): readonly LostSpan[] {
+  findLostSpans(): readonly LostSpan[] {
     return [...this.#open]
       .filter(isRecorded)
       .filter(isReadable)

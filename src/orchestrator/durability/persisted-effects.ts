@@ -37,7 +37,11 @@ import type { LeaseId } from "../../protocol/ids.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
-import { formatModelEffectName, permitEffectName, formatToolEffectName } from "./effect-names.ts";
+import {
+  formatModelEffectName,
+  formatPermitEffectName,
+  formatToolEffectName,
+} from "./effect-names.ts";
 import { takeFirst, type InFlightWork } from "../../agent/in-flight-work.ts";
 import type { RunJournal } from "./run-journal.ts";
 
@@ -106,8 +110,8 @@ export class PersistedEffects implements Persistence {
    * as work in progress, so `run.release` may end it.
    */
   prepareSend(): Promise<void> {
-    this.#journal.workEnds();
-    return this.whenPersisted().then(() => this.#journal.workBegins());
+    this.#journal.endWork();
+    return this.whenPersisted().then(() => this.#journal.beginWork());
   }
 
   // Tool calls
@@ -165,7 +169,7 @@ export class PersistedEffects implements Persistence {
   authorize(call: CallInProgress, bound: OwnCall): Permission | Promise<Permission> {
     if (!isRepeatable(bound.tool) && this.hadBegun(formatToolEffectName(call)))
       return { type: "unrunnable", outcome: INTERRUPTED };
-    const name = permitEffectName(call);
+    const name = formatPermitEffectName(call);
     const permit = this.outcome(name);
     if (bound.type === "delegation" && this.inFlight?.hasChildOf(call.call.callId) === true)
       return { type: "granted", bound: restoreBegunCall(bound, permit) };
@@ -195,12 +199,12 @@ export class PersistedEffects implements Persistence {
   async #recordBegin(name: string): Promise<void> {
     const { writer } = this.#journal;
     if (writer.isSuspended) {
-      this.#journal.workEnds();
+      this.#journal.endWork();
       await writer.whenPersisted();
-      this.#journal.workBegins();
+      this.#journal.beginWork();
     }
     this.#journal.append({ type: "begun", agentId: this.agent.identity.agentId, name });
-    await writer.keptUnderWay();
+    await writer.whenBeginPersisted();
   }
 
   // Subagents
@@ -278,11 +282,11 @@ export class PersistedEffects implements Persistence {
     work: () => Promise<T>,
     leaseId?: LeaseId,
   ): Promise<T> {
-    this.#journal.workBegins();
+    this.#journal.beginWork();
     try {
       return this.#append(name, await work(), leaseId);
     } finally {
-      this.#journal.workEnds();
+      this.#journal.endWork();
     }
   }
 

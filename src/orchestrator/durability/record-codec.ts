@@ -63,10 +63,10 @@ export class RecordCodec {
    * Returns a factory of codecs that continue from here. Cheap: the present templates are shared
    * and frozen.
    */
-  beginning(): () => RecordCodec {
+  createFactory(): () => RecordCodec {
     const [templates, count] = [this.#templates.map(deepFreeze), this.#count];
     this.#areRead = true;
-    const [long, recent] = [this.#long.beginning(), this.#recent.beginning()];
+    const [long, recent] = [this.#long.createFactory(), this.#recent.createFactory()];
     return () => {
       const codec = new RecordCodec();
       codec.#templates = [...templates];
@@ -269,7 +269,7 @@ export class RecordCodec {
     if (text.length >= SHORT) {
       const isLong = text.length >= LONG;
       const texts = isLong ? this.#long : this.#recent;
-      const number = texts.numberOf(text);
+      const number = texts.findNumber(text);
       if (number !== undefined) return `${isLong ? LONG_TEXT : MARK}${number}`;
       texts.add(text);
     }
@@ -335,9 +335,10 @@ export class RecordCodec {
 
   #decodeText(written: string): string {
     const isMarked = written.startsWith(MARK);
-    if (isMarked && written.startsWith(LONG_TEXT)) return this.#long.at(Number(written.slice(2)));
+    if (isMarked && written.startsWith(LONG_TEXT))
+      return this.#long.getText(Number(written.slice(2)));
     const isLiteral = !isMarked || written.startsWith(LITERAL);
-    if (!isLiteral) return this.#recent.at(Number(written.slice(1)));
+    if (!isLiteral) return this.#recent.getText(Number(written.slice(1)));
     const text = isMarked ? written.slice(LITERAL.length) : written;
     if (text.length >= LONG) this.#long.add(text);
     else if (text.length >= SHORT) this.#recent.add(text);

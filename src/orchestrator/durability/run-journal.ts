@@ -74,12 +74,12 @@ export class RunJournal {
   }
 
   /** Records that a model call or a user function begins. */
-  workBegins(): void {
+  beginWork(): void {
     this.#workCount += 1;
   }
 
   /** Records that a model call or a user function has ended and its outcome is recorded. */
-  workEnds(): void {
+  endWork(): void {
     this.#workCount -= 1;
     if (this.#workCount === 0) this.#rest?.();
   }
@@ -103,13 +103,13 @@ export class RunJournal {
   }
 
   /** Records the creation of an agent, with its account. */
-  created(node: AgentRuntime, { nth = 0, ...recorded }: Created): void {
+  recordCreation(node: AgentRuntime, { nth = 0, ...recorded }: Created): void {
     this.append({ type: "agent", agent: createAgentRecord(node), nth, ...recorded });
     this.save(node, "born", node.currentState);
   }
 
   /** Records that an agent that had ended begins another execution. */
-  continued(node: AgentRuntime, isBackground: boolean, nth = 0): void {
+  recordContinuation(node: AgentRuntime, isBackground: boolean, nth = 0): void {
     const { identity, execution, facts } = node;
     const { spawnCallId = null, spawnStepId = null } = facts;
     const { agentId, executionId } = identity;
@@ -158,7 +158,7 @@ export class RunJournal {
   /**
    * Notes a restored agent, whose state is written already, in the journal or in the paused run.
    */
-  restoring({ agentId, state, kept = state, inFlight }: RestoredAgent): void {
+  noteRestored({ agentId, state, kept = state, inFlight }: RestoredAgent): void {
     this.#states.set(agentId, kept);
     if (inFlight !== undefined) this.#inFlight.set(agentId, inFlight);
   }

@@ -197,7 +197,7 @@ export class RunRecord {
     }
   > {
     const steps = await this.#readSteps(agentId);
-    const state = steps.stateIn(execution);
+    const state = steps.findState(execution);
     const texts = await this.#readTexts(
       state === undefined ? [] : collectStepTextHashes(state, stepNumber),
     );
@@ -253,7 +253,7 @@ export class RunRecord {
     const places = Math.floor(this.#recordCount / RECORDS_PER_PLACE);
     this.#recordCount += records;
     if (Math.floor(this.#recordCount / RECORDS_PER_PLACE) === places) return;
-    this.#places.push({ lines: this.#lineCount, codec: this.#codec.beginning() });
+    this.#places.push({ lines: this.#lineCount, codec: this.#codec.createFactory() });
   }
 
   /**
@@ -341,7 +341,7 @@ export class RunRecord {
     if (this.#last?.agentId === agentId && this.#last.line === line) return this.#last.steps;
     const steps = new AgentSteps(agentId);
     await this.#readOwn(lines, steps);
-    readJournalLine(this.#runId, line, () => steps.stateIn(undefined));
+    readJournalLine(this.#runId, line, () => steps.findState(undefined));
     await waitForTurnEnd();
     this.#last = { agentId, line, steps };
     return steps;
@@ -351,7 +351,7 @@ export class RunRecord {
   async #readOwn(lines: readonly number[], steps: AgentSteps): Promise<void> {
     const isOwn = (value: unknown): boolean => steps.isOwn(value);
     for await (const { value, line } of this.#read(lines, isOwn)) {
-      readJournalLine(this.#runId, line, () => steps.take(value));
+      readJournalLine(this.#runId, line, () => steps.addRecord(value));
       await waitForTurnEnd(); // Parsing a record takes longer than skipping a hundred.
     }
   }

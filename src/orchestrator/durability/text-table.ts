@@ -20,7 +20,7 @@ export class TextTable {
    * Returns a factory of tables that continue from here. The texts are shared unless texts can be
    * replaced.
    */
-  beginning(): () => TextTable {
+  createFactory(): () => TextTable {
     const count = this.#count;
     if (this.#most === Infinity) return () => new TextTable(Infinity, this.#texts, count);
     // One JSON text instead of a thousand strings, because the factory is held for long.
@@ -31,7 +31,7 @@ export class TextTable {
     };
   }
 
-  numberOf(text: string): number | undefined {
+  findNumber(text: string): number | undefined {
     this.#numbers ??= new Map(
       this.#texts.slice(0, this.#count).map((text, number) => [text, number]),
     );
@@ -39,7 +39,7 @@ export class TextTable {
   }
 
   /** Returns a text. Throws a `RangeError` for an unknown number. */
-  at(number: number): string {
+  getText(number: number): string {
     const text = this.#texts[number];
     if (text === undefined) throw new RangeError(`There is no text ${number}`);
     return text;

@@ -238,7 +238,7 @@ export function checkToolLists(registry: RoleRegistry, root: AgentRole): void {
 function findRolePaths(registry: RoleRegistry, root: AgentRole): ReadonlyMap<AgentRole, string> {
   const paths = new Map([[root, root.name]]);
   for (const [role, path] of paths) {
-    for (const subagent of registry.subagentsOf(role))
+    for (const subagent of registry.getSubagents(role))
       if (!paths.has(subagent)) paths.set(subagent, `${path}/${subagent.name}`);
   }
   return paths;
@@ -246,11 +246,11 @@ function findRolePaths(registry: RoleRegistry, root: AgentRole): ReadonlyMap<Age
 
 /** Returns the tools of all agents that can run below a role. `undefined` if none can. */
 function findToolsBelow(registry: RoleRegistry, role: AgentRole): ReadonlySet<string> | undefined {
-  const subagents = registry.subagentsOf(role);
+  const subagents = registry.getSubagents(role);
   if (subagents.length === 0 && role.dynamicRoles === undefined) return undefined;
-  const below = subagents.flatMap((subagent) => [...registry.reachableFrom(subagent)]);
+  const below = subagents.flatMap((subagent) => [...registry.findReachable(subagent)]);
   const written = (role.dynamicRoles?.tools ?? []).map(({ name }) => name);
-  return new Set([...registry.toolNamesOf(below), ...written]);
+  return new Set([...registry.collectToolNames(below), ...written]);
 }
 
 /** Warns once of each guard or hook that names a tool which none of its agents can have. */
@@ -261,18 +261,18 @@ export function warnOfUnknownToolNames(
   const ofRun = {
     owner: "the orchestrator",
     where: "of this run",
-    names: registry.toolNamesOf(registry.all),
+    names: registry.collectToolNames(registry.all),
   };
   for (const { guard } of guards) warnOfUnknown(guard, ofRun);
   for (const hook of hooks) warnOfUnknown(hook, ofRun);
   for (const role of registry.all) {
     const ofRole = { owner: role.name, where: "there" };
     if (role.guards.length > 0) {
-      const names = registry.toolNamesOf(registry.reachableFrom(role));
+      const names = registry.collectToolNames(registry.findReachable(role));
       for (const guard of role.guards) warnOfUnknown(guard, { ...ofRole, names });
     }
     if (role.hooks.length > 0) {
-      const names = registry.toolNamesOf([role]);
+      const names = registry.collectToolNames([role]);
       for (const hook of role.hooks) warnOfUnknown(hook, { ...ofRole, names });
     }
   }

@@ -10,7 +10,7 @@ import type { RunId } from "../../protocol/ids.ts";
 import { isOverdue } from "../../protocol/question.ts";
 import type { Ownership } from "../../store/run-store.ts";
 import { createRunExistsError } from "../../store/store-errors.ts";
-import { putBack } from "../durability/open-journal.ts";
+import { releaseClaim } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import { openSessionHandle } from "../sessions/sessions.ts";
 import { requireStorage, type Settings } from "../tree/orchestrator-settings.ts";
@@ -28,11 +28,11 @@ import {
   type KeptRun,
 } from "./recover-run.ts";
 import {
-  copyOrder,
+  copyRequest,
   type CheckedOrder,
   hasUnknownMail,
-  isCall,
-  postMail,
+  continuesRun,
+  sendMail,
   type RunRequest,
   readUnreadMail,
 } from "./run-mail.ts";
@@ -111,11 +111,11 @@ export async function executeRequest(
   request: RunRequest,
   options: ExecuteOptions,
 ): Promise<JsonRunResult> {
-  const execution = new RequestExecution(live, copyOrder(request), options);
+  const execution = new RequestExecution(live, copyRequest(request), options);
   for (;;) {
-    const settled = await execution.rest();
+    const settled = await execution.whenSettled();
     if (!isPostponed(settled)) return settled;
-    await execution.pass(settled.delayMs);
+    await execution.sleep(settled.delayMs);
   }
 }
 
@@ -164,7 +164,7 @@ export class RequestExecution {
    * Returns the result once the run has settled and no mail is left to handle. Rejects with
    * `run_released` if the run is released before.
    */
-  async rest(): Promise<JsonRunResult | Postponed> {
+  async whenSettled(): Promise<JsonRunResult | Postponed> {
     const { releaseSignal } = this.#options;
     const giveUp = (): void => this.#given.abort("left");
     if (releaseSignal?.aborted === true) giveUp();
@@ -184,7 +184,7 @@ export class RequestExecution {
   }
 
   /** Waits for `delayMs`, or until the execution is released. */
-  async pass(delayMs: number): Promise<void> {
+  async sleep(delayMs: number): Promise<void> {
     await sleep(this.#storage.clock, delayMs, this.#given);
   }
 
@@ -193,7 +193,7 @@ export class RequestExecution {
     const { runId, role, task } = this.#order;
     const { signal } = this.#options;
     const known = this.#live.findStarted(runId, role, task);
-    if (known?.takeUp() === true) {
+    if (known?.cancelRelease() === true) {
       if (signal !== undefined) known.cancelWith(signal);
       return await this.#awaitResult(known);
     }
@@ -206,7 +206,7 @@ export class RequestExecution {
       openQuarantine(this.#live).end(runId);
       if (!this.#isPassing(cause)) throw cause;
       await this.#cancelElsewhere();
-      await this.pass(LOOK_MS);
+      await this.sleep(LOOK_MS);
       return undefined;
     }
   }
@@ -217,7 +217,7 @@ export class RequestExecution {
     this.#hasAsked = true;
     try {
       const message = explainAbort(signal);
-      await postMail(this.#storage.store, this.#order.runId, { type: "cancel", message });
+      await sendMail(this.#storage.store, this.#order.runId, { type: "cancel", message });
     } catch (cause) {
       if (!this.#isPassing(cause)) throw cause;
     }
@@ -247,7 +247,7 @@ export class RequestExecution {
       const found = await findStoredRun(this.#storage.store, this.#order.runId);
       if (found !== undefined) {
         if (!this.#mayTakeOver && !this.#hasRested) assertFree(found, this.#storage);
-        const delayMs = await openQuarantine(live).delayMs(found, this.#storage);
+        const delayMs = await openQuarantine(live).computeDelay(found, this.#storage);
         if (delayMs > 0) return { delayMs };
       }
       const prepared =
@@ -343,14 +343,14 @@ export class RequestExecution {
       if ((await findStoredRun(store, runId))?.recordCount !== 0) throw createRunExistsError(runId);
       return prepareStart(settings, { role, task, options, ownership: claimed.ownership, mail });
     } catch (cause) {
-      if (claimed !== undefined) await putBack(store, claimed.ownership);
+      if (claimed !== undefined) await releaseClaim(store, claimed.ownership);
       throw cause;
     }
   }
 
   async #awaitResult(run: RunHandle): Promise<JsonRunResult | undefined> {
     const { graceMs, graceMsNow = () => graceMs } = this.#options;
-    run.mail?.hurry(MAIL_MS);
+    run.mail?.shortenInterval(MAIL_MS);
     const executions = run.executions ?? new Set();
     run.executions = executions;
     const left = Promise.withResolvers<undefined>();
@@ -390,7 +390,7 @@ const PASSING: ReadonlySet<string> = new Set(["run_active", "run_ended", "run_ex
 function isDue({ folded, mail }: KeptRun, nowMs: number): boolean {
   const { status, run } = folded;
   if (status !== "paused") return status === "open";
-  return run.questions.some((question) => isOverdue(question, nowMs)) || mail.some(isCall);
+  return run.questions.some((question) => isOverdue(question, nowMs)) || mail.some(continuesRun);
 }
 
 /** Returns true if the run was started with this role and task. */

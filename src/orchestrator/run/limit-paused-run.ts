@@ -74,7 +74,7 @@ function checkDelegatedRole({ registry, roles, agents }: CastRun, agent: PausedA
   const parentRole = parent && roles.get(parent.agentId);
   if (parent === undefined || parentRole === undefined) return;
   const isAllowed =
-    draft !== undefined || registry.subagentsOf(parentRole).some(({ name }) => name === role);
+    draft !== undefined || registry.getSubagents(parentRole).some(({ name }) => name === role);
   if (!isAllowed)
     throw createPausedRunError(
       `${agentPath} has the role "${role}", which ${parentRole.name} may not start`,

@@ -103,7 +103,7 @@ export class LiveRun {
     if (session === undefined) return;
     // Saves the root's messages once its end is persisted. A paused run releases the session.
     await journal?.writer.whenPersisted();
-    await session.keep(root, root.account.usage().total);
+    await session.save(root, root.account.usage().total);
   }
 
   /**
@@ -145,7 +145,7 @@ export class LiveRun {
   async #continueUnblocked(tree: RunTree): Promise<boolean> {
     if (this.#reactivateUnblocked()) return true;
     if (!tree.hasDetached) return false;
-    await tree.detachedSettled();
+    await tree.whenDetachedSettled();
     return this.#reactivateUnblocked();
   }
 

@@ -13,7 +13,7 @@ import type { PreparedRun } from "./live-run.ts";
 import type { Quarantine } from "./quarantine.ts";
 import type { Recovery } from "./recover-run.ts";
 import { RunHandle } from "./run-handle.ts";
-import { isCall } from "./run-mail.ts";
+import { continuesRun } from "./run-mail.ts";
 
 /** Returns the error for an id whose run was started with another role or task. */
 export function createOtherRunError(runId: string): EspalierError {
@@ -55,7 +55,7 @@ export class LiveRuns {
    */
   findStarted(runId: string, role: string, task: MessageContent): RunHandle | undefined {
     const run = this.find(runId);
-    if (run === undefined || run.isOf(role, task)) return run;
+    if (run === undefined || run.isStartedBy(role, task)) return run;
     throw createOtherRunError(run.runId);
   }
 
@@ -104,7 +104,7 @@ export class LiveRuns {
       if (this.closing.aborted || status !== "open" || owner !== null) return undefined;
       const { readRun, prepareRecovery } = await import("./recover-run.ts");
       const kept = await readRun(storage, runId);
-      if (!kept.mail.some(isCall)) return undefined;
+      if (!kept.mail.some(continuesRun)) return undefined;
       const given = omitUndefined({ context, contextOf, onStreamPart, session });
       return await prepareRecovery(settings, runId, { ...given, role, kept, areAllNeeded: false });
     };

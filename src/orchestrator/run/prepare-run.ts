@@ -133,7 +133,7 @@ export function assembleRun(
     newRun.journal?.writer.abandon(); // Before its first record, so the store does not know the run.
     throw cause;
   }
-  run.journal?.created(root, {
+  run.journal?.recordCreation(root, {
     account: root.account.snapshotAt(run.clock.nowMs()),
     isBackground: false,
   });

@@ -14,7 +14,7 @@ import type { FoldedRun } from "../durability/fold-journal.ts";
 import { retry, type RunStorage } from "../durability/journal.ts";
 import { createOwner } from "../durability/open-journal.ts";
 import { requireStorage, type Settings } from "../tree/orchestrator-settings.ts";
-import { postMail, createRefusal } from "./run-mail.ts";
+import { sendMail, createRefusal } from "./run-mail.ts";
 
 /** Delay after the first counted crash. It doubles with each further crash. */
 const FIRST_DELAY_MS = 1_000;
@@ -46,7 +46,7 @@ export class Quarantine {
    * Returns the delay before the run may be executed, in milliseconds. At 0, it may be executed
    * now, and is on trial until `end` if it crashed often enough.
    */
-  async delayMs(run: StoredRun, storage: RunStorage): Promise<number> {
+  async computeDelay(run: StoredRun, storage: RunStorage): Promise<number> {
     const { runId, crashCount: crashes, owner } = run;
     const nextCrashes = owner === null ? crashes : crashes + 1;
     const delayMs = backoffMs(run, storage.clock.nowMs());
@@ -117,7 +117,7 @@ export async function pauseUntilMail(
   ownership: Ownership,
   cause: EspalierError,
 ): Promise<void> {
-  const lastMail = await postMail(store, ownership.runId, createRefusal(cause));
+  const lastMail = await sendMail(store, ownership.runId, createRefusal(cause));
   await store.release(ownership, "paused", lastMail);
 }
 

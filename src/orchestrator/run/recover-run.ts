@@ -23,7 +23,7 @@ import { checkAnswerList } from "./check-answers.ts";
 import { type Continuation, checkContinuation, restoreRun } from "./restore-run.ts";
 import { readStoredResult, readStoredSnapshot, signResult } from "./stored-result.ts";
 import { type ClaimedRun, createCrashLoopError, takeOwnership } from "./quarantine.ts";
-import { type ReceivedMail, isCall, readUnreadMail } from "./run-mail.ts";
+import { type ReceivedMail, continuesRun, readUnreadMail } from "./run-mail.ts";
 import type { PreparedRun } from "./live-run.ts";
 import type { ResumeLostRunsOptions, StoredResumeOptions } from "./run-options.ts";
 import type { JsonRunResult } from "./run-result.ts";
@@ -129,7 +129,7 @@ export async function releaseAfterFailure(
 ): Promise<void> {
   const isOver = EspalierError.is(cause) && cause.code === "run_ended";
   // A run that could not be read stays open.
-  const isOpen = kept === undefined || kept.mail.some(isCall);
+  const isOpen = kept === undefined || kept.mail.some(continuesRun);
   const status = isOpen ? "open" : kept.folded.status;
   const lastMail = kept && findLastMail(kept);
   const release = () => store.release(ownership, isOver ? "ended" : status, lastMail);
@@ -277,14 +277,14 @@ export async function readResult(
   store: RunStore,
   runId: RunId,
 ): Promise<JsonRunResult | undefined> {
-  const rested = await readRested(store, runId);
+  const rested = await readSettledRun(store, runId);
   if (rested === undefined) return undefined;
   const { folded, mail, refusal } = rested;
   if (folded?.status === "ended") return await readStoredResult(folded); // Mail after the end is ignored.
   if (refusal !== undefined)
     throw new EspalierError({ code: refusal.code, message: refusal.message });
   // The run was paused between two reads, or a worker still has to handle its mail.
-  if (folded === undefined || folded.status === "open" || mail.some(isCall)) return undefined;
+  if (folded === undefined || folded.status === "open" || mail.some(continuesRun)) return undefined;
   return await readStoredResult(folded);
 }
 
@@ -292,7 +292,7 @@ export async function readResult(
  * Returns a run that has settled according to the store, or `undefined` if it is open. `refusal` is
  * the reason why no worker could execute the run, if its last mail contains that.
  */
-export async function readRested(store: RunStore, runId: RunId) {
+export async function readSettledRun(store: RunStore, runId: RunId) {
   const found = await findStoredRun(store, runId);
   if (found === undefined) throw createUnknownRunError(runId);
   if (found.status === "open") return undefined;

@@ -26,7 +26,7 @@ import {
   resolveRootRole,
   createStoppedNotice,
 } from "./check-continuation.ts";
-import { type ReceivedMail, isCall } from "./run-mail.ts";
+import { type ReceivedMail, continuesRun } from "./run-mail.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { type Settings, getRoleRegistry } from "../tree/orchestrator-settings.ts";
@@ -63,7 +63,7 @@ export function checkContinuation(
   settings: Settings,
   run: RestoredRun,
   options: ResumeOptions,
-  { wasCutOff, answers, mail = [], areAllNeeded = !wasCutOff && !mail.some(isCall) }: Arrival,
+  { wasCutOff, answers, mail = [], areAllNeeded = !wasCutOff && !mail.some(continuesRun) }: Arrival,
 ) {
   const { onStreamPart, context, role, grants: asked = [] } = options;
   const cutOffId = wasCutOff ? run.agents[0]?.executionId : undefined;
@@ -206,7 +206,7 @@ function restoreParts(
   let root = restored;
   if (ready.next !== undefined) {
     root = continueAgent(runtime, restored, { task: restored.facts.task, ...ready.next });
-    journal?.continued(root, false);
+    journal?.recordContinuation(root, false);
   }
   session?.begin(run.runId);
   const {
@@ -241,7 +241,7 @@ function restoreParts(
     settledMail: ready.settledMail,
     beforeFirstEvent: () => {
       if (folded?.status !== "open") return;
-      runtime.recorder.endLost(folded.spans.lost(), folded.spans.lastUs);
+      runtime.recorder.endLost(folded.spans.findLostSpans(), folded.spans.lastUs);
     },
     afterFirstEvent: () => {
       for (const record of recordGrants) record();
@@ -345,7 +345,7 @@ function restore(
     if (state.status === "paused" || state.status === "pending")
       ledger.getAccount(agentId).excludeTime(pausedMs);
   for (const agent of run.agents) {
-    runtime.journal?.restoring(agent);
+    runtime.journal?.noteRestored(agent);
     const role = roles.get(agent.agentId);
     invariant(role !== undefined, `${agent.agentPath} has a role`);
     const node = restoreAgent(runtime, agent, role);

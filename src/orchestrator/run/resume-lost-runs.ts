@@ -18,7 +18,7 @@ import {
   findStoredRun,
 } from "./recover-run.ts";
 import type { RunHandle } from "./run-handle.ts";
-import { postMail } from "./run-mail.ts";
+import { sendMail } from "./run-mail.ts";
 import type { Run } from "./run.ts";
 import type { ResumeLostRunsOptions } from "./run-options.ts";
 
@@ -70,7 +70,7 @@ export async function resumeLostRuns(
   for (const found of await findLostRuns(storage)) {
     const { runId, recordCount, crashCount } = found;
     if (recordCount === 0 || live.find(runId) !== undefined) continue;
-    const delayMs = await openQuarantine(live).delayMs(found, storage);
+    const delayMs = await openQuarantine(live).computeDelay(found, storage);
     if (delayMs > 0) {
       const dueAtMs = Math.ceil(storage.clock.nowMs() + delayMs);
       const run = recoverLater(live, { runId, delayMs }, options);
@@ -117,7 +117,7 @@ async function recoverLater(
     if (found === undefined) throw createUnknownRunError(runId);
     if (found.status !== "open") throw createRunEndedError(runId);
     assertFree(found, storage); // Another process may have been faster.
-    delayMs = await openQuarantine(live).delayMs(found, storage);
+    delayMs = await openQuarantine(live).computeDelay(found, storage);
   }
   return await live.during(() => recoverNow(live, runId, options));
 }
@@ -151,7 +151,7 @@ export async function cancelRun(
     await here.cancel(message);
     return;
   }
-  const number = await postMail(store, runId, { type: "cancel", message });
+  const number = await sendMail(store, runId, { type: "cancel", message });
   const found = await findStoredRun(store, runId);
   // The run has no records. Its mail cancels it before it begins.
   if (found === undefined || found.recordCount === 0) return;

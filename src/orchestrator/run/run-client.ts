@@ -22,18 +22,18 @@ import { createOwner, toRunTitle } from "../durability/open-journal.ts";
 import { createOtherRunError } from "./live-runs.ts";
 import { openQuestions, sendAnswers } from "./send-answers.ts";
 import {
-  copyOrder,
-  type CheckedOrder,
   copyRequest,
-  readOrder,
-  postMail,
-  postOrder,
+  type CheckedOrder,
+  copyCommand,
+  readRunRequest,
+  sendMail,
+  sendRunRequest,
   type RunRequest,
   type RunCommand,
 } from "./run-mail.ts";
 import type { RunResult } from "./run-result.ts";
 import { checkRunId } from "./run-options.ts";
-import { readRested, readResult } from "./recover-run.ts";
+import { readSettledRun, readResult } from "./recover-run.ts";
 import { createTicket } from "./worker.ts";
 
 /**
@@ -268,7 +268,7 @@ export class RunClient {
     checkKeys("start options", options, ORDER_FIELDS);
     const { runId = randomIds.next("run"), ...others } = options;
     const rolesVersion = this.#rolesVersion;
-    const order = copyOrder({ ...others, runId, role, task, ...omitUndefined({ rolesVersion }) });
+    const order = copyRequest({ ...others, runId, role, task, ...omitUndefined({ rolesVersion }) });
     await this.#keep(order);
     await this.#means.engine.enqueue(createTicket(order));
     return new StoredRemoteRun(this.#means, order.runId, order);
@@ -300,19 +300,19 @@ export class RunClient {
     const ownership = await store
       .create(runId, toRunTitle(role, task), createOwner())
       .catch(ignoreCode("run_exists"));
-    const known = ownership === undefined ? await readOrder(store, runId) : undefined;
+    const known = ownership === undefined ? await readRunRequest(store, runId) : undefined;
     if (ownership === undefined && known === undefined) {
       // A run without a request was started by a process itself, unless it has no records yet.
       const found = await store.find(runId);
       if (found !== undefined && found.recordCount > 0) throw createRunExistsError(runId);
     }
-    const counts = known ?? (await postOrder(store, order));
+    const counts = known ?? (await sendRunRequest(store, order));
     // Another client may have sent the same request, which a worker executes already.
     if (ownership !== undefined)
       await store.release(ownership, "open").catch(ignoreCode("run_fenced"));
     if (!sameJson(counts, order)) throw createOtherRunError(runId);
-    if (known !== undefined && (await readRested(store, runId))?.refusal !== undefined)
-      await postMail(store, runId, { type: "resume" });
+    if (known !== undefined && (await readSettledRun(store, runId))?.refusal !== undefined)
+      await sendMail(store, runId, { type: "resume" });
   }
 }
 
@@ -361,12 +361,12 @@ class StoredRemoteRun implements RemoteRun {
 
   async cancel(message = "The caller cancelled the run."): Promise<void> {
     checkText("message", message);
-    await postMail(this.#means.store, this.runId, { type: "cancel", message });
+    await sendMail(this.#means.store, this.runId, { type: "cancel", message });
     await this.#wake();
   }
 
   async sendCommand(request: RunCommand): Promise<void> {
-    await postMail(this.#means.store, this.runId, copyRequest(request));
+    await sendMail(this.#means.store, this.runId, copyCommand(request));
     await this.#wake();
   }
 
@@ -410,7 +410,7 @@ class StoredRemoteRun implements RemoteRun {
    * engine.
    */
   async #wake(): Promise<void> {
-    const order = this.#order ?? (await readOrder(this.#means.store, this.runId));
+    const order = this.#order ?? (await readRunRequest(this.#means.store, this.runId));
     if (order !== undefined) await this.#means.engine.enqueue(createTicket(order));
   }
 }

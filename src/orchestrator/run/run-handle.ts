@@ -2,7 +2,7 @@
 // and the requests that arrived while it was paused. Does not own the tree, which LiveRun runs.
 //
 // To release a run is to suspend its journal, wait until no effect is in flight, and give up the
-// ownership. Until then `takeUp` continues the run here. `LiveRun.abandon` is different: the
+// ownership. Until then `cancelRelease` continues the run here. `LiveRun.abandon` is different: the
 // journal broke or was given up, and the run stops here at once.
 
 import { checkAmount, checkKeys, checkText, adviseDefault } from "../../kernel/check.ts";
@@ -274,7 +274,7 @@ export class RunHandle implements Run {
     await sleep(this.#live.run.settings.clock, graceMs, over);
     forget();
     if (takenUp.aborted) return false;
-    const isLeft = await journal.writer.giveUp(createRunLeftError(this.runId));
+    const isLeft = await journal.writer.releaseRun(createRunLeftError(this.runId));
     await this.settled.catch(() => undefined);
     return isLeft;
   }
@@ -282,7 +282,7 @@ export class RunHandle implements Run {
   /**
    * Continues a run here that is being released. Returns `false` if it has settled or was released.
    */
-  takeUp(): boolean {
+  cancelRelease(): boolean {
     const { isOver, run } = this.#live;
     if (isOver) return false;
     if (this.#leaving === undefined) return true;
@@ -294,7 +294,7 @@ export class RunHandle implements Run {
   }
 
   /** Returns true if the run was started with this role and task. Throws for an invalid task. */
-  isOf(role: string, content: MessageContent): boolean {
+  isStartedBy(role: string, content: MessageContent): boolean {
     const { root } = this.#live;
     const task = copyContent("task", content);
     return root.role.name === role && sameJson(root.facts.task, task);

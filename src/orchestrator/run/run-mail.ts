@@ -136,33 +136,36 @@ export async function hasUnknownMail(
 }
 
 /** Returns true if mail continues a paused run. */
-export function isCall({ mail: { type } }: ReceivedMail): boolean {
+export function continuesRun({ mail: { type } }: ReceivedMail): boolean {
   return type !== "order" && type !== "refused";
 }
 
 const ORDER_KEY = "order";
 
 /** Sends the request of a run. Returns the first request that was sent, which is the valid one. */
-export async function postOrder(store: RunStore, order: CheckedOrder): Promise<CheckedOrder> {
+export async function sendRunRequest(store: RunStore, order: CheckedOrder): Promise<CheckedOrder> {
   const { runId } = order;
-  await postMail(store, runId, { type: "order", order }, ORDER_KEY);
-  return (await readOrder(store, runId)) ?? order;
+  await sendMail(store, runId, { type: "order", order }, ORDER_KEY);
+  return (await readRunRequest(store, runId)) ?? order;
 }
 
 /**
  * Returns the request of a run, if it has one. Rejects with `unsupported_version` for the request
  * of a later release.
  */
-export async function readOrder(store: RunStore, runId: RunId): Promise<CheckedOrder | undefined> {
-  return findOrder(await store.readMail(runId));
+export async function readRunRequest(
+  store: RunStore,
+  runId: RunId,
+): Promise<CheckedOrder | undefined> {
+  return findRunRequest(await store.readMail(runId));
 }
 
-/** Returns the request among the mail of a run. Throws like `readOrder`. */
-export function findOrder(posts: readonly Mail[]): CheckedOrder | undefined {
+/** Returns the request among the mail of a run. Throws like `readRunRequest`. */
+export function findRunRequest(posts: readonly Mail[]): CheckedOrder | undefined {
   const post = posts.find(({ key }) => key === ORDER_KEY);
   const mail = post && parseMail(post)?.mail;
   if (mail?.type !== "order") return undefined;
-  return copyOrder(parseStoredOrder(mail.order));
+  return copyRequest(parseStoredOrder(mail.order));
 }
 
 const OrderFormSchema = lazySchema(() =>
@@ -181,7 +184,7 @@ function parseStoredOrder(value: unknown): CheckedOrder {
  * Sends mail, under a random key by default, and returns its number. Rejects with `unknown_run` or
  * `run_ended`.
  */
-export async function postMail(
+export async function sendMail(
   store: RunStore,
   runId: RunId,
   mail: RunMail,
@@ -199,7 +202,7 @@ const REQUEST_FIELDS = {
 } as const;
 
 /** Returns a validated copy of a command. Throws `invalid_argument`. */
-export function copyRequest(request: RunCommand): RunMail {
+export function copyCommand(request: RunCommand): RunMail {
   checkKeys("request", request, ["type", "message", "agentPath", "budget", "by"]);
   const { type } = request;
   if (!Object.hasOwn(REQUEST_FIELDS, type))
@@ -270,7 +273,7 @@ export class MailReader {
   }
 
   /** Sets a shorter polling interval, since other processes send mail. */
-  hurry(everyMs: number): void {
+  shortenInterval(everyMs: number): void {
     this.#everyMs = everyMs;
     this.#resetTimer();
   }
@@ -292,7 +295,7 @@ export class MailReader {
     while (this.#isDue) {
       this.#isDue = false;
       // A failed read is repeated later. A store that is lost is noticed by the journal's writes.
-      const posts = await this.#journal.writer.unread().catch(() => []);
+      const posts = await this.#journal.writer.readUnreadMail().catch(() => []);
       if (this.#stopTimer !== undefined)
         this.handle(posts.flatMap((post) => parseMail(post) ?? []));
     }
@@ -433,7 +436,7 @@ export const DEFAULT_ROLES_VERSION = "1";
 /**
  * Returns a validated copy. Throws `unsupported_version` for another version, and `invalid_argument`, naming the field.
  */
-export function copyOrder(request: RunRequest): CheckedOrder {
+export function copyRequest(request: RunRequest): CheckedOrder {
   checkOrderVersion(request);
   checkKeys("order", request, FIELDS);
   const { runId, role, task, budget, deadlineAtMs, metadata, sessionId, traceparent } = request;

@@ -14,7 +14,7 @@ import type { RunStore } from "../../store/run-store.ts";
 import { RunRecord } from "../durability/run-record.ts";
 import { matchAnswers, createWrongAnswer } from "./check-answers.ts";
 import type { Run } from "./run.ts";
-import { parseMail, postMail } from "./run-mail.ts";
+import { parseMail, sendMail } from "./run-mail.ts";
 
 /** Questions of a run, and the answers to them. */
 interface AskedQuestions {
@@ -75,7 +75,7 @@ export async function sendAnswers(
   for (const [index, answer] of answers.entries()) {
     const { questionId } = answer;
     const key = `answer:${questionId}:${asked.taken.get(questionId) ?? 0}`;
-    const number = await postMail(store, runId, { type: "answer", answer }, key);
+    const number = await sendMail(store, runId, { type: "answer", answer }, key);
     const [post] = await store.readMail(runId, number);
     const mail = post && parseMail(post)?.mail;
     // If two answers arrive at the same time, the mail under the key is the first.

@@ -37,11 +37,11 @@ import {
   type CheckedOrder,
   checkVersionName,
   DEFAULT_ROLES_VERSION,
-  isCall,
+  continuesRun,
   parseMail,
-  findOrder,
-  readOrder,
-  postMail,
+  findRunRequest,
+  readRunRequest,
+  sendMail,
   createRefusal,
   type RunRequest,
 } from "./run-mail.ts";
@@ -242,7 +242,7 @@ class LiveWorker implements Worker, RunExecutor {
     try {
       seen = await this.#storage.store.readMail(runId);
       if (await this.#isRefused(runId, seen)) return { type: "ended" };
-      return await this.#lead(findOrder(seen), releaseSignal);
+      return await this.#lead(findRunRequest(seen), releaseSignal);
     } catch (cause) {
       if (canSucceedLater(cause)) throw cause;
       if (isCrashLoop(cause)) return { type: "ended" }; // The reason is recorded.
@@ -262,7 +262,7 @@ class LiveWorker implements Worker, RunExecutor {
   async #isRefused(runId: RunId, seen: readonly Mail[]): Promise<boolean> {
     const mail = seen.flatMap((post) => parseMail(post) ?? []);
     const at = mail.findLastIndex((received) => received.mail.type === "refused");
-    if (at === -1 || mail.slice(at).some(isCall)) return false;
+    if (at === -1 || mail.slice(at).some(continuesRun)) return false;
     return (await findStoredRun(this.#storage.store, runId))?.status === "paused";
   }
 
@@ -276,7 +276,7 @@ class LiveWorker implements Worker, RunExecutor {
     const { exclusive: isExclusive = true } = this.#engine;
     const others = isExclusive ? { takeOverAfterMs } : { isLeftAlone: true };
     const how = { contextFor, releaseSignal, graceMsNow: () => this.#graceMs, ...others };
-    const settled = await new RequestExecution(this.#live, order, how).rest();
+    const settled = await new RequestExecution(this.#live, order, how).whenSettled();
     if (isPostponed(settled))
       return {
         type: "waiting",
@@ -321,9 +321,9 @@ class LiveWorker implements Worker, RunExecutor {
     try {
       if ((await findStoredRun(store, runId))?.status === "ended") return false;
       const ownership = await store.claim(runId, { owner: createOwner(), staleAfterMs });
-      const lastMail = await postMail(store, runId, createRefusal(cause));
+      const lastMail = await sendMail(store, runId, createRefusal(cause));
       const unseen = await store.readMail(runId, lastSeen + 1);
-      const hasMore = unseen.flatMap((post) => parseMail(post) ?? []).some(isCall);
+      const hasMore = unseen.flatMap((post) => parseMail(post) ?? []).some(continuesRun);
       await store.release(ownership, hasMore ? "open" : "paused", lastMail);
       return hasMore;
     } catch (failure) {
@@ -361,7 +361,7 @@ class LiveWorker implements Worker, RunExecutor {
    */
   async #sendToEngine(runId: RunId, hasBegun: boolean): Promise<boolean> {
     if (this.#closing !== undefined || this.#foreign.has(runId)) return false;
-    const order = await readOrder(this.#storage.store, runId).catch(explainNoOrder);
+    const order = await readRunRequest(this.#storage.store, runId).catch(explainNoOrder);
     if (order === "unread") return false;
     if (order !== undefined && this.#serves(order)) {
       await this.#engine.enqueue(createTicket(order));

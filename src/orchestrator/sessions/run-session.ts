@@ -60,7 +60,7 @@ export class RunSession {
   }
 
   /** Adds the root's messages if the root has ended, and releases the session. Never rejects. */
-  async keep(root: AgentRuntime, usage: Usage): Promise<void> {
+  async save(root: AgentRuntime, usage: Usage): Promise<void> {
     try {
       const outcome = await this.#store(root, usage);
       this.#outcome = outcome;

@@ -48,7 +48,7 @@ export function findStartableRole(
   { role: name, roleDefinition: draft }: SpawnRequest,
   ahead = 0,
 ): RoleOrRefusal {
-  const roles = registry.subagentsOf(parent.role);
+  const roles = registry.getSubagents(parent.role);
   const { role, refusal: unusable } =
     draft === undefined
       ? { role: roles.find((candidate) => candidate.name === name), refusal: undefined }
@@ -60,7 +60,7 @@ export function findStartableRole(
     return { refusal: { code: "unknown_role", message } };
   }
   const { shape, identity, childCount } = parent;
-  const facts = { parentDepth: identity.depth, childCount, totals: tree.totalsAt(parent), ahead };
+  const facts = { parentDepth: identity.depth, childCount, totals: tree.getTotals(parent), ahead };
   const refusal = checkSubagentLimits(shape, facts);
   if (refusal !== undefined) return { refusal };
   const spent = parent.account.exhaustedForChild();
@@ -68,7 +68,7 @@ export function findStartableRole(
 }
 
 /** Returns the refusal of a subagent whose setup failed. */
-export function setupFailed(name: string, cause: unknown): SpawnRefusal {
+export function refuseSetup(name: string, cause: unknown): SpawnRefusal {
   const message = `Not started: setting ${name} up failed (${getErrorMessage(cause)}). Do this part yourself.`;
   return { code: "setup_failed", message };
 }
@@ -101,7 +101,7 @@ export function createDynamicRole(
 ): RoleOrRefusal {
   const { dynamicRoles: bounds } = parent;
   if (bounds === undefined) {
-    const choice = describeChoice(registry.subagentsOf(parent));
+    const choice = describeChoice(registry.getSubagents(parent));
     const message = `Not started: you may not define roles. ${choice}`;
     return { refusal: { code: "forbidden_role", message } };
   }

@@ -97,7 +97,7 @@ export function gatherChildFacts(
     siblings: needsSiblings ? parent.children.map(describeSibling) : [],
     constraints: {
       remaining: policy.includeParentConstraints ? parent.account.remainingForChildren() : {},
-      subagentsLeft: policy.includeParentConstraints ? tree.subagentsLeft(parent) : 0,
+      subagentsLeft: policy.includeParentConstraints ? tree.countSubagentsLeft(parent) : 0,
       deniedTools: parent.toolLimits.removed.map(({ toolName }) => toolName),
     },
     failedAttempts: policy.includeFailedAttempts ? collectToolErrors(steps) : [],
@@ -106,7 +106,7 @@ export function gatherChildFacts(
     toolNamesBelow:
       request.allowedTools === undefined
         ? new Set()
-        : registry.toolNamesOf(registry.reachableFrom(role)),
+        : registry.collectToolNames(registry.findReachable(role)),
     noDepthLeft: findDepthLimit(run, parent, child),
     beyondBounds: listBeyondBounds(run, parent, request.roleDefinition),
   };
@@ -257,7 +257,7 @@ function listBeyondBounds(
 ): readonly RemovedTool[] {
   if (draft?.tools === undefined) return [];
   const allowed = new Set(role.dynamicRoles?.tools.map(({ name }) => name));
-  const known = registry.toolNamesOf(registry.all);
+  const known = registry.collectToolNames(registry.all);
   return draft.tools.flatMap((toolName): readonly RemovedTool[] => {
     if (allowed.has(toolName)) return [];
     const rule = known.has(toolName) ? "not_allowed" : "unknown";

@@ -7,7 +7,7 @@ import type { AgentId, StepId } from "../../protocol/ids.ts";
 import { createUserMessage } from "../../protocol/message.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import type { ContinueRequest } from "../../tools/tool-context.ts";
-import { refuseWithoutBudget, PARENT_ENDING, setupFailed, type SpawnCall } from "./admission.ts";
+import { refuseWithoutBudget, PARENT_ENDING, refuseSetup, type SpawnCall } from "./admission.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { continueAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
@@ -44,9 +44,9 @@ export function continueChild(
       spawnStepId: call.stepId,
     });
   } catch (cause) {
-    return setupFailed(childName, cause);
+    return refuseSetup(childName, cause);
   }
-  run.journal?.continued(child, isBackground, call.nth);
+  run.journal?.recordContinuation(child, isBackground, call.nth);
   run.recorder.record(parent.getScope(call), {
     type: "subagent.continued",
     ...toChildFields(child),

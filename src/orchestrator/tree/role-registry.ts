@@ -75,7 +75,7 @@ export class RoleRegistry {
     const isHooked = this.#hooks.length > 0 || role.hooks.length > 0;
     const hooks = isHooked ? compileHooks([...this.#hooks, ...role.hooks]) : NO_HOOKS;
     const parts = {
-      ...createRoleTools(role, this.subagentsOf(role), findNativeOutputSchema(role, hooks)),
+      ...createRoleTools(role, this.getSubagents(role), findNativeOutputSchema(role, hooks)),
       hooks,
       spendLimits: toLedgerLimits(role.budget),
       keptForSelf: toLedgerLimits(role.delegation.reserve),
@@ -94,12 +94,12 @@ export class RoleRegistry {
   }
 
   /** Returns the roles that a role may spawn, in the order of its definition. */
-  subagentsOf(role: AgentRole): readonly AgentRole[] {
+  getSubagents(role: AgentRole): readonly AgentRole[] {
     return role.subagents.flatMap((subagent) => this.#roles.get(readRoleName(subagent)) ?? []);
   }
 
   /** Returns the role and all roles that can be started below it. */
-  reachableFrom(role: AgentRole): ReadonlySet<AgentRole> {
+  findReachable(role: AgentRole): ReadonlySet<AgentRole> {
     return this.#getReach(role).roles;
   }
 
@@ -107,7 +107,7 @@ export class RoleRegistry {
     const known = this.#reaches.get(role);
     if (known !== undefined) return known;
     const roles = new Set([role]);
-    for (const next of roles) for (const subagent of this.subagentsOf(next)) roles.add(subagent);
+    for (const next of roles) for (const subagent of this.getSubagents(next)) roles.add(subagent);
     const reach = { roles, players: [...roles].flatMap(listPlayers) };
     this.#reaches.set(role, reach);
     return reach;
@@ -144,7 +144,7 @@ export class RoleRegistry {
   /**
    * Returns the names of all tools that agents of these roles, or of their dynamic roles, can have.
    */
-  toolNamesOf(roles: Iterable<AgentRole>): ReadonlySet<string> {
+  collectToolNames(roles: Iterable<AgentRole>): ReadonlySet<string> {
     return new Set(
       [...roles].flatMap((role) => [
         ...role.tools.map(({ name }) => name),

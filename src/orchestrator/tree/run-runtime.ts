@@ -104,7 +104,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
           : settings.sinks,
       eventCount: restored?.eventCount ?? 0,
     });
-    this.journal?.writer.whenKept((seq) => this.recorder.reportPersisted(this.runId, seq));
+    this.journal?.writer.onPersisted((seq) => this.recorder.reportPersisted(this.runId, seq));
     const { journal } = this;
     this.onOperation = journal && ((done) => journal.append({ type: "ledger", done }));
     this.ledger = new BudgetLedger(this.clock, this);

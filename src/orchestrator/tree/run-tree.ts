@@ -145,7 +145,7 @@ export class RunTree {
   /**
    * Resolves once all detached agents have settled, including agents that were detached meanwhile.
    */
-  async detachedSettled(): Promise<void> {
+  async whenDetachedSettled(): Promise<void> {
     let awaited: Promise<void> | undefined;
     do {
       awaited = this.#detached;
@@ -167,7 +167,7 @@ export class RunTree {
    * Returns the totals to which a new subagent counts: of the run, and of each agent on the path
    * that has a limit.
    */
-  totalsAt(parent: AgentRuntime): readonly SubagentTotal[] {
+  getTotals(parent: AgentRuntime): readonly SubagentTotal[] {
     const maximum = this.limits.maxTotalSubagents;
     const totals: SubagentTotal[] = [{ who: "this run", maximum, started: this.total }];
     for (let at: AgentRuntime | undefined = parent; at !== undefined; at = at.parent) {
@@ -181,8 +181,8 @@ export class RunTree {
   /**
    * Returns the limits that apply below an agent: for each, the tightest on the path from the root.
    */
-  limitsBelow(parent: AgentRuntime): SubagentLimits {
-    const maxima = this.totalsAt(parent).map(({ maximum }) => maximum);
+  findLimits(parent: AgentRuntime): SubagentLimits {
+    const maxima = this.getTotals(parent).map(({ maximum }) => maximum);
     return { ...parent.shape, maxTotalSubagents: Math.min(...maxima) };
   }
 
@@ -201,10 +201,10 @@ export class RunTree {
   }
 
   /** Returns how many more subagents an agent may start now. */
-  subagentsLeft(parent: AgentRuntime): number {
+  countSubagentsLeft(parent: AgentRuntime): number {
     const { shape, childCount, identity } = parent;
     if (identity.depth >= shape.maxDepth) return 0;
-    const lefts = this.totalsAt(parent).map(({ maximum, started }) => maximum - started);
+    const lefts = this.getTotals(parent).map(({ maximum, started }) => maximum - started);
     return Math.max(0, Math.min(shape.maxBreadthPerParent - childCount, ...lefts));
   }
 

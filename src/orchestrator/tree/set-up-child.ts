@@ -15,7 +15,7 @@ import type { InheritanceRecord } from "../../protocol/context-manifest.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import { NO_TOOL_LIMITS } from "../../protocol/tool-rule.ts";
-import { setupFailed, findStartableRole, PARENT_ENDING, type SpawnCall } from "./admission.ts";
+import { refuseSetup, findStartableRole, PARENT_ENDING, type SpawnCall } from "./admission.ts";
 import { buildChildContext, gatherChildFacts } from "./child-context.ts";
 import { createAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
@@ -71,7 +71,7 @@ export function setUpChild(
     });
     // Reading a role may throw, and the records below read it.
     const { background: isBackground = false } = request;
-    run.journal?.created(created, {
+    run.journal?.recordCreation(created, {
       account: created.account.snapshotAt(run.clock.nowMs()),
       isBackground,
       nth: call.nth ?? 0,
@@ -87,7 +87,7 @@ export function setUpChild(
       run.ledger.forget(created.identity.agentId);
     }
     if (agentPath !== undefined) run.tree.undoAdmission(parent);
-    return setupFailed(request.role, cause);
+    return refuseSetup(request.role, cause);
   }
 }
 
@@ -149,7 +149,7 @@ function tightenBudget(
     delegatedRoles: delegatedRoles.length === 0 ? [role.name] : delegatedRoles,
     source,
   });
-  const tightenedShape = listTightenedLimits(tree.limitsBelow(parent), role.limits, source);
+  const tightenedShape = listTightenedLimits(tree.findLimits(parent), role.limits, source);
   return { ...budget, tightened: [...tightenedShape, ...budget.tightened] };
 }
 

@@ -284,7 +284,7 @@ export function resumeDetachedAgents(run: RunRuntime, unblocked?: readonly Agent
 
 /** Waits for detached agents, and ends paused ones, since nothing would ever continue them. */
 export async function settleDetached({ tree, supervisor }: RunRuntime): Promise<void> {
-  await tree.detachedSettled();
+  await tree.whenDetachedSettled();
   for (const agent of tree.nodes) {
     const { parent, isDetached, settled } = agent;
     if (!isDetached || settled?.status !== "paused" || parent === undefined) continue;

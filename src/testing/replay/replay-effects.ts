@@ -9,7 +9,7 @@ import type { CallInProgress } from "../../agent/tool-calls/open-call.ts";
 import { toExecutedCall } from "../../agent/tool-calls/record-calls.ts";
 import {
   formatModelEffectName,
-  permitEffectName,
+  formatPermitEffectName,
   formatToolEffectName,
 } from "../../orchestrator/durability/effect-names.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
@@ -115,7 +115,7 @@ export class ReplayEffects extends PersistedEffects {
       void this.#waitForNext(name);
       return await callTool(call);
     }
-    const permit = permitEffectName(call);
+    const permit = formatPermitEffectName(call);
     const { agentId } = this.agent.identity;
     const permitted =
       this.#feed.countSpare({ agentId, name: permit }) > 0 && this.#waitForNext(permit);

@@ -8,7 +8,7 @@ import { expect } from "vitest";
 import type { Engine, RunExecutor } from "../../../src/engine/engine.ts";
 import { storeEngine } from "../../../src/engine/store-engine.ts";
 import { RunClient } from "../../../src/orchestrator/run/run-client.ts";
-import { postMail, type RunMail } from "../../../src/orchestrator/run/run-mail.ts";
+import { sendMail, type RunMail } from "../../../src/orchestrator/run/run-mail.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { proves } from "../../harness/proves.ts";
 import { forwarding } from "../../support/journal/forwarding-store.ts";
@@ -40,7 +40,7 @@ function dyingAtRest(
 ): { readonly store: Store; readonly dead: Promise<void> } {
   const { promise: dead, resolve } = Promise.withResolvers<void>();
   const release: Store["release"] = async (ownership, status, lastMail) => {
-    if (status === "paused") await postMail(store, ownership.runId, mail);
+    if (status === "paused") await sendMail(store, ownership.runId, mail);
     await store.release(ownership, status, lastMail);
     if (status !== "paused") return;
     resolve();

@@ -34,7 +34,7 @@ function leftOpen(): OpenSpans {
 
 test("emits lost spans with the session of their run", () => {
   const sessions = leftOpen()
-    .lost()
+    .findLostSpans()
     .map(({ body, conversationId }) => [body.type, conversationId]);
   expect(sessions).toEqual([
     ["run.started", "thread-7"],
@@ -50,6 +50,6 @@ test("continues one span if all events of a process were in one span", () => {
     idGenerator: traceIdGenerator,
   });
   const projector = new SpanProjector(provider.getTracer("test"), () => expect.fail("no ids"));
-  projector.endLostSpans(leftOpen().lost(), 5_000);
+  projector.endLostSpans(leftOpen().findLostSpans(), 5_000);
   expect([exporter.getFinishedSpans(), projector.openSpans]).toEqual([[], 1]);
 });

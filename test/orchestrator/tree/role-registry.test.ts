@@ -41,7 +41,7 @@ proves(["R126"], "finds subagents by value and by name, in the order of the defi
       roles: [writer],
       hooks: [],
       priceOf: createPriceLookup(undefined),
-    }).subagentsOf(lead),
+    }).getSubagents(lead),
   ).toEqual([writer, reader]);
 });
 
@@ -55,7 +55,7 @@ test("finds a name of a role that another role lists by value", () => {
         roles: [],
         hooks: [],
         priceOf: createPriceLookup(undefined),
-      }).subagentsOf(lead),
+      }).getSubagents(lead),
     ),
   ).toEqual(["reader", "deep"]);
 });
@@ -101,7 +101,7 @@ test("refuses two different roles of one name, and accepts one role in two place
         roles: [reader],
         hooks: [],
         priceOf: createPriceLookup(undefined),
-      }).reachableFrom(twice),
+      }).findReachable(twice),
     ),
   ).toEqual(["lead", "reader", "editor"]);
   const clash = role("lead", {
@@ -162,7 +162,7 @@ test("lets a role spawn itself, and two roles each other, by name", () => {
     hooks: [],
     priceOf: createPriceLookup(undefined),
   });
-  expect([own.subagentsOf(self), names(own.reachableFrom(self))]).toEqual([[self], ["lead"]]);
+  expect([own.getSubagents(self), names(own.findReachable(self))]).toEqual([[self], ["lead"]]);
   const [ping, pong] = [
     role("ping", { subagents: ["pong"] }),
     role("pong", { subagents: ["ping"] }),
@@ -172,7 +172,7 @@ test("lets a role spawn itself, and two roles each other, by name", () => {
     hooks: [],
     priceOf: createPriceLookup(undefined),
   });
-  expect([names(both.reachableFrom(ping)), names(both.reachableFrom(pong))]).toEqual([
+  expect([names(both.findReachable(ping)), names(both.findReachable(pong))]).toEqual([
     ["ping", "pong"],
     ["pong", "ping"],
   ]);
@@ -207,7 +207,7 @@ test("reaches a role without subagents from itself", () => {
       roles: [role("other")],
       hooks: [],
       priceOf: createPriceLookup(undefined),
-    }).reachableFrom(lead),
+    }).findReachable(lead),
   ]).toEqual([lead]);
 });
 
