@@ -177,7 +177,7 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
 
 /** Returns true for a JSON object. */
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
-  return isRecord(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Returns true for object literals and objects without a prototype, not for class instances. */

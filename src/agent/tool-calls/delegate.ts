@@ -59,8 +59,17 @@ export async function delegate(
         : continueWithHooks(call, use.request, delegation);
     return await awaitAndRecord(call, pending, begun);
   }
+  return await awaitCode(call, tool.name, use(createDelegationContext(call)), begun);
+}
+
+/** Awaits the code of a tool that starts subagents itself, and the subagents that it started. */
+async function awaitCode(
+  call: CallInProgress,
+  toolName: string,
+  working: Promise<DelegationOutcome>,
+  begun: BegunCall,
+): Promise<CallEnd> {
   const bounds = { ...call.agent.bounds, signal: call.signal };
-  const working = use(createDelegationContext(call));
   let bounded = await awaitWithinBounds(working, bounds);
   if (bounded.type === "abandoned" && call.spawned.length > 0) {
     await Promise.allSettled(call.spawned);
@@ -71,7 +80,7 @@ export async function delegate(
   const [awaited, ...others] = findPaused(call, bounded, children);
   const pending =
     awaited === undefined
-      ? findOutcome(call, tool.name, bounded, children)
+      ? findOutcome(call, toolName, bounded, children)
       : Promise.resolve({ type: "paused", childId: awaited } as const);
   const inBackground = [...listChildren(children, "started"), ...others];
   const startedAgentIds = inBackground.length === 0 ? undefined : inBackground;
