@@ -19,7 +19,7 @@ import type { CacheKey, Model, OutputSchema } from "../model/model.ts";
 import type { PriceOf } from "../model/prices.ts";
 import type { SentRequest } from "../model/request-prefix.ts";
 import { describeTimeLimit, toStopSignal } from "../policies/stop-signals.ts";
-import { tightenShape, type TreeShape } from "../policies/subagent-limits.ts";
+import { tightenShape, type ShapeLimits } from "../policies/subagent-limits.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
 import { runInScope } from "../protocol/correlation.ts";
 import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
@@ -117,7 +117,7 @@ export class AgentRuntime {
   /** The number of this execution of the agent, counted from 1. */
   readonly execution: number;
   /** Limits on the depth and breadth of the tree below the agent. */
-  readonly shape: TreeShape;
+  readonly shape: ShapeLimits;
   /** Tools that neither the agent nor any agent below it may use. */
   readonly toolLimits: ToolLimits;
   readonly account: BudgetAccount;

@@ -11,7 +11,7 @@ import type { PriceOf } from "../model/prices.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { SpendLimits } from "../policies/budget.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
-import type { TreeShape } from "../policies/subagent-limits.ts";
+import type { ShapeLimits } from "../policies/subagent-limits.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { AgentId, QuestionId, RunId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
@@ -68,7 +68,7 @@ export interface AgentRun<Agent> {
     getParts(role: AgentRole): RoleParts;
   };
   readonly tree: {
-    readonly limits: TreeShape;
+    readonly limits: ShapeLimits;
     /**
      * Counts the steps, other than this one, in which a role was started with this task, anywhere
      * in the run.
@@ -158,8 +158,8 @@ export interface AgentSupervisor<Agent> {
   spawn(parent: Agent, request: SpawnRequest, call: DelegatedCall): Promise<SpawnOutcome>;
   /** Continues a subagent that has ended. */
   continue(parent: Agent, request: ContinueRequest, call: DelegatedCall): Promise<SpawnOutcome>;
-  /** Cancels a delegation that was denied and starts no subagent. */
-  cancelDelegation(parent: Agent, call: DelegatedCall): void;
+  /** Gives the place of a denied spawn back, and tells its group that no member follows. */
+  noteDeniedSpawn(parent: Agent, call: DelegatedCall): void;
   /** Continues a paused subagent. */
   resume(parent: Agent, childId: AgentId, at: EventPosition): Promise<SpawnOutcome>;
   /**
@@ -172,12 +172,12 @@ export interface AgentSupervisor<Agent> {
   /** Detaches a background subagent from its parent. */
   detach(parent: Agent, childId: AgentId): Promise<void>;
   /**
-   * Returns why a request cannot start a subagent at present, so that the call is refused before an
-   * approver is asked. Records and counts the refusal. `isReviewed` is true if a guard, a hook or
-   * an approver decides first. Then earlier calls of the reply count as started. `undefined` if the
-   * request may start a subagent. Then its place in the group of its reply is reserved.
+   * Reserves a place in the group of the reply for a request that may start a subagent. Otherwise
+   * records, counts and returns the refusal, so that no approver is asked. `isReviewed` is true if
+   * a guard, a hook or an approver decides first. Then the places of earlier calls count as started
+   * subagents.
    */
-  refuseSpawnEarly(
+  reserveSpawn(
     parent: Agent,
     request: SpawnRequest,
     call: DelegatedCall,

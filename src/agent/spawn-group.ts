@@ -6,6 +6,10 @@
 //
 // After the decision, active members are cancelled, and later ones are not started. A member
 // cancelled by the decision does not count as a further failure.
+//
+// All calls of a batch are checked before anyone answers a question about them. A call that guards,
+// hooks or approvers still decide therefore takes a place, which counts as a started subagent when
+// the calls behind it are checked.
 
 import type { Remaining } from "../budget/lease.ts";
 import type { CallId } from "../protocol/ids.ts";
@@ -21,17 +25,14 @@ export class SpawnGroup {
   readonly #failurePolicy: FailurePolicy;
   readonly #active = new Set<GroupMember>();
   /** Number of calls of the reply that may still become members. */
-  #expected: number;
+  #openCalls: number;
   /**
    * True once more subagents were started than the reply has delegations, because a custom
    * delegation may start any number.
    */
   #isOpenEnded = false;
-  /**
-   * Calls that may start a subagent each and are not decided yet. For the calls behind them they
-   * count as started.
-   */
-  readonly #ahead = new Set<CallId>();
+  /** Calls that may start a subagent each, and are neither started nor denied yet. */
+  readonly #places = new Set<CallId>();
   #completed = 0;
   #sharedBudget: Remaining | undefined;
   #decision: string | undefined;
@@ -39,7 +40,7 @@ export class SpawnGroup {
   /** `size` is the number of calls of the reply that name a role to start. */
   constructor(failurePolicy: FailurePolicy, size: number) {
     this.#failurePolicy = failurePolicy;
-    this.#expected = size;
+    this.#openCalls = size;
   }
 
   /**
@@ -56,28 +57,25 @@ export class SpawnGroup {
     return this.#decision;
   }
 
-  /** Number of calls of the reply, ahead of the next one, that may still start a subagent. */
-  get aheadCount(): number {
-    return this.#ahead.size;
+  /** Number of places that calls ahead of the next one have taken. */
+  get takenPlaces(): number {
+    return this.#places.size;
   }
 
-  /** Notes that a call of the reply may start a subagent once its questions are answered. */
-  expect(callId: CallId): void {
-    this.#ahead.add(callId);
+  /** Takes a place for a call that may start a subagent once its questions are answered. */
+  takePlace(callId: CallId): void {
+    this.#places.add(callId);
   }
 
-  /**
-   * Removes a call from those ahead, because its subagent is about to be admitted or does not
-   * start.
-   */
-  forget(callId: CallId): void {
-    this.#ahead.delete(callId);
+  /** Gives the place of a call back, because its subagent is admitted now or does not start. */
+  givePlaceBack(callId: CallId): void {
+    this.#places.delete(callId);
   }
 
   /** Adds the subagent of a call as a member. */
   join(member: GroupMember): void {
-    if (this.#expected === 0) this.#isOpenEnded = true;
-    else this.#expected -= 1;
+    if (this.#openCalls === 0) this.#isOpenEnded = true;
+    else this.#openCalls -= 1;
     this.#active.add(member);
   }
 
@@ -88,7 +86,7 @@ export class SpawnGroup {
 
   /** Counts a call of the reply that does not become a member. */
   countMissing(): void {
-    this.#expected = Math.max(0, this.#expected - 1);
+    this.#openCalls = Math.max(0, this.#openCalls - 1);
     this.#decide();
   }
 
@@ -108,7 +106,7 @@ export class SpawnGroup {
       this.#end(
         `${this.#completed} of those started by the same reply have completed, which is enough.`,
       );
-    else if (!this.#isOpenEnded && this.#completed + this.#active.size + this.#expected < quorum)
+    else if (!this.#isOpenEnded && this.#completed + this.#active.size + this.#openCalls < quorum)
       this.#end(`Of those started by the same reply, ${quorum} cannot complete any more.`);
   }
 

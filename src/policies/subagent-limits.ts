@@ -95,7 +95,7 @@ export interface TreeFacts {
 
 /** Returns the refusal if one more subagent would exceed a limit. `undefined` if it may start. */
 export function checkSubagentLimits(
-  limits: TreeShape,
+  limits: ShapeLimits,
   { parentDepth, childCount, totals, ahead = 0 }: TreeFacts,
 ): SpawnRefusal | undefined {
   if (parentDepth >= limits.maxDepth) {
@@ -125,7 +125,7 @@ function countUpTo(maximum: number, started: number, ahead: number): number {
 /**
  * Returns the limits of depth and breadth below an agent: those from above, tightened by its own.
  */
-export function tightenShape(above: TreeShape, own: Partial<SubagentLimits>): TreeShape {
+export function tightenShape(above: ShapeLimits, own: Partial<SubagentLimits>): ShapeLimits {
   return {
     maxDepth: Math.min(above.maxDepth, own.maxDepth ?? Infinity),
     maxBreadthPerParent: Math.min(above.maxBreadthPerParent, own.maxBreadthPerParent ?? Infinity),
@@ -154,4 +154,4 @@ export function listTightenedLimits(
 }
 
 /** The limits of depth and breadth. */
-export type TreeShape = Pick<SubagentLimits, "maxDepth" | "maxBreadthPerParent">;
+export type ShapeLimits = Pick<SubagentLimits, "maxDepth" | "maxBreadthPerParent">;

@@ -68,7 +68,7 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
         return await recordEnd(call, permission.outcome);
       case "rejected":
         if (call.toolName === SPAWN_TOOL_NAME)
-          run.supervisor.cancelDelegation(agent, createNextDelegation(call));
+          run.supervisor.noteDeniedSpawn(agent, createNextDelegation(call));
         return await recordEnd(call, toForbiddenOutcome(call, permission));
       case "granted": {
         call.bound = permission.bound;
@@ -103,8 +103,9 @@ export function requestPermission(
     // A subagent that cannot be started at present is refused before an approver is asked.
     const { request } = bound.use;
     const delegated = createNextDelegation(call);
-    const spawn = agent.run.supervisor.refuseSpawnEarly(agent, request, delegated, isReviewed);
-    if (spawn !== undefined) return { type: "unrunnable", outcome: createRefusedOutcome(spawn) };
+    const refused = agent.run.supervisor.reserveSpawn(agent, request, delegated, isReviewed);
+    if (refused !== undefined)
+      return { type: "unrunnable", outcome: createRefusedOutcome(refused) };
   }
   if (call.signal.aborted) return { type: "cancelled" };
   const needsApproval =

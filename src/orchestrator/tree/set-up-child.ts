@@ -23,7 +23,7 @@ import { createCountFields } from "./run-tree.ts";
 
 /**
  * Admits a subagent, sets it up and announces it, or returns a refusal. An announced subagent is
- * run to its end. Checks role and limits again after `refuseSpawnEarly`, since guards and approvers
+ * run to its end. Checks role and limits again after `reserveSpawn`, since guards and approvers
  * may have taken time.
  */
 export function setUpChild(
@@ -34,7 +34,7 @@ export function setUpChild(
 ): AgentRuntime | SpawnRefusal {
   const { call, group } = spawnCall;
   const { callId, stepId } = call;
-  if (callId !== undefined) group?.forget(callId);
+  if (callId !== undefined) group?.givePlaceBack(callId);
   if (group?.decision !== undefined)
     return { code: "group_decided", message: `Not started: ${group.decision}` };
   if (parent.noStartSignal.aborted) return PARENT_ENDING;

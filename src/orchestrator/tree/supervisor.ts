@@ -155,20 +155,20 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     return createReceipt(child);
   }
 
-  cancelDelegation(parent: AgentRuntime, call: DelegatedCall): void {
+  noteDeniedSpawn(parent: AgentRuntime, call: DelegatedCall): void {
     const group = openGroup(parent, call);
-    if (call.callId !== undefined) group?.forget(call.callId);
+    if (call.callId !== undefined) group?.givePlaceBack(call.callId);
     group?.countMissing();
   }
 
-  refuseSpawnEarly(
+  reserveSpawn(
     parent: AgentRuntime,
     request: SpawnRequest,
     call: DelegatedCall,
     isReviewed: boolean,
   ): RefusedSpawn | undefined {
     const group = openGroup(parent, call);
-    const ahead = isReviewed ? (group?.aheadCount ?? 0) : 0;
+    const ahead = isReviewed ? (group?.takenPlaces ?? 0) : 0;
     let refusal: SpawnRefusal | undefined;
     try {
       ({ refusal } = findStartableRole(this.run, parent, request, ahead));
@@ -179,7 +179,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
       group?.countMissing();
       return recordRefusal(this.run, parent, { role: request.role, refusal }, call);
     }
-    if (call.callId !== undefined) group?.expect(call.callId);
+    if (call.callId !== undefined) group?.takePlace(call.callId);
     return undefined;
   }
 

@@ -51,8 +51,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "calls ahead of a spawn in its reply count twice",
     file: "agent/spawn-group.ts",
-    from: "return this.#ahead.size;",
-    to: "return 2 * this.#ahead.size;",
+    from: "return this.#places.size;",
+    to: "return 2 * this.#places.size;",
     law: /T3: (breadth|total)_limit with room left/,
     seed: 23,
   },
