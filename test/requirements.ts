@@ -2357,6 +2357,9 @@ const requirements = {
   D772: {
     text: "In a run whose process is gone, `espalier show` and the viewer mark each agent at work as lost, with its last activity",
   },
+  D785: {
+    text: "A spawn that its approver turns into a continuation gives its place to later calls of the reply",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

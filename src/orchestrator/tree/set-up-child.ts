@@ -34,7 +34,6 @@ export function setUpChild(
 ): AgentRuntime | SpawnRefusal {
   const { call, group } = spawnCall;
   const { callId, stepId } = call;
-  if (callId !== undefined) group?.givePlaceBack(callId);
   if (group?.decision !== undefined)
     return { code: "group_decided", message: `Not started: ${group.decision}` };
   if (parent.noStartSignal.aborted) return PARENT_ENDING;

@@ -72,6 +72,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
       if (adopted !== undefined) return await adopted;
     }
     const group = openGroup(parent, call);
+    if (call.callId !== undefined) group?.givePlaceBack(call.callId);
     const child = setUp(group);
     if (!(child instanceof AgentRuntime)) {
       group?.countMissing();

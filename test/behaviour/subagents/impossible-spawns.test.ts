@@ -8,7 +8,7 @@ import { says } from "../../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../../src/tools/tool-guard.ts";
 import { proves } from "../../harness/proves.ts";
 import { newFixture } from "../../harness/run-scripted.ts";
-import { calls, part, spawn } from "../../harness/scripted-agents.ts";
+import { calls, part, spawn, tool, use } from "../../harness/scripted-agents.ts";
 
 const REFUSED = "Not started: you have started 2 of at most 2 subagents.";
 
@@ -87,6 +87,42 @@ proves(["S7.12"], "a denied spawn leaves room for later calls of the same reply"
   const result = await newFixture({ limits }).run(lead.role);
   expect([result.agents.length, result.refusalsByCode]).toEqual([1 + most, { blocked: 1 }]);
 });
+
+proves(
+  ["D785"],
+  "a spawn that its approver turns into a continuation leaves room for later calls of the reply",
+  async () => {
+    const worker = part("worker", () => says("Worked."));
+    const pause = { ...tool("pause", () => "waited"), sequential: true };
+    const reply = calls(spawn("worker", "B."), use("pause"), spawn("worker", "C."));
+    const lead = part("lead", [calls(spawn("worker", "A.")), reply, says("Done.")], {
+      subagents: [worker.role],
+      tools: [pause],
+      limits: { maxBreadthPerParent: 2 },
+      guards: [
+        toolGuard(({ toolName }) =>
+          toolName === "pause" ? { type: "allow" } : { type: "ask", reason: "Sure?" },
+        ),
+      ],
+    });
+    const s = newFixture({
+      approver: (question) =>
+        approve(
+          question,
+          question.callId === "call_2"
+            ? { arguments: { role: "worker", task: "B.", continue: "worker#1" } }
+            : {},
+        ),
+    });
+    const result = await s.run(lead.role);
+    expect(result.agents.map(({ agentPath }) => agentPath)).toEqual([
+      "lead",
+      "lead/worker#1",
+      "lead/worker#2",
+    ]);
+    expect([s.sink.ofType("subagent.continued").length, result.refusalsByCode]).toEqual([1, {}]);
+  },
+);
 
 proves(
   ["S7.12"],
