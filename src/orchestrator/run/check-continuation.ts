@@ -22,7 +22,7 @@ import type { ToolGuard } from "../../tools/tool-guard.ts";
 import { type BudgetGrant, checkRaisable } from "../../budget/ledger-grant.ts";
 import { createCannotContinueError, type PausedAgent } from "../durability/paused-run.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
-import { createDynamicRole } from "../tree/admission.ts";
+import { createDynamicRole } from "../tree/spawn-checks.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 import type { Settings } from "../tree/orchestrator-settings.ts";
 import type { ResumeGrant } from "./run-options.ts";

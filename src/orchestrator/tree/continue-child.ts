@@ -7,7 +7,7 @@ import type { AgentId, StepId } from "../../protocol/ids.ts";
 import { createUserMessage } from "../../protocol/message.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import type { ContinueRequest } from "../../tools/tool-context.ts";
-import { refuseWithoutBudget, PARENT_ENDING, refuseSetup, type SpawnCall } from "./admission.ts";
+import { refuseWithoutBudget, PARENT_ENDING, refuseSetup, type SpawnCall } from "./spawn-checks.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { continueAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";

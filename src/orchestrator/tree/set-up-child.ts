@@ -6,7 +6,6 @@ import { resolveInstructions, canStartSubagents, type AgentRole } from "../../ag
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { Remaining } from "../../budget/lease.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
-import type { SpawnGroup } from "../../agent/spawn-group.ts";
 import { computeChildLimits, COMMON_POOL, type ChildLimits } from "../../policies/budget-share.ts";
 import { NOTHING_INHERITED } from "../../policies/inherit-context.ts";
 import { INHERITS_NOTHING } from "../../policies/subagent-context-policy.ts";
@@ -15,7 +14,7 @@ import type { InheritanceRecord } from "../../protocol/context-manifest.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import { NO_TOOL_LIMITS } from "../../protocol/tool-rule.ts";
-import { refuseSetup, findStartableRole, PARENT_ENDING, type SpawnCall } from "./admission.ts";
+import { refuseSetup, findStartableRole, PARENT_ENDING, type SpawnCall } from "./spawn-checks.ts";
 import { buildChildContext, gatherChildFacts } from "./child-context.ts";
 import { createAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
@@ -179,18 +178,4 @@ function recordSpawn(
 export function toChildFields({ identity, role }: AgentRuntime) {
   const { agentId: childId, agentPath: childPath, depth: childDepth } = identity;
   return { childId, childPath, role: role.name, childDepth } as const;
-}
-
-/**
- * Returns the group of the delegations of a reply: it decides when they end together and fixes the
- * amount that they share. With `isolate` it only fixes the amount. Subtasks and single isolated
- * calls have no group.
- */
-export function openGroup(
-  parent: AgentRuntime,
-  { stepId, callId, delegatedRoles, isAlone = false }: DelegatedCall,
-): SpawnGroup | undefined {
-  if (stepId === undefined || callId === undefined) return undefined;
-  if (isAlone && parent.role.delegation.failurePolicy === "isolate") return undefined;
-  return parent.ensureGroup(stepId, delegatedRoles.length);
 }

@@ -10,7 +10,7 @@ import type { DelegationOutcome, SubagentInfo, SubagentService } from "../../too
 import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { createSubagentResult } from "./agent-report.ts";
-import { refuse } from "./admission.ts";
+import { refuse } from "./spawn-checks.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 
 export function createSubagentService(

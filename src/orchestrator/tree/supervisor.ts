@@ -23,9 +23,9 @@ import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/su
 import { describeDelegation } from "../../tools/delegation-text.ts";
 import type { ContinueRequest, SubagentService } from "../../tools/tool-context.ts";
 import { continueChild } from "./continue-child.ts";
-import { findStartableRole, recordRefusal, refuse, findChildRole } from "./admission.ts";
+import { findStartableRole, recordRefusal, refuse, findChildRole } from "./spawn-checks.ts";
 import type { RunRuntime } from "./run-runtime.ts";
-import { toChildFields, openGroup, setUpChild } from "./set-up-child.ts";
+import { toChildFields, setUpChild } from "./set-up-child.ts";
 import { createSubagentService } from "./subagent-service.ts";
 import { isSubagentName } from "./subagent-tools.ts";
 import { createSubagentResult } from "./agent-report.ts";
@@ -292,6 +292,20 @@ export async function settleDetached({ tree, supervisor }: RunRuntime): Promise<
     agent.cancel("The run has ended, so this paused agent cannot continue.");
     await supervisor.resume(parent, agent.identity.agentId, {});
   }
+}
+
+/**
+ * Returns the group of the delegations of a reply: it decides when they end together and fixes the
+ * amount that they share. With `isolate` it only fixes the amount. Subtasks and single isolated
+ * calls have no group.
+ */
+function openGroup(
+  parent: AgentRuntime,
+  { stepId, callId, delegatedRoles, isAlone = false }: DelegatedCall,
+): SpawnGroup | undefined {
+  if (stepId === undefined || callId === undefined) return undefined;
+  if (isAlone && parent.role.delegation.failurePolicy === "isolate") return undefined;
+  return parent.ensureGroup(stepId, delegatedRoles.length);
 }
 
 const NO_EXECUTION = { executionId: null, stepId: null, callId: null } as const;

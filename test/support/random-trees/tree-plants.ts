@@ -34,7 +34,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a refused subagent is counted",
-    file: "orchestrator/tree/admission.ts",
+    file: "orchestrator/tree/spawn-checks.ts",
     from: "  if (refusal !== undefined) return { refusal };\n  const spent",
     to: "  if (refusal !== undefined) {\n    parent.childCount += 1;\n    return { refusal };\n  }\n  const spent",
     law: /T3: breadth_limit/,
