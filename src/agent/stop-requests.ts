@@ -1,14 +1,13 @@
 // Adds stop signals to a state: pending requests from outside, and signals for failures and limits.
 // Only the loop and its end (`settle`) handle requests from outside (L1).
 
-import type { ErrorRecord, StopSignal } from "../protocol/stop.ts";
+import { STOP_CODES_BY_AXIS, type ErrorRecord, type StopSignal } from "../protocol/stop.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { getEventPosition, type AgentState } from "./agent-state.ts";
 import { serializeError } from "./serialize-error.ts";
 import { pauseIfPossible } from "./pause-agent.ts";
 import { recordError, recordEvaluation, recordSignal } from "./transition.ts";
 import { omitUndefined, type JsonObject } from "../kernel/json.ts";
-import { getStopCode } from "../policies/budget.ts";
 import { describeTimeLimit } from "../policies/stop-signals.ts";
 import type { BudgetRefusal, LastStep } from "../budget/lease.ts";
 import { findOvershoots } from "../budget/lease-decision.ts";
@@ -122,7 +121,7 @@ function toLimitSignal(
   more: JsonObject = {},
 ): StopSignal {
   const data = { axis, accountPath, maximum, current: spent, ...more };
-  return { source: "budget", reason: { code: getStopCode(axis), message, data } };
+  return { source: "budget", reason: { code: STOP_CODES_BY_AXIS[axis], message, data } };
 }
 
 function explainRefusal(refusal: BudgetRefusal): string {

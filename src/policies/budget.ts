@@ -8,12 +8,10 @@ import {
   BUDGET_AXES,
   LEDGER_AXES,
   type Account,
-  type BudgetAxis,
   type LedgerAccount,
   type LedgerAxis,
   type SpendAxis,
 } from "../protocol/account.ts";
-import type { StopCode } from "../protocol/stop.ts";
 
 /**
  * Upper limits for an agent and all its descendants. An omitted axis has no limit here. The limits
@@ -124,22 +122,6 @@ export function toSpendAmounts(amounts: Amounts): Account["reserved"];
 export function toSpendAmounts(amounts: SpendLimits): Account["limits"];
 export function toSpendAmounts({ costMicroUsd, ...others }: SpendLimits): Account["limits"] {
   return costMicroUsd === undefined ? others : { ...others, costUsd: toUsd(costMicroUsd) };
-}
-
-const STOP_CODES_BY_AXIS: Readonly<Record<BudgetAxis, StopCode>> = {
-  steps: "step_limit",
-  costUsd: "cost_limit",
-  toolCalls: "tool_call_limit",
-  timeMs: "time_limit",
-  totalTokens: "token_limit",
-  inputTokens: "token_limit",
-  cachedInputTokens: "token_limit",
-  outputTokens: "token_limit",
-};
-
-/** Returns the code of the reason with which an execution stops when `axis` refuses a call. */
-export function getStopCode(axis: BudgetAxis): StopCode {
-  return STOP_CODES_BY_AXIS[axis];
 }
 
 /** Returns the tighter of two limits on each axis. */

@@ -115,7 +115,7 @@ export function collectFailureSignals(
   const after = countFailures(before, executions);
   const counts = { ...after, consecutiveErrors: countLongestRow(before, executions) };
   const beyond = (["toolErrors", "consecutiveErrors", "retryErrors"] as const).flatMap((kind) => {
-    const { limit, what } = LIMITS[kind];
+    const { limit, what } = LIMITS_BY_KIND[kind];
     const maximum = budget[limit];
     const current = counts[kind];
     if (current <= maximum) return [];
@@ -143,7 +143,7 @@ function countLongestRow(
   return longest;
 }
 
-const LIMITS = {
+const LIMITS_BY_KIND = {
   toolErrors: { limit: "maxToolErrors", what: "tool calls failed" },
   consecutiveErrors: { limit: "maxConsecutiveErrors", what: "tool calls in a row failed" },
   retryErrors: { limit: "maxRetryErrors", what: "tool calls had to be corrected" },

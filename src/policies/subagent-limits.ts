@@ -132,7 +132,7 @@ export function tightenShape(above: ShapeLimits, own: Partial<SubagentLimits>): 
   };
 }
 
-const LIMITS = ["maxDepth", "maxBreadthPerParent", "maxTotalSubagents"] as const;
+const LIMIT_NAMES = ["maxDepth", "maxBreadthPerParent", "maxTotalSubagents"] as const;
 
 /**
  * Returns the limits of a role that exceed those from above. `source` is the agent under which it
@@ -144,7 +144,7 @@ export function listTightenedLimits(
   source: string,
 ): readonly Tightening[] {
   const tightened: Tightening[] = [];
-  for (const name of LIMITS) {
+  for (const name of LIMIT_NAMES) {
     const asked = own[name];
     const given = above[name];
     if (asked !== undefined && asked > given)

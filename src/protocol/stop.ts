@@ -2,6 +2,7 @@
 // is that of the winning signal.
 
 import type { JsonObject } from "../kernel/json.ts";
+import type { BudgetAxis } from "./account.ts";
 import { JsonObjectSchema } from "./json-value.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 
@@ -124,6 +125,20 @@ export const STOP_CODES = [
   "finish_reason",
   "completed",
 ] as const satisfies readonly StopCode[];
+
+/** The codes of the reasons with which an execution stops when an axis refuses a call. */
+export const STOP_CODES_BY_AXIS: Readonly<Record<BudgetAxis, StopCode>> = {
+  steps: "step_limit",
+  costUsd: "cost_limit",
+  toolCalls: "tool_call_limit",
+  timeMs: "time_limit",
+  totalTokens: "token_limit",
+  inputTokens: "token_limit",
+  cachedInputTokens: "token_limit",
+  outputTokens: "token_limit",
+};
+/** The codes of the reasons with which a budget stops an execution. */
+export const BUDGET_STOP_CODES: ReadonlySet<string> = new Set(Object.values(STOP_CODES_BY_AXIS));
 
 /**
  * Reason why an execution ended or paused.

@@ -1,6 +1,6 @@
 // Root cause analysis of a run: where a failure or a stop began, and its path up the tree. Pure.
 
-import type { StopCode } from "../protocol/stop.ts";
+import { BUDGET_STOP_CODES, type StopCode } from "../protocol/stop.ts";
 import type { SpawnRefusal } from "../protocol/subagent.ts";
 import { isToolFailureCode, TOOL_FAILURES } from "../protocol/tool-failure.ts";
 import type { AgentFold } from "./agent-fold.ts";
@@ -139,14 +139,9 @@ function isAtLimit({ status, reason }: AgentEnd): boolean {
   return status === "stopped" && STOPPED_BY_LIMITS.has(reason.code);
 }
 
-const STOPPED_BY_LIMITS: ReadonlySet<string> = new Set<StopCode>([
-  "step_limit",
-  "token_limit",
-  "time_limit",
-  "cost_limit",
-  "tool_call_limit",
-  "retry_limit",
-  "error_budget",
+const STOPPED_BY_LIMITS: ReadonlySet<string> = new Set<string>([
+  ...BUDGET_STOP_CODES,
+  ...(["retry_limit", "error_budget"] satisfies StopCode[]),
 ]);
 
 function createCause({ agentId, agentPath }: AgentFold, rest: ExecutionEnd): Cause {

@@ -7,11 +7,11 @@ import { expect, test } from "vitest";
 import {
   checkBudget,
   toLedgerLimits,
-  getStopCode,
   tightenLimits,
   type Budget,
 } from "../../src/policies/budget.ts";
 import { BUDGET_AXES } from "../../src/protocol/account.ts";
+import { STOP_CODES_BY_AXIS } from "../../src/protocol/stop.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 
@@ -131,7 +131,7 @@ test("loses no micro-dollar of any amount in micro-dollars up to ten cents", () 
 });
 
 proves(["R35"], "stops an agent with the documented reason for each axis", () => {
-  expect(BUDGET_AXES.map((axis) => [axis, getStopCode(axis)])).toEqual([
+  expect(BUDGET_AXES.map((axis) => [axis, STOP_CODES_BY_AXIS[axis]])).toEqual([
     ["inputTokens", "token_limit"],
     ["cachedInputTokens", "token_limit"],
     ["outputTokens", "token_limit"],

@@ -13,6 +13,7 @@ import { warnOnce } from "../../kernel/warn-once.ts";
 import { findUnknownToolName } from "../../policies/child-tools.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
+import { BUDGET_STOP_CODES } from "../../protocol/stop.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import {
   type ArgumentProblem,
@@ -91,7 +92,7 @@ export function resolveGrants(
   const isOver = root?.state.status !== "paused" && root?.state.status !== "pending" && !hasToEnd;
   if (root !== undefined && isOver) {
     const { status, reason } = root.state;
-    const isLimited = status === "stopped" && LIMITS.has(reason.code);
+    const isLimited = status === "stopped" && BUDGET_STOP_CODES.has(reason.code);
     if (!isLimited || requests.length === 0) {
       const advice = isLimited
         ? "Raise the limit that stopped it: options.grants."
@@ -118,14 +119,6 @@ export function resolveGrants(
     return { budget, by, agentId, field };
   });
 }
-
-const LIMITS: ReadonlySet<string> = new Set([
-  "step_limit",
-  "token_limit",
-  "cost_limit",
-  "time_limit",
-  "tool_call_limit",
-]);
 
 /** Returns the notice to the model of an agent that a limit had stopped. */
 export function createStoppedNotice({ agents }: RestoredRun): UserMessage {

@@ -13,6 +13,7 @@ import type { Run } from "../../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../../src/protocol/event.ts";
 import type { Answer } from "../../../src/protocol/question.ts";
+import { BUDGET_STOP_CODES } from "../../../src/protocol/stop.ts";
 import { ManualClock } from "../../../src/testing/manual-clock.ts";
 import { answerTo, grantsOf, REVIVAL } from "./tree-caller.ts";
 import { agentRole } from "./tree-agents.ts";
@@ -134,7 +135,7 @@ class Fixture {
       const result = await this.#comesToRest(run);
       results.push(result);
       const isRevived =
-        result.status === "stopped" && LIMITS.has(result.reason.code) && revivals > 0;
+        result.status === "stopped" && BUDGET_STOP_CODES.has(result.reason.code) && revivals > 0;
       if (result.status !== "paused" && !isRevived) {
         const messagesOpen = this.#messages;
         const { events, orders } = this.#take();
@@ -399,14 +400,6 @@ class Fixture {
       .join(", ");
   }
 }
-
-const LIMITS: ReadonlySet<string> = new Set([
-  "step_limit",
-  "token_limit",
-  "cost_limit",
-  "time_limit",
-  "tool_call_limit",
-]);
 
 function unwrapped(broken: unknown): unknown {
   return typeof broken === "object" && broken !== null && "cause" in broken ? broken.cause : broken;
