@@ -5,21 +5,21 @@ import { toMicroUsd, toUsd } from "../kernel/money.ts";
 import type { BudgetAxis } from "../protocol/account.ts";
 
 /** The unit of an axis, or a function that formats an amount. */
-type Words = readonly [axis: BudgetAxis, thing: string | ((amount: number) => string)];
+type Words = string | ((amount: number) => string);
 
 const MS_PER_SECOND = 1_000;
 
 /** In display order. */
-const WORDS: readonly Words[] = [
-  ["steps", "step"],
-  ["toolCalls", "tool call"],
-  ["totalTokens", "token"],
-  ["inputTokens", "input token"],
-  ["cachedInputTokens", "cached input token"],
-  ["outputTokens", "output token"],
-  ["costUsd", formatUsd],
-  ["timeMs", (amount) => `${groupDigits(Math.floor(amount / MS_PER_SECOND))} s`],
-];
+const WORDS: Readonly<Record<BudgetAxis, Words>> = {
+  steps: "step",
+  toolCalls: "tool call",
+  totalTokens: "token",
+  inputTokens: "input token",
+  cachedInputTokens: "cached input token",
+  outputTokens: "output token",
+  costUsd: formatUsd,
+  timeMs: (amount) => `${groupDigits(Math.floor(amount / MS_PER_SECOND))} s`,
+};
 
 /**
  * Returns the remaining budget, such as `Budget left: 3 steps, 12,000 tokens, $0.20, 40 s.`
@@ -27,7 +27,7 @@ const WORDS: readonly Words[] = [
  * nothing is limited.
  */
 export function formatBudgetLine(left: Readonly<Record<string, number>>): string | undefined {
-  const parts = WORDS.flatMap(([axis, thing]) => {
+  const parts = Object.entries(WORDS).flatMap(([axis, thing]) => {
     const amount = Object.hasOwn(left, axis) ? left[axis] : undefined;
     if (amount === undefined) return [];
     const rest = Math.max(0, amount);

@@ -1,5 +1,10 @@
 // Budget account of an agent as plain data. Part of run results, and of paused runs that another
 // process resumes.
+//
+// A new axis begins in `BUDGET_AXES`, `LEDGER_AXES` and the public types, which write the axes out
+// for the reference. The compiler then names each table without it, except `REPLY_AXES` in
+// budget/lease-decision.ts and the command's option: cli/amount-options.ts, cli/command-tree.ts
+// and kernel/option-names.json.
 
 import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
@@ -51,6 +56,10 @@ export const BUDGET_AXES = [
   "toolCalls",
   "timeMs",
 ] as const satisfies readonly (keyof AccountGrant["budget"])[];
+/** An axis of a budget. */
+export type BudgetAxis = (typeof BUDGET_AXES)[number];
+/** An axis on which amounts are spent and add up over the tree. */
+export type SpendAxis = Exclude<BudgetAxis, "timeMs">;
 
 /**
  * Budget account of an agent: its limits and the usage of its subtree. Costs are in US dollars.
@@ -121,11 +130,6 @@ export interface Account {
     >
   >;
 }
-
-/** An axis on which amounts are spent and add up over the tree. */
-export type SpendAxis = keyof Account["excess"];
-/** An axis of a budget. */
-export type BudgetAxis = SpendAxis | "timeMs";
 
 /** All values of `LedgerAxis`. */
 export const LEDGER_AXES = [

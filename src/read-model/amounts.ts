@@ -1,6 +1,7 @@
 // Amounts of budgets: arithmetic, and text for people.
 
 import { addUsd, floorMicroUsd, toUsd } from "../kernel/money.ts";
+import type { BudgetAxis } from "../protocol/account.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AxisAmounts, Spent } from "./viewer-data.ts";
 
@@ -112,22 +113,23 @@ export interface AxisText {
   readonly short: (amount: number) => string;
 }
 
+const COUNT = { text: formatFullCount, short: formatShortCount };
+const AXIS_TEXTS: Readonly<Record<BudgetAxis, Omit<AxisText, "axis">>> = {
+  totalTokens: { label: "tokens", ...COUNT },
+  inputTokens: { label: "input tokens", ...COUNT },
+  cachedInputTokens: { label: "cached input tokens", ...COUNT },
+  outputTokens: { label: "output tokens", ...COUNT },
+  costUsd: { label: "cost", text: formatDollars, short: formatDollars },
+  steps: { label: "steps", ...COUNT },
+  toolCalls: { label: "tool calls", ...COUNT },
+  timeMs: { label: "time", text: formatDuration, short: formatDuration },
+};
+
 /** All budget axes, in the order of importance to a person. */
-export const AXES: readonly AxisText[] = [
-  { axis: "totalTokens", label: "tokens", text: formatFullCount, short: formatShortCount },
-  { axis: "inputTokens", label: "input tokens", text: formatFullCount, short: formatShortCount },
-  {
-    axis: "cachedInputTokens",
-    label: "cached input tokens",
-    text: formatFullCount,
-    short: formatShortCount,
-  },
-  { axis: "outputTokens", label: "output tokens", text: formatFullCount, short: formatShortCount },
-  { axis: "costUsd", label: "cost", text: formatDollars, short: formatDollars },
-  { axis: "steps", label: "steps", text: formatFullCount, short: formatShortCount },
-  { axis: "toolCalls", label: "tool calls", text: formatFullCount, short: formatShortCount },
-  { axis: "timeMs", label: "time", text: formatDuration, short: formatDuration },
-];
+export const AXES: readonly AxisText[] = Object.entries(AXIS_TEXTS).map(([axis, texts]) => ({
+  axis,
+  ...texts,
+}));
 
 function padToTwoDigits(number: number): string {
   return String(number).padStart(2, "0");

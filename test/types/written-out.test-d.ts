@@ -12,7 +12,13 @@ import type { MaxTokensField } from "../../src/model/openai/to-openai.ts";
 import type { SessionOptions } from "../../src/orchestrator/sessions/session-options.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-settings.ts";
 import type { MessageRetentionPolicy } from "../../src/policies/retention-policy.ts";
-import type { AccountGrant, BUDGET_AXES, BudgetAxis } from "../../src/protocol/account.ts";
+import type {
+  Account,
+  AccountGrant,
+  BudgetAxis,
+  LedgerAxis,
+  SpendAxis,
+} from "../../src/protocol/account.ts";
 import type { WORK_TYPES, WorkType } from "../../src/protocol/event-bodies.ts";
 import type { PAUSE_CODES, PauseCode, STOP_CODES, StopCode } from "../../src/protocol/stop.ts";
 import type { SqliteDriver } from "../../src/store/sqlite/sqlite-driver.ts";
@@ -23,8 +29,9 @@ type Option<Options, Name extends keyof Options> = NonNullable<Options[Name]>;
 test("a list has all values of its union", () => {
   expectTypeOf<(typeof STOP_CODES)[number]>().toEqualTypeOf<StopCode>();
   expectTypeOf<(typeof PAUSE_CODES)[number]>().toEqualTypeOf<PauseCode>();
-  expectTypeOf<(typeof BUDGET_AXES)[number]>().toEqualTypeOf<BudgetAxis>();
   expectTypeOf<keyof AccountGrant["budget"]>().toEqualTypeOf<BudgetAxis>();
+  expectTypeOf<keyof Account["excess"]>().toEqualTypeOf<SpendAxis>();
+  expectTypeOf<Exclude<SpendAxis, "costUsd"> | "costMicroUsd">().toEqualTypeOf<LedgerAxis>();
   expectTypeOf<(typeof WORK_TYPES)[number]>().toEqualTypeOf<WorkType>();
 });
 
