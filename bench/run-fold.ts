@@ -1,7 +1,15 @@
 // view: what an event costs in the fold of a run, with 10, 1,000 and 10,000 agents; what a snapshot costs, and a patch of what one event has
 // changed. `node --conditions=@espalier/source bench/run-fold.ts`, with `--expose-gc` for what a fold holds.
 
-import { defineAgent, Orchestrator, type AgentRole, type EspalierEvent } from "espalier";
+import { z } from "zod";
+
+import {
+  defineAgent,
+  defineTool,
+  Orchestrator,
+  type AgentRole,
+  type EspalierEvent,
+} from "espalier";
 import { says, ScriptedModel, sequentialIds } from "espalier/testing";
 import { RunFold } from "espalier/view";
 
@@ -11,7 +19,14 @@ const SIZES = [10, 1_000, 10_000];
 const ROUNDS = 9;
 const PATCHES = 100;
 
-/** A lead, its leaders of groups, and in each group agents that call a tool that is not there, read so, and answer. */
+const read = defineTool({
+  name: "read",
+  description: "Reads the part.",
+  inputSchema: z.object({}),
+  execute: () => "A part.",
+});
+
+/** Returns a lead with leaders of groups. Each agent of a group calls one tool and answers. */
 function lead(agents: number): AgentRole {
   const groups = Math.round(Math.sqrt(agents));
   const each = Math.max(1, Math.round((agents - groups - 1) / groups));
@@ -30,6 +45,7 @@ function lead(agents: number): AgentRole {
     model: new ScriptedModel(({ messages }) =>
       messages.length === 2 ? { calls: [{ toolName: "read", arguments: {} }] } : says("Done."),
     ),
+    tools: [read],
   });
   const head = defineAgent({
     name: "head",

@@ -150,7 +150,7 @@ export function cloneObject(value: unknown): JsonObject | undefined {
 /**
  * Returns a copy of a value that is JSON. Returns `undefined` for other values, such as a `Date`.
  */
-export function tryCloneJson(value: unknown): JsonValue | undefined {
+function tryCloneJson(value: unknown): JsonValue | undefined {
   try {
     return cloneJson(value, MOST_LEVELS);
   } catch {
