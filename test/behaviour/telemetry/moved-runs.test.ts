@@ -320,7 +320,7 @@ describe("the option `traceparent`", () => {
         checkEvents(events);
         if (!isLocal) checkSpans({ spans, events, appends: 0 }, SPAN_ID);
         expect(events[0]).toMatchObject({
-          type: "run.resumed",
+          type: "run.started",
           traceId: TRACE_ID,
           parentSpanId: SPAN_ID,
           traceparent: sampled,
