@@ -118,7 +118,7 @@ class InnerCalls {
       return reply;
     }
     if (outcome.type === "cancelled") throw this.#createCancelledError();
-    if (outcome.type === "refused") throw this.#createUnpaidError(outcome.refusal);
+    if (outcome.type === "refused") throw this.#createRefusedError(outcome.refusal);
     const { message, code } = outcome.error;
     const error = new EspalierError({ code: "model_call_failed", message, data: { error: code } });
     this.#failedCalls.set(error, outcome);
@@ -129,7 +129,7 @@ class InnerCalls {
     const call: InferCall = { ...this.#call, number, steps: 0 };
     const { signal } = this.#start.controller;
     const paid = await extendLease(this.#agent, call, signal);
-    if (paid.type === "refused") throw this.#createUnpaidError(paid.refusal);
+    if (paid.type === "refused") throw this.#createRefusedError(paid.refusal);
     if (paid.type === "cancelled") throw this.#createCancelledError();
     const { maxOutputTokens } = paid.lease;
     const request = Object.freeze({ ...call.request, maxOutputTokens });
@@ -142,7 +142,7 @@ class InnerCalls {
     return error;
   }
 
-  #createUnpaidError(refusal: BudgetRefusal): EspalierError {
+  #createRefusedError(refusal: BudgetRefusal): EspalierError {
     const error = createModelCallError("the budget does not allow another call");
     this.#failedCalls.set(error, { type: "refused", refusal, usage: NO_USAGE });
     return error;

@@ -316,10 +316,10 @@ class Attempts implements RetryOptions {
     const position = this.#position;
     const outcome = this.#createOutcome(settled);
     const isFailed = outcome.type === "failed";
-    const isUnpaid = outcome.type === "refused" && settled.type === "unpaid";
-    const notMade = isUnpaid ? serializeError(settled.error) : CANCELLED_CALL;
+    const isRefused = outcome.type === "refused" && settled.type === "refused";
+    const notMade = isRefused ? serializeError(settled.error) : CANCELLED_CALL;
     const error = isFailed ? outcome.error : notMade;
-    const isRetryable = isUnpaid || (isFailed && outcome.isRetryable);
+    const isRetryable = isRefused || (isFailed && outcome.isRetryable);
     agent.run.noteFailedCall(agent.identity.agentPath, error);
     const { usage } = outcome;
     const tries = { attemptCount: this.#attempts, queuedMs: this.#queuedMs };
@@ -330,9 +330,9 @@ class Attempts implements RetryOptions {
   /** Returns the outcome without a reply. A call whose signal was aborted counts as cancelled. */
   #createOutcome(settled: EndedAttempts): Exclude<InferOutcome, { readonly type: "replied" }> {
     const spent = this.#computeUsage(this.#toCallEnd(settled));
-    const refusal = settled.type === "unpaid" ? this.#refusal : undefined;
+    const refusal = settled.type === "refused" ? this.#refusal : undefined;
     if (refusal !== undefined) return { type: "refused", refusal, ...spent };
-    const isStopped = settled.type === "aborted" || settled.type === "unpaid";
+    const isStopped = settled.type === "aborted" || settled.type === "refused";
     if (isStopped || this.signal.aborted) return { type: "cancelled", ...spent };
     const cause = settled.type === "failed" ? settled.error : undefined;
     const error = serializeError(settled.type === "threw" ? settled.error : cause);
@@ -340,7 +340,7 @@ class Attempts implements RetryOptions {
   }
 
   #toCallEnd(settled: EndedAttempts): ModelCallEnd {
-    if (settled.type === "unpaid") return { ...settled, type: "failed" };
+    if (settled.type === "refused") return { ...settled, type: "failed" };
     if (settled.type !== "threw") return settled;
     // The abandoned attempt, with the tokens lost before it.
     const lost = this.#lost;

@@ -20,7 +20,7 @@ import { NO_PREFIX } from "./agent-state.ts";
  * Requests a lease for one model call and records the outcome. Waits in the queue while calls in
  * flight may still free budget. Never rejects.
  */
-export async function reserve(
+export async function requestCallLease(
   agent: AgentRuntime,
   effectPosition: EffectPosition,
   inputTokens: number,
@@ -47,7 +47,7 @@ export async function reserve(
   };
   const outcome = await (persistence === undefined
     ? work()
-    : persistence.reserve(effectPosition, work));
+    : persistence.requestCallLease(effectPosition, work));
   if (outcome.type === "refused")
     agent.record({ type: "budget.denied", ...outcome.refusal }, position);
   if (outcome.type === "granted" && !recorder.countUnread("budget.reserved")) {
@@ -191,7 +191,7 @@ export async function createSideCall(
     maxOutputTokens,
   });
   const { tokens, isEstimated } = countInputTokens(agent.model, request, NO_PREFIX);
-  const reserved = await reserve(agent, position, tokens, maxOutputTokens);
+  const reserved = await requestCallLease(agent, position, tokens, maxOutputTokens);
   const { waitedMs } = reserved;
   if (reserved.type !== "granted") return { waitedMs };
   const { lease } = reserved;

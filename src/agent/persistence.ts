@@ -25,7 +25,10 @@ export interface Persistence {
   // Effects. Each returns its saved outcome, or does the work and saves the outcome.
 
   /** Reserves the lease of a model call. */
-  reserve(position: EffectPosition, work: () => Promise<LeaseOutcome>): Promise<LeaseOutcome>;
+  requestCallLease(
+    position: EffectPosition,
+    work: () => Promise<LeaseOutcome>,
+  ): Promise<LeaseOutcome>;
   /** Makes a model call. */
   infer(
     position: EffectPosition,

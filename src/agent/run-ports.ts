@@ -124,7 +124,7 @@ export interface RoleParts {
   /** The role's budget, in the units of the ledger. */
   readonly spendLimits: SpendLimits;
   /** The part of the budget that subagents must leave, in the units of the ledger. */
-  readonly keptForSelf: SpendLimits;
+  readonly reserve: SpendLimits;
 }
 
 /** The call of a delegation, with the history at that time. A subtask has no call. */

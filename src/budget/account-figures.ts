@@ -27,7 +27,7 @@ export interface AccountFigures {
   readonly limiting: AccountFigures | undefined;
   readonly limits: SpendLimits;
   /** The part of the limits that descendants must leave. */
-  readonly keptForSelf: SpendLimits;
+  readonly reserve: SpendLimits;
   /** Usage of the agent and its descendants. */
   readonly total: Usage;
   /** Amounts that open leases hold. */
@@ -45,8 +45,8 @@ export interface AccountFigures {
 }
 
 /**
- * The agent of an account, which may use the part that is kept for it. `NEW_CHILD` is a child
- * without an account, which must leave that part.
+ * The agent of an account, which may use its reserve. `NEW_CHILD` is a child without an account,
+ * which must leave the reserve.
  */
 export type Asker = AccountFigures | typeof NEW_CHILD;
 export const NEW_CHILD = null;
@@ -59,7 +59,7 @@ export function findRoom(at: AccountFigures, asker: Asker, axis: LedgerAxis): nu
   const limit = at.limits[axis];
   if (limit === undefined) return Infinity;
   const spent = axis === "costMicroUsd" ? toMicroUsd(at.total.costUsd ?? 0) : at.total[axis];
-  return limit - spent - (asker === at ? 0 : (at.keptForSelf[axis] ?? 0));
+  return limit - spent - (asker === at ? 0 : (at.reserve[axis] ?? 0));
 }
 
 /** Returns the account on the path with the least room. `undefined` if nothing limits the axis. */
@@ -84,18 +84,18 @@ interface Shortage {
 }
 
 /**
- * Returns the refusal of an account, in the units of a budget. Reports the part kept for its own
- * agent apart from the spent amount.
+ * Returns the refusal of an account, in the units of a budget. Reports the reserve apart from the
+ * spent amount.
  */
 export function createBudgetRefusal(
   at: AccountFigures,
   { axis, requested, asker }: Shortage,
 ): BudgetRefusal {
-  const { agentPath: accountPath, limits, keptForSelf } = at;
+  const { agentPath: accountPath, limits } = at;
   const maximum = limits[axis] ?? Infinity;
   const room = findRoom(at, at, axis);
-  const keptOnAxis = asker === at ? 0 : (keptForSelf[axis] ?? 0);
-  const reserve = Math.min(keptOnAxis, Math.max(0, room));
+  const reserveOnAxis = asker === at ? 0 : (at.reserve[axis] ?? 0);
+  const reserve = Math.min(reserveOnAxis, Math.max(0, room));
   return {
     axis: toSpendAxis(axis),
     accountPath,

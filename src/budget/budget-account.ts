@@ -74,7 +74,7 @@ export class BudgetAccount implements AccountFigures {
   readonly axes: readonly LedgerAxis[];
   readonly limiting: BudgetAccount | undefined;
   readonly isTimed: boolean;
-  readonly keptForSelf: SpendLimits;
+  readonly reserve: SpendLimits;
   readonly fixedDeadlineAtMs: number | null;
   readonly openedAtMs: number;
   readonly limits: Partial<Sums>;
@@ -111,7 +111,7 @@ export class BudgetAccount implements AccountFigures {
       : above;
     this.limiting = isLimiting ? this : parent?.limiting;
     this.isTimed = timeLimitMs !== null || fixedDeadlineAtMs !== null || parent?.isTimed === true;
-    this.keptForSelf = account.reserve;
+    this.reserve = account.reserve;
     this.fixedDeadlineAtMs = fixedDeadlineAtMs;
     this.openedAtMs = account.openedAtMs;
     this.limits = { ...limits };
@@ -388,10 +388,7 @@ export class BudgetAccount implements AccountFigures {
     return computeRemaining(this, this.#ledger.clock, this, this.#findLease(leaseId).hold);
   }
 
-  /**
-   * Returns the room for all new children of the agent together, without the part kept for the
-   * agent.
-   */
+  /** Returns the room for all new children of the agent together, without the reserve. */
   remainingForChildren(): Remaining {
     return computeRemaining(this, this.#ledger.clock, NEW_CHILD);
   }
@@ -417,7 +414,7 @@ export class BudgetAccount implements AccountFigures {
       parentAgentId: this.parent?.agentId ?? null,
       agentPath: this.agentPath,
       limits: { ...this.limits },
-      reserve: this.keptForSelf,
+      reserve: this.reserve,
       grants: this.#grants,
       ...(this.#grantsBefore && { grantsBeforeFork: this.#grantsBefore }),
       fixedDeadlineAtMs: this.fixedDeadlineAtMs,

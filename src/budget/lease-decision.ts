@@ -139,10 +139,10 @@ function createHold(ask: LeaseAsk, outputTokens: number): Amounts {
 /** Returns the limit of steps that leaves the agent no step after the requested ones, reservations included. */
 export function findLastStep(account: AccountFigures, count: number): LastStep | undefined {
   for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
-    const { agentPath: accountPath, limits, reserved, keptForSelf } = at;
+    const { agentPath: accountPath, limits, reserved, reserve } = at;
     const { steps } = limits;
     if (steps === undefined || findRoom(at, account, "steps") > reserved.steps + count) continue;
-    const kept = at === account ? 0 : (keptForSelf.steps ?? 0);
+    const kept = at === account ? 0 : (reserve.steps ?? 0);
     return { accountPath, maximum: Math.max(0, steps - kept) };
   }
   return undefined;

@@ -125,7 +125,7 @@ export interface NewAccount {
   readonly agentPath: string;
   readonly limits: SpendLimits;
   /** Part of the limits that descendants must leave. Default: nothing. */
-  readonly keptForSelf?: SpendLimits | undefined;
+  readonly reserve?: SpendLimits | undefined;
   /** Time limit from now on, without the time in which the account's clock is paused. */
   readonly timeMs?: number | undefined;
   /** Fixed deadline, which never moves. The earlier of both limits applies. */
@@ -145,7 +145,7 @@ export function openAccount(
     parentAgentId: parent?.agentId ?? null,
     agentPath: account.agentPath,
     limits: account.limits,
-    reserve: account.keptForSelf ?? {},
+    reserve: account.reserve ?? {},
     grants: [],
     fixedDeadlineAtMs: fixedDeadlineAtMs === Infinity ? null : fixedDeadlineAtMs,
     timeLimitMs: account.timeMs ?? null,

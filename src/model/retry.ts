@@ -76,7 +76,7 @@ export type GenerateOutcome =
     })
   | (AttemptLog & { readonly type: "failed"; readonly error: ModelError })
   /** An attempt broke, and the budget for another one was refused. */
-  | (AttemptLog & { readonly type: "unpaid"; readonly error: ModelError })
+  | (AttemptLog & { readonly type: "refused"; readonly error: ModelError })
   /**
    * The signal was aborted. If that was during an attempt, the attempt counts as broken even if its
    * answer had not begun, since the provider may charge it.
@@ -98,7 +98,7 @@ interface RetriedCall {
 type AttemptEnd =
   | Pick<Extract<GenerateOutcome, { readonly type: "replied" }>, "type" | "reply" | "repliedBy">
   | (FailedAttempt & { readonly type: "failed" })
-  | { readonly type: "unpaid"; readonly error: ModelError }
+  | { readonly type: "refused"; readonly error: ModelError }
   | { readonly type: "aborted" };
 
 const NO_LOSS: AttemptLoss = Object.freeze({ lostOutputTokens: 0, brokenAttempts: 0 });
@@ -137,7 +137,7 @@ export async function generateWithRetries(
     if ((error.retryAfterMs ?? 0) > maxDelayMs)
       return { type: "failed", error: createLongWaitError(error, maxDelayMs), ...call.log };
     if (end.lostOutputTokens !== undefined && !(await chargeNextRequest(call)))
-      return { type: "unpaid", error, ...call.log };
+      return { type: "refused", error, ...call.log };
   }
   return { type: "aborted", ...call.log };
 }
@@ -170,7 +170,7 @@ async function askInOrder(call: RetriedCall, fallback: Fallback): Promise<Attemp
     const isContinued = fallback.decideFallback(model, error, clock);
     if (!isContinued || nextModel === undefined) return { ...end, error: hopeful };
     if (end.lostOutputTokens !== undefined && !(await chargeNextRequest(call)))
-      return { type: "unpaid", error };
+      return { type: "refused", error };
     if (signal.aborted) break;
     options.onRetry({ attempt: call.log.attempts, error, delayMs: 0, nextModel });
   }
@@ -183,7 +183,7 @@ function countRequest(
   model: Model,
   end: RequestEnd,
   isFirst = true,
-): Exclude<AttemptEnd, { readonly type: "unpaid" }> {
+): Exclude<AttemptEnd, { readonly type: "refused" }> {
   if (end.type === "unasked") return ABORTED;
   if (isFirst) call.log = { ...call.log, attempts: call.log.attempts + 1 };
   if (end.type !== "failed" || end.isUnsent !== true) call.noStartSignal = call.options.signal;

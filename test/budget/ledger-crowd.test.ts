@@ -144,7 +144,7 @@ test("serves them with linear work if every account has limits, times and a rese
   const limits = { totalTokens: ENOUGH + 100, outputTokens: ENOUGH };
   const done = await crowd(
     {
-      lead: { limits, keptForSelf: { totalTokens: 80 }, timeMs: 60_000 },
+      lead: { limits, reserve: { totalTokens: 80 }, timeMs: 60_000 },
       middle: { limits: { ...limits, steps: SIZE }, deadlineAtMs: 50_000 },
       member: (index) => ({ limits: { steps: 1 }, timeMs: 1_000 + index }),
       maxOutputTokens: ENOUGH,

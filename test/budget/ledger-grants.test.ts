@@ -21,7 +21,7 @@ const BY = "The operator.";
 /** Returns a lead with 100 tokens of which it reserves 20, and a child. */
 function keeping(): LedgerFixture {
   const fixture = new LedgerFixture();
-  fixture.open("lead", { totalTokens: 100 }, { keptForSelf: { totalTokens: 20 } });
+  fixture.open("lead", { totalTokens: 100 }, { reserve: { totalTokens: 20 } });
   fixture.open("lead/a");
   return fixture;
 }
@@ -93,8 +93,8 @@ describe("a reserve", () => {
   test("applies on every axis and to all descendants, and the tightest account on the path refuses", async () => {
     const fixture = new LedgerFixture();
     const limits = { steps: 5, toolCalls: 3, outputTokens: 100 };
-    fixture.open("lead", limits, { keptForSelf: { steps: 1, toolCalls: 1, outputTokens: 10 } });
-    fixture.open("lead/a", limits, { keptForSelf: { steps: 3, toolCalls: 1, outputTokens: 30 } });
+    fixture.open("lead", limits, { reserve: { steps: 1, toolCalls: 1, outputTokens: 10 } });
+    fixture.open("lead/a", limits, { reserve: { steps: 3, toolCalls: 1, outputTokens: 30 } });
     fixture.open("lead/a/b");
     const left = ["lead", "lead/a", "lead/a/b"].map((path) =>
       fixture.ledger.getAccount(AgentIdSchema().parse(path)).remaining(),
@@ -134,7 +134,7 @@ describe("a reserve", () => {
 
   test("leaves nothing to children and everything to its owner if it exceeds the limit", async () => {
     const fixture = new LedgerFixture();
-    fixture.open("lead", { steps: 2 }, { keptForSelf: { steps: 9 } });
+    fixture.open("lead", { steps: 2 }, { reserve: { steps: 9 } });
     fixture.open("lead/a");
     expect(fixture.ledger.getAccount(LEAD).remainingForChildren()).toEqual({ steps: 0 });
     const refusal = {
@@ -152,7 +152,7 @@ describe("a reserve", () => {
   test("withholds nothing on an axis without its own limit", async () => {
     const fixture = new LedgerFixture();
     fixture.open("lead", { steps: 1 });
-    fixture.open("lead/a", {}, { keptForSelf: { steps: 1 } });
+    fixture.open("lead/a", {}, { reserve: { steps: 1 } });
     fixture.open("lead/a/b");
     expect((await fixture.ask("lead/a/b", ask(1, 1))).outcome?.type).toBe("granted");
   });
@@ -292,7 +292,7 @@ describe("a grant", () => {
 
   proves(["X7"], "raises the limits of a restored ledger, which keeps earlier grants", async () => {
     const fixture = new LedgerFixture();
-    fixture.open("lead", { steps: 1 }, { keptForSelf: { steps: 1 } });
+    fixture.open("lead", { steps: 1 }, { reserve: { steps: 1 } });
     await fixture.ask("lead", ask(1, 1));
     await fixture.settle("lease_1", callUsage(1, 1));
     fixture.ledger.grant(LEAD, { budget: { steps: 1 }, by: "First." });

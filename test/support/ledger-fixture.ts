@@ -61,7 +61,7 @@ export class LedgerFixture {
   open(
     path: string,
     limits: SpendLimits = {},
-    more: number | Pick<NewAccount, "keptForSelf" | "deadlineAtMs" | "timeMs"> = {},
+    more: number | Pick<NewAccount, "reserve" | "deadlineAtMs" | "timeMs"> = {},
   ): void {
     const slash = path.lastIndexOf("/");
     const parent =

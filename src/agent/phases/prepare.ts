@@ -16,7 +16,7 @@ import {
 } from "../agent-state.ts";
 import { addTask, mustNotCallModel, type Prepared, type PreparedCall } from "../life-cycle.ts";
 import type { MailboxMessage } from "../mailbox.ts";
-import { reserve } from "../model-call.ts";
+import { requestCallLease } from "../model-call.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
 import { addSignal, fail, failWith, toBudgetSignal } from "../stop-requests.ts";
 import { addWaitedTime } from "../transition.ts";
@@ -95,7 +95,7 @@ async function reserveCall(
     const error = createOverflowRecord(inputTokens, maxInputTokens);
     return { state: failWith(agent, state, error), call: undefined };
   }
-  const outcome = await reserve(agent, position, inputTokens, role.maxOutputTokens);
+  const outcome = await requestCallLease(agent, position, inputTokens, role.maxOutputTokens);
   const { waitedMs } = outcome;
   const waited = waitedMs === 0 ? state : addWaitedTime(state, waitedMs);
   if (outcome.type === "cancelled") return { state: waited, call: undefined };

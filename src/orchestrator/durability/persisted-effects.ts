@@ -81,7 +81,7 @@ export class PersistedEffects implements Persistence {
 
   // Model calls
 
-  async reserve(
+  async requestCallLease(
     position: EffectPosition,
     work: () => Promise<LeaseOutcome>,
   ): Promise<LeaseOutcome> {

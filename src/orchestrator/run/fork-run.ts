@@ -355,7 +355,7 @@ function createAccounts(
     const limits = tightenLimits(beforeLimits, toLedgerLimits(own));
     const leastMs = Math.min(timeLimitMs ?? Infinity, own.timeMs ?? Infinity);
     const timeMs = leastMs === Infinity ? undefined : leastMs;
-    const account = { agentId, agentPath, limits, keptForSelf: reserve, timeMs, nowMs };
+    const account = { agentId, agentPath, limits, reserve, timeMs, nowMs };
     const grantsBefore = before === undefined ? [] : collectGrants(before);
     opened.set(agentId, {
       ...openAccount(account, parent),

@@ -51,8 +51,8 @@ export function createAgent(run: RunRuntime, input: NewAgent): AgentRuntime {
   const model = resolveModel(run, role);
   const agentId = parseId<"AgentId">(ids.next("agent", agentPath));
   const executionId = parseId<"ExecutionId">(ids.next("execution", `${agentPath} 1`));
-  const { keptForSelf } = run.registry.getParts(role);
-  const opening = { agentId, agentPath, limits, keptForSelf, timeMs, deadlineAtMs };
+  const { reserve } = run.registry.getParts(role);
+  const opening = { agentId, agentPath, limits, reserve, timeMs, deadlineAtMs };
   const account = ledger.open(opening, parent?.account);
   let agent: AgentRuntime | undefined;
   try {

@@ -78,7 +78,7 @@ export class RoleRegistry {
       ...createRoleTools(role, this.getSubagents(role), findNativeOutputSchema(role, hooks)),
       hooks,
       spendLimits: toLedgerLimits(role.budget),
-      keptForSelf: toLedgerLimits(role.delegation.reserve),
+      reserve: toLedgerLimits(role.delegation.reserve),
     };
     this.#parts.set(role, parts);
     return parts;

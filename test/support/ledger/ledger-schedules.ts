@@ -112,7 +112,7 @@ class Player {
     const account = parentId === undefined ? undefined : this.#ledger.getAccount(parentId);
     const agentId = AgentIdSchema().parse(agentPath);
     const times = { deadlineAtMs, timeMs: limitMs };
-    const opening = { agentId, agentPath, limits, keptForSelf: reserve, ...times };
+    const opening = { agentId, agentPath, limits, reserve, ...times };
     this.#ledger.open(opening, account);
     this.#copy.adopt(this.#ledger.getAccount(agentId).snapshotAt(this.#ledger.clock.nowMs()));
     this.#reference.openAccount(

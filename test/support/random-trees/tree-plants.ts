@@ -75,7 +75,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "what a reserve keeps is not kept",
     file: "budget/account-figures.ts",
-    from: "return limit - spent - (asker === at ? 0 : (at.keptForSelf[axis] ?? 0));",
+    from: "return limit - spent - (asker === at ? 0 : (at.reserve[axis] ?? 0));",
     to: "return limit - spent;",
     law: /X5/,
     seed: 1,
