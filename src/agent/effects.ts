@@ -85,7 +85,7 @@ export const CallEndSchema = lazyUnion("type", () => [
     execution: ToolExecutionSchema(),
     /** True if its result was cut and a summary is to replace it. */
     isToSummarize: z.boolean(),
-    /** Set when a hook after the call broke. The execution fails. */
+    /** Set if a hook after the call broke, or if its error ends the agent. The execution fails. */
     failure: ErrorRecordSchema().exactOptional(),
     spans: spans(),
   }),

@@ -265,8 +265,8 @@ export function recordExecutions(
      * ones.
      */
     readonly deferrals: readonly Deferral[];
-    /** The limit that refused one of the calls. */
-    readonly limit?: StopSignal | undefined;
+    /** The signal of the limit that refused one of the calls. */
+    readonly limitSignal?: StopSignal | undefined;
     /**
      * Number of charged calls.
      *
@@ -289,14 +289,14 @@ export function recordExecutions(
   }
   const isNew = executions.length === step.executions.length + update.executions.length;
   if (!isNew || step.hasAppliedResults) throw refuseChange(state, "recordExecutions");
-  const { deferrals, limit, toolCalls = 0, timing = NO_TIMING } = update;
+  const { deferrals, limitSignal, toolCalls = 0, timing = NO_TIMING } = update;
   return freezeInTests({
     ...state,
     step: {
       ...step,
       executions,
       deferrals,
-      limit: step.limit ?? limit,
+      limit: step.limit ?? limitSignal,
       usage: toolCalls === 0 ? step.usage : addUsage(step.usage, { ...NO_USAGE, toolCalls }),
       timing: addTiming(step.timing, timing),
     },

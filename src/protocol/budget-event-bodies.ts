@@ -84,9 +84,7 @@ export interface BudgetEventBodies {
   };
   /** A model call exceeds the remaining budget of the agent or an ancestor, and is not made. */
   readonly "budget.denied": {
-    /**
-     * Axis of the exceeded budget. All amounts are in its unit: tokens, US dollars or milliseconds.
-     */
+    /** Axis of the exceeded budget. All amounts are in its unit, as in `Budget`. */
     readonly axis: keyof AccountGrant["budget"];
     /** Path of the agent whose budget is exceeded. */
     readonly accountPath: string;
@@ -110,7 +108,7 @@ export interface BudgetEventBodies {
    * ```
    */
   readonly "budget.threshold_reached": {
-    /** Axis of the limit. All amounts are in its unit: tokens, US dollars or milliseconds. */
+    /** Axis of the limit. All amounts are in its unit, as in `Budget`. */
     readonly axis: keyof AccountGrant["budget"];
     /** Path of the agent whose limit it is. */
     readonly accountPath: string;

@@ -330,7 +330,7 @@ function fullState(): SettledState {
           unparsedQuestion(third, stepId),
           { ...subagentOn(fourth), subtasks: REQUESTS, startedAgentIds: full.startedAgentIds },
         ],
-        limit: { ...all.addSignal.signal, name: "enough", isOvershoot: true },
+        limitSignal: { ...all.addSignal.signal, name: "enough", isOvershoot: true },
       },
       pause,
     ),

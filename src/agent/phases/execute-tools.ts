@@ -130,7 +130,7 @@ async function runBatch(
   const recorded = recordExecutions(paid, {
     executions,
     deferrals: ends.flatMap((end) => (end.type === "deferred" ? [end.deferral] : [])),
-    limit: plan.refusal === undefined ? undefined : toBudgetSignal(plan.refusal),
+    limitSignal: plan.refusal === undefined ? undefined : toBudgetSignal(plan.refusal),
     toolCalls: plan.charged,
     timing: computeTiming(hooked === undefined ? spans : [...hooked.spans, ...spans]),
   });

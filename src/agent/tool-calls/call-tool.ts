@@ -1,5 +1,5 @@
 // Runs one tool call: permission, body or delegation, record. The call was rewritten, checked and
-// admitted before. Nothing here rejects: every failure becomes a result for the model.
+// admitted before. No promise here rejects: every failure becomes a result for the model.
 
 import { awaitWithinBounds, type BoundedOutcome } from "../../kernel/cancel-signal.ts";
 import { omitUndefined } from "../../kernel/json.ts";

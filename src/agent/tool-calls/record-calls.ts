@@ -1,5 +1,5 @@
 // Records the begin and end of calls. Hooks after a call see its result and may change the text
-// that the model reads. Nothing here rejects.
+// that the model reads. No promise here rejects.
 
 import { omitUndefined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { SpanContent } from "../../protocol/message.ts";
