@@ -11,7 +11,6 @@ import { runInScope } from "../../protocol/correlation.ts";
 import { toSpans } from "../../protocol/step-timing.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
 import { formatToolResult } from "../../tools/result-text.ts";
-import { selectGuards } from "../../tools/tool-guard.ts";
 import { readToolResult } from "../../tools/tool-result.ts";
 import type { ToolRuntime } from "../../tools/tool-context.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
@@ -19,19 +18,17 @@ import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import { createHookContext } from "../run-user-code.ts";
 import type { CallEnd } from "../effects.ts";
 import { WrappedTime } from "../wrapped-time.ts";
-import { findRepetition } from "./authorize.ts";
+import { authorize } from "./authorize.ts";
 import { createToolContext } from "./call-context.ts";
 import {
   CANCELLED,
-  createRefusedOutcome,
   createThrownOutcome,
   serializeToolError,
   type CallOutcome,
-  type Permission,
 } from "./call-outcome.ts";
 import { delegate, isTooLate, resumeDelegation } from "./delegate.ts";
 import { closeCall, createNextDelegation, type CallInProgress } from "./open-call.ts";
-import { resumeQuestion, decideOrAskApprover, callExternally } from "./questions.ts";
+import { callExternally } from "./questions.ts";
 import { toForbiddenOutcome, recordBegin, recordEnd, rejectUnbegun } from "./record-calls.ts";
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
@@ -53,9 +50,7 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
       if (turn !== undefined) await turn;
     }
     const requested =
-      persistence === undefined
-        ? requestPermission(call, bound)
-        : persistence.authorize(call, bound);
+      persistence === undefined ? authorize(call, bound) : persistence.authorize(call, bound);
     // Not awaited if no question is asked, so that all calls of a reply are authorized before the
     // first one begins.
     const permission = requested instanceof Promise ? await requested : requested;
@@ -82,38 +77,6 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
 }
 
 const TAKEN: CallOutcome = { type: "succeeded", text: "Your result was accepted." };
-
-/** Returns or requests the permission for a call. Synchronous if nothing has to be asked. */
-export function requestPermission(
-  call: CallInProgress,
-  bound: OwnCall,
-): Permission | Promise<Permission> {
-  const { agent, deferral, settings } = call;
-  if (deferral?.type === "question") return resumeQuestion(call, bound, deferral);
-  const repeated = findRepetition(call, bound);
-  const isReviewed =
-    call.denial !== undefined ||
-    repeated !== undefined ||
-    (agent.guards.length > 0 && selectGuards(agent.guards, bound.tool.name).length > 0);
-  if (
-    bound.type === "delegation" &&
-    typeof bound.use !== "function" &&
-    bound.use.type === "spawn"
-  ) {
-    // A subagent that cannot be started at present is refused before an approver is asked.
-    const { request } = bound.use;
-    const delegated = createNextDelegation(call);
-    const refused = agent.run.supervisor.reserveSpawn(agent, request, delegated, isReviewed);
-    if (refused !== undefined)
-      return { type: "unrunnable", outcome: createRefusedOutcome(refused) };
-  }
-  if (call.signal.aborted) return { type: "cancelled" };
-  const needsApproval =
-    bound.type === "function" && (bound.use.needsApproval ?? settings.needsApproval) !== false;
-  return isReviewed || needsApproval
-    ? decideOrAskApprover(call, bound, repeated)
-    : { type: "granted", bound };
-}
 
 /** Runs the function in a slot, which is released once the end of the call is recorded. */
 async function runTool(call: CallInProgress, bound: FunctionCall): Promise<CallEnd> {

@@ -24,7 +24,7 @@ import {
   describeApprovalNeed,
   type Decision,
   type Repetition,
-} from "./authorize.ts";
+} from "./call-decision.ts";
 import type { CallInProgress } from "./open-call.ts";
 import {
   failCall,

@@ -27,7 +27,8 @@ import {
   pickShownArguments,
   type StoredCall,
 } from "../../agent/tool-calls/parsed-call.ts";
-import { callTool, requestPermission } from "../../agent/tool-calls/call-tool.ts";
+import { authorize } from "../../agent/tool-calls/authorize.ts";
+import { callTool } from "../../agent/tool-calls/call-tool.ts";
 import type { CallInProgress } from "../../agent/tool-calls/open-call.ts";
 import { confirmPermission, refuseCall } from "../../agent/tool-calls/questions.ts";
 import { emitResult } from "../../agent/tool-calls/record-calls.ts";
@@ -174,7 +175,7 @@ export class PersistedEffects implements Persistence {
     if (bound.type === "delegation" && this.inFlight?.hasChildOf(call.call.callId) === true)
       return { type: "granted", bound: restoreBegunCall(bound, permit) };
     if (permit !== undefined) return restorePermission(call, bound, permit);
-    const asked = requestPermission(call, bound);
+    const asked = authorize(call, bound);
     const isAtOnce = !(asked instanceof Promise) && call.deferral === undefined;
     return isAtOnce ? asked : this.#savePermit(name, asked);
   }
@@ -343,7 +344,7 @@ async function restorePermission(
   // Without an approval only guards allowed the call, and they decide about the present value.
   return stored.isApproved
     ? refuseCall(tool, "blocked", difference)
-    : await requestPermission(call, current);
+    : await authorize(call, current);
 }
 
 /** Returns a delegation that had begun, with its recorded arguments, as far as they are known. */
