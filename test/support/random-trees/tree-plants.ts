@@ -107,8 +107,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a subagent is not cancelled with its parent",
     file: "agent/agent-runtime.ts",
-    from: "if (reason === undefined) (above.#followers ??= new Set()).add(this);\n    else",
-    to: "if (reason !== undefined)",
+    from: "above.#followers.add(this);",
+    to: "",
     law: /T5|hangs/,
     seed: 14,
   },
