@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { z } from "zod";
 
 import { defineAgent, defineDelegation, Orchestrator, toolFilter } from "espalier";
-import { says, ScriptedModel } from "espalier/testing";
+import { asks, says, ScriptedModel } from "espalier/testing";
 
 const researcher = defineAgent({
   name: "researcher",
@@ -26,16 +26,40 @@ const research = defineDelegation({
     }),
 });
 
+const verdict = z.object({ isTrue: z.boolean() });
+const checker = defineAgent({
+  name: "checker",
+  description: "Checks one claim",
+  instructions: "Check the claim you are given.",
+  model: new ScriptedModel(() => asks("Finish", { isTrue: true })),
+  output: verdict,
+});
+
+const check = defineDelegation({
+  name: "check",
+  description: "Has a claim checked.",
+  inputSchema: z.object({ claim: z.string() }),
+  async execute({ claim }, { spawn }) {
+    const outcome = await spawn({ role: "checker", task: claim });
+    if (outcome.type !== "ended") return outcome; // refused or paused
+    const { output, text } = outcome.result;
+    if (output === undefined) return { type: "answered", text };
+    const { isTrue } = verdict.parse(output);
+    return { type: "answered", text: isTrue ? "True." : "Wrong: rewrite it." };
+  },
+});
+
 const model = new ScriptedModel([
   { calls: [{ toolName: "research", arguments: { topic: "pears" } }] },
+  { calls: [{ toolName: "check", arguments: { claim: "Pears climb." } }] },
   says("Pears, then."),
 ]);
 const lead = defineAgent({
   name: "lead",
   instructions: "Have one topic researched, then answer.",
   model,
-  tools: [research],
-  subagents: [researcher], // the roles that a delegation can start
+  tools: [research, check],
+  subagents: [researcher, checker], // the roles that a delegation can start
   toolFilters: [
     toolFilter(() => false, {
       name: "only research",
@@ -52,7 +76,7 @@ console.log(text);
 assert.equal(status, "completed");
 assert.deepEqual(
   model.requests[0]?.tools.map(({ name }) => name),
-  ["research"],
+  ["research", "check"],
 );
 assert.match(report, /Pears have been trained on walls since antiquity\./);
 assert.deepEqual(
@@ -60,5 +84,6 @@ assert.deepEqual(
   [
     ["lead", "completed"],
     ["lead/researcher#1", "completed"],
+    ["lead/checker#1", "completed"],
   ],
 );

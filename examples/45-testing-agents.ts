@@ -98,6 +98,10 @@ buyer completed (completed) 2 steps, 30 of 90 tokens
   const correction = second?.messages.at(-1)?.text ?? "";
   assert.match(correction, /thing/); // the invalid argument
   clerk.assertComplete();
+
+  const { messages = [] } = first ?? {};
+  const task = messages.findLast((m) => m.role === "user" && m.origin === "task");
+  assert.equal(task?.text, "a pear tree");
 }
 
 // 3. A point in between: hold a reply up with a latch, let the rest run, look, and continue.

@@ -199,3 +199,7 @@ const patient = defineAgent({
 });
 const listen = (orchestrator: Orchestrator): Run => orchestrator.start(patient, "Listen.");
 assert.equal(await resumable(listen, { ...first, role: patient }), "released");
+
+const runs = await store.list({ limit: 20 });
+const last = runs.find(({ status }) => status !== "ended");
+assert.equal(last?.status, "open"); // the released run

@@ -699,7 +699,7 @@ export interface EventBodies extends BudgetEventBodies {
   };
   /** A question is closed: it was answered, its deadline passed, or its agent ended. */
   readonly "question.answered": {
-    /** Question id, as in `question.asked`. */
+    /** Id of the question, as in `question.questionId` of `question.asked`. */
     readonly questionId: QuestionId;
     /** Tool of the call. */
     readonly toolName: string;

@@ -224,7 +224,7 @@ function suggestContinuation(
   const options = count === 0 ? "" : ", { answers }";
   const call = `orchestrator.resume(result.pausedRun${options})`;
   const storedCall = `await orchestrator.resume(${formatSingleLine(JSON.stringify(runId))}${options})`;
-  const needed = count === 0 ? "" : `; it needs ${formatQuantity(count, "answer")}`;
+  const needed = count === 0 ? "" : `; it needs ${formatQuantity(count, "answer")}, or an approver`;
   return [
     `Continue with ${paint("bold", call)}${needed}`,
     `If a store has the run: ${paint("bold", storedCall)}`,

@@ -153,7 +153,7 @@ test("leaves the tree and the questions of a paused run, and reports how to cont
       scripted            3           4     30       0      15  unknown
 
       ‖ paused after 0ms: Waits for approval of mail (lead/researcher#1), approval of mail (lead/researcher#2).
-      Continue with orchestrator.resume(result.pausedRun, { answers }); it needs 2 answers
+      Continue with orchestrator.resume(result.pausedRun, { answers }); it needs 2 answers, or an approver
       If a store has the run: await orchestrator.resume("run_1", { answers })
       3 agents, deepest at depth 1, no spawn refused
       Trace id 0af7651916cd43dd8448eb211c80319c
