@@ -34,6 +34,7 @@ const FOREIGN = [
   "metadata",
   "arguments",
   "output",
+  "written",
   "writtenArguments",
   "usage",
   "retriesByTool",
