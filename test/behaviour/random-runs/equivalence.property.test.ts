@@ -106,7 +106,7 @@ proves(
 );
 
 /** Fields that show whether an approver or the caller decided. */
-const WHO_DECIDED: ReadonlySet<string> = new Set(["by"]);
+const WHO_DECIDED: ReadonlySet<string> = new Set(["source"]);
 
 proves(
   ["R28", "R31", "R33"],
