@@ -2360,6 +2360,9 @@ const requirements = {
   D785: {
     text: "A spawn that its approver turns into a continuation gives its place to later calls of the reply",
   },
+  D786: {
+    text: "A run that was released or lost while it paused asks its approver each open question once when it is resumed",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -7,6 +7,7 @@
 import { stringifyCanonical } from "../kernel/json.ts";
 import type { LeaseOutcome } from "../budget/lease.ts";
 import type { EventPosition } from "./agent-identity.ts";
+import type { Deferral } from "./agent-state.ts";
 import type { MessageContent } from "../protocol/message-content.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { AgentId, CallId, LeaseId } from "../protocol/ids.ts";
@@ -43,6 +44,8 @@ export class InFlightWork {
   children: InFlightChild[] = [];
   /** Subagents whose results were returned by completed calls. */
   readonly reportedAgentIds = new Set<AgentId>();
+  /** Tool calls that waited for an answer or for a paused subagent. They continue to wait. */
+  readonly deferrals = new Map<CallId, Deferral>();
   /** Tool calls that have ended. */
   readonly endedCallIds = new Set<CallId>();
   /** Leases of completed model calls, by effect name. */
@@ -72,8 +75,16 @@ export class InFlightWork {
 
   /** True while completed or unrepeatable work is not yet back in the state. */
   get hasWork(): boolean {
-    const { outcomes, children, unrepeatable, leases } = this;
-    return outcomes.size + children.length + unrepeatable.size + leases.size > 0;
+    const { outcomes, deferrals, children, unrepeatable, leases } = this;
+    const count = outcomes.size + deferrals.size + children.length;
+    return count + unrepeatable.size + leases.size > 0;
+  }
+
+  /** Returns and removes the deferral of a call. `undefined` if the call was not deferred. */
+  takeDeferral(callId: CallId): Deferral | undefined {
+    const known = this.deferrals.get(callId);
+    this.deferrals.delete(callId);
+    return known;
   }
 
   /** Returns true if the next tool call was already charged, and uses up that charge. */

@@ -82,18 +82,17 @@ export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBa
     const before = planned.at(-1);
     const tool = tools.find(toolName);
     const index = ofReply.indexOf(call, before === undefined ? 0 : before.index + 1);
-    const deferral = deferrals.get(callId);
+    const deferral = deferrals.get(callId) ?? agent.persistence?.inFlight?.takeDeferral(callId);
     const questionId = deferral?.type === "question" ? deferral.question.questionId : undefined;
     // A deferred call keeps its arguments.
     const hooked = batch.hooked?.get(callId);
     const { argumentsText } = hooked ?? deferral ?? call;
     const denial = hooked?.change?.type === "denied" ? hooked.change : undefined;
     let bound = bindOrReject(agent, step, batch, { call, tool, argumentsText, hooked, deferral });
-    if (deferral !== undefined) {
-      if (bound.type === "rejected") dropAnswer(agent, step, deferral);
-    } else if (bound.type !== "finish" && bound.type !== "rejected" && denial === undefined) {
-      const wasCharged = agent.persistence?.inFlight?.takeCharge() === true;
-      const refused = wasCharged ? undefined : agent.account.chargeToolCall();
+    if (bound.type === "rejected") {
+      if (deferral !== undefined) dropAnswer(agent, step, deferral);
+    } else if (bound.type !== "finish" && denial === undefined && !deferrals.has(callId)) {
+      const refused = chargeOnce(agent);
       if (refused === undefined) charged += 1;
       else bound = rejectOverLimit(refused, bound.tool);
       refusal ??= refused;
@@ -135,6 +134,11 @@ export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBa
   if (planned.some(({ bound }) => bound.type === "delegation"))
     noteDelegatedRoles(agent, state, planned);
   return { calls: planned, charged, output, refusal };
+}
+
+/** Charges a call, unless it was charged before its process died. Returns the refusal. */
+function chargeOnce({ account, persistence }: AgentRuntime): BudgetRefusal | undefined {
+  return persistence?.inFlight?.takeCharge() === true ? undefined : account.chargeToolCall();
 }
 
 /**

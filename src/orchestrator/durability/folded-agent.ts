@@ -216,14 +216,24 @@ export class FoldedAgent {
     const kept = parsePersistedState(deepFreeze(this.#state));
     const inFlight = this.#work;
     const { outcomes, unrepeatable: begun, endedCallIds: over, leases } = inFlight;
-    for (const name of outcomes.keys()) begun.delete(name);
     const continuing = new Set(this.startedAgentIds);
-    for (const end of this.#ends) {
-      over.add((end.type === "executed" ? end.execution.call : end.deferral).callId);
-      const { reportedAgentIds = [] } = end.type === "executed" ? end.execution : {};
-      for (const agentId of reportedAgentIds) inFlight.reportedAgentIds.add(agentId);
-      if (end.type === "deferred" && "childId" in end.deferral)
-        continuing.add(end.deferral.childId);
+    for (const [name, outcome] of outcomes) {
+      const end = CallEndSchema().safeParse(outcome).data;
+      if (end?.type !== "deferred") {
+        begun.delete(name);
+        if (end === undefined) continue;
+        over.add(end.execution.call.callId);
+        for (const agentId of end.execution.reportedAgentIds ?? [])
+          inFlight.reportedAgentIds.add(agentId);
+        continue;
+      }
+      // The call has not ended: it is resumed as after a pause, and may have begun since.
+      const { deferral } = end;
+      outcomes.delete(name);
+      inFlight.deferrals.set(deferral.callId, deferral);
+      if (deferral.type === "question") continue;
+      over.add(deferral.callId);
+      continuing.add(deferral.childId);
     }
     for (const { lease } of leases.values())
       if (!openLeases.has(lease.leaseId)) inFlight.settledIds.add(lease.leaseId);
