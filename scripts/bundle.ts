@@ -26,6 +26,7 @@ const LOADED_LATE = [
   "src/orchestrator/run/recover-run.ts",
   "src/orchestrator/run/worker.ts",
   "src/orchestrator/sessions/session-fork.ts",
+  "src/orchestrator/sessions/session-import.ts",
 ];
 const COMMAND = "src/cli/main.ts";
 /** Imported by commands beside the entries. What they share with the root is in its file. */
