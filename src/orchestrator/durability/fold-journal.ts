@@ -1,7 +1,6 @@
 // Folds a journal into the run as it was when its process crashed, or when it ended or was paused.
 // Pure: the same records produce the same run.
 
-import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { Turns } from "../../kernel/throttle.ts";
 import { findAskedQuestions } from "../../agent/agent-state.ts";
@@ -23,12 +22,12 @@ import { collectFailedAgents, parsePausedRun } from "./paused-run.ts";
 import type { RestoredAgent, RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";
 import { FoldedAgent } from "./folded-agent.ts";
+import { parseRecord, type JournalRecord, type RecordOf } from "./journal-record.ts";
 import {
-  describeInvalidRecord,
-  parseRecord,
-  type JournalRecord,
-  type RecordOf,
-} from "./journal-record.ts";
+  createEmptyJournalError,
+  createInvalidJournalError,
+  readJournalLine,
+} from "./journal-errors.ts";
 import { RECORDS_PER_TURN, RecordCodec } from "./record-codec.ts";
 
 /** State of a run according to its journal. */
@@ -423,38 +422,3 @@ const TraceSchema = lazySchema(() =>
     isSampled: z.boolean().exactOptional(),
   }),
 );
-
-/** Returns the error for an empty journal. */
-export function createEmptyJournalError(runId: RunId): EspalierError {
-  return createInvalidJournalError(runId, 0, new Error("it has no records"));
-}
-
-/**
- * Parses a line with `make`. Throws `unsupported_version`, or `invalid_journal` if the line is
- * invalid.
- */
-export function readJournalLine<Value>(runId: RunId, number: number, read: () => Value): Value {
-  try {
-    return read();
-  } catch (cause) {
-    const isOfOtherVersion = EspalierError.is(cause) && cause.code === "unsupported_version";
-    throw isOfOtherVersion ? cause : createInvalidJournalError(runId, number, cause);
-  }
-}
-
-/**
- * Returns the error for a journal that cannot be read from this record on, or that misses an
- * earlier record.
- */
-export function createInvalidJournalError(
-  runId: RunId,
-  number: number,
-  cause: unknown,
-): EspalierError {
-  return new EspalierError({
-    code: "invalid_journal",
-    message: `Cannot read the journal: record ${number} is invalid: ${describeInvalidRecord(cause)}. Restore the store from a copy; nothing was changed.`,
-    data: { runId, record: number },
-    cause,
-  });
-}

@@ -21,7 +21,7 @@ import { parseId, isId, RunIdSchema, type AgentId, type RunId } from "../../prot
 import type { Message } from "../../protocol/message.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { readAgents, AgentSteps, readDefinitions, type RecordedExecution } from "./agent-steps.ts";
-import { readJournalLine, createEmptyJournalError } from "./fold-journal.ts";
+import { readJournalLine, createEmptyJournalError } from "./journal-errors.ts";
 import { RECORDS_PER_TURN, RecordCodec } from "./record-codec.ts";
 import {
   collectInheritedMessages,

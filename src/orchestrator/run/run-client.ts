@@ -14,7 +14,7 @@ import type { MessageContent } from "../../protocol/message-content.ts";
 import type { Answer, Question } from "../../protocol/question.ts";
 import type { Store } from "../../store/store.ts";
 import { createRunExistsError } from "../../store/store-errors.ts";
-import { readJournalLine } from "../durability/fold-journal.ts";
+import { readJournalLine } from "../durability/journal-errors.ts";
 import { parseRecord, type JournalRecord } from "../durability/journal-record.ts";
 import { RecordCodec } from "../durability/record-codec.ts";
 import { parseKnownEvent } from "../durability/open-spans.ts";

@@ -20,7 +20,7 @@ import {
 } from "../../protocol/stream-part.ts";
 import { JOINED, diffReply, type PartEmitter, asReply } from "../../run-services/part-emitter.ts";
 import type { RunStore } from "../../store/run-store.ts";
-import { readJournalLine } from "../durability/fold-journal.ts";
+import { readJournalLine } from "../durability/journal-errors.ts";
 import { parseRecord } from "../durability/journal-record.ts";
 import { parseKnownEvent } from "../durability/open-spans.ts";
 import { RecordCodec } from "../durability/record-codec.ts";

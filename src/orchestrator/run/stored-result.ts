@@ -3,11 +3,8 @@
 import { toSnapshot } from "../../agent/agent-snapshot.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, omitUndefined } from "../../kernel/json.ts";
-import {
-  AGENTS_PER_TURN,
-  createInvalidJournalError,
-  type FoldedRun,
-} from "../durability/fold-journal.ts";
+import { AGENTS_PER_TURN, type FoldedRun } from "../durability/fold-journal.ts";
+import { createInvalidJournalError } from "../durability/journal-errors.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
 import {
   PAUSED_RUN_VERSION,
