@@ -107,11 +107,12 @@ export class RunActions {
   ): Promise<ActionResult> {
     const { by } = this.#dependencies;
     const answers = request.answers.map((answer) => ({ ...omitUndefined({ by }), ...answer }));
-    if (!this.#dependencies.content.isWhole && answers.some(isEdited))
+    const { isShown, isWhole } = this.#dependencies.content;
+    if (isShown && !isWhole && answers.some(isEdited))
       throw createRefusedRequest(
         409,
         "content_redacted",
-        "Cannot approve with edited arguments: this viewer hides or redacts arguments, so the edit may be based on other text. Approve or deny the call, or edit it with: espalier approve --arguments",
+        "Cannot approve with edited arguments: this viewer redacts arguments, so the edit may be based on redacted text. Approve or deny the call, or edit it with: espalier approve --arguments",
       );
     const here = this.#dependencies.attached.findOwner(runId);
     const open: readonly Question[] = await (here === undefined
