@@ -290,7 +290,7 @@ proves(["D746"], "corrects the failed first call of the lead with the second", a
   const calls = result.agents[0]?.steps.slice(0, 2).flatMap(({ tools }) => tools.executions);
   expect(calls?.map(({ call, errorCode }) => [call.argumentsText, errorCode])).toEqual([
     ['{"path":"/"}', "tool_error"],
-    ['{"path":"../"}', undefined],
+    ['{"path":"./"}', undefined],
   ]);
   expect(failedTools(result)).toEqual([
     "lead folder_list tool_error",
