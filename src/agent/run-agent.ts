@@ -2,6 +2,9 @@
 // loop decides which phase is due. Only the loop, and `settle` at its end, handles stop requests
 // from outside (L1). Other code only raises them. Between two effects nothing waits for I/O.
 
+// The loop fits on a screen, so three of its conditions assign the state that they check.
+/* oxlint-disable no-cond-assign */
+
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   hasReply,
@@ -37,9 +40,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
   try {
     state = beginExecution(agent, from);
     from = undefined; // The beginning is recorded.
-    for (;;) {
-      state = handleStopsAndPause(agent, state);
-      if (!isActive(state)) break;
+    while (isActive((state = handleStopsAndPause(agent, state)))) {
       let call: PreparedCall | undefined;
       if (!hasReply(state) && !isRequestTooLong(state)) {
         ({ state, call } = await prepare(agent, state));
@@ -50,14 +51,11 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
         state = await infer(agent, state, call);
         await agent.endPhase("infer", state);
       }
-      state = handleStopRequests(agent, state);
-      if (hasReply(state) && isActive(state)) {
+      if (hasReply(state) && isActive((state = handleStopRequests(agent, state)))) {
         state = evaluate(agent, state);
         await agent.endPhase("evaluate", state);
       }
-      const hasPendingCalls = getPendingCalls(state).length > 0;
-      if (hasPendingCalls) state = pauseBeforeCalls(agent, state);
-      if (hasPendingCalls && isActive(state)) {
+      if (getPendingCalls(state).length > 0 && isActive((state = pauseBeforeCalls(agent, state)))) {
         state = await executeTools(agent, state);
         await agent.endPhase("execute", state);
         state = handleStopsAndWaits(agent, state);

@@ -92,7 +92,8 @@ export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBa
     if (bound.type === "rejected") {
       if (deferral !== undefined) dropAnswer(agent, step, deferral);
     } else if (bound.type !== "finish" && denial === undefined && !deferrals.has(callId)) {
-      const refused = chargeOnce(agent);
+      const wasCharged = agent.persistence?.inFlight?.takeCharge() === true;
+      const refused = wasCharged ? undefined : agent.account.chargeToolCall();
       if (refused === undefined) charged += 1;
       else bound = rejectOverLimit(refused, bound.tool);
       refusal ??= refused;
@@ -134,11 +135,6 @@ export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBa
   if (planned.some(({ bound }) => bound.type === "delegation"))
     noteDelegatedRoles(agent, state, planned);
   return { calls: planned, charged, output, refusal };
-}
-
-/** Charges a call, unless it was charged before its process died. Returns the refusal. */
-function chargeOnce({ account, persistence }: AgentRuntime): BudgetRefusal | undefined {
-  return persistence?.inFlight?.takeCharge() === true ? undefined : account.chargeToolCall();
 }
 
 /**
