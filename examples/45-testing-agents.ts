@@ -99,8 +99,8 @@ buyer completed (completed) 2 steps, 30 of 90 tokens
   assert.match(correction, /thing/); // the invalid argument
   clerk.assertComplete();
 
-  const messages = first?.messages ?? [];
-  const task = messages.findLast((m) => m.role === "user" && m.origin === "task");
+  const sent = first?.messages ?? [];
+  const task = sent.findLast((m) => m.role === "user" && m.origin === "task");
   assert.equal(task?.text, "a pear tree");
 }
 

@@ -40,7 +40,9 @@ const research = defineDelegation({
   name: "research",
   description: "Has a topic researched, and returns the report.",
   inputSchema: z.object({ topic: z.string() }),
-  execute: ({ topic }, { spawn }) => queue.add(() => spawn({ role: "researcher", task: topic })),
+  async execute({ topic: task }, { spawn }) {
+    return await queue.add(() => spawn({ role: "researcher", task }));
+  },
 });
 
 const topics = ["pears", "apples", "figs", "plums", "vines"];

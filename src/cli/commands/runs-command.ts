@@ -64,7 +64,8 @@ function readFilter(status: string | undefined, session: string | undefined): Ma
   const statuses = readStatuses(status);
   if (statuses === undefined && session === undefined) return undefined;
   return (row) =>
-    statuses?.includes(row.status) !== false && (session ?? row.sessionId) === row.sessionId;
+    (statuses === undefined || statuses.includes(row.status)) &&
+    (session === undefined || row.sessionId === session);
 }
 
 function readStatuses(text: string | undefined): readonly string[] | undefined {

@@ -113,8 +113,9 @@ class JournalFold {
   /** Time of the latest event in whole milliseconds. */
   #lastAtMs = 0;
   /**
-   * Clock operations since the run was created or continued, until the first event there. Dropped
-   * if the process crashed before: the next one excludes the whole time since the last event.
+   * Clock operations that a process recorded before its first event. `undefined` after that event.
+   * They are dropped if the process crashed before it had an event, because the next process
+   * excludes the whole time since the last event.
    */
   #heldOperations: RecordOf<"ledger">["done"][] | undefined = [];
   #trace: RunTrace = { traceId: "" };

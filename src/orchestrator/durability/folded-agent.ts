@@ -219,21 +219,21 @@ export class FoldedAgent {
     const continuing = new Set(this.startedAgentIds);
     for (const [name, outcome] of outcomes) {
       const end = CallEndSchema().safeParse(outcome).data;
-      if (end?.type !== "deferred") {
-        begun.delete(name);
-        if (end === undefined) continue;
-        over.add(end.execution.call.callId);
-        for (const agentId of end.execution.reportedAgentIds ?? [])
-          inFlight.reportedAgentIds.add(agentId);
+      if (end?.type === "deferred") {
+        // The call has not ended: it is resumed as after a pause, and may have begun since.
+        const { deferral } = end;
+        outcomes.delete(name);
+        inFlight.deferrals.set(deferral.callId, deferral);
+        if (deferral.type === "question") continue;
+        over.add(deferral.callId);
+        continuing.add(deferral.childId);
         continue;
       }
-      // The call has not ended: it is resumed as after a pause, and may have begun since.
-      const { deferral } = end;
-      outcomes.delete(name);
-      inFlight.deferrals.set(deferral.callId, deferral);
-      if (deferral.type === "question") continue;
-      over.add(deferral.callId);
-      continuing.add(deferral.childId);
+      begun.delete(name);
+      if (end === undefined) continue;
+      const { call, reportedAgentIds = [] } = end.execution;
+      over.add(call.callId);
+      for (const agentId of reportedAgentIds) inFlight.reportedAgentIds.add(agentId);
     }
     for (const { lease } of leases.values())
       if (!openLeases.has(lease.leaseId)) inFlight.settledIds.add(lease.leaseId);
