@@ -61,10 +61,11 @@ const server = createServer((request, response) => {
 await new Promise((resolve) => server.once("listening", resolve));
 const address = server.address();
 assert(typeof address === "object" && address !== null);
+const baseURL = `http://127.0.0.1:${address.port}/v1`;
 
 const anthropic = createAnthropic({
   apiKey: "key",
-  baseURL: `http://127.0.0.1:${address.port}/v1`,
+  baseURL,
   fetch: sameOriginFetch, // keeps the key and the prompt on this server
 });
 const claude = aiSdkModel(anthropic("claude-sonnet-5"), {
