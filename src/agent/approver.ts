@@ -17,9 +17,9 @@ import {
  * and take hours, because the time limit of the agent does not count the wait.
  *
  * - For a tool call that needs an approval, return `approve(question)` or `deny(question, reason)`.
- * - For a question of kind `external`, return `provideResult(question, value)` or
- *   `provideError(question, message)`. Such a question comes from an external tool, or from `ask`
- *   of a running tool.
+ * - For a question of kind `external`, which `ask` of a running tool sends, return
+ *   `provideResult(question, value)` or `provideError(question, message)`. The approver does not
+ *   receive the calls of tools without `execute`.
  * - Return `undefined` to give no answer. The run then pauses, or follows `unansweredPolicy`.
  *
  * The function is called once per question. An approver that throws, or returns an answer that does
