@@ -102,8 +102,9 @@ function describeAgentEvent(event: EspalierEvent): string | undefined {
     case "agent.ended":
       return describeAgentEnd(event);
     case "step.completed": {
-      const { number, usage, toolCallCount } = event;
-      const calls = toolCallCount === 0 ? "" : `, ${formatQuantity(toolCallCount, "tool call")}`;
+      const { number, usage } = event;
+      const { toolCalls } = usage; // as reports count them: Finish is none
+      const calls = toolCalls === 0 ? "" : `, ${formatQuantity(toolCalls, "tool call")}`;
       return `step ${number}: ${describeSpending(usage)}${calls}`;
     }
     case "subagent.refused": {

@@ -7,6 +7,8 @@ import { formatEventLine } from "../../src/terminal/plain-view.ts";
 import type { EspalierEvent } from "../../src/index.ts";
 import type { EventBody } from "../../src/extend.ts";
 import { AgentIdSchema, QuestionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
+import { NO_TIMING } from "../../src/protocol/step-timing.ts";
+import { NO_USAGE } from "../../src/protocol/usage.ts";
 
 const HOOK = { point: "beforeTool", changedBy: [{ hook: "redact", fields: ["arguments"] }] };
 const REJECTED = {
@@ -42,6 +44,17 @@ test.each<{ readonly body: EventBody; readonly line: string | undefined }>([
   {
     body: { type: "message.delivered", origin: "steering", characters: 120 },
     line: "lead was steered: 120 characters",
+  },
+  {
+    // The reply has two calls. Finish is the second, and reports do not count it.
+    body: {
+      type: "step.completed",
+      number: 2,
+      usage: { ...NO_USAGE, modelCalls: 1, steps: 1, toolCalls: 1, totalTokens: 15, costUsd: 0.01 },
+      timing: NO_TIMING,
+      toolCallCount: 2,
+    },
+    line: "lead step 2: 15 tokens, $0.0100, 1 tool call",
   },
   { body: { type: "message.delivered", origin: "subtask", characters: 120 }, line: undefined },
   { body: { type: "request.repaired", repairCount: 1 }, line: undefined },
