@@ -162,7 +162,7 @@ export const METRICS = {
   queueWait: {
     ...OF_CALL,
     name: "espalier.queue.wait.duration",
-    description: "Time that a call waited for a concurrency slot.",
+    description: "Time that a call waited for a concurrency slot or a rate limit.",
     attributes: [GEN_AI.operation, GEN_AI.agentName],
   },
   budgetUtilization: {
