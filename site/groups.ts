@@ -25,6 +25,7 @@ const GROUPS = [
       "docs/budget-shares.md",
       "docs/usage-accounting.md",
       "docs/tools.md",
+      "docs/delegations.md",
       "docs/models.md",
       "docs/openai.md",
       "docs/ai-sdk.md",
