@@ -2357,6 +2357,9 @@ const requirements = {
   D772: {
     text: "In a run whose process is gone, `espalier show` and the viewer mark each agent at work as lost, with its last activity",
   },
+  D801: {
+    text: "The loss of an owner that only waited for a slot of its run is not counted as a crash of the run",
+  },
   D785: {
     text: "A spawn that its approver turns into a continuation gives its place to later calls of the reply",
   },

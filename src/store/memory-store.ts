@@ -147,6 +147,7 @@ class MemoryStore implements Store {
       heartbeatAtMs: nowMs,
       crashCount: 0,
       lastCrashAtMs: null,
+      isQueued: false,
     };
     const beatMs = this.#clock.monotonicMs();
     const { token } = owner;
@@ -168,7 +169,8 @@ class MemoryStore implements Store {
     const crash = isCrash ? { crashCount: entry.run.crashCount + 1, lastCrashAtMs: nowMs } : {};
     const epoch = entry.run.epoch + 1;
     entry.token = owner.token;
-    this.#beat(entry, { epoch, status: "open", owner, updatedAtMs: nowMs, ...crash });
+    const isQueued = false;
+    this.#beat(entry, { epoch, status: "open", owner, updatedAtMs: nowMs, isQueued, ...crash });
     return { runId, token: owner.token, epoch };
   }
 
@@ -177,7 +179,7 @@ class MemoryStore implements Store {
     const batch = copyBatch(submitted);
     const entry = this.#getHeld(ownership);
     const { records, run } = entry;
-    const { firstNumber } = batch;
+    const { firstNumber, isQueued = false } = batch;
     const place = classifyBatchPosition(batch, records.length);
     const isSame =
       place === "taken" &&
@@ -190,7 +192,7 @@ class MemoryStore implements Store {
     this.#bytes += bytes;
     const progress = batch.hasProgress === true ? { crashCount: 0 } : {};
     const updatedAtMs = this.#clock.nowMs();
-    this.#beat(entry, { recordCount: records.length, updatedAtMs, ...progress });
+    this.#beat(entry, { recordCount: records.length, updatedAtMs, isQueued, ...progress });
     this.#makeRoom();
   }
 
@@ -207,7 +209,8 @@ class MemoryStore implements Store {
     if (hasReleased(ownership, holding, requested, entry.run.status)) return;
     checkHeld(ownership, holding);
     const status = requested === "paused" && entry.posts.size > seen ? "open" : requested;
-    const change = { status, owner: null, heartbeatAtMs: null, updatedAtMs: this.#clock.nowMs() };
+    const none = { owner: null, heartbeatAtMs: null, isQueued: false };
+    const change = { status, ...none, updatedAtMs: this.#clock.nowMs() };
     entry.run = { ...entry.run, ...change, ...(requested === "open" ? {} : { crashCount: 0 }) };
     if (status === "ended") this.#endedLast = ownership.runId;
     this.#makeRoom();
@@ -351,6 +354,6 @@ class MemoryStore implements Store {
 
   #createHolding({ run, token, beatMs }: Entry): Holding {
     const silentMs = Math.floor(this.#clock.monotonicMs() - beatMs);
-    return { epoch: run.epoch, token, owner: run.owner, silentMs };
+    return { epoch: run.epoch, token, owner: run.owner, silentMs, isQueued: run.isQueued };
   }
 }

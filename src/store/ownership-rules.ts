@@ -18,6 +18,8 @@ export interface Holding {
   readonly owner: RunOwner | null;
   /** Time in milliseconds since the owner's last heartbeat. */
   readonly silentMs: number;
+  /** See `StoredRun.isQueued`. */
+  readonly isQueued: boolean;
 }
 
 /**
@@ -39,14 +41,14 @@ export interface Claimant {
 }
 
 /**
- * Returns true if the claim replaces an owner that was lost. Throws `run_active` if the claim is
- * not allowed.
+ * Returns true if the claim replaces an owner that was lost while it executed the run. Throws
+ * `run_active` if the claim is not allowed.
  */
 export function countsAsCrash(holding: Holding, claim: Claim): boolean {
   const { claimant, takeOver, ownerLost } = claim;
   const { owner } = holding;
   if (owner === null) return false;
-  if (ownerLost || isGone(owner, holding, claimant)) return true;
+  if (ownerLost || isGone(owner, holding, claimant)) return !holding.isQueued;
   if (!takeOver) throw createRunActiveError(owner, holding, claimant);
   return false;
 }

@@ -107,6 +107,11 @@ export interface StoredRun {
    * crashed.
    */
   readonly lastCrashAtMs: number | null;
+  /**
+   * True while the owner only waits for a slot to execute the run. The loss of such an owner does
+   * not count as a crash.
+   */
+  readonly isQueued: boolean;
 }
 
 /**
@@ -162,6 +167,12 @@ export interface JournalBatch {
    * @default false
    */
   readonly hasProgress?: boolean;
+  /**
+   * Sets `StoredRun.isQueued`: the owner only waits for a slot to execute the run.
+   *
+   * @default false
+   */
+  readonly isQueued?: boolean;
 }
 
 /** Message in the mailbox of a run, which any process may send and the owner of the run reads. */
@@ -233,7 +244,7 @@ export interface RunStore {
    * `open`. Succeeds if the run has no owner, if its owner has crashed, or with `takeOver` or
    * `ownerLost`. An owner has crashed if it is stale, or its process on this machine has ended.
    * Adds 1 to `crashCount` and sets `lastCrashAtMs` if the previous owner crashed, or with
-   * `ownerLost`.
+   * `ownerLost`, unless the run was queued. The run is not queued afterwards.
    *
    * @throws EspalierError `run_active` if another owner is alive, and nothing changes.
    * @throws EspalierError `unknown_run` if the store has no such run.

@@ -114,7 +114,7 @@ export class SqlStore implements Store {
       const epoch = holding.epoch + 1;
       yield sql`
         update {schema}.run set status = 'open', epoch = ${epoch}, owner_token = ${token}, owner_hostname = ${hostname},
-          owner_process_id = ${processId}, heartbeat_at_ms = ${NOW_MS}, updated_at_ms = ${NOW_MS}
+          owner_process_id = ${processId}, heartbeat_at_ms = ${NOW_MS}, updated_at_ms = ${NOW_MS}, queued = 0
         where run_id = ${runId}`;
       if (isCrash)
         yield sql`
@@ -152,7 +152,7 @@ export class SqlStore implements Store {
       const status = requested === "paused" && unseen.length > 0 ? "open" : requested;
       yield sql`
         update {schema}.run set status = ${status}, owner_hostname = null, owner_process_id = null,
-          crashes = crashes * ${requested === "open" ? 1 : 0}, updated_at_ms = ${NOW_MS}
+          crashes = crashes * ${requested === "open" ? 1 : 0}, queued = 0, updated_at_ms = ${NOW_MS}
         where run_id = ${runId}`;
     });
   }

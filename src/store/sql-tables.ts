@@ -1,7 +1,7 @@
 // Tables of a store in an SQL database, described once for all dialects.
 
 /** Version of the tables. A database holds the version that it was created with. */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 
 /** Column types and clauses of a dialect. */
 export interface TableWords {
@@ -39,7 +39,8 @@ export function writeTables(words: TableWords): string {
       created_at_ms ${number} not null,
       updated_at_ms ${number} not null,
       crashes integer not null default 0,
-      last_crash_at_ms ${number} -- null: none was ever counted
+      last_crash_at_ms ${number}, -- null: none was ever counted
+      queued integer not null default 0 -- 1: the owner waits for a slot
     )${end.plain};
     create index run_by_status on ${prefix}run (status, sequence);
     create table ${prefix}journal (

@@ -51,13 +51,13 @@ export function copyOwner({ token, hostname, processId }: RunOwner): RunOwner {
 
 /** Returns an immutable copy of a batch. Throws if it is invalid. */
 export function copyBatch(batch: JournalBatch): JournalBatch {
-  const { firstNumber, hasProgress = false } = batch;
+  const { firstNumber, hasProgress = false, isQueued = false } = batch;
   const records = [...batch.records];
   // So that the numbers of the records stay safe integers as well.
   checkWithin("firstNumber", firstNumber, 1, GREATEST_NUMBER);
   if (records.length === 0) throw createValueError("records", "at least one record", "none");
   for (const record of records) checkLine("a record", record);
-  return { firstNumber, records, hasProgress };
+  return { firstNumber, records, hasProgress, isQueued };
 }
 
 /** Returns an immutable copy of mail. Throws if it is invalid. */

@@ -44,6 +44,7 @@ export function readRunRow(row: unknown): StoredRun {
     lastCrashAtMs: hasValue(row, "last_crash_at_ms")
       ? readNumberColumn(row, "last_crash_at_ms")
       : null,
+    isQueued: readNumberColumn(row, "queued") === 1,
   };
 }
 
@@ -68,6 +69,7 @@ export function readHolding(row: unknown): Holding {
       owner === null
         ? 0
         : readNumberColumn(row, "now_ms") - readNumberColumn(row, "heartbeat_at_ms"),
+    isQueued: readNumberColumn(row, "queued") === 1,
   };
 }
 

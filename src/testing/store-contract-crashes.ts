@@ -85,6 +85,34 @@ export const crashChecks: readonly StoreCheck[] = [
     ok(Number(found.lastCrashAtMs) >= Number(lastCrashAtMs));
   }),
 
+  createRunCheck("the loss of an owner that only queued the run is not counted", async (store) => {
+    const states: unknown[] = [];
+    const note = async (): Promise<void> => {
+      const { crashCount, isQueued } = (await store.find(run1)) ?? {};
+      states.push([crashCount, isQueued]);
+    };
+    const first = await store.claim(run1, createClaimOptions("b", ofStale));
+    await store.append(first, { ...createBatch(1, "1"), isQueued: true });
+    await store.heartbeat(first);
+    await note();
+    const second = await store.claim(run1, createClaimOptions("c", { ownerLost: true }));
+    await note();
+    await store.append(second, { ...createBatch(2, "2"), isQueued: true });
+    await store.append(second, createBatch(3, "3"));
+    await store.append(second, { ...createBatch(2, "2"), isQueued: true });
+    const third = await store.claim(run1, createClaimOptions("d", ofStale));
+    await note();
+    await store.append(third, { ...createBatch(4, "4"), isQueued: true });
+    await store.release(third, "open");
+    await note();
+    deepStrictEqual(states, [
+      [1, true],
+      [1, false],
+      [2, false],
+      [2, false],
+    ]);
+  }),
+
   createRunCheck("a run that has settled has no crashes", async (store) => {
     for (const status of ["paused", "ended"] as const) {
       const held = await store.claim(

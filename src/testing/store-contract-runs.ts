@@ -39,6 +39,7 @@ const creation: readonly StoreCheck[] = [
       heartbeatAtMs,
       crashCount: 0,
       lastCrashAtMs: null,
+      isQueued: false,
     });
     ok(Number.isSafeInteger(createdAtMs) && updatedAtMs >= createdAtMs);
     ok(heartbeatAtMs !== null && heartbeatAtMs >= createdAtMs);

@@ -67,6 +67,7 @@ proves(["E1", "E3"], "records the time of each mail, and reopens a paused run", 
     heartbeatAtMs: null,
     crashCount: 0,
     lastCrashAtMs: null,
+    isQueued: false,
   });
 });
 
@@ -97,6 +98,7 @@ test("treats an owner as gone after exactly the configured silence, and not befo
     heartbeatAtMs: 1_150,
     crashCount: 1,
     lastCrashAtMs: 1_150,
+    isQueued: false,
   });
 });
 

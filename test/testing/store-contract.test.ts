@@ -48,6 +48,16 @@ const BREAKS: Readonly<Record<string, Break>> = {
   "no batch counts as progress": (real) => ({
     append: (ownership, batch) => real.append(ownership, { ...batch, hasProgress: false }),
   }),
+  "the loss of an owner that only queued the run counts as a crash": (real) => ({
+    append: (ownership, batch) => real.append(ownership, { ...batch, isQueued: false }),
+  }),
+  "an owner stays queued": (real) => ({
+    append: (ownership, batch) =>
+      real.append(ownership, {
+        ...batch,
+        isQueued: batch.firstNumber > 1 || batch.isQueued === true,
+      }),
+  }),
   "epochs are not checked": (real) => ({
     append: async (ownership, batch) => {
       const run = await real.find(ownership.runId);

@@ -92,6 +92,8 @@ export class Journal {
   readonly #claim = Promise.withResolvers<void>();
   /** Number of records to be written without a delay. */
   #due = 0;
+  /** True while the run waits for a slot, so that the loss of its owner is not a crash. */
+  isQueued = false;
   /** Work was completed since the last batch. */
   #hasProgress = false;
   #isWriting = false;
@@ -300,9 +302,10 @@ export class Journal {
         const seq = this.#lastSeq;
         const records = this.#codec.take();
         const firstNumber = recordCount + this.#lineCount + 1;
-        const hasProgress = this.#hasProgress;
+        const batch = { firstNumber, records, hasProgress: this.#hasProgress };
         this.#hasProgress = false;
-        await retry(clock, () => store.append(ownership, { firstNumber, records, hasProgress }));
+        const { isQueued } = this;
+        await retry(clock, () => store.append(ownership, { ...batch, isQueued }));
         this.#lineCount += records.length;
         this.#kept = last;
         if (seq > 0) this.#onKept(seq);

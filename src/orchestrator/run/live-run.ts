@@ -95,6 +95,10 @@ export class LiveRun {
     this.mail?.start();
     for (const record of this.#early) record();
     if (prepared.mail !== undefined) this.mail?.handle(prepared.mail, prepared.settledMail);
+    if (journal?.writer.isQueued === true) {
+      journal.writer.isQueued = false;
+      await journal.writer.whenPersisted(); // From here on, a crash counts.
+    }
     while (!root.hasEnded) {
       await root.stepper?.pass();
       await runUntilSettled(root);
@@ -117,6 +121,7 @@ export class LiveRun {
     const sinceMs = clock.nowMs();
     let release = slots.acquire(this.root.cancelSignal);
     if (release instanceof Promise) {
+      if (this.run.journal !== undefined) this.run.journal.writer.isQueued = true;
       const agents = tree.nodes.filter(({ hasEnded }) => !hasEnded);
       for (const agent of agents) agent.holdClock();
       release = await release;

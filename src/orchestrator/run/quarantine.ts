@@ -47,8 +47,8 @@ export class Quarantine {
    * now, and is on trial until `end` if it crashed often enough.
    */
   async computeDelay(run: StoredRun, storage: RunStorage): Promise<number> {
-    const { runId, crashCount: crashes, owner } = run;
-    const nextCrashes = owner === null ? crashes : crashes + 1;
+    const { runId, crashCount: crashes, owner, isQueued } = run;
+    const nextCrashes = owner === null || isQueued ? crashes : crashes + 1;
     const delayMs = backoffMs(run, storage.clock.nowMs());
     if (delayMs > 0 || nextCrashes < CRASHES_BEFORE_TRIAL) return delayMs;
     for (;;) {

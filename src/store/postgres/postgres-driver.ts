@@ -58,9 +58,10 @@ export class PostgresDriver implements SqlDriver {
   ): Promise<void> {
     this.#checkWrites();
     const { runId, token, epoch } = ownership;
-    const { firstNumber, records, hasProgress = false } = batch;
+    const { firstNumber, records, hasProgress = false, isQueued = false } = batch;
     await this.#borrow(async (lent) => {
-      const values = [runId, epoch, token, firstNumber, records, hasProgress ? 0 : 1];
+      const marks = [hasProgress ? 0 : 1, isQueued ? 1 : 0];
+      const values = [runId, epoch, token, firstNumber, records, ...marks];
       const { rows } = await lent.client.query(this.#append, values);
       if (rows.length === 0) await executeOnClient(lent, refuse());
     });
@@ -170,7 +171,7 @@ const POSTGRES_NOW_MS = "floor(extract(epoch from clock_timestamp()) * 1000)::fl
 function buildAppend(schema: string): string {
   return `with held as (
       update "${schema}".run set record_count = record_count + cardinality($5::text[]),
-        heartbeat_at_ms = ${POSTGRES_NOW_MS}, updated_at_ms = ${POSTGRES_NOW_MS}, crashes = crashes * $6
+        heartbeat_at_ms = ${POSTGRES_NOW_MS}, updated_at_ms = ${POSTGRES_NOW_MS}, crashes = crashes * $6, queued = $7
       where run_id = $1 and epoch = $2 and owner_token = $3 and owner_hostname is not null and record_count = $4 - 1
       returning sequence
     )

@@ -106,17 +106,27 @@ async function openDatabase(options: FileDriverOptions): Promise<SqliteDatabase>
 function append(
   database: SqliteDatabase,
   { runId, token, epoch }: Ownership,
-  { firstNumber, records, hasProgress = false }: JournalBatch,
+  { firstNumber, records, hasProgress = false, isQueued = false }: JournalBatch,
   nowMs: number,
 ): boolean {
   // Checks lock, fence and count in one statement.
   const [held] = database
     .prepare(
-      `update run set record_count = record_count + ?, heartbeat_at_ms = ?, updated_at_ms = ?, crashes = crashes * ?
+      `update run set record_count = record_count + ?, heartbeat_at_ms = ?, updated_at_ms = ?, crashes = crashes * ?, queued = ?
        where run_id = ? and epoch = ? and owner_token = ? and owner_hostname is not null and record_count = ?
        returning sequence`,
     )
-    .all(records.length, nowMs, nowMs, hasProgress ? 0 : 1, runId, epoch, token, firstNumber - 1);
+    .all(
+      records.length,
+      nowMs,
+      nowMs,
+      hasProgress ? 0 : 1,
+      isQueued ? 1 : 0,
+      runId,
+      epoch,
+      token,
+      firstNumber - 1,
+    );
   if (held === undefined) return false;
   const run = readNumberColumn(held, "sequence");
   const insert = database.prepare("insert into journal (run, number, record) values (?, ?, ?)");

@@ -215,6 +215,7 @@ class Replayer {
   #createJournal(): RunJournal {
     const writer = {
       append: (record: JournalRecord) => this.#compare(record),
+      isQueued: false,
       noteProgress: () => undefined,
       broken: new Promise<never>(() => undefined),
       whenClaimed: () => undefined,

@@ -11,7 +11,7 @@ import { loadRecording, replay } from "../../../src/testing/index.ts";
 import { says, ScriptedModel } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
 import { latch } from "../../harness/run-scripted.ts";
-import { engineWorld, turns, type EngineWorld } from "../../support/engine/engine-world.ts";
+import { engineWorld, runId, turns, type EngineWorld } from "../../support/engine/engine-world.ts";
 import { mortalProcess } from "../engines/mortal-process.ts";
 
 /** Time after which the owner of a run counts as lost. */
@@ -62,6 +62,33 @@ for (const crashes of [1, 2])
       expect((await replay(recording, { role: ROLES[1] })).reason.code).toBe("time_limit");
     },
   );
+
+proves(["D801"], "counts no crash of a run that only waited for its slot", async () => {
+  const world = engineWorld();
+  await queueAndDie(world, "start");
+  for (let crashes = 2; crashes <= 7; crashes += 1) await queueAndDie(world, "recover");
+  const { status, crashCount, isQueued } = (await world.store.find(runId("queued"))) ?? {};
+  expect([status, crashCount, isQueued]).toEqual(["open", 0, true]);
+});
+
+proves(
+  ["D801"],
+  "counts the crash of a run that began after it had waited for its slot",
+  async () => {
+    const world = engineWorld();
+    const { orchestrator, die } = mortalProcess(world, { roles: ROLES, maxConcurrentRuns: 1 });
+    const held = orchestrator.start(ROLES[0], "Hold.");
+    orchestrator.start(ROLES[1], "Go.", { runId: "queued" });
+    await turns(20);
+    await held.cancel();
+    await turns(20);
+    void die();
+    world.clock.advance(STALE_MS);
+    await queueAndDie(world, "recover");
+    const { crashCount, isQueued } = (await world.store.find(runId("queued"))) ?? {};
+    expect([crashCount, isQueued]).toEqual([1, true]);
+  },
+);
 
 proves(
   ["D775"],
