@@ -1,4 +1,4 @@
-// What a subagent inherits: by default nothing but its task, and only tools that all agents above
+// Context of a subagent: by default nothing but its task, and only tools that all agents above
 // it allow.
 
 import assert from "node:assert/strict";

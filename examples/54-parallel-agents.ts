@@ -1,4 +1,4 @@
-// Bound the agents that work at one time: a delegation waits in a queue before it starts a
+// A limit on how many agents work at once: a delegation waits in a queue before it starts a
 // subagent.
 
 import assert from "node:assert/strict";

@@ -1,4 +1,4 @@
-// Coercion (C20): converts a text to the number or boolean that it spells, only where a schema
+// Coercion: converts a text to the number or boolean that it spells, only where a schema
 // refuses the text. Changes nothing else, so that the text of the model can always be derived from
 // the value of the tool.
 

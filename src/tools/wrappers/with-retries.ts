@@ -1,5 +1,5 @@
 // withRetries: repeats a failed call without the model. One of three layers of retries, each with
-// its own count (C29): the model's transport, this one, and corrected calls by the model.
+// its own count: the model's transport, this one, and corrected calls by the model.
 
 import { invoke, sleep } from "../../kernel/cancel-signal.ts";
 import {
