@@ -57,7 +57,7 @@ export interface Persistence {
    */
   readonly inFlight: InFlightWork | undefined;
   /** Ends subagents that calls had started before a crash and that no repeated call has adopted. */
-  dismissOrphans(): Promise<void> | undefined;
+  dismissOrphans(): Promise<unknown> | undefined;
   /** Returns the stop requests that the agent's log does not contain yet. */
   filterUnlogged(requests: readonly StopSignal[]): readonly StopSignal[];
 

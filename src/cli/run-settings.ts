@@ -148,8 +148,8 @@ function deferTerminalApprover(shell: Shell, follower: RunFollower): Approver {
   const place = { shell, makeRoom, interrupt: () => follower.interrupt() };
   let loading: Promise<Approver> | undefined;
   return async (question, context) => {
-    loading ??= import("./terminal-approver.ts").then(({ createTerminalApprover: askingPerson }) =>
-      askingPerson(place),
+    loading ??= import("./terminal-approver.ts").then(({ createTerminalApprover }) =>
+      createTerminalApprover(place),
     );
     const approver = await loading;
     return await approver(question, context);

@@ -146,11 +146,7 @@ class LocalWorker implements EngineWorker {
   }
 
   #begin(runId: RunId): void {
-    const settled = runOutsideScopes(() => this.#settle(runId)).then(() => {
-      const { isAgain = false } = this.#led.get(runId) ?? {};
-      this.#led.delete(runId);
-      if (isAgain) this.lead(runId);
-    });
+    const settled = runOutsideScopes(() => this.#settle(runId));
     this.#led.set(runId, { isAgain: false, settled });
   }
 
@@ -162,6 +158,9 @@ class LocalWorker implements EngineWorker {
     } catch {
       // The run stays in the store without an owner, where a worker finds it.
     }
+    const isAgain = this.#led.get(runId)?.isAgain === true;
+    this.#led.delete(runId);
+    if (isAgain) this.lead(runId);
   }
 
   async close(): Promise<void> {

@@ -46,13 +46,15 @@ export function useLoaded<Value>(
         }));
       }
     };
-    const reloadEvery = async (delayMs: number): Promise<void> => {
+    const keepLoaded = async (): Promise<void> => {
+      await loadOnce();
+      if (everyMs === undefined) return;
       while (!signal.aborted) {
-        await pause(delayMs, signal);
+        await pause(everyMs, signal);
         if (!document.hidden && !signal.aborted) await loadOnce();
       }
     };
-    void loadOnce().then(() => (everyMs === undefined ? undefined : reloadEvery(everyMs)));
+    void keepLoaded();
     return () => closing.abort();
   }, [key, version, everyMs]);
   return loaded.key === key ? loaded : NOTHING;

@@ -110,9 +110,10 @@ export class PersistedEffects implements Persistence {
    * sent. A recovery charges a lost call only if both are in the journal. The wait does not count
    * as work in progress, so `run.release` may end it.
    */
-  prepareSend(): Promise<void> {
+  async prepareSend(): Promise<void> {
     this.#journal.endWork();
-    return this.whenPersisted().then(() => this.#journal.beginWork());
+    await this.whenPersisted();
+    this.#journal.beginWork();
   }
 
   // Tool calls
@@ -210,12 +211,11 @@ export class PersistedEffects implements Persistence {
 
   // Subagents
 
-  dismissOrphans(): Promise<void> | undefined {
+  dismissOrphans(): Promise<unknown> | undefined {
     const { children = [] } = this.inFlight ?? {};
     if (children.length === 0) return undefined;
     const { supervisor } = this.agent.run;
-    const dismissed = children.map(({ childId }) => supervisor.dismiss(this.agent, childId));
-    return Promise.all(dismissed).then(() => undefined);
+    return Promise.all(children.map(({ childId }) => supervisor.dismiss(this.agent, childId)));
   }
 
   // Recorded input that the agent still has to process

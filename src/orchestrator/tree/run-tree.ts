@@ -128,10 +128,16 @@ export class RunTree {
   /** Tracks an agent that continues without its parent, until it has settled. */
   trackDetached(settled: Promise<void> | undefined): void {
     this.#detachedOpen += 1;
-    const over = Promise.resolve(settled).then(() => {
-      this.#detachedOpen -= 1;
-    });
-    this.#detached = Promise.all([this.#detached, over]).then(() => undefined);
+    this.#detached = this.#awaitDetached(settled, this.#detached);
+  }
+
+  async #awaitDetached(
+    settled: Promise<void> | undefined,
+    earlier: Promise<void> | undefined,
+  ): Promise<void> {
+    await settled;
+    this.#detachedOpen -= 1;
+    await earlier;
   }
 
   /** True if a detached agent has not ended, or its end is not recorded yet. */

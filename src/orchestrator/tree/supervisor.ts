@@ -139,21 +139,21 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
    * the call of `scope`.
    */
   #runInBackground(child: AgentRuntime, scope: EventScope): SpawnOutcome {
-    const { parent, identity } = child;
-    const reported = this.#runChild(child, scope).then(
-      (outcome) => {
-        if (outcome.type === "ended")
-          parent?.openMailbox().report(identity.agentId, describeReport(outcome));
-      },
-      (cause: unknown) => {
-        const message = `${identity.agentPath} could not be run to its end: ${getErrorMessage(cause)}`;
-        parent?.requestStop({ source: "loop", reason: { code: "error", message, data: {} } });
-      },
-    );
-    child.reporting = reported.then(() => {
-      child.reporting = undefined;
-    });
+    child.reporting = this.#reportChildEnd(child, scope);
     return createReceipt(child);
+  }
+
+  async #reportChildEnd(child: AgentRuntime, scope: EventScope): Promise<void> {
+    const { parent, identity } = child;
+    try {
+      const outcome = await this.#runChild(child, scope);
+      if (outcome.type === "ended")
+        parent?.openMailbox().report(identity.agentId, describeReport(outcome));
+    } catch (cause) {
+      const message = `${identity.agentPath} could not be run to its end: ${getErrorMessage(cause)}`;
+      parent?.requestStop({ source: "loop", reason: { code: "error", message, data: {} } });
+    }
+    child.reporting = undefined;
   }
 
   noteDeniedSpawn(parent: AgentRuntime, call: DelegatedCall): void {
