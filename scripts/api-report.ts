@@ -138,7 +138,9 @@ const surfaces = Object.entries(manifest.exports).flatMap(([entry, target]) => {
 const problems: string[] = [];
 const owners = new Map<string, string>();
 for (const { specifier, declarations } of surfaces) {
-  for (const name of new Set(declarations.flatMap((one) => (one.isExported ? one.name : [])))) {
+  for (const name of new Set(
+    declarations.flatMap((declaration) => (declaration.isExported ? declaration.name : [])),
+  )) {
     const other = owners.get(name);
     if (other !== undefined) problems.push(`${name} is exported from ${other} and ${specifier}.`);
     owners.set(name, specifier);

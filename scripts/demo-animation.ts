@@ -156,14 +156,17 @@ function thinOut(frames: readonly Frame[]): readonly Frame[] {
   const last = frames.at(-1);
   if (last === undefined) throw new Error("Expected the demo to write to its terminal.");
   const scale = Math.min(1, (MAX_SECONDS - HOLD_SECONDS) / last.seconds);
-  const kept: Frame[] = [];
+  const sampled: Frame[] = [];
   for (const { seconds, rows } of frames) {
     const frame = { seconds: seconds * scale, rows };
-    const before = kept.at(-1);
-    if (before === undefined || frame.seconds - before.seconds >= FRAME_SECONDS) kept.push(frame);
-    else kept[kept.length - 1] = { seconds: before.seconds, rows };
+    const before = sampled.at(-1);
+    if (before === undefined || frame.seconds - before.seconds >= FRAME_SECONDS)
+      sampled.push(frame);
+    else sampled[sampled.length - 1] = { seconds: before.seconds, rows };
   }
-  return kept.filter((frame, index) => frame.rows.join("\n") !== kept[index - 1]?.rows.join("\n"));
+  return sampled.filter(
+    (frame, index) => frame.rows.join("\n") !== sampled[index - 1]?.rows.join("\n"),
+  );
 }
 
 /** Draws frames side by side, as a strip of film that moves from one to the next. Equal rows are drawn once. */

@@ -51,7 +51,7 @@ export type Packed = z.infer<typeof PackedSchema>;
 /** The manifest of the package, of that of the repository: without what is for development. */
 export function packedManifest(text: string): Manifest {
   const manifest = ManifestSchema.parse(JSON.parse(text));
-  const kept = Object.entries(manifest).filter(([field]) => !FOR_DEVELOPMENT.includes(field));
+  const fields = Object.entries(manifest).filter(([field]) => !FOR_DEVELOPMENT.includes(field));
   const exports = Object.entries(manifest.exports).map(
     ([name, entry]): readonly [string, unknown] => {
       if (typeof entry === "string") return [name, entry];
@@ -59,7 +59,7 @@ export function packedManifest(text: string): Manifest {
     },
   );
   return ManifestSchema.parse({
-    ...Object.fromEntries(kept),
+    ...Object.fromEntries(fields),
     exports: Object.fromEntries(exports),
   });
 }
@@ -146,10 +146,10 @@ export function packFolder(folder: string, into: string, isDry = false): Packed 
     ...(isDry ? ["--dry-run"] : []),
   ];
   const text = execFileSync("npm", args, { encoding: "utf8", maxBuffer: 2 ** 27 });
-  const said: unknown = JSON.parse(text);
+  const output: unknown = JSON.parse(text);
   const [packed] = z
     .array(PackedSchema)
-    .parse(Object.values(z.record(z.string(), z.unknown()).or(z.array(z.unknown())).parse(said)));
+    .parse(Object.values(z.record(z.string(), z.unknown()).or(z.array(z.unknown())).parse(output)));
   if (packed === undefined) throw new Error("Expected npm to say what it packed, got nothing.");
   return packed;
 }

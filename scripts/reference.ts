@@ -41,7 +41,7 @@ const superfluous = present.filter((file) => !pages.has(file) && !BY_HAND.has(fi
 
 const examples = listExamples(
   entries.flatMap(({ specifier, file }) => source.exportsOf(specifier, file)),
-  source.exportsOf(NAMES, NAMES).map((one) => one.name),
+  source.exportsOf(NAMES, NAMES).map((declaration) => declaration.name),
 );
 const problems = source.compileExamples(examples);
 for (const problem of problems) console.error(problem);

@@ -32,7 +32,7 @@ const VERSION = /^(\d+)\.(\d+)\.(\d+)$/;
 /** True if the first comes after the second. */
 function isGreater(version: string, other: string): boolean {
   const [ours, theirs] = [version, other].map(
-    (one) => VERSION.exec(one)?.slice(1).map(Number) ?? [],
+    (text) => VERSION.exec(text)?.slice(1).map(Number) ?? [],
   );
   const differing = ours?.findIndex((part, at) => part !== theirs?.[at]) ?? -1;
   return differing >= 0 && (ours?.[differing] ?? 0) > (theirs?.[differing] ?? 0);
@@ -65,7 +65,7 @@ export function releaseProblems(facts: ReleaseFacts): readonly string[] {
       `Expected the branch ${BRANCH}, got ${branch}. Releases are made from ${BRANCH}.`,
     );
   const released = tags.filter((tag) => /^v\d/.test(tag)).map((tag) => tag.slice(1));
-  const notBefore = released.filter((one) => one === version || isGreater(one, version));
+  const notBefore = released.filter((tag) => tag === version || isGreater(tag, version));
   if (notBefore.length > 0)
     problems.push(
       `Expected a version after ${notBefore.join(", ")}, which is released, got ${version}. Take a later one.`,

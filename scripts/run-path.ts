@@ -118,11 +118,11 @@ function treeProgram(): () => Promise<void> {
     model: new SeenModel(twice([asks("look", { at: "a" }), says("done")])),
     tools: [look],
   });
-  const asked = asks("SpawnSubagent", { role: "worker", task: "Look at a." });
+  const spawnCall = asks("SpawnSubagent", { role: "worker", task: "Look at a." });
   const lead = defineAgent({
     name: "lead",
     instructions: "Delegate.",
-    model: new SeenModel(twice([asked, says("all done")])),
+    model: new SeenModel(twice([spawnCall, says("all done")])),
     subagents: [worker],
   });
   return runnerOf(lead);
@@ -213,7 +213,7 @@ function figuresOf(files: ReadonlyMap<string, FileCoverage>) {
     const { entered } = coverage;
     figures.functions += entered.length;
     figures.calls += entered.reduce((sum, { calls }) => sum + calls, 0);
-    figures.namedOverThreeLines += entered.filter((one) => isNamedAndLong(text, one)).length;
+    figures.namedOverThreeLines += entered.filter((call) => isNamedAndLong(text, call)).length;
     figures.lines += enteredLines(text, coverage);
   }
   return figures;

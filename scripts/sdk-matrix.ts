@@ -63,8 +63,8 @@ type Facts = z.infer<typeof FactsSchema>;
 
 const EVENT_SEQ = "espalier.event.seq";
 
-const asked = process.argv.slice(2);
-const names = asked.length === 0 ? Object.keys(CASES) : asked;
+const selected = process.argv.slice(2);
+const names = selected.length === 0 ? Object.keys(CASES) : selected;
 const place = mkdtempSync(join(tmpdir(), "sdk-matrix-"));
 try {
   const tarball = await pack();
@@ -151,9 +151,9 @@ function factsOf(
     if (read.success) facts.push(read.data);
     else problems.push(`printed ${JSON.stringify(line)}: ${z.prettifyError(read.error)}`);
   }
-  const expect = (what: string, got: unknown, expected: unknown): void => {
+  const expect = (subject: string, got: unknown, expected: unknown): void => {
     if (!isDeepStrictEqual(got, expected))
-      problems.push(`${what}: expected ${JSON.stringify(expected)}, got ${JSON.stringify(got)}`);
+      problems.push(`${subject}: expected ${JSON.stringify(expected)}, got ${JSON.stringify(got)}`);
   };
   const types = sink.requests.map(({ contentType }: SinkRequest) => contentType);
   expect("content types", [...new Set(types)], contentTypes);
@@ -228,10 +228,10 @@ function bounded(
 ): Promise<Ending> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd, env, timeout: timeoutMs, killSignal: "SIGKILL" });
-    const said = { stdout: "", stderr: "" };
-    child.stdout.on("data", (data: Buffer) => (said.stdout += data.toString()));
-    child.stderr.on("data", (data: Buffer) => (said.stderr += data.toString()));
+    const output = { stdout: "", stderr: "" };
+    child.stdout.on("data", (data: Buffer) => (output.stdout += data.toString()));
+    child.stderr.on("data", (data: Buffer) => (output.stderr += data.toString()));
     child.on("error", reject);
-    child.on("close", (code) => resolve({ code, ...said }));
+    child.on("close", (code) => resolve({ code, ...output }));
   });
 }

@@ -114,7 +114,7 @@ const READ_RATES = new Set([...IRRELEVANT_RATES, ...TOKEN_RATES]);
 
 /** False where a call costs more than text tokens, and where the source says that the price is not OpenAI's own. */
 function isPricedByTokens({ prices, price_comments: comments = "" }: SourceModel): boolean {
-  const all = Array.isArray(prices) ? prices.map((one) => one.prices) : [prices];
+  const all = Array.isArray(prices) ? prices.map((price) => price.prices) : [prices];
   return (
     !comments.includes("OpenRouter") &&
     all.every((rates) => Object.keys(rates).every((rate) => READ_RATES.has(rate)))

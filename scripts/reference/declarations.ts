@@ -76,7 +76,7 @@ export class Source {
       const target = isAlias ? this.#checker.getAliasedSymbol(symbol) : symbol;
       return this.#declaration(symbol.name, specifier, target);
     });
-    return declared.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+    return declared.toSorted((declaration, other) => (declaration.name < other.name ? -1 : 1));
   }
 
   /** The properties of an interface of a file, each with the fields of its own type. */
@@ -171,7 +171,9 @@ export class Source {
   #statement(file: string, name: string): ts.Statement {
     const found = this.#file(file).statements.find((statement) =>
       ts.isVariableStatement(statement)
-        ? statement.declarationList.declarations.some((one) => one.name.getText() === name)
+        ? statement.declarationList.declarations.some(
+            (declaration) => declaration.name.getText() === name,
+          )
         : (ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement)) &&
           statement.name.text === name,
     );
@@ -228,7 +230,9 @@ export class Source {
     const origin = nameOf(node.parent);
     if (ts.isMethodSignature(node) || ts.isMethodDeclaration(node)) {
       const forms = (property.getDeclarations() ?? []).filter(
-        (one) => !ts.isMethodDeclaration(one) || (one.body === undefined && !isAdvice(one)),
+        (declaration) =>
+          !ts.isMethodDeclaration(declaration) ||
+          (declaration.body === undefined && !isAdvice(declaration)),
       );
       return (forms.length > 0 ? forms : [node])
         .filter((form) => ts.isMethodSignature(form) || ts.isMethodDeclaration(form))
@@ -271,9 +275,9 @@ export class Source {
       return { type: members.map((member) => plain(member.getText())).join(" | ") };
     }
     const literals: ts.TypeLiteralNode[] = [];
-    const visit = (one: ts.Node): void => {
-      if (ts.isTypeLiteralNode(one)) literals.push(one);
-      else if (!ts.isFunctionTypeNode(one)) ts.forEachChild(one, visit);
+    const visit = (child: ts.Node): void => {
+      if (ts.isTypeLiteralNode(child)) literals.push(child);
+      else if (!ts.isFunctionTypeNode(child)) ts.forEachChild(child, visit);
     };
     visit(node);
     const [literal] = literals;
@@ -297,11 +301,11 @@ export class Source {
 
   #textOf(documented: Documented): string {
     const text = ts.displayPartsToString(documented.getDocumentationComment(this.#checker));
-    const defaults = listTags(documented, "default").map((one) => {
-      const value = one.replace(/\.$/, "").replaceAll(/\s+/g, " ");
+    const defaults = listTags(documented, "default").map((tag) => {
+      const value = tag.replace(/\.$/, "").replaceAll(/\s+/g, " ");
       return `Default: ${LITERAL.test(value) ? `\`${value}\`` : value}.`;
     });
-    return [text, ...defaults].filter((one) => one !== "").join("\n\n");
+    return [text, ...defaults].filter((part) => part !== "").join("\n\n");
   }
 }
 
@@ -395,7 +399,7 @@ function plain(code: string): string {
 
 function listTags(documented: Documented, tag: string): readonly string[] {
   const tags = documented.getJsDocTags().filter(({ name }) => name === tag);
-  return tags.map(({ text }) => ts.displayPartsToString(text)).filter((text) => text !== "");
+  return tags.map(({ text }) => ts.displayPartsToString(text)).filter((part) => part !== "");
 }
 
 /** Removes the fence around an example. */

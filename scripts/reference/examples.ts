@@ -7,11 +7,12 @@ const NAMES = "../../scripts/reference/example-names.ts";
 /** Returns the examples of all public names. `given`: the names that `example-names.ts` exports. */
 export function listExamples(
   declarations: readonly Declaration[],
-  given: readonly string[],
+  globals: readonly string[],
 ): readonly Example[] {
   const specifiers = new Map<string, Declaration>();
   // A name that two entries export is imported from the root, which comes first.
-  for (const one of declarations) if (!specifiers.has(one.name)) specifiers.set(one.name, one);
+  for (const declaration of declarations)
+    if (!specifiers.has(declaration.name)) specifiers.set(declaration.name, declaration);
   const seen = new Set<string>();
   return declarations.flatMap(({ name, examples, fields }) =>
     [
@@ -22,14 +23,14 @@ export function listExamples(
     ]
       // An inherited field has its docstring in every type.
       .filter(({ code }) => !seen.has(code) && seen.add(code))
-      .map((one) => ({ ...one, module: toModule(one.code, specifiers, given) })),
+      .map((example) => ({ ...example, module: toModule(example.code, specifiers, globals) })),
   );
 }
 
 function toModule(
   code: string,
   specifiers: ReadonlyMap<string, Declaration>,
-  given: readonly string[],
+  globals: readonly string[],
 ): string {
   const used = new Set(code.match(/(?<![\w$]|(?<!\.\.)\.)[A-Za-z_$][\w$]*/g));
   const declared = new Set(
@@ -45,7 +46,7 @@ function toModule(
   const imports = [...used]
     .filter((name) => !declared.has(name))
     .flatMap((name) => {
-      if (given.includes(name)) return [`import { ${name} } from "${NAMES}";`];
+      if (globals.includes(name)) return [`import { ${name} } from "${NAMES}";`];
       const found = specifiers.get(name);
       if (found === undefined) return [];
       return [

@@ -74,7 +74,7 @@ export function cell(text: string, homes: Homes): string {
 /** A text with the errors that its function throws, as a list if there are several. */
 function withThrows({ text, throws }: Pick<Field, "text" | "throws">): string {
   const item = throws.length > 1 ? "- Throws " : "Throws ";
-  const errors = throws.map((one) => item + one).join("\n");
+  const errors = throws.map((error) => item + error).join("\n");
   return [text, errors].filter((part) => part !== "").join("\n\n");
 }
 

@@ -30,7 +30,9 @@ export function pagesOf(source: Source, entries: readonly Entry[]): ReadonlyMap<
     specifier,
     names: source.exportsOf(specifier, file),
   }));
-  const all = new Map(byEntry.flatMap(({ names }) => names.map((one) => [one.name, one])));
+  const all = new Map(
+    byEntry.flatMap(({ names }) => names.map((declaration) => [declaration.name, declaration])),
+  );
   const homes = homesOf(all);
   const pages = new Map<string, string>();
   for (const outline of OUTLINES) pages.set(outline.file, outlined(outline, all, homes));
@@ -109,7 +111,7 @@ function outlined(outline: Outline, all: ReadonlyMap<string, Declaration>, homes
 
 function apiPage(specifier: string, names: readonly Declaration[], homes: Homes): string {
   const intro = `Exports of ${code(specifier)} that no other page of the reference describes. See also [all public names](../exports.md).`;
-  return page(specifier, [intro, ...names.map((one) => section(one, homes))]);
+  return page(specifier, [intro, ...names.map((declaration) => section(declaration, homes))]);
 }
 
 const FAMILIES: Readonly<Record<string, string>> = {
@@ -168,7 +170,7 @@ function eventsPage(source: Source, all: ReadonlyMap<string, Declaration>, homes
     fieldTable(stamp, homes),
     ...parts,
     "## Types",
-    ...types.map((one) => section(one, homes)),
+    ...types.map((type) => section(type, homes)),
   ]);
 }
 
@@ -227,10 +229,10 @@ function exportsPage(
   entries: readonly { readonly specifier: string; readonly names: readonly Declaration[] }[],
   homes: Homes,
 ): string {
-  const shown = (one: Declaration): readonly string[] => [
-    `[${code(one.name)}](${homes.get(one.name) ?? ""})`,
-    one.kind,
-    cell(firstSentence(one.text), homes),
+  const shown = (declaration: Declaration): readonly string[] => [
+    `[${code(declaration.name)}](${homes.get(declaration.name) ?? ""})`,
+    declaration.kind,
+    cell(firstSentence(declaration.text), homes),
   ];
   const parts = entries.map(
     ({ specifier, names }) =>

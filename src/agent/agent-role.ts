@@ -203,10 +203,10 @@ function askForInstructions(
   instructions: Exclude<AgentRole["instructions"], string>,
   context: unknown,
 ): string {
-  const failed = (what: string, cause?: unknown): EspalierError =>
+  const failed = (problem: string, cause?: unknown): EspalierError =>
     new EspalierError({
       code: "instructions_failed",
-      message: `Expected ${role}.instructions to return a non-empty string, but ${what}. Make it a synchronous function of the context.`,
+      message: `Expected ${role}.instructions to return a non-empty string, but ${problem}. Make it a synchronous function of the context.`,
       data: { role },
       cause,
     });

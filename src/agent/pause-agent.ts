@@ -63,8 +63,8 @@ const MOST_NAMED = 5;
 /** Describes open questions: each call with its agent. */
 export function describeWait(questions: readonly Question[]): string {
   const named = questions.slice(0, MOST_NAMED).map(({ kind, toolName, agentPath }) => {
-    const what = kind === "approval" ? "approval of" : "result of";
-    return `${what} ${toolName} (${agentPath})`;
+    const subject = kind === "approval" ? "approval of" : "result of";
+    return `${subject} ${toolName} (${agentPath})`;
   });
   const hidden = questions.length - named.length;
   const more = hidden === 0 ? "" : ` and ${hidden} more`;

@@ -13,7 +13,7 @@ interface Waiting {
 export class PendingAnswers {
   /** Created with the first wait, because most runs ask nothing. */
   #waiting: Map<QuestionId, Waiting> | undefined;
-  #asked: Set<QuestionId> | undefined;
+  #askedIds: Set<QuestionId> | undefined;
   #onWait: (() => void) | undefined;
 
   /** True while a question waits for an answer. */
@@ -23,7 +23,7 @@ export class PendingAnswers {
 
   /** Returns true if the question has waited for an answer since the run began or was resumed. */
   wasAsked(questionId: QuestionId): boolean {
-    return this.#asked?.has(questionId) === true;
+    return this.#askedIds?.has(questionId) === true;
   }
 
   /** Registers a function that is called whenever a wait begins. */
@@ -39,8 +39,8 @@ export class PendingAnswers {
     const { promise: answer, resolve } = Promise.withResolvers<Answer>();
     this.#waiting ??= new Map();
     this.#waiting.set(questionId, { findProblem, resolve });
-    this.#asked ??= new Set();
-    this.#asked.add(questionId);
+    this.#askedIds ??= new Set();
+    this.#askedIds.add(questionId);
     this.#onWait?.();
     return { answer, leave: () => void this.#waiting?.delete(questionId) };
   }

@@ -438,8 +438,10 @@ export class BudgetAccount implements AccountFigures {
       if (limit !== undefined) limits[axis] = raiseLimit(limit, raises[axis] ?? 0, axis);
     }
     if (timeLimitMs !== null) this.timeLimitMs = raiseLimit(timeLimitMs, budget.timeMs ?? 0);
-    const given = Object.entries(budget).filter(([, amount]) => amount !== undefined && amount > 0);
-    const grant: AccountGrant = { by, atMs, budget: Object.fromEntries(given) };
+    const granted = Object.entries(budget).filter(
+      ([, amount]) => amount !== undefined && amount > 0,
+    );
+    const grant: AccountGrant = { by, atMs, budget: Object.fromEntries(granted) };
     this.#grants = [...this.#grants, grant];
     return grant;
   }

@@ -84,18 +84,18 @@ export function findFallbackUsage(
 ): readonly ModelUsage[] | undefined {
   const [own] = getFallbackModels(model);
   const charges = computeShares(model, lease, end).map((share) => ({
-    asked: share.model,
+    requested: share.model,
     usage: chargeShare(priceOf, share),
   }));
   const unpriced = charges.find(({ usage }) => usage.unpricedCalls > 0);
   const answered = end.type === "replied" ? end.repliedBy : undefined;
   const others = charges.flatMap((charge): readonly ModelUsage[] => {
-    const { asked, usage } = charge;
-    if (asked === own || asked === model) return [];
-    const isAnswer = asked === answered;
+    const { requested, usage } = charge;
+    if (requested === own || requested === model) return [];
+    const isAnswer = requested === answered;
     const unpricedCalls = charge === unpriced ? 1 : 0;
     const counts = { modelCalls: isAnswer ? 1 : 0, steps: isAnswer ? steps : 0, unpricedCalls };
-    const { provider, id } = asked;
+    const { provider, id } = requested;
     return [{ provider, model: id, usage: toUsage({ ...usage, ...counts }) }];
   });
   return others.length === 0 ? undefined : others;
@@ -109,7 +109,7 @@ function computeShares(
 ): readonly Share[] {
   if (end.type === "abandoned") return [createBegunShare(model, lease)];
   const losses = findLosses(model, end);
-  const lost = losses.map(([of, loss]) => createLostShare(of, lease, loss));
+  const lost = losses.map(([loser, loss]) => createLostShare(loser, lease, loss));
   if (end.type !== "replied") return lost;
   const answer = replyShare(model, lease, end);
   const own = lost.find((share) => share.model === answer.model);

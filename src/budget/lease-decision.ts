@@ -142,8 +142,8 @@ export function findLastStep(account: AccountFigures, count: number): LastStep |
     const { agentPath: accountPath, limits, reserved, reserve } = at;
     const { steps } = limits;
     if (steps === undefined || findRoom(at, account, "steps") > reserved.steps + count) continue;
-    const kept = at === account ? 0 : (reserve.steps ?? 0);
-    return { accountPath, maximum: Math.max(0, steps - kept) };
+    const reservedSteps = at === account ? 0 : (reserve.steps ?? 0);
+    return { accountPath, maximum: Math.max(0, steps - reservedSteps) };
   }
   return undefined;
 }

@@ -10,8 +10,8 @@ import type { Booking, LedgerOperation } from "./ledger-operation.ts";
 export function replayOperation(account: BudgetAccount, done: LedgerOperation): void {
   switch (done.operation) {
     case "lease": {
-      const { operation: _operation, ...given } = done;
-      account.openLease(given);
+      const { operation: _operation, ...lease } = done;
+      account.openLease(lease);
       return;
     }
     case "extend":

@@ -84,7 +84,7 @@ function describeBudgetLeft({ depth, budget, remaining: left }: AgentDetail): re
 
 interface Line {
   readonly step: string;
-  readonly what: string;
+  readonly calls: string;
   readonly time: string;
   readonly tokens: string;
   readonly cost: string;
@@ -95,7 +95,7 @@ const COLUMNS: readonly Column<Line>[] = [
   { title: "time", align: "right", cell: ({ time }) => time, rank: 3 },
   { title: "tokens", align: "right", cell: ({ tokens }) => tokens, rank: 2 },
   { title: "cost", align: "right", cell: ({ cost }) => cost, rank: 1 },
-  { title: "calls", cell: ({ what }) => what, minWidth: 16 },
+  { title: "calls", cell: ({ calls }) => calls, minWidth: 16 },
 ];
 
 function describeSteps(
@@ -132,9 +132,9 @@ function describeStepLines(step: StepFold, fold: RunFold, isNumbered: boolean): 
     time: endedAtMs === undefined ? "open" : formatDuration(endedAtMs - startedAtMs),
     tokens: usage === undefined ? "" : formatShortCount(usage.totalTokens),
     cost: usage === undefined ? "" : formatCost(usage),
-    what: first,
+    calls: first,
   };
-  return [line, ...others.map((text) => ({ ...blank, what: text }))];
+  return [line, ...others.map((text) => ({ ...blank, calls: text }))];
 }
 
 function nameFallback({ model, insteadOf }: NonNullable<StepFold["repliedBy"]>): string {
@@ -197,7 +197,7 @@ interface ShownStepParts {
   readonly agentPath: string;
   readonly execution: number;
   /** Number of steps in the execution, including an open one. */
-  readonly of: number;
+  readonly stepCount: number;
   readonly step: KeptStep;
   /** Failed attempts of its model call, and of its tool calls by their ids. */
   readonly attempts: StepAttempts;
@@ -212,12 +212,12 @@ interface ShownStepParts {
 }
 
 export function formatStepReport(parts: ShownStepParts): string {
-  const { agentPath, execution, of, step, request, attempts, repliedBy, answers } = parts;
+  const { agentPath, execution, stepCount, step, request, attempts, repliedBy, answers } = parts;
   const model =
     repliedBy === undefined
       ? `${step.context.model.id} (${step.context.model.provider})`
       : nameFallback(repliedBy);
-  const place = `${agentPath} · execution ${execution} · step ${step.number} of ${of}`;
+  const place = `${agentPath} · execution ${execution} · step ${step.number} of ${stepCount}`;
   return [
     [place, [model, ...describeStepFigures(step)].join(" · ")],
     request === undefined ? [] : ["Asked:", ...formatRequestLines(request, parts.findPath)],

@@ -73,9 +73,9 @@ export function suggestGrantCommand(
 }
 
 /** Returns the amounts of an option, in addition to those of `usual`. Throws UsageError. */
-function parseAmounts(option: string, said: string, usual: Budget = {}): Budget {
+function parseAmounts(option: string, text: string, usual: Budget = {}): Budget {
   const limits = new Map<string, number>(Object.entries(usual));
-  for (const part of said.split(",")) {
+  for (const part of text.split(",")) {
     const [name = "", ...rest] = part.split("=").map((text) => text.trim());
     const amount = rest.join("=");
     const known = NAMES[name];

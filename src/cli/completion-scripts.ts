@@ -35,7 +35,7 @@ function collectCompletions(command: Command, tree: Command) {
   const [argument] = command.registeredArguments;
   const shared = tree.options.filter(({ long }) => long !== "--version");
   const all = [...[command, ...command.commands].flatMap(({ options }) => options), ...shared];
-  const asked = argument?.name();
+  const argumentName = argument?.name();
   return {
     name: command.name(),
     summary: command.description().split(". ")[0] ?? "",
@@ -43,7 +43,7 @@ function collectCompletions(command: Command, tree: Command) {
       long === undefined || long === null ? [] : { flag: long, summary: description },
     ),
     below: command.commands.map((child) => child.name()),
-    asks: ASKED_WORDS.find((words) => words === asked),
+    asks: ASKED_WORDS.find((words) => words === argumentName),
   };
 }
 

@@ -164,11 +164,11 @@ export async function openProjectStore(call: CommandCall, use: StoreUse): Promis
   const project = await findProject(call.shell);
   const place = chooseStorePlace(call, project);
   const isEmpty = use === "list" && place.type === "file" && !existsSync(place.path);
-  const kept =
+  const chosenStore =
     isEmpty && call.text("store") === undefined
       ? await probeStore(place, memoryStore())
       : await openExistingStore(place, use);
-  return { ...kept, project, isDefault: place.type === "file" && place.isDefault };
+  return { ...chosenStore, project, isDefault: place.type === "file" && place.isDefault };
 }
 
 /**
@@ -179,13 +179,13 @@ export async function openProjectStore(call: CommandCall, use: StoreUse): Promis
  */
 export async function openExistingStore(place: StorePlace, use: StoreUse): Promise<ChosenStore> {
   checkStoreExists(place);
-  const kept = await probeStore(
+  const chosenStore = await probeStore(
     place,
     await openStorePlace(place, use === "write" ? "write" : "read"),
   );
-  if (use !== "view" || place.type === "given") return kept;
+  if (use !== "view" || place.type === "given") return chosenStore;
   let writer: Promise<Store> | undefined;
-  const reader = kept.store;
+  const reader = chosenStore.store;
   const store: Store = overrideStoreMethods(reader, {
     sendMail: async (runId, post) => {
       writer ??= openStorePlace(place, "write");
@@ -196,7 +196,7 @@ export async function openExistingStore(place: StorePlace, use: StoreUse): Promi
       await (await writer)?.close();
     },
   });
-  return { store, name: kept.name, [Symbol.asyncDispose]: () => store.close() };
+  return { store, name: chosenStore.name, [Symbol.asyncDispose]: () => store.close() };
 }
 
 /** Returns a proxy of a store that overrides some methods. */

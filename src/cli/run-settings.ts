@@ -81,7 +81,7 @@ export async function openRunStore(
 /** Parts of an orchestrator for one run. */
 interface RunParts {
   readonly hand: Pick<RoleSources, "roles" | "config" | "configFile">;
-  readonly kept: ChosenStore | undefined;
+  readonly chosenStore: ChosenStore | undefined;
   readonly tracing?: NodeTracing | undefined;
   /** Shows the active run. */
   readonly viewing?: Viewing | undefined;
@@ -94,10 +94,10 @@ interface RunParts {
  */
 export function prepareRun(call: CommandCall, parts: RunParts) {
   const { shell } = call;
-  const { hand, kept, tracing, viewing, report } = parts;
+  const { hand, chosenStore, tracing, viewing, report } = parts;
   const follower = new RunFollower(shell, {
     ...readOutputChoice(call),
-    isKept: kept !== undefined,
+    isKept: chosenStore !== undefined,
     command: call.command,
     ...(report === undefined ? {} : { report }),
   });
@@ -107,8 +107,8 @@ export function prepareRun(call: CommandCall, parts: RunParts) {
   const mode =
     readAnswerMode(call) ?? (usual === undefined && isTerminal(shell) ? "ask" : undefined);
   const person = mode === "ask" ? deferTerminalApprover(shell, follower) : undefined;
-  const asked = mode === undefined ? usual : person;
-  const store = kept?.store ?? page?.store;
+  const chosenApprover = mode === undefined ? usual : person;
+  const store = chosenStore?.store ?? page?.store;
   const orchestrator = createConfiguredOrchestrator(hand, {
     ...configured,
     roles: hand.roles,
@@ -117,7 +117,7 @@ export function prepareRun(call: CommandCall, parts: RunParts) {
       ...(page === undefined ? [] : [page.sink]),
       ...(configured.sinks ?? []),
     ],
-    ...(asked === undefined ? {} : { approver: asked }),
+    ...(chosenApprover === undefined ? {} : { approver: chosenApprover }),
     ...(mode === "deny" ? { unansweredPolicy: "deny" } : {}),
     ...(store === undefined ? {} : { store }),
     ...(tracing === undefined ? {} : { tracing: tracing.tracing }),

@@ -171,22 +171,22 @@ const MAX_SHOWN = 5;
  *
  * @throws UsageError if no run matches, or more than one. Also throws the errors of the store.
  */
-export async function resolveRunName(kept: ChosenStore, name: string): Promise<StoredRun> {
-  const { store } = kept;
+export async function resolveRunName(chosenStore: ChosenStore, name: string): Promise<StoredRun> {
+  const { store } = chosenStore;
   if (name === LAST_RUN) {
     const [last] = await store.list({ limit: 1 });
     if (last !== undefined) return last;
-    throw new UsageError(`No runs in ${kept.name}. Start one: espalier run …`);
+    throw new UsageError(`No runs in ${chosenStore.name}. Start one: espalier run …`);
   }
   // The empty prefix matches every run. It comes from an unset shell variable.
-  if (!isPossibleRunId(name)) throw createUnknownRunError(kept, name);
+  if (!isPossibleRunId(name)) throw createUnknownRunError(chosenStore, name);
   const exact = await store.find(name);
   if (exact !== undefined) return exact;
   const all = await store.list({ limit: MAX_RUNS });
   const found = all.filter(({ runId }) => runId.startsWith(name));
   const [only] = found;
   if (only !== undefined && found.length === 1) return only;
-  if (found.length === 0) throw createUnknownRunError(kept, name);
+  if (found.length === 0) throw createUnknownRunError(chosenStore, name);
   const shown = found.slice(0, MAX_SHOWN).map(({ runId }) => runId);
   const more = found.length > MAX_SHOWN ? `, and ${found.length - MAX_SHOWN} more` : "";
   throw new UsageError(

@@ -48,13 +48,16 @@ export function compileHooks(hooks: readonly Hook[]): HookSet {
   const toolWraps = filterByKind(ordered, "wrapToolCall");
   const transformers = filterByKind(ordered, "transform");
   const chains = new Map<TransformPoint, typeof transformers>();
-  for (const one of transformers)
-    chains.set(one.hook.point, [...(chains.get(one.hook.point) ?? []), one]);
+  for (const transformer of transformers)
+    chains.set(transformer.hook.point, [
+      ...(chains.get(transformer.hook.point) ?? []),
+      transformer,
+    ]);
   return Object.freeze({
     points: new Set(chains.keys()),
     chain<P extends TransformPoint>(point: P, toolName?: string): Chain<P> {
-      const isAtPoint = (one: Named<Hook>): one is Named<TransformHook<P>> =>
-        one.hook.kind === "transform" && one.hook.point === point;
+      const isAtPoint = (entry: Named<Hook>): entry is Named<TransformHook<P>> =>
+        entry.hook.kind === "transform" && entry.hook.point === point;
       return filterByTool(filterList(chains.get(point) ?? NONE, isAtPoint), toolName);
     },
     modelWraps: filterByKind(ordered, "wrapModelCall"),
@@ -99,7 +102,7 @@ function filterByKind<Kind extends Hook["kind"]>(
   kind: Kind,
 ): readonly Named<Extract<Hook, { readonly kind: Kind }>>[] {
   type OfKind = Extract<Hook, { readonly kind: Kind }>;
-  return filterList(list, (one): one is Named<OfKind> => one.hook.kind === kind);
+  return filterList(list, (entry): entry is Named<OfKind> => entry.hook.kind === kind);
 }
 
 /**
@@ -108,10 +111,10 @@ function filterByKind<Kind extends Hook["kind"]>(
  */
 function filterList<One, Fitting extends One>(
   list: readonly One[],
-  fits: (one: One) => one is Fitting,
+  fits: (entry: One) => entry is Fitting,
 ): readonly Fitting[];
-function filterList<One>(list: readonly One[], fits: (one: One) => boolean): readonly One[];
-function filterList<One>(list: readonly One[], fits: (one: One) => boolean): readonly One[] {
+function filterList<One>(list: readonly One[], fits: (entry: One) => boolean): readonly One[];
+function filterList<One>(list: readonly One[], fits: (entry: One) => boolean): readonly One[] {
   if (list.length === 0) return NONE;
   const found = list.filter(fits);
   return found.length === 0 ? NONE : Object.freeze(found);

@@ -185,7 +185,7 @@ export type Hook<Context = unknown> =
   | ToolWrapHook<Context>
   | ProcessorHook<Context>;
 
-const made = new WeakSet<object>();
+const createdHooks = new WeakSet<object>();
 
 /**
  * Creates a hook that receives events of the given types, of the run and of every agent.
@@ -386,10 +386,10 @@ export function processStep<Context = unknown>(
 /** Throws `invalid_argument` unless `hooks` is a list of hooks from the constructors. */
 export function checkHooks(field: string, hooks: unknown): void {
   const advice = "Create it with observe(), transform(), wrapModelCall() or a similar function.";
-  checkMade(field, hooks, { made, what: "a hook", advice });
+  checkMade(field, hooks, { created: createdHooks, expected: "a hook", advice });
 }
 
 function registerHook<Context>(hook: Hook<Context>): Hook<Context> {
-  made.add(hook);
+  createdHooks.add(hook);
   return Object.freeze(hook);
 }

@@ -52,7 +52,10 @@ const CONTRACTS: { readonly [P in TransformPoint]: () => PatchContract<P> } = {
     fitted: (patch, shown, place) =>
       patch.messages === undefined
         ? patch
-        : { ...patch, messages: patch.messages.map((one) => fitShownParts(one, shown, place)) },
+        : {
+            ...patch,
+            messages: patch.messages.map((message) => fitShownParts(message, shown, place)),
+          },
   })),
   beforeTool: lazySchema(() => {
     const { json, words } = partSchemas();
@@ -108,7 +111,8 @@ function fitShownParts(
   if (message.role !== "assistant" || message.parts === undefined) return message;
   const { parts, writtenBy } = message;
   const origins = messages.filter(
-    (one) => one.role === "assistant" && one.writtenBy === writtenBy && sameJson(one.parts, parts),
+    (other) =>
+      other.role === "assistant" && other.writtenBy === writtenBy && sameJson(other.parts, parts),
   );
   const origin = origins.find(({ text }) => text === message.text) ?? origins[0];
   if (origin?.role === "assistant") return fitParts(message, origin);

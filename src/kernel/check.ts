@@ -169,19 +169,23 @@ export function copyToolNames(
 }
 
 /**
- * Throws `invalid_argument` unless `values` is a list of objects in `made`. `what` describes these
- * objects.
+ * Throws `invalid_argument` unless `values` is a list of objects in `created`. `expected` describes
+ * these objects.
  */
 export function checkMade(
   field: string,
   values: unknown,
-  { made, what, advice }: { readonly made: WeakSet<object>; what: string; advice: string },
+  {
+    created,
+    expected,
+    advice,
+  }: { readonly created: WeakSet<object>; expected: string; advice: string },
 ): void {
   checkList(field, values);
   const list: readonly unknown[] = Array.isArray(values) ? values : [];
-  for (const [index, one] of list.entries())
-    if (typeof one !== "object" || one === null || !made.has(one))
-      throw mismatch(`${field}[${index}]`, what, one, advice);
+  for (const [index, value] of list.entries())
+    if (typeof value !== "object" || value === null || !created.has(value))
+      throw mismatch(`${field}[${index}]`, expected, value, advice);
 }
 
 /** Throws `invalid_argument` unless `value` is a list. */

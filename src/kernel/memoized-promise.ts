@@ -3,13 +3,13 @@
  */
 export class MemoizedPromise<T> {
   /** `undefined` before the first call and after a failure. */
-  made: Promise<T> | undefined;
+  current: Promise<T> | undefined;
 
   get(make: () => Promise<T>): Promise<T> {
-    this.made ??= make().catch((cause: unknown) => {
-      this.made = undefined;
+    this.current ??= make().catch((cause: unknown) => {
+      this.current = undefined;
       throw cause;
     });
-    return this.made;
+    return this.current;
   }
 }

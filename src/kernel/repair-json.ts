@@ -13,12 +13,13 @@ const MOST_CHARACTERS = 20_000;
 export function repairJson(text: string): JsonValue | undefined {
   if (text.length > MOST_CHARACTERS) return undefined;
   try {
-    const said = splitWords(text);
-    if (said === undefined) return undefined;
+    const originalWords = splitWords(text);
+    if (originalWords === undefined) return undefined;
     const mended = jsonrepair(text);
     const words = splitWords(mended);
     const isSame =
-      words?.length === said.length && words.every((word, index) => word === said[index]);
+      words?.length === originalWords.length &&
+      words.every((word, index) => word === originalWords[index]);
     return isSame ? parseJson(mended) : undefined;
   } catch {
     return undefined;

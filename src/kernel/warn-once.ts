@@ -50,8 +50,8 @@ export function callListener(
 ): void {
   const complain = (cause: unknown): void => warnOnce(listener, warning(getErrorMessage(cause)));
   try {
-    const given = call();
-    if (given instanceof Promise) given.catch(complain);
+    const returned = call();
+    if (returned instanceof Promise) returned.catch(complain);
   } catch (cause) {
     complain(cause);
   }

@@ -307,7 +307,7 @@ class AuthorizedRequests {
     return boundResponse(response, {
       size: isStanding ? undefined : sending.size,
       json: new JsonMeter(isEvents ? "event" : "body", maxBytes),
-      what: isStanding ? "an event" : "its answer",
+      subject: isStanding ? "an event" : "its answer",
       maxBytes,
       // The responses to our answers are read in any case: requests of the server wait for them.
       waitForTurn: () =>

@@ -107,7 +107,7 @@ interface BodyBounds {
   readonly json: JsonMeter;
   readonly maxBytes: number;
   /** The subject of the fault. For example, "its answer". */
-  readonly what: string;
+  readonly subject: string;
   /** Resolves when more may be read. */
   readonly waitForTurn: () => Promise<void> | undefined;
   /** Called once, before reading the body fails with the same fault. */
@@ -131,10 +131,12 @@ export function boundResponse(response: Response, bounds: BodyBounds): Response 
         await bounds.waitForTurn();
         const read = await reader?.read();
         if (read?.value === undefined) return controller.close();
-        const { size, json, maxBytes, what } = bounds;
+        const { size, json, maxBytes, subject } = bounds;
         if (size !== undefined) size.bytes += read.value.byteLength;
         const isTooLong = size !== undefined && size.bytes > maxBytes;
-        const fault = isTooLong ? createTooLargeFault(what, maxBytes) : json.read(read.value, what);
+        const fault = isTooLong
+          ? createTooLargeFault(subject, maxBytes)
+          : json.read(read.value, subject);
         if (fault === undefined) return controller.enqueue(read.value);
         bounds.onExcess(fault);
         controller.error(fault);

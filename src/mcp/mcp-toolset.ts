@@ -176,8 +176,8 @@ async function execute(
     if (!(cause instanceof McpFault)) throw cause;
     const { name: server } = settings;
     const { kind, message, detail } = cause;
-    const [what, hint] = FAILURES[kind];
-    const words = `The MCP server ${JSON.stringify(server)} ${what}: ${completeSentence(message)}`;
+    const [failed, hint] = FAILURES[kind];
+    const words = `The MCP server ${JSON.stringify(server)} ${failed}: ${completeSentence(message)}`;
     const data = { server, tool: tool.name, reason: kind, ...omitUndefined({ detail }) };
     throw new ToolError(words, { ...omitUndefined({ hint }), data, cause });
   } finally {
@@ -199,7 +199,7 @@ const MAX_PROGRESS_CHARACTERS = 2_000;
 const NOTHING_DONE = "Nothing was done. Do without it if you can.";
 
 /** Words about the server, and an instruction for the model, by the kind of fault. */
-const FAILURES: Readonly<Record<McpFaultKind, readonly [what: string, hint?: string]>> = {
+const FAILURES: Readonly<Record<McpFaultKind, readonly [failed: string, hint?: string]>> = {
   lost: [
     "disconnected during the call",
     "The call may have taken effect: check that before you call it again.",
@@ -267,8 +267,8 @@ function readPart(part: Part): ReadPart {
       }
       // The model reads the text, which is also attached with its URI.
       const { mimeType: mediaType = "text/plain", text } = resource;
-      const kept = readAttachmentPart({ type: chooseKind(mediaType), mediaType, uri, text });
-      return { ...kept, text: `${kept.text}\n${text}` };
+      const attachment = readAttachmentPart({ type: chooseKind(mediaType), mediaType, uri, text });
+      return { ...attachment, text: `${attachment.text}\n${text}` };
     }
     case "resource_link": {
       const { uri, name, description } = part;

@@ -171,13 +171,13 @@ export function toReadable(message: Message): Message {
 export function removeProviderData(message: AssistantMessage): AssistantMessage {
   const { parts } = message;
   if (parts === undefined) return message;
-  const kept = parts.flatMap((part): readonly ReplyPart[] => {
+  const plainParts = parts.flatMap((part): readonly ReplyPart[] => {
     // Opaque parts, and parts of later versions, are useless to people.
     if (part.type !== "reasoning" && part.type !== "text" && part.type !== "call") return [];
     const { data: _data, ...rest } = part;
     return [rest];
   });
-  return { ...removeParts(message), parts: kept };
+  return { ...removeParts(message), parts: plainParts };
 }
 
 // Selects the attachments that a model accepts. A line in the text of the message names each of the
@@ -202,10 +202,12 @@ function filterAttachments(
   forms.set(form, known);
   return getOrCompute(known, message, () => {
     const { content: _all, ...plain } = message;
-    const kept = isInOrder(message)
+    const shownContent = isInOrder(message)
       ? content.map((part) => (isShown(part, inputModalities) ? part : convertToText(part)))
       : content.filter((part) => isAttached(part) && isShown(part, inputModalities));
-    return freezeInTests(kept.some(isAttached) ? { ...plain, content: kept } : plain);
+    return freezeInTests(
+      shownContent.some(isAttached) ? { ...plain, content: shownContent } : plain,
+    );
   });
 }
 

@@ -141,9 +141,9 @@ export class ReplyCut {
     if (bytes <= room) return texts;
     this.#isCut = true;
     return texts.map((text) => {
-      const kept = takeBeginning(text, room);
-      room -= kept === text ? Buffer.byteLength(text) : room;
-      return kept;
+      const beginning = takeBeginning(text, room);
+      room -= beginning === text ? Buffer.byteLength(text) : room;
+      return beginning;
     });
   }
 }

@@ -276,7 +276,7 @@ class NullReader {
   #readObject(schema: JsonObject, value: JsonObject): ReadResult {
     const { properties = {}, additionalProperties: others } = schema;
     const required = filterTexts(schema["required"]);
-    const kept: [string, JsonValue][] = [];
+    const entries: [string, JsonValue][] = [];
     let fits = required.every((key) => Object.hasOwn(value, key));
     let removedNulls = 0;
     for (const [key, part] of Object.entries(value)) {
@@ -286,11 +286,11 @@ class NullReader {
         removedNulls += 1;
         continue;
       }
-      kept.push([key, read.value]);
+      entries.push([key, read.value]);
       fits &&= read.fits;
       removedNulls += read.removedNulls;
     }
-    return { value: Object.fromEntries(kept), fits, removedNulls };
+    return { value: Object.fromEntries(entries), fits, removedNulls };
   }
 
   /** Returns the part of the schema that a reference names. */
@@ -309,7 +309,8 @@ class NullReader {
 function isWithinBounds(schema: JsonObject, value: JsonValue): boolean {
   const { enum: values, const: only } = schema;
   if (only !== undefined && !sameJson(only, value)) return false;
-  if (values !== undefined && !toList(values).some((one) => sameJson(one, value))) return false;
+  if (values !== undefined && !toList(values).some((allowed) => sameJson(allowed, value)))
+    return false;
   const types = readTypes(schema);
   const scalar = value === null ? "null" : typeof value;
   const type = isJsonList(value) ? "array" : scalar;

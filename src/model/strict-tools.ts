@@ -41,10 +41,10 @@ export function collectStrictTools(tools: readonly ToolSpec[], isAll: boolean): 
  * Returns the reply with arguments in the form of the tools' own schemas: without the nulls that a
  * strict schema requires for absent fields.
  */
-export function restoreReplyArguments(reply: ModelReply, held: StrictTools): ModelReply {
+export function restoreReplyArguments(reply: ModelReply, strictTools: StrictTools): ModelReply {
   const { message } = reply;
   const toolCalls = message.toolCalls.map((call) => {
-    const tool = held.get(call.toolName);
+    const tool = strictTools.get(call.toolName);
     if (tool?.strict === undefined || !call.argumentsText.includes("null")) return call;
     try {
       const value = removeAddedNulls(parseJson(call.argumentsText), tool.spec.inputSchema);

@@ -59,15 +59,15 @@ export function withFallback(
   const { shouldFallback, cooldownMs } = options;
   const fallback = new Fallback(all, omitUndefined({ shouldFallback, cooldownMs }));
   // Counts the longest of the requests, if all of the models count.
-  const countTokens = all.some((one) => one.countTokens === undefined)
+  const countTokens = all.some((member) => member.countTokens === undefined)
     ? undefined
     : (request: ModelRequest): number =>
-        Math.max(...all.map((one) => one.countTokens?.(narrowRequest(request, one)) ?? 0));
+        Math.max(...all.map((member) => member.countTokens?.(narrowRequest(request, member)) ?? 0));
   const own = {
     id: first.id,
     ...omitUndefined({ countTokens }),
-    checkSettings: (settings) => all.forEach((one) => one.checkSettings?.(settings)),
-    assertReady: () => all.forEach((one) => one.assertReady?.()),
+    checkSettings: (settings) => all.forEach((member) => member.checkSettings?.(settings)),
+    assertReady: () => all.forEach((member) => member.assertReady?.()),
     // For callers other than a run. A run uses `asFallback`.
     generate: async (request, { signal, onDelta, cacheKey }) => {
       const options: RetryOptions = {
@@ -92,8 +92,9 @@ export function withFallback(
     // For replies of an unknown writer. Matches the key of no model.
     replayKey: () => all.map(toReplayKey).join(" or "),
     replayKeys: () => all.map(toReplayKey),
-    supportsStructuredOutputs: () => all.every((one) => one.supportsStructuredOutputs === true),
-    supportsToolChoice: () => all.every((one) => one.supportsToolChoice === true),
+    supportsStructuredOutputs: () =>
+      all.every((member) => member.supportsStructuredOutputs === true),
+    supportsToolChoice: () => all.every((member) => member.supportsToolChoice === true),
     // Requests to each model omit the attachments that only others accept.
     inputModalities: () => [...new Set(all.flatMap(({ inputModalities = [] }) => inputModalities))],
     minOutputTokens: () => Math.max(...all.map(({ minOutputTokens = 1 }) => minOutputTokens)),

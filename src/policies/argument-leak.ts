@@ -23,9 +23,9 @@ export interface ReplyTextAndCalls {
  */
 export function findLeakedCall({ text, toolCalls }: ReplyTextAndCalls): ToolCall | undefined {
   if (toolCalls.length === 0) return undefined;
-  const said = parseObject(removeFence(text), MOST_LEVELS + 1); // The call may be wrapped once.
-  if (said === undefined) return undefined;
-  return toolCalls.find((call) => isRepeatedCall(said, call));
+  const parsed = parseObject(removeFence(text), MOST_LEVELS + 1); // The call may be wrapped once.
+  if (parsed === undefined) return undefined;
+  return toolCalls.find((call) => isRepeatedCall(parsed, call));
 }
 
 type JsonRecord = Readonly<Record<string, unknown>>;
@@ -59,9 +59,15 @@ function parseObject(text: string, levels: number): JsonRecord | undefined {
 }
 
 function isRepeatedCall(parsed: JsonRecord, { toolName, argumentsText }: ToolCall): boolean {
-  const given = parseObject(argumentsText.trim() === "" ? "{}" : argumentsText, MOST_LEVELS);
-  if (given === undefined) return false;
-  return sameJson(parsed, given) || sameJson(parsed, { name: toolName, arguments: given });
+  const callArguments = parseObject(
+    argumentsText.trim() === "" ? "{}" : argumentsText,
+    MOST_LEVELS,
+  );
+  if (callArguments === undefined) return false;
+  return (
+    sameJson(parsed, callArguments) ||
+    sameJson(parsed, { name: toolName, arguments: callArguments })
+  );
 }
 
 /**

@@ -89,18 +89,18 @@ export interface ChildLimits {
  */
 export function computeChildLimits(facts: ShareFacts): ChildLimits {
   const { share, definition, source } = facts;
-  const [asked, left] = [toLedgerLimits(definition), toLedgerLimits(facts.left)];
-  const spendLimits = tightenLimits(asked, divideBudget(facts, left));
+  const [requestedLimits, left] = [toLedgerLimits(definition), toLedgerLimits(facts.left)];
+  const spendLimits = tightenLimits(requestedLimits, divideBudget(facts, left));
   const tightened: Tightening[] = [];
   for (const axis of LEDGER_AXES) {
-    const requested = asked[axis];
+    const requested = requestedLimits[axis];
     if (requested === undefined) continue;
-    const given = Math.min(spendLimits[axis] ?? Infinity, left[axis] ?? Infinity);
-    if (given >= requested) continue;
+    const granted = Math.min(spendLimits[axis] ?? Infinity, left[axis] ?? Infinity);
+    if (granted >= requested) continue;
     tightened.push({
       field: `budget.${toSpendAxis(axis)}`,
       requested: toSpendAmount(axis, requested),
-      granted: toSpendAmount(axis, given),
+      granted: toSpendAmount(axis, granted),
       source,
     });
   }

@@ -115,11 +115,11 @@ export function collectFailureSignals(
   const after = countFailures(before, executions);
   const counts = { ...after, consecutiveErrors: countLongestRow(before, executions) };
   const beyond = (["toolErrors", "consecutiveErrors", "retryErrors"] as const).flatMap((kind) => {
-    const { limit, what } = LIMITS_BY_KIND[kind];
+    const { limit, event } = LIMITS_BY_KIND[kind];
     const maximum = budget[limit];
     const current = counts[kind];
     if (current <= maximum) return [];
-    const message = `${current} ${what}, and ${limit} is ${maximum}.`;
+    const message = `${current} ${event}, and ${limit} is ${maximum}.`;
     return [signal("error_budget", message, { limit, maximum, current })];
   });
   return [...executions.flatMap((execution) => findCallSignals(execution, policy)), ...beyond];
@@ -144,9 +144,9 @@ function countLongestRow(
 }
 
 const LIMITS_BY_KIND = {
-  toolErrors: { limit: "maxToolErrors", what: "tool calls failed" },
-  consecutiveErrors: { limit: "maxConsecutiveErrors", what: "tool calls in a row failed" },
-  retryErrors: { limit: "maxRetryErrors", what: "tool calls had to be corrected" },
+  toolErrors: { limit: "maxToolErrors", event: "tool calls failed" },
+  consecutiveErrors: { limit: "maxConsecutiveErrors", event: "tool calls in a row failed" },
+  retryErrors: { limit: "maxRetryErrors", event: "tool calls had to be corrected" },
 } as const;
 
 const BLOCKED: ReadonlySet<string> = new Set(["blocked", "denied", "approval_check_failed"]);

@@ -29,15 +29,15 @@ export function countIdenticalCalls(
   if (call === undefined) return 0;
   let count = 0;
   for (let place = index - 1; place >= 0; place -= 1) {
-    const made = calls[place];
-    if (made === undefined || !isSameCall(made, call)) return count;
+    const earlier = calls[place];
+    if (earlier === undefined || !isSameCall(earlier, call)) return count;
     if (countBefore !== undefined) return countBefore + 1;
     count += 1;
   }
   for (let place = steps.length - 1; place >= 0; place -= 1) {
-    for (const { call: made, type } of steps[place]?.tools.executions.toReversed() ?? []) {
+    for (const { call: earlier, type } of steps[place]?.tools.executions.toReversed() ?? []) {
       if (type === "not_executed") continue;
-      if (!isSameCall(made, call)) return count;
+      if (!isSameCall(earlier, call)) return count;
       count += 1;
     }
   }

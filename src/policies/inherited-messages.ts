@@ -31,11 +31,11 @@ export function selectInheritedMessages(
   { agentPath, messageWindowSize, selectMessages }: MessageChoice,
 ): readonly Message[] {
   const groups = selectWholeGroups(messages);
-  const kept =
+  const selected =
     selectMessages === undefined
       ? takeLastGroups(groups, messageWindowSize === 0 ? Infinity : messageWindowSize)
       : runSelection(groups, agentPath, selectMessages);
-  return kept.flat().map(markInherited);
+  return selected.flat().map(markInherited);
 }
 
 /** A reply with the results of its calls, or a single message. Never split. */
@@ -58,19 +58,20 @@ function runSelection(
   select: MessageSelection,
 ): readonly Group[] {
   const offered: readonly Message[] = deepFreeze(groups.flat());
-  let given: unknown;
+  let selected: unknown;
   let items: readonly unknown[];
   try {
-    given = select(offered);
-    items = Array.isArray(given) && given.length <= offered.length ? Array.from(given) : [];
+    selected = select(offered);
+    items =
+      Array.isArray(selected) && selected.length <= offered.length ? Array.from(selected) : [];
   } catch (cause) {
     throw createSelectionError(agentPath, `but it threw: ${getErrorMessage(cause)}`, cause);
   }
-  if (isPromise(given)) throw createSelectionError(agentPath, "got a promise");
-  if (!Array.isArray(given))
-    throw createSelectionError(agentPath, `got ${describeReceived(given)}`);
-  if (given.length > offered.length)
-    throw createSelectionError(agentPath, `got ${given.length}, more than there are`);
+  if (isPromise(selected)) throw createSelectionError(agentPath, "got a promise");
+  if (!Array.isArray(selected))
+    throw createSelectionError(agentPath, `got ${describeReceived(selected)}`);
+  if (selected.length > offered.length)
+    throw createSelectionError(agentPath, `got ${selected.length}, more than there are`);
   return matchGroups(items, groups, agentPath);
 }
 
@@ -152,10 +153,10 @@ function describeItem(item: unknown): string {
   }
 }
 
-function createSelectionError(agentPath: string, what: string, cause?: unknown): EspalierError {
+function createSelectionError(agentPath: string, problem: string, cause?: unknown): EspalierError {
   return new EspalierError({
     code: "context_policy_failed",
-    message: `Expected contextPolicy.selectMessages of ${agentPath} to return some of the given messages, in their order, calls with all their results, ${what}. Make it a synchronous pure function that selects whole exchanges, or leave it out and set messageWindowSize.`,
+    message: `Expected contextPolicy.selectMessages of ${agentPath} to return some of the given messages, in their order, calls with all their results, ${problem}. Make it a synchronous pure function that selects whole exchanges, or leave it out and set messageWindowSize.`,
     data: { agentPath },
     cause,
   });

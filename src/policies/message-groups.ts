@@ -49,8 +49,10 @@ export function removeMessages<Stored extends StoredMessage>(
   messages: readonly Stored[],
   executionId: ExecutionId,
 ): readonly Stored[] {
-  const kept = groupMessages(messages).filter(([first]) => !isExecutionMessage(first, executionId));
-  const left = kept.flat();
+  const remaining = groupMessages(messages).filter(
+    ([first]) => !isExecutionMessage(first, executionId),
+  );
+  const left = remaining.flat();
   return left.length === messages.length ? messages : left;
 }
 

@@ -90,10 +90,10 @@ function selectGroups<Stored extends StoredMessage>(
     ([first]) => first !== undefined && executions.has(first.executionId),
   );
   const room = maxMessages === "unlimited" ? Infinity : maxMessages - reserved;
-  const kept = new Set([...messages.slice(0, head), ...takeLastGroups(groups, room, 1).flat()]);
+  const retained = new Set([...messages.slice(0, head), ...takeLastGroups(groups, room, 1).flat()]);
   return {
-    retained: messages.filter((message) => kept.has(message)),
-    dropped: messages.filter((message) => !kept.has(message)),
+    retained: messages.filter((message) => retained.has(message)),
+    dropped: messages.filter((message) => !retained.has(message)),
   };
 }
 

@@ -192,9 +192,9 @@ export function not<Context = unknown>(
 ): StopCondition<Context>;
 export function not(condition: StopCondition, reason: StopReason): StopCondition {
   checkCondition("not(condition)", condition);
-  const given = checkReason(reason);
+  const checkedReason = checkReason(reason);
   return combine("not", [condition], ([fired = []], { facts }) =>
-    fired.length > 0 || facts.steps.length === 0 ? [] : [given],
+    fired.length > 0 || facts.steps.length === 0 ? [] : [checkedReason],
   );
 }
 

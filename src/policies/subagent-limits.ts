@@ -145,10 +145,10 @@ export function listTightenedLimits(
 ): readonly Tightening[] {
   const tightened: Tightening[] = [];
   for (const name of LIMIT_NAMES) {
-    const asked = own[name];
-    const given = above[name];
-    if (asked !== undefined && asked > given)
-      tightened.push({ field: `limits.${name}`, requested: asked, granted: given, source });
+    const requested = own[name];
+    const granted = above[name];
+    if (requested !== undefined && requested > granted)
+      tightened.push({ field: `limits.${name}`, requested, granted, source });
   }
   return tightened;
 }

@@ -95,11 +95,11 @@ function readNotice(message: Message): number | undefined {
  */
 export function keepNewestContent(messages: readonly Message[], most: number): readonly Message[] {
   const task = messages.findLastIndex(
-    ({ role, ...said }) => role === "user" && "origin" in said && said.origin === "task",
+    ({ role, ...rest }) => role === "user" && "origin" in rest && rest.origin === "task",
   );
-  const given = messages[task];
+  const taskMessage = messages[task];
   let count = 0;
-  let bytes = given?.role === "user" ? countContentBytes(given.content ?? []) : 0;
+  let bytes = taskMessage?.role === "user" ? countContentBytes(taskMessage.content ?? []) : 0;
   let isChanged = false;
   const newestFirst = messages.toReversed().map((message, index) => {
     if (!("content" in message) || message.content === undefined) return message;

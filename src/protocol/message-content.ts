@@ -116,15 +116,15 @@ export function copyContent(field: string, value: unknown): MessageContent {
 const PART_TYPES: readonly unknown[] = ["text", "image", "audio", "file"];
 
 function checkPart(field: string, part: unknown): ContentPart {
-  const { type, text: given } = requireObject(field, part);
+  const { type, text: partText } = requireObject(field, part);
   if (!PART_TYPES.includes(type)) {
     const advice = "See the type ContentPart.";
     throw mismatch(`${field}.type`, "text, image, audio or file", type, advice);
   }
   if (type === "text") {
     checkKeys(field, part, ["type", "text"]);
-    checkText(`${field}.text`, given);
-    return { type: "text", text: String(given) };
+    checkText(`${field}.text`, partText);
+    return { type: "text", text: String(partText) };
   }
   const attachment = checkAttachment(field, part);
   checkBytes(field, findAttachmentSize(attachment) ?? 0, MOST_ATTACHMENT_BYTES, "Make it smaller.");

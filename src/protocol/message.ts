@@ -362,15 +362,15 @@ const UnknownPartSchema = lazySchema(() =>
   ),
 );
 
-const said = lazySchema(() => ({ text: z.string(), origin: z.enum(MESSAGE_ORIGINS) }));
+const textFields = lazySchema(() => ({ text: z.string(), origin: z.enum(MESSAGE_ORIGINS) }));
 const SystemMessageSchema = lazyObject(() => ({
   role: z.literal("system"),
-  ...said(),
+  ...textFields(),
 })) satisfies () => z.ZodType<SystemMessage>;
 const content = lazySchema(() => ContentSchema().exactOptional());
 const UserMessageSchema = lazyObject(() => ({
   role: z.literal("user"),
-  ...said(),
+  ...textFields(),
   content: content(),
 })) satisfies () => z.ZodType<UserMessage>;
 /** A reply without the parts that only its model can read. */

@@ -42,26 +42,26 @@ export type ReplyPiece =
  */
 export function buildReplyMessage(pieces: readonly ReplyPiece[]): AssistantMessage {
   if (!Array.isArray(pieces)) checkList("pieces", pieces);
-  const kept: ReplyPiece[] = [];
+  const merged: ReplyPiece[] = [];
   for (const piece of pieces) {
-    const last = kept.at(-1);
+    const last = merged.at(-1);
     // Merges adjacent text pieces without data, and drops empty pieces.
     const isSaid = piece.type === "text" || piece.type === "reasoning";
-    if (!isSaid || piece.data !== undefined) kept.push(piece);
+    if (!isSaid || piece.data !== undefined) merged.push(piece);
     else if (last?.type === piece.type && last.data === undefined)
-      kept[kept.length - 1] = { type: piece.type, text: last.text + piece.text };
-    else if (piece.text !== "") kept.push(piece);
+      merged[merged.length - 1] = { type: piece.type, text: last.text + piece.text };
+    else if (piece.text !== "") merged.push(piece);
   }
   const toolCalls: ToolCall[] = [];
   let text = "";
-  for (const piece of kept) {
+  for (const piece of merged) {
     if (piece.type === "text") text += piece.text;
     if (piece.type !== "call") continue;
     const { callId, toolName, argumentsText } = piece;
     toolCalls.push(Object.freeze({ callId, toolName, argumentsText }));
   }
   const message = { role: "assistant", text, toolCalls: Object.freeze(toolCalls) } as const;
-  const parts = toParts(kept);
+  const parts = toParts(merged);
   return Object.freeze(parts === undefined ? message : { ...message, parts });
 }
 
@@ -170,10 +170,10 @@ function toPieces(
     switch (part.type) {
       case "text": {
         const { type, length, data } = part;
-        const said = hasText ? text.slice(from, from + length) : text.slice(from);
-        from += said.length;
-        if (!hasText) return said === "" ? [] : [{ type, text: said }];
-        return [{ type, text: said, ...(data === undefined ? {} : { data }) }];
+        const partText = hasText ? text.slice(from, from + length) : text.slice(from);
+        from += partText.length;
+        if (!hasText) return partText === "" ? [] : [{ type, text: partText }];
+        return [{ type, text: partText, ...(data === undefined ? {} : { data }) }];
       }
       case "call": {
         const { value: call } = calls.next();

@@ -113,7 +113,7 @@ interface Held<Span> {
 }
 
 interface OpenRunSpan<Span> {
-  readonly held: Held<Span>;
+  readonly openSpan: Held<Span>;
   /** By agent id. An agent has one execution at a time. */
   readonly agents: Map<AgentId, OpenAgentSpan<Span>>;
   /** Time of its last event. */
@@ -121,7 +121,7 @@ interface OpenRunSpan<Span> {
 }
 
 interface OpenAgentSpan<Span> {
-  readonly held: Held<Span>;
+  readonly openSpan: Held<Span>;
   readonly executionId: EventScope["executionId"];
   readonly parent: OpenAgentSpan<Span> | undefined;
   /** The parent's call that its span is a child of. */
@@ -152,19 +152,19 @@ export class SpanTree<Span> {
       if (run !== undefined) {
         this.#abandonAgents(run, moment, "abandoned");
         if (isSpanContinuation(body)) {
-          this.#listener.note(run.held.span, body, moment);
-          return run.held.span;
+          this.#listener.note(run.openSpan.span, body, moment);
+          return run.openSpan.span;
         }
         this.#runs.delete(scope.runId);
-        this.#abandon(run.held, moment, "abandoned");
+        this.#abandon(run.openSpan, moment, "abandoned");
       }
-      const held = this.#open(body, moment, undefined);
-      this.#runs.set(scope.runId, { held, agents: new Map(), lastUs: moment.atUs });
-      return held.span;
+      const openSpan = this.#open(body, moment, undefined);
+      this.#runs.set(scope.runId, { openSpan, agents: new Map(), lastUs: moment.atUs });
+      return openSpan.span;
     }
     if (run === undefined) return undefined;
     const agent = findAgent(run, scope);
-    const around = agent?.held ?? findParent(run, scope)?.held ?? run.held;
+    const around = agent?.openSpan ?? findParent(run, scope)?.openSpan ?? run.openSpan;
     switch (body.type) {
       case "agent.started":
       case "agent.resumed":
@@ -188,14 +188,14 @@ export class SpanTree<Span> {
         if (body.type === "agent.paused") this.#suspendChildren(run, agent, moment);
         forgetAgent(run, scope.agentId);
         this.#abandonCalls(agent, moment, findAbandonment(body));
-        this.#close(agent.held, body, moment);
+        this.#close(agent.openSpan, body, moment);
         return around.span;
       case "run.paused":
       case "run.ended":
         this.#abandonAgents(run, moment, findAbandonment(body));
         this.#runs.delete(scope.runId);
-        this.#close(run.held, body, moment);
-        return run.held.span;
+        this.#close(run.openSpan, body, moment);
+        return run.openSpan.span;
       default: {
         const { span } = (agent && findCall(agent, body.type, scope)) ?? around;
         this.#listener.note(span, body, moment);
@@ -212,14 +212,15 @@ export class SpanTree<Span> {
     const run = this.#runs.get(scope.runId);
     if (run === undefined) return undefined;
     const agent = findAgent(run, scope);
-    if (agent === undefined) return (findParent(run, scope)?.held ?? run.held).span;
-    return (findCall(agent, "tool", scope) ?? findCall(agent, "model", scope) ?? agent.held).span;
+    if (agent === undefined) return (findParent(run, scope)?.openSpan ?? run.openSpan).span;
+    return (findCall(agent, "tool", scope) ?? findCall(agent, "model", scope) ?? agent.openSpan)
+      .span;
   }
 
   /** Continues the span of a run whose process crashed. `lastUs` is the time of its last event. */
   takeUp(runId: RunId, span: Span, lastUs: number): void {
-    const held = { span, around: undefined, within: 0, isClosed: false };
-    this.#runs.set(runId, { held, agents: new Map(), lastUs });
+    const openSpan = { span, around: undefined, within: 0, isClosed: false };
+    this.#runs.set(runId, { openSpan, agents: new Map(), lastUs });
   }
 
   /**
@@ -232,15 +233,15 @@ export class SpanTree<Span> {
     const moment = placeMoment(at, run);
     this.#runs.delete(at.scope.runId);
     const agents = [...run.agents.values()].toReversed();
-    for (const held of [
-      ...agents.flatMap(({ calls, held }) => [...calls.values(), held]),
-      run.held,
+    for (const openSpan of [
+      ...agents.flatMap(({ calls, openSpan }) => [...calls.values(), openSpan]),
+      run.openSpan,
     ]) {
       try {
-        this.#listener.abandon(held.span, moment, why);
+        this.#listener.abandon(openSpan.span, moment, why);
         // Failed spans inside it no longer keep it open.
-        held.within = 0;
-        if (why !== "released") this.#settle(held, moment);
+        openSpan.within = 0;
+        if (why !== "released") this.#settle(openSpan, moment);
       } catch {
         // The listener failed before, which is why the run is released.
       }
@@ -268,20 +269,20 @@ export class SpanTree<Span> {
     return { span, around, within: 0, isClosed: false };
   }
 
-  #close(held: Held<Span>, body: SpanClosing, moment: SpanMoment): void {
-    this.#listener.close(held.span, body, moment);
-    this.#settle(held, moment);
+  #close(openSpan: Held<Span>, body: SpanClosing, moment: SpanMoment): void {
+    this.#listener.close(openSpan.span, body, moment);
+    this.#settle(openSpan, moment);
   }
 
-  #abandon(held: Held<Span>, moment: SpanMoment, why: Abandonment): void {
-    this.#listener.abandon(held.span, moment, why);
-    this.#settle(held, moment);
+  #abandon(openSpan: Held<Span>, moment: SpanMoment, why: Abandonment): void {
+    this.#listener.abandon(openSpan.span, moment, why);
+    this.#settle(openSpan, moment);
   }
 
   /** Ends the span, and the closed spans around it that were waiting for it. */
-  #settle(held: Held<Span>, moment: SpanMoment): void {
-    held.isClosed = true;
-    let ending: Held<Span> | undefined = held;
+  #settle(openSpan: Held<Span>, moment: SpanMoment): void {
+    openSpan.isClosed = true;
+    let ending: Held<Span> | undefined = openSpan;
     while (ending?.isClosed === true && ending.within === 0) {
       this.#listener.end(ending.span, moment);
       ending = ending.around;
@@ -295,24 +296,31 @@ export class SpanTree<Span> {
     const parent = findParent(run, moment.scope);
     const spawnKey = body.spawnCallId === null ? undefined : `tool ${body.spawnCallId}`;
     const spawn = spawnKey === undefined ? undefined : parent?.calls.get(spawnKey);
-    const held = this.#open(body, moment, spawn ?? parent?.held ?? run.held);
+    const openSpan = this.#open(body, moment, spawn ?? parent?.openSpan ?? run.openSpan);
     const calls = new Map<string, Held<Span>>();
-    run.agents.set(agentId, { held, executionId, parent, spawnKey, children: undefined, calls });
+    run.agents.set(agentId, {
+      openSpan,
+      executionId,
+      parent,
+      spawnKey,
+      children: undefined,
+      calls,
+    });
     if (parent !== undefined) {
       parent.children ??= new Map();
       const siblings = parent.children.get(spawnKey) ?? new Set();
       parent.children.set(spawnKey, siblings.add(agentId));
     }
-    return held.span;
+    return openSpan.span;
   }
 
   #openCall(agent: OpenAgentSpan<Span>, body: CallOpening, moment: SpanMoment): Span {
     const key = createCallKey(body.type, moment.scope);
     const stale = agent.calls.get(key);
     if (stale !== undefined) this.#abandon(stale, moment, "abandoned");
-    const held = this.#open(body, moment, agent.held);
-    agent.calls.set(key, held);
-    return held.span;
+    const openSpan = this.#open(body, moment, agent.openSpan);
+    agent.calls.set(key, openSpan);
+    return openSpan.span;
   }
 
   #closeCall(
@@ -322,12 +330,12 @@ export class SpanTree<Span> {
     moment: SpanMoment,
   ): Span {
     const key = createCallKey(body.type, moment.scope);
-    const held = agent.calls.get(key);
-    if (held === undefined) return agent.held.span;
+    const openSpan = agent.calls.get(key);
+    if (openSpan === undefined) return agent.openSpan.span;
     if (body.type === "tool.paused") this.#suspendChildren(run, agent, moment, key);
     agent.calls.delete(key);
-    this.#close(held, body, moment);
-    return held.span;
+    this.#close(openSpan, body, moment);
+    return openSpan.span;
   }
 
   // Closes the agents of a run, youngest first. A child begins after its parent, so no span ends
@@ -365,11 +373,11 @@ export class SpanTree<Span> {
     const agent = forgetAgent(run, agentId);
     if (agent === undefined) return;
     this.#abandonCalls(agent, moment, why);
-    this.#abandon(agent.held, moment, why);
+    this.#abandon(agent.openSpan, moment, why);
   }
 
   #abandonCalls(agent: OpenAgentSpan<Span>, moment: SpanMoment, why: Abandonment): void {
-    for (const held of agent.calls.values()) this.#abandon(held, moment, why);
+    for (const openSpan of agent.calls.values()) this.#abandon(openSpan, moment, why);
     agent.calls.clear();
   }
 }

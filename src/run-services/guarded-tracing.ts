@@ -41,11 +41,11 @@ export class GuardedTracing implements Tracing {
   runInSpan<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
     let begun: Promise<T> | undefined;
     try {
-      const given = this.#tracing.runInSpan(scope, () => {
+      const traced = this.#tracing.runInSpan(scope, () => {
         begun ??= work();
         return begun;
       });
-      if (given !== begun) given.catch(() => undefined);
+      if (traced !== begun) traced.catch(() => undefined);
       if (begun === undefined) throw new Error("runInSpan() did not run its work");
     } catch (cause) {
       this.#leaveOut(cause);

@@ -51,20 +51,20 @@ export class PartEmitter {
   emitDelta(source: StreamPartSource, delta: ModelDelta): void {
     if (delta.type === "reset") return this.reset(source, delta.reason);
     if ("text" in delta && delta.text === "") return;
-    const said = this.#getReply(source);
+    const reply = this.#getReply(source);
     switch (delta.type) {
       case "call": {
         const { callId, toolName } = delta;
-        said.calls.set(delta.index, { callId, toolName, argumentsText: "" });
+        reply.calls.set(delta.index, { callId, toolName, argumentsText: "" });
         break;
       }
       case "arguments": {
-        const call = said.calls.get(delta.index);
+        const call = reply.calls.get(delta.index);
         if (call !== undefined) call.argumentsText += delta.text;
         break;
       }
       default:
-        said[delta.type] += delta.text;
+        reply[delta.type] += delta.text;
     }
     this.#emit(source, delta);
   }
@@ -74,8 +74,8 @@ export class PartEmitter {
    * beginning.
    */
   reset(source: StreamPartSource, reason: ResetReason): void {
-    const said = this.#replies.get(source.agentId);
-    const characters = said === undefined ? 0 : countCharacters(said);
+    const reply = this.#replies.get(source.agentId);
+    const characters = reply === undefined ? 0 : countCharacters(reply);
     if (characters === 0 && reason !== "recovered") return;
     this.#replies.set(source.agentId, openReply(source));
     this.#emit(source, { type: "reset", reason, characters });

@@ -259,9 +259,9 @@ class MemoryStore implements Store {
     checkFilter(filter);
     const { status, before } = filter;
     const limit = resolveListLimit(filter.limit);
-    const made = [...this.#runs.values()].map(({ run }) => run);
-    const end = before === undefined ? made.length : made.indexOf(this.#find(before).run);
-    const runs = made.slice(0, end).toReversed();
+    const all = [...this.#runs.values()].map(({ run }) => run);
+    const end = before === undefined ? all.length : all.indexOf(this.#find(before).run);
+    const runs = all.slice(0, end).toReversed();
     return runs.filter((run) => status === undefined || run.status === status).slice(0, limit);
   }
 

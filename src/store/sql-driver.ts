@@ -92,9 +92,9 @@ export function createSqlFormatter(dialect: SqlDialect): (query: SqlQuery) => st
   return (query) => {
     const known = texts.get(query.text);
     if (known !== undefined) return known;
-    const made = renderQuery(dialect, query);
-    texts.set(query.text, made);
-    return made;
+    const rendered = renderQuery(dialect, query);
+    texts.set(query.text, rendered);
+    return rendered;
   };
 }
 

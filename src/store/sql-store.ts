@@ -86,13 +86,13 @@ export class SqlStore implements Store {
     const { token, hostname, processId } = copyOwner(givenOwner);
     const ownership = { runId, token, epoch: 1 };
     return await this.#write(function* () {
-      const made = yield sql`
+      const inserted = yield sql`
         insert into {schema}.run (run_id, title, status, epoch, record_count, owner_token, owner_hostname, owner_process_id,
           heartbeat_at_ms, created_at_ms, updated_at_ms)
         select ${runId}, ${title}, 'open', 1, 0, ${token}, ${hostname}, ${processId}, at_ms, at_ms, at_ms
         from (select ${NOW_MS} as at_ms) as moment where true
         on conflict (run_id) do nothing returning epoch`;
-      if (made.length > 0) return ownership;
+      if (inserted.length > 0) return ownership;
       const found = yield* findRun(runId);
       const isFresh = found?.epoch === 1 && found.recordCount === 0;
       if (isFresh && found.owner?.token === token) return ownership;
@@ -180,12 +180,12 @@ export class SqlStore implements Store {
         yield sql`select number from {schema}.post where run = ${run} and key = ${key}`;
       if (known !== undefined) return readNumberColumn(known, "number");
       if (readStatus(row) === "ended") throw createRunEndedError(runId);
-      const [made] = yield sql`
+      const [inserted] = yield sql`
         insert into {schema}.post (run, number, key, body, posted_at_ms)
         select ${run}, coalesce(max(number), 0) + 1, ${key}, ${body}, ${NOW_MS} from {schema}.post where run = ${run}
         returning number`;
       yield sql`update {schema}.run set status = 'open', updated_at_ms = ${NOW_MS} where sequence = ${run}`;
-      return readNumberColumn(made, "number");
+      return readNumberColumn(inserted, "number");
     });
   }
 

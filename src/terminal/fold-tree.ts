@@ -143,9 +143,9 @@ function foldChildren(
   children: readonly ShownAgent[],
   fold: FoldRule,
 ): readonly (ShownAgent | SettledGroup)[] {
-  const kept = children.filter((child) => !fold.drops(findSettledStatus(child)));
-  if (!fold.mergesSettled) return kept;
-  const alike = Map.groupBy(kept, (agent) => {
+  const shown = children.filter((child) => !fold.drops(findSettledStatus(child)));
+  if (!fold.mergesSettled) return shown;
+  const alike = Map.groupBy(shown, (agent) => {
     const rest = findSettledStatus(agent);
     return rest === undefined ? "" : `${rest} ${agent.role}`;
   });
@@ -187,13 +187,13 @@ function fitRows(root: ShownAgent, maxRows: number): readonly TreeRow[] {
   const place = { agent: root, branch: "", below: "" };
   const counts = countAgents([root]);
   const fold = counts.running > 0 ? RUNNING_ONLY : PAUSED_ONLY;
-  const kept = takeRows(Math.max(1, maxRows - 1), drawTreeRows(place, fold));
-  if (maxRows <= 1) return kept;
-  const shown = kept.flatMap((row) => (row.kind === "agent" ? [findSettledStatus(row.agent)] : []));
+  const rows = takeRows(Math.max(1, maxRows - 1), drawTreeRows(place, fold));
+  if (maxRows <= 1) return rows;
+  const shown = rows.flatMap((row) => (row.kind === "agent" ? [findSettledStatus(row.agent)] : []));
   const hidden = {
-    agents: counts.agents - kept.length,
+    agents: counts.agents - rows.length,
     running: counts.running - shown.filter((status) => status === undefined).length,
     paused: counts.paused - shown.filter((status) => status === "paused").length,
   };
-  return [...kept, { kind: "rest", branch: "└─ ", counts: hidden }];
+  return [...rows, { kind: "rest", branch: "└─ ", counts: hidden }];
 }

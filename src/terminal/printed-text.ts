@@ -56,9 +56,9 @@ export class HeldRows {
   add(rows: string): void {
     this.#held += rows;
     if (this.isSuspended || this.#held === "") return;
-    const held = this.#held;
+    const buffered = this.#held;
     this.#held = "";
-    this.#write(held);
+    this.#write(buffered);
   }
 
   suspend(): () => void {

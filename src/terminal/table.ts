@@ -77,14 +77,14 @@ interface PlacedColumn extends FilledColumn {
 }
 
 function arrangeColumns(columns: readonly FilledColumn[], width: number): readonly PlacedColumn[] {
-  let kept = columns;
-  while (computeLeastWidth(kept) > width) {
-    const highest = Math.max(...kept.map(({ rank }) => rank));
+  let remaining = columns;
+  while (computeLeastWidth(remaining) > width) {
+    const highest = Math.max(...remaining.map(({ rank }) => rank));
     if (highest === 0) break;
-    const lost = kept.findLastIndex(({ rank }) => rank === highest);
-    kept = kept.toSpliced(lost, 1);
+    const lost = remaining.findLastIndex(({ rank }) => rank === highest);
+    remaining = remaining.toSpliced(lost, 1);
   }
-  return widen(kept, width);
+  return widen(remaining, width);
 }
 
 /**

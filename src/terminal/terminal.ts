@@ -100,8 +100,12 @@ export interface TerminalView extends EventSink {
  * ```
  */
 export function terminalView(options: TerminalViewOptions = {}): TerminalView {
-  const given: unknown = options;
-  checkArgument(given, typeof given === "object" && given !== null, "options for terminalView");
+  const received: unknown = options;
+  checkArgument(
+    received,
+    typeof received === "object" && received !== null,
+    "options for terminalView",
+  );
   const { stream = process.stdout, env = process.env, clock = machineClock } = options;
   if (!supportsLiveTree(stream, env)) return new PlainView(stream);
   return new LiveView(stream, clock, options.lastFrame ?? "keep");

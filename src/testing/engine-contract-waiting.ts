@@ -123,7 +123,7 @@ export const waitingChecks: readonly EngineCheck[] = [
       const client = fixture.createClient();
       agents.hold("b", "e");
       const first = await fixture.startWorker({ name: "first", graceMs: fixture.withinMs });
-      const kept = await fixture.startRun(client, "note a\nnote b\nnote c");
+      const run = await fixture.startRun(client, "note a\nnote b\nnote c");
       await fixture.waitUntil("an active effect", () => agents.begun.includes("b"));
       const closed = first.close();
       closed.catch(() => undefined); // Awaited later. Earlier failures are reported first.
@@ -135,7 +135,7 @@ export const waitingChecks: readonly EngineCheck[] = [
         "The worker closed too early.",
       );
       const second = await fixture.startWorker({ name: "second", graceMs: 0 });
-      deepStrictEqual(await fixture.waitForRest(kept), "completed");
+      deepStrictEqual(await fixture.waitForRest(run), "completed");
       deepStrictEqual(agents.effects, ["a by first", "b by first", "c by second"]);
       const cut = await fixture.startRun(client, "note d\nnote e");
       await fixture.waitUntil("an active effect", () => agents.begun.includes("e"));

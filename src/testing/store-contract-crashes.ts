@@ -70,14 +70,14 @@ export const crashChecks: readonly StoreCheck[] = [
   }),
 
   createRunCheck("only a batch with progress resets the number of crashes", async (store) => {
-    const held = await store.claim(run1, createClaimOptions("b", ofStale));
+    const ownership = await store.claim(run1, createClaimOptions("b", ofStale));
     const { lastCrashAtMs } = (await store.find(run1)) ?? {};
-    await store.append(held, createBatch(1, "1"));
-    await store.heartbeat(held);
-    await store.append(held, { ...createBatch(2, "2"), hasProgress: false });
+    await store.append(ownership, createBatch(1, "1"));
+    await store.heartbeat(ownership);
+    await store.append(ownership, { ...createBatch(2, "2"), hasProgress: false });
     await store.sendMail(run1, { key: "a", body: "1" });
     deepStrictEqual(await readCrashCount(store), 1);
-    await store.append(held, { ...createBatch(3, "3"), hasProgress: true });
+    await store.append(ownership, { ...createBatch(3, "3"), hasProgress: true });
     deepStrictEqual(await readCrashCount(store), 0);
     await store.claim(run1, createClaimOptions("c", ofStale));
     const found = await store.find(run1);
@@ -115,11 +115,11 @@ export const crashChecks: readonly StoreCheck[] = [
 
   createRunCheck("a run that has settled has no crashes", async (store) => {
     for (const status of ["paused", "ended"] as const) {
-      const held = await store.claim(
+      const ownership = await store.claim(
         run1,
         createClaimOptions(`before ${status}`, { ownerLost: true }),
       );
-      await store.release(held, status);
+      await store.release(ownership, status);
       deepStrictEqual([status, await readCrashCount(store)], [status, 0]);
       await store.claim(run1, createClaimOptions(`after ${status}`));
     }

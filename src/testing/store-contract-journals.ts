@@ -103,9 +103,9 @@ export const journalChecks: readonly StoreCheck[] = [
     const owner = { ...createLivingOwner("a") };
     const creation = store.create(run1, "", owner);
     owner.token = "b";
-    const held = await creation;
+    const ownership = await creation;
     const records = ["1", "2"];
-    const append = store.append(held, { firstNumber: 1, records });
+    const append = store.append(ownership, { firstNumber: 1, records });
     records.splice(0, 2, "a\nb");
     await append;
     deepStrictEqual(await collectTexts(store.read(run1)), ["1", "2"]);

@@ -46,7 +46,7 @@ export const mailChecks: readonly StoreCheck[] = [
 
   createRunCheck(
     "mail has the time of its arrival, and does not count as a heartbeat",
-    async (store, held) => {
+    async (store, ownership) => {
       const before = await store.find(run1);
       await store.sendMail(run1, { key: "a", body: "1" });
       const after = await store.find(run1);
@@ -55,8 +55,8 @@ export const mailChecks: readonly StoreCheck[] = [
       ok(post !== undefined && post.atMs >= (before?.createdAtMs ?? Infinity));
       ok(updatedAtMs >= post.atMs);
       deepStrictEqual(after, before && { ...before, updatedAtMs });
-      await store.append(held, createBatch(1, "1"));
-      await store.release(held, "paused");
+      await store.append(ownership, createBatch(1, "1"));
+      await store.release(ownership, "paused");
     },
   ),
 
@@ -76,10 +76,10 @@ export const mailChecks: readonly StoreCheck[] = [
 
   createRunCheck(
     "mail with the same key is stored once, whatever its body",
-    async (store, held) => {
+    async (store, ownership) => {
       const posts = ["a", "b", "c"].map((key) => ({ key, body: `"${key}"` }));
       for (const post of posts) await store.sendMail(run1, post);
-      await store.release(held, "paused");
+      await store.release(ownership, "paused");
       const owned = await store.claim(run1, createClaimOptions("b"));
       await store.release(owned, "paused");
       const before = [await store.readMail(run1), await store.find(run1)];
@@ -92,33 +92,36 @@ export const mailChecks: readonly StoreCheck[] = [
     },
   ),
 
-  createRunCheck("concurrent writers get distinct numbers without gaps", async (store, held) => {
-    const writers = ["a", "b", "c"].map(async (writer) => {
-      const numbers: number[] = [];
-      for (let count = 1; count <= 10; count += 1)
-        numbers.push(await store.sendMail(run1, { key: `${writer}${count}`, body: `${count}` }));
-      return numbers;
-    });
-    const owner = (async () => {
-      for (let count = 1; count <= 10; count += 1)
-        await store.append(held, createBatch(count, `${count}`));
-    })();
-    const numbers = await Promise.all(writers);
-    await owner;
-    for (const ofOne of numbers) deepStrictEqual(ofOne, ofOne.toSorted(compareNumbers));
-    deepStrictEqual(numbers.flat().toSorted(compareNumbers), countUpTo(30));
-    const found = await store.readMail(run1);
-    deepStrictEqual(
-      found.map(({ number }) => number),
-      countUpTo(30),
-    );
-    for (const [index, writer] of ["a", "b", "c"].entries())
+  createRunCheck(
+    "concurrent writers get distinct numbers without gaps",
+    async (store, ownership) => {
+      const writers = ["a", "b", "c"].map(async (writer) => {
+        const numbers: number[] = [];
+        for (let count = 1; count <= 10; count += 1)
+          numbers.push(await store.sendMail(run1, { key: `${writer}${count}`, body: `${count}` }));
+        return numbers;
+      });
+      const owner = (async () => {
+        for (let count = 1; count <= 10; count += 1)
+          await store.append(ownership, createBatch(count, `${count}`));
+      })();
+      const numbers = await Promise.all(writers);
+      await owner;
+      for (const ofOne of numbers) deepStrictEqual(ofOne, ofOne.toSorted(compareNumbers));
+      deepStrictEqual(numbers.flat().toSorted(compareNumbers), countUpTo(30));
+      const found = await store.readMail(run1);
       deepStrictEqual(
-        found.flatMap(({ key, number }) => (key.startsWith(writer) ? [number] : [])),
-        numbers[index],
+        found.map(({ number }) => number),
+        countUpTo(30),
       );
-    deepStrictEqual((await store.find(run1))?.recordCount, 10);
-  }),
+      for (const [index, writer] of ["a", "b", "c"].entries())
+        deepStrictEqual(
+          found.flatMap(({ key, number }) => (key.startsWith(writer) ? [number] : [])),
+          numbers[index],
+        );
+      deepStrictEqual((await store.find(run1))?.recordCount, 10);
+    },
+  ),
 
   createRunCheck("a reader misses no earlier mail while others write", async (store) => {
     const seen: number[] = [];
@@ -136,9 +139,9 @@ export const mailChecks: readonly StoreCheck[] = [
     deepStrictEqual(seen, countUpTo(30));
   }),
 
-  createRunCheck("mail to a paused run opens it, without an owner", async (store, held) => {
-    await store.append(held, createBatch(1, "1"));
-    await store.release(held, "paused");
+  createRunCheck("mail to a paused run opens it, without an owner", async (store, ownership) => {
+    await store.append(ownership, createBatch(1, "1"));
+    await store.release(ownership, "paused");
     const before = await store.find(run1);
     await store.sendMail(run1, { key: "a", body: "1" });
     const after = await store.find(run1);
@@ -146,13 +149,13 @@ export const mailChecks: readonly StoreCheck[] = [
     deepStrictEqual([after?.owner, after?.heartbeatAtMs], [null, null]);
     deepStrictEqual(await readOpenIds(store), [run1]);
     // A process that never got the response may repeat the release: the run stays open.
-    await store.release(held, "paused");
+    await store.release(ownership, "paused");
     deepStrictEqual(await store.find(run1), after);
-    await expectRejection(store.release(held, "ended"), "run_fenced");
-    await expectRejection(store.append(held, createBatch(2, "2")), "run_fenced");
+    await expectRejection(store.release(ownership, "ended"), "run_fenced");
+    await expectRejection(store.append(ownership, createBatch(2, "2")), "run_fenced");
     const taken = await store.claim(run1, createClaimOptions("b"));
     deepStrictEqual(taken, { runId: run1, token: "b", epoch: 2 });
-    await expectRejection(store.release(held, "paused"), "run_fenced");
+    await expectRejection(store.release(ownership, "paused"), "run_fenced");
     deepStrictEqual(removeMailTimes(await store.readMail(run1)), [
       { number: 1, key: "a", body: "1" },
     ]);
@@ -162,11 +165,11 @@ export const mailChecks: readonly StoreCheck[] = [
 
   createRunCheck(
     "a run stays open on release if its owner has not seen all mail",
-    async (store, held) => {
+    async (store, ownership) => {
       const seen = await store.sendMail(run1, { key: "a", body: "1" });
       await store.sendMail(run1, { key: "b", body: "2" });
       for (const count of [1, 2]) {
-        await store.release(held, "paused", seen);
+        await store.release(ownership, "paused", seen);
         const found = await store.find(run1);
         deepStrictEqual([found?.status, found?.owner, count], ["open", null, count]);
       }
@@ -181,27 +184,36 @@ export const mailChecks: readonly StoreCheck[] = [
     },
   ),
 
-  createRunCheck("another owner can claim a run that was released open", async (store, held) => {
-    await store.append(held, createBatch(1, "1"));
-    for (let count = 1; count <= 2; count += 1) {
-      await store.release(held, "open");
-      const found = await store.find(run1);
-      deepStrictEqual([found?.status, found?.owner, found?.epoch], ["open", null, 1]);
-    }
-    await expectRejection(store.release(held, "ended"), "run_fenced", { epoch: 1, foundEpoch: 1 });
-    await expectRejection(store.append(held, createBatch(2, "2")), "run_fenced");
-    deepStrictEqual(await store.sendMail(run1, { key: "a", body: "1" }), 1);
-    deepStrictEqual((await store.find(run1))?.status, "open");
-    const taken = await store.claim(run1, createClaimOptions("b"));
-    deepStrictEqual(taken.epoch, 2);
-    await expectRejection(store.release(held, "open"), "run_fenced", { epoch: 1, foundEpoch: 2 });
-    await store.append(taken, createBatch(2, "2"));
-    deepStrictEqual((await store.readMail(run1)).length, 1);
-  }),
+  createRunCheck(
+    "another owner can claim a run that was released open",
+    async (store, ownership) => {
+      await store.append(ownership, createBatch(1, "1"));
+      for (let count = 1; count <= 2; count += 1) {
+        await store.release(ownership, "open");
+        const found = await store.find(run1);
+        deepStrictEqual([found?.status, found?.owner, found?.epoch], ["open", null, 1]);
+      }
+      await expectRejection(store.release(ownership, "ended"), "run_fenced", {
+        epoch: 1,
+        foundEpoch: 1,
+      });
+      await expectRejection(store.append(ownership, createBatch(2, "2")), "run_fenced");
+      deepStrictEqual(await store.sendMail(run1, { key: "a", body: "1" }), 1);
+      deepStrictEqual((await store.find(run1))?.status, "open");
+      const taken = await store.claim(run1, createClaimOptions("b"));
+      deepStrictEqual(taken.epoch, 2);
+      await expectRejection(store.release(ownership, "open"), "run_fenced", {
+        epoch: 1,
+        foundEpoch: 2,
+      });
+      await store.append(taken, createBatch(2, "2"));
+      deepStrictEqual((await store.readMail(run1)).length, 1);
+    },
+  ),
 
-  createRunCheck("mail to an ended run is rejected", async (store, held) => {
+  createRunCheck("mail to an ended run is rejected", async (store, ownership) => {
     await store.sendMail(run1, { key: "a", body: "1" });
-    await store.release(held, "ended");
+    await store.release(ownership, "ended");
     const before = [await store.readMail(run1), await store.find(run1)];
     await expectRejection(store.sendMail(run1, { key: "b", body: "2" }), "run_ended", {
       runId: run1,
@@ -217,9 +229,9 @@ export const mailChecks: readonly StoreCheck[] = [
     });
     await expectRejection(store.readMail(run1), "unknown_run", { runId: run1 });
     for (const id of [run1, run2]) {
-      const held = await store.create(id, "", createLivingOwner("a"));
+      const ownership = await store.create(id, "", createLivingOwner("a"));
       await store.sendMail(id, { key: "a", body: "1" });
-      await store.release(held, "ended");
+      await store.release(ownership, "ended");
     }
     deepStrictEqual(await store.remove(run1, NEVER_MS), true);
     await expectRejection(store.sendMail(run1, { key: "b", body: "1" }), "unknown_run");
@@ -248,8 +260,8 @@ export const mailChecks: readonly StoreCheck[] = [
     );
   }),
 
-  createRunCheck("invalid mail is rejected and uses no number", async (store, held) => {
-    await store.release(held, "paused");
+  createRunCheck("invalid mail is rejected and uses no number", async (store, ownership) => {
+    await store.release(ownership, "paused");
     const before = await store.find(run1);
     const keys = ["", "\ud800", "\0", "x".repeat(513)];
     const bodies = ["", "a\nb", "a\rb", '"\ud800"', '"\0"'];

@@ -237,10 +237,10 @@ const ownership: readonly StoreCheck[] = [
   }),
 
   check("a released run has the given status and no owner", async (store) => {
-    let held = await store.create(run1, "", createLivingOwner("a"));
+    let ownership = await store.create(run1, "", createLivingOwner("a"));
     for (const status of ["paused", "open", "ended", "paused"] as const) {
-      await store.release(held, status);
-      const { epoch } = held;
+      await store.release(ownership, status);
+      const { epoch } = ownership;
       const found = await store.find(run1);
       const [owner, heartbeatAtMs] = [found?.owner, found?.heartbeatAtMs];
       deepStrictEqual(
@@ -248,22 +248,25 @@ const ownership: readonly StoreCheck[] = [
         { status, owner: null, heartbeatAtMs: null, epoch },
       );
       // A process that never got the response may repeat the release, but nothing else.
-      await store.release(held, status);
+      await store.release(ownership, status);
       const other = status === "ended" ? "paused" : "ended";
-      await expectRejection(store.release(held, other), "run_fenced", { epoch, foundEpoch: epoch });
-      await expectRejection(store.append(held, createBatch(1, "1")), "run_fenced");
-      await expectRejection(store.heartbeat(held), "run_fenced");
-      held = await store.claim(run1, createClaimOptions(`after ${status} ${epoch}`));
-      deepStrictEqual([held.epoch, (await store.find(run1))?.status], [epoch + 1, "open"]);
+      await expectRejection(store.release(ownership, other), "run_fenced", {
+        epoch,
+        foundEpoch: epoch,
+      });
+      await expectRejection(store.append(ownership, createBatch(1, "1")), "run_fenced");
+      await expectRejection(store.heartbeat(ownership), "run_fenced");
+      ownership = await store.claim(run1, createClaimOptions(`after ${status} ${epoch}`));
+      deepStrictEqual([ownership.epoch, (await store.find(run1))?.status], [epoch + 1, "open"]);
     }
   }),
 
-  createRunCheck("an append and a heartbeat count as signs of life", async (store, held) => {
+  createRunCheck("an append and a heartbeat count as signs of life", async (store, ownership) => {
     const heartbeats = [(await store.find(run1))?.heartbeatAtMs ?? Infinity];
     const signs = [
-      () => store.heartbeat(held),
-      () => store.append(held, createBatch(1, "1")),
-      () => store.append(held, createBatch(1, "1")),
+      () => store.heartbeat(ownership),
+      () => store.append(ownership, createBatch(1, "1")),
+      () => store.append(ownership, createBatch(1, "1")),
     ];
     for (const sign of signs) {
       await sign();
@@ -279,9 +282,9 @@ const ownership: readonly StoreCheck[] = [
 const lists: readonly StoreCheck[] = [
   check("runs are listed newest first, filtered by status, up to a limit", async (store) => {
     const ids = Array.from({ length: 103 }, (_, index) => RunIdSchema().parse(`run_${index}`));
-    const held: Ownership[] = [];
-    for (const id of ids) held.push(await store.create(id, "", createLivingOwner(id)));
-    for (const [index, run] of held.entries()) {
+    const ownerships: Ownership[] = [];
+    for (const id of ids) ownerships.push(await store.create(id, "", createLivingOwner(id)));
+    for (const [index, run] of ownerships.entries()) {
       if (index % 3 === 1) await store.release(run, "paused");
       if (index % 3 === 2) await store.release(run, "ended");
     }
@@ -304,13 +307,13 @@ const lists: readonly StoreCheck[] = [
 
   check("a list continues before a given run", async (store) => {
     const ids = ["a", "b", "c", "d", "e"].map((name) => RunIdSchema().parse(`run_${name}`));
-    const held: Ownership[] = [];
-    for (const id of ids) held.push(await store.create(id, "", createLivingOwner(id)));
+    const ownerships: Ownership[] = [];
+    for (const id of ids) ownerships.push(await store.create(id, "", createLivingOwner(id)));
     const [first = run1, second = run1, third = run1, , last = run1] = ids;
     deepStrictEqual(getRunIds(await store.list({ before: last })), ids.slice(0, 4).toReversed());
     deepStrictEqual(getRunIds(await store.list({ before: third, limit: 1 })), [second]);
     deepStrictEqual(getRunIds(await store.list({ before: first })), []);
-    for (const [index, run] of held.entries())
+    for (const [index, run] of ownerships.entries())
       if (index % 2 === 0) await store.release(run, "paused");
     const filter = { status: "paused", before: last } as const;
     deepStrictEqual(getRunIds(await store.list(filter)), [third, first]);
@@ -327,41 +330,44 @@ const lists: readonly StoreCheck[] = [
   check("removing a run removes its journal, and its id can be used again", async (store) => {
     const stored = await store.create(run2, "", createLivingOwner("a"));
     await store.append(stored, createBatch(1, '"kept"'));
-    const held = await store.create(run1, "", createLivingOwner("a"));
-    await store.append(held, createBatch(1, "1", "2"));
-    await store.release(held, "ended");
+    const ownership = await store.create(run1, "", createLivingOwner("a"));
+    await store.append(ownership, createBatch(1, "1", "2"));
+    await store.release(ownership, "ended");
     deepStrictEqual(await store.remove(run1, NEVER_MS), true);
     deepStrictEqual(await store.remove(run1, NEVER_MS), false);
     deepStrictEqual(await store.find(run1), undefined);
     await expectRejection(collectTexts(store.read(run1)), "unknown_run");
-    await expectRejection(store.append(held, createBatch(3, "3")), "unknown_run");
+    await expectRejection(store.append(ownership, createBatch(3, "3")), "unknown_run");
     const anew = await store.create(run1, "", createLivingOwner("b"));
     deepStrictEqual([anew.epoch, await collectTexts(store.read(run1))], [1, []]);
-    await expectRejection(store.append(held, createBatch(1, "1")), "run_fenced");
+    await expectRejection(store.append(ownership, createBatch(1, "1")), "run_fenced");
     deepStrictEqual(await store.remove(run1, ALWAYS_MS), true);
     deepStrictEqual(getRunIds(await store.list()), [run2]);
     deepStrictEqual(await collectTexts(store.read(run2)), ['"kept"']);
   }),
 
-  createRunCheck("a closed store rejects all calls", async (store, held) => {
-    const last = store.append(held, createBatch(1, "1"));
+  createRunCheck("a closed store rejects all calls", async (store, ownership) => {
+    const last = store.append(ownership, createBatch(1, "1"));
     await last;
     await store.close();
     await store.close();
     const closed = { reason: "closed", isTransient: false };
-    for (const attempt of createStoreAttempts(store, held))
+    for (const attempt of createStoreAttempts(store, ownership))
       await expectRejection(attempt(), "store_failed", closed);
   }),
 ];
 
 /** Returns calls of all methods of a store. */
-function createStoreAttempts(store: Store, held: Ownership): readonly (() => Promise<unknown>)[] {
+function createStoreAttempts(
+  store: Store,
+  ownership: Ownership,
+): readonly (() => Promise<unknown>)[] {
   return [
     () => store.create(run2, "", createLivingOwner("a")),
     () => store.claim(run1, createClaimOptions("b", { takeOver: true })),
-    () => store.append(held, createBatch(2, "2")),
-    () => store.heartbeat(held),
-    () => store.release(held, "ended"),
+    () => store.append(ownership, createBatch(2, "2")),
+    () => store.heartbeat(ownership),
+    () => store.release(ownership, "ended"),
     () => collectTexts(store.read(run1)),
     () => store.sendMail(run1, { key: "a", body: "1" }),
     () => store.readMail(run1),

@@ -52,7 +52,7 @@ export interface ToolFilter<in Context = unknown> extends ToolScope {
   readonly check: (toolName: string, facts: FilterContext<Context>) => boolean;
 }
 
-const made = new WeakSet<object>();
+const createdFilters = new WeakSet<object>();
 
 /**
  * Creates a filter for `toolFilters` of a role. A hidden tool is not in the request, and a call of
@@ -85,13 +85,17 @@ export function toolFilter<Context = unknown>(
 ): ToolFilter<Context> {
   const watch = createToolScope("toolFilter", check, options);
   const filter: ToolFilter<Context> = Object.freeze({ ...watch, check });
-  made.add(filter);
+  createdFilters.add(filter);
   return filter;
 }
 
 /** Throws `invalid_argument` unless `filters` is a list of filters. */
 export function checkFilters(field: string, filters: unknown): void {
-  checkMade(field, filters, { made, what: "a filter", advice: "Create it with toolFilter()." });
+  checkMade(field, filters, {
+    created: createdFilters,
+    expected: "a filter",
+    advice: "Create it with toolFilter().",
+  });
 }
 
 /** A hidden tool, and the filter that hides it. */

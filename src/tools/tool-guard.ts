@@ -100,7 +100,7 @@ export interface ToolGuard<in Context = unknown> extends ToolScope {
   ) => GuardDecision | Promise<GuardDecision>;
 }
 
-const made = new WeakSet<object>();
+const createdGuards = new WeakSet<object>();
 
 /**
  * Creates a guard of tool calls, for `guards` of a role or of an orchestrator. The guard applies to
@@ -132,13 +132,17 @@ export function toolGuard<Context = unknown>(
     ...createToolScope("toolGuard", check, options),
     check,
   });
-  made.add(guard);
+  createdGuards.add(guard);
   return guard;
 }
 
 /** Throws `invalid_argument` unless `guards` is a list of guards. */
 export function checkGuards(field: string, guards: unknown): void {
-  checkMade(field, guards, { made, what: "a guard", advice: "Create it with toolGuard()." });
+  checkMade(field, guards, {
+    created: createdGuards,
+    expected: "a guard",
+    advice: "Create it with toolGuard().",
+  });
 }
 
 /** A guard with its name in events and errors. */

@@ -95,10 +95,10 @@ export function renameTools<T extends ToolsetTool<never>>(
  */
 export function filterTools<T extends ToolsetTool<never>>(
   tools: readonly T[],
-  kept: readonly string[] | ((tool: T) => boolean),
+  selection: readonly string[] | ((tool: T) => boolean),
 ): readonly T[] {
   const places = listPlaces("filterTools.tools", tools);
-  const isSelected = typeof kept === "function" ? kept : selectNamed(tools, kept);
+  const isSelected = typeof selection === "function" ? selection : selectNamed(tools, selection);
   return requireUniqueNames(
     "filterTools",
     places.filter(({ tool, at }) => {

@@ -52,8 +52,8 @@ export class RequestAuth {
         "Request refused: you are not authorized. Sign in.",
       );
     }
-    const [, given] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
-    if (given !== undefined && isSameToken(given, token)) return;
+    const [, received] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
+    if (received !== undefined && isSameToken(received, token)) return;
     const advice =
       command === undefined
         ? "Open the `url` of the viewer, or the address of its page with `#token=` and its `token`."
@@ -61,7 +61,7 @@ export class RequestAuth {
     throw createRefusedRequest(
       401,
       "unauthorized",
-      `Expected the token of the viewer, got ${given === undefined ? "none" : "another token"}. ${advice}`,
+      `Expected the token of the viewer, got ${received === undefined ? "none" : "another token"}. ${advice}`,
     );
   }
 
@@ -146,8 +146,8 @@ const OTHERS = 0o077;
  */
 export async function loadOrCreateToken(file: string): Promise<string> {
   try {
-    const kept = await readTokenFile(file);
-    if (kept !== undefined) return kept;
+    const stored = await readTokenFile(file);
+    if (stored !== undefined) return stored;
     const token = generateToken();
     await mkdir(dirname(file), { recursive: true });
     const beside = `${file}.${generateHexDigits(8)}`;

@@ -49,9 +49,9 @@ export class RunList {
   readonly #closing = new CancelSignal();
 
   /** `forgotten` returns the number of runs that the store has evicted. */
-  constructor(dependencies: ReaderDependencies, held: RunFoldCache, forgotten: () => number) {
+  constructor(dependencies: ReaderDependencies, cache: RunFoldCache, forgotten: () => number) {
     this.#dependencies = dependencies;
-    this.#cache = held;
+    this.#cache = cache;
     this.#forgotten = forgotten;
   }
 
@@ -75,14 +75,14 @@ export class RunList {
     const { runs, ...cut } = await this.#listUnended();
     await this.#learn(runs);
     const nowMs = this.#dependencies.clock.nowMs();
-    const asked = runs.flatMap((stored) => {
+    const questionRows = runs.flatMap((stored) => {
       const row = this.#buildRow(stored, nowMs);
       const { status, questions = [], title: runTitle } = row;
       return status === "input_required"
         ? questions.map((question) => ({ ...question, runTitle }))
         : [];
     });
-    const questions = asked.toSorted((left, other) => left.askedAtMs - other.askedAtMs);
+    const questions = questionRows.toSorted((left, other) => left.askedAtMs - other.askedAtMs);
     return { questions, ...cut };
   }
 

@@ -69,8 +69,8 @@ export function buildRunPatch(
   nowMs: number,
 ): RunPatch {
   const patch = run.fold.patchSince(since);
-  const asked = patch.questions ?? (isMailNew ? run.fold.snapshot().questions : undefined);
-  const questions = asked && selectOpenQuestions(run, asked);
+  const shownQuestions = patch.questions ?? (isMailNew ? run.fold.snapshot().questions : undefined);
+  const questions = shownQuestions && selectOpenQuestions(run, shownQuestions);
   const { answered } = run.mailed;
   const isAnswered = run.fold.questions.every(({ questionId }) => answered.has(questionId));
   const head = buildRunHead(run, updateAnsweredFacts(patch.run, isAnswered), nowMs);

@@ -80,9 +80,9 @@ export class ShownContent {
     const shown = this.#showObject({ ...event, ...this.#hideInventedNames(event) });
     // A fixed word here; elsewhere, an answer is text of a model.
     const answer = type === "question.answered" ? { answer: event.answer } : {};
-    const kept = parseKnownEvent({ ...shown, ...answer });
-    if (kept === undefined) throw new Error("A redacted event matches no schema of an event.");
-    return kept;
+    const parsed = parseKnownEvent({ ...shown, ...answer });
+    if (parsed === undefined) throw new Error("A redacted event matches no schema of an event.");
+    return parsed;
   }
 
   /** Returns a question as it may be shown. */

@@ -325,8 +325,8 @@ function splitUrl(
   url: string,
   prefix: string,
 ): { readonly path: readonly string[]; readonly query: URLSearchParams } {
-  const [asked = "", ...query] = url.split("?");
-  const path = asked === prefix ? `${prefix}/` : asked;
+  const [requestedPath = "", ...query] = url.split("?");
+  const path = requestedPath === prefix ? `${prefix}/` : requestedPath;
   if (!path.startsWith(`${prefix}/`))
     throw createRefusedRequest(404, "not_found", "The viewer has no such page. Check the address.");
   try {

@@ -64,7 +64,7 @@ export const RUN_FUNCTIONS: Readonly<Record<string, (run: TextRun) => unknown>> 
       formatStepReport({
         agentPath: "lead",
         execution: 1,
-        of: 1,
+        stepCount: 1,
         step,
         request: undefined,
         repliedBy: undefined,

@@ -20,24 +20,24 @@ export function AgentContext({ detail }: { readonly detail: AgentDetail }) {
         facts={[
           ["messages of its parent", formatQuantity(inherited.messages.count, "message")],
           ["besides its task", formatQuantity(inherited.injections.count, "message")],
-          ["metadata", <Names of={inherited.metadataKeys} />],
-          ["full results", <Names of={inherited.results} />],
-          ["summarized results", <Names of={inherited.siblingResults} />],
+          ["metadata", <Names names={inherited.metadataKeys} />],
+          ["full results", <Names names={inherited.results} />],
+          ["summarized results", <Names names={inherited.siblingResults} />],
           ["failed calls of its parent", String(inherited.failedAttempts)],
           ["limits of its parent", inherited.parentConstraints ? "shown" : "not shown"],
         ]}
       />
-      <Removed given={inherited} />
-      {inherited.tightened.length > 0 && <Tightened given={inherited} />}
+      <Removed record={inherited} />
+      {inherited.tightened.length > 0 && <Tightened record={inherited} />}
     </>
   );
 }
 
-function Names({ of }: { readonly of: readonly string[] }) {
-  return of.length === 0 ? <>none</> : <Line text={of.join(", ")} most={1_000} />;
+function Names({ names }: { readonly names: readonly string[] }) {
+  return names.length === 0 ? <>none</> : <Line text={names.join(", ")} most={1_000} />;
 }
 
-function Removed({ given: { removedTools } }: { readonly given: InheritanceRecord }) {
+function Removed({ record: { removedTools } }: { readonly record: InheritanceRecord }) {
   if (removedTools.length === 0) return <h3>It has all tools of its role</h3>;
   return (
     <>
@@ -56,7 +56,7 @@ function Removed({ given: { removedTools } }: { readonly given: InheritanceRecor
   );
 }
 
-function Tightened({ given: { tightened } }: { readonly given: InheritanceRecord }) {
+function Tightened({ record: { tightened } }: { readonly record: InheritanceRecord }) {
   return (
     <>
       <h3>Limits tighter than those of its role</h3>

@@ -39,11 +39,11 @@ export function StepPanel({ state, route, detail, version }: StepPanelProps) {
     (signal) => api.step(place, signal),
   );
   const shown = loaded.value;
-  const of = shown?.stepCount ?? findLastStep(detail);
+  const stepCount = shown?.stepCount ?? findLastStep(detail);
   const openStep = (to: number): void => {
-    if (to < 1 || to > of) return;
+    if (to < 1 || to > stepCount) return;
     replaceRoute({ ...route, step: to });
-    announce(`step ${to} of ${of}`);
+    announce(`step ${to} of ${stepCount}`);
   };
   useKeys("panel", {
     "[": () => openStep(step - 1),
@@ -53,7 +53,7 @@ export function StepPanel({ state, route, detail, version }: StepPanelProps) {
   });
   return (
     <>
-      <Pager step={step} of={of} onGo={openStep}>
+      <Pager step={step} stepCount={stepCount} onGo={openStep}>
         {detail.executionCount > 1 && (
           <span class="muted">
             execution {shown?.execution ?? execution ?? detail.executionCount}
@@ -79,20 +79,20 @@ export function StepPanel({ state, route, detail, version }: StepPanelProps) {
 
 interface PagerProps {
   readonly step: number;
-  readonly of: number;
+  readonly stepCount: number;
   readonly onGo: (to: number) => void;
   readonly children: ComponentChildren;
 }
 
-function Pager({ step, of, onGo, children }: PagerProps) {
+function Pager({ step, stepCount, onGo, children }: PagerProps) {
   useLostFocus(".agent-panel .pager", () => document.getElementById("step-title"));
   return (
     <p class="pager">
       <Turn to="Previous step" by="[" disabled={step <= 1} onClick={() => onGo(step - 1)} />
       <b id="step-title" role="heading" aria-level={3} tabIndex={-1}>
-        step {step} of {of}
+        step {step} of {stepCount}
       </b>
-      <Turn to="Next step" by="]" disabled={step >= of} onClick={() => onGo(step + 1)} />
+      <Turn to="Next step" by="]" disabled={step >= stepCount} onClick={() => onGo(step + 1)} />
       {children}
     </p>
   );

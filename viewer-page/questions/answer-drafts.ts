@@ -120,13 +120,13 @@ class AnswerDrafts {
   }
 
   async send(question: QuestionRow, answer: Answer, ofRun: readonly QuestionRow[]): Promise<void> {
-    const held = ofRun.flatMap((other) => {
+    const heldAnswers = ofRun.flatMap((other) => {
       const draft = this.getDraft(other);
       return draft.at === "held" && toDraftKey(other) !== toDraftKey(question)
         ? [{ question: other, answer: draft.answer }]
         : [];
     });
-    const all = [{ question, answer }, ...held];
+    const all = [{ question, answer }, ...heldAnswers];
     this.#setAll(all, (entry) => ({ at: "sending", answer: entry.answer }));
     const answers = all.map((entry) => entry.answer);
     const about = JSON.stringify(answers);
@@ -156,7 +156,7 @@ class AnswerDrafts {
 
   #setAll<One extends { readonly question: QuestionRow }>(
     all: readonly One[],
-    draftFor: (one: One) => Draft,
+    draftFor: (entry: One) => Draft,
   ): void {
     batch(() => all.forEach((entry) => this.set(entry.question, draftFor(entry))));
   }

@@ -302,8 +302,8 @@ interface ButtonsProps {
 
 function Buttons({ question, ofRun, answer }: ButtonsProps) {
   const others = ofRun.filter((other) => other.questionId !== question.questionId);
-  const held = others.filter((other) => answerDrafts.getDraft(other).at === "held").length;
-  const more = held === 0 ? "" : `, and send ${formatQuantity(held, "held answer")}`;
+  const heldCount = others.filter((other) => answerDrafts.getDraft(other).at === "held").length;
+  const more = heldCount === 0 ? "" : `, and send ${formatQuantity(heldCount, "held answer")}`;
   return (
     <p class="choices">
       <button

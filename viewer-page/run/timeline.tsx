@@ -196,8 +196,8 @@ function describeSpan(
 ): string {
   const ending = end === "ok" ? "" : ` · ${end}`;
   const owner = state.agents[account]?.[AT.name];
-  const of = owner === undefined ? "" : ` of ${toLine(owner)}`;
-  return `${KIND_TEXTS[kind]}${of}${step > 0 ? ` · step ${step}` : ""} · ${formatDuration(toMs - fromMs)}${ending}`;
+  const ofOwner = owner === undefined ? "" : ` of ${toLine(owner)}`;
+  return `${KIND_TEXTS[kind]}${ofOwner}${step > 0 ? ` · step ${step}` : ""} · ${formatDuration(toMs - fromMs)}${ending}`;
 }
 
 /** Zooms the time around the pointer, with Ctrl and the wheel. */

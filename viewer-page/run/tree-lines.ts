@@ -214,8 +214,9 @@ class Walk {
     at: { readonly depth: number; readonly parent: number },
   ): void {
     const { fits, refusals } = this.#facts;
-    const kept = fits === undefined ? indexes : indexes.filter((index) => fits.marks[index] !== 0);
-    const branches = this.#groupBranches(kept, at.parent);
+    const matching =
+      fits === undefined ? indexes : indexes.filter((index) => fits.marks[index] !== 0);
+    const branches = this.#groupBranches(matching, at.parent);
     const refused = fits === undefined ? groupRefusals(refusals.get(at.parent) ?? []) : [];
     const siblings = branches.length + refused.length;
     for (const [place, branch] of branches.entries()) {

@@ -96,23 +96,23 @@ function AgentCells({ line, view }: { readonly line: AgentLine; readonly view: R
           <Line text={row[AT.task]} most={200} />
         </span>
       </span>
-      <Cell of="time">{formatDuration(Math.max(0, elapsedMs))}</Cell>
-      <Cell of="step">{row[AT.step] === 0 ? "–" : row[AT.step]}</Cell>
-      <Cell of="own">{formatShortCount(row[AT.ownTokens])}</Cell>
-      <Cell of="tree-tokens">{formatShortCount(row[AT.treeTokens])}</Cell>
-      <Cell of="cost">{formatCost(getSpent(row))}</Cell>
+      <Cell column="time">{formatDuration(Math.max(0, elapsedMs))}</Cell>
+      <Cell column="step">{row[AT.step] === 0 ? "–" : row[AT.step]}</Cell>
+      <Cell column="own">{formatShortCount(row[AT.ownTokens])}</Cell>
+      <Cell column="tree-tokens">{formatShortCount(row[AT.treeTokens])}</Cell>
+      <Cell column="cost">{formatCost(getSpent(row))}</Cell>
     </>
   );
 }
 
 interface CellProps {
-  readonly of: string;
+  readonly column: string;
   readonly children: ComponentChildren;
 }
 
-function Cell({ of, children }: CellProps) {
+function Cell({ column, children }: CellProps) {
   return (
-    <span role="gridcell" class={`cell number ${of}`}>
+    <span role="gridcell" class={`cell number ${column}`}>
       {children}
     </span>
   );
@@ -212,9 +212,9 @@ function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: R
           </span>
         )}
       </span>
-      <Cell of="own">{formatShortCount(own)}</Cell>
-      <Cell of="tree-tokens">{formatShortCount(spent.totalTokens)}</Cell>
-      <Cell of="cost">{formatCost(spent)}</Cell>
+      <Cell column="own">{formatShortCount(own)}</Cell>
+      <Cell column="tree-tokens">{formatShortCount(spent.totalTokens)}</Cell>
+      <Cell column="cost">{formatCost(spent)}</Cell>
     </>
   );
 }

@@ -205,7 +205,7 @@ export async function retain(
   const stored = createStoredMessages(state.conversation, identity.agentId);
   const gone = new Set<unknown>(retainMessages(stored, retention).dropped);
   if (gone.size === 0) return state;
-  const kept = messages.filter((_message, index) => !gone.has(stored[index]));
+  const remaining = messages.filter((_message, index) => !gone.has(stored[index]));
   const room: SummaryRoom = {
     maxOutputTokens: Math.min(MOST_SUMMARY_TOKENS, role.maxOutputTokens),
     maxInputTokens: role.compaction?.maxInputTokens,
@@ -216,7 +216,7 @@ export async function retain(
     ? await createSideCall(agent, position, createSummaryTask(dropped, room))
     : NOT_CALLED;
   const summary = summed.text === undefined ? undefined : createSummaryMessage(summed.text, room);
-  const shorter = summary === undefined ? kept : insertAfterInstructions(kept, summary);
+  const shorter = summary === undefined ? remaining : insertAfterInstructions(remaining, summary);
   const tokensOf = measure(agent);
   agent.record({
     type: "conversation.compacted",

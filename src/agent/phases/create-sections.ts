@@ -106,10 +106,10 @@ async function askSection(
       throw new TypeError(`it returned ${describeReceived(returned)}`);
     return returned.trim() === "" ? undefined : returned;
   } catch (cause) {
-    const what = getErrorMessage(cause);
+    const problem = getErrorMessage(cause);
     throw new EspalierError({
       code: "section_failed",
-      message: `Expected the section ${name} of ${agent.role.name} to return a string or undefined, but: ${what}. Correct its text function.`,
+      message: `Expected the section ${name} of ${agent.role.name} to return a string or undefined, but: ${problem}. Correct its text function.`,
       data: { role: agent.role.name, section: name },
       cause,
     });

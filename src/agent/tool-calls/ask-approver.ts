@@ -74,12 +74,12 @@ export async function askApprover(
   } catch (cause) {
     // The approver may reject because its signal was aborted.
     if (signal.aborted) return {};
-    const what = redactSecrets(getErrorMessage(cause));
+    const problem = redactSecrets(getErrorMessage(cause));
     warnOnce(
       approver,
-      `The approver returned no usable answer for ${question.toolName} (${what}); ${checks.otherwise}.`,
+      `The approver returned no usable answer for ${question.toolName} (${problem}); ${checks.otherwise}.`,
     );
-    return { failure: `The approver returned no usable answer (${what}).` };
+    return { failure: `The approver returned no usable answer (${problem}).` };
   } finally {
     controller.abort();
     waiting.leave();

@@ -37,9 +37,9 @@ async function giveAnswer(
   answerTo: (question: Question) => Answer,
 ): Promise<number> {
   const { shell, args, has } = call;
-  await using kept = await openProjectStore(call, "write");
-  const { store } = kept;
-  const { run, question } = await resolveQuestionName(kept, args[0] ?? "");
+  await using chosenStore = await openProjectStore(call, "write");
+  const { store } = chosenStore;
+  const { run, question } = await resolveQuestionName(chosenStore, args[0] ?? "");
   const { runId } = run;
   const answer = answerTo(question);
   if (!has("json"))
@@ -83,13 +83,13 @@ function describeAnswer(question: Question, answer: Answer): readonly string[] {
   const { agentPath, toolName, reason } = question;
   const { arguments: shown, writtenArguments = shown } = question;
   const edited = answer.type === "approved" ? answer.arguments : undefined;
-  const [asked, written, given] = [shown, writtenArguments, edited ?? writtenArguments].map(
+  const [requested, written, approved] = [shown, writtenArguments, edited ?? writtenArguments].map(
     formatJsonLine,
   );
   return [
-    `${agentPath} asks: ${toolName} ${asked}`,
+    `${agentPath} asks: ${toolName} ${requested}`,
     ...(reason === "" ? [] : [`  ${reason}`]),
-    ...(written === given ? [] : [`  with these arguments instead: ${given}`]),
+    ...(written === approved ? [] : [`  with these arguments instead: ${approved}`]),
   ];
 }
 
@@ -184,8 +184,8 @@ const NUMBER = /^[1-9]\d{0,5}$/;
  *
  * @throws UsageError if no question matches, or more than one.
  */
-async function resolveQuestionName(kept: ChosenStore, name: string): Promise<AskedQuestion> {
-  const all = await collectAskedQuestions(kept.store);
+async function resolveQuestionName(chosenStore: ChosenStore, name: string): Promise<AskedQuestion> {
+  const all = await collectAskedQuestions(chosenStore.store);
   const [newest] = all.map(({ run }) => run).toSorted((a, b) => b.createdAtMs - a.createdAtMs);
   const exact = all.filter(({ question }) => question.questionId === name);
   const begun = all.filter(({ run, question }) => {
@@ -198,7 +198,7 @@ async function resolveQuestionName(kept: ChosenStore, name: string): Promise<Ask
   if (only !== undefined && found.length === 1) return only;
   if (only === undefined)
     throw new UsageError(
-      `No open question matches ${JSON.stringify(name)} in ${kept.name}. Use a question id, a prefix of one, or a run with one open question. List them: espalier questions`,
+      `No open question matches ${JSON.stringify(name)} in ${chosenStore.name}. Use a question id, a prefix of one, or a run with one open question. List them: espalier questions`,
     );
   const ids = found.map(({ number, question }) => `${number} (${question.questionId})`).join(", ");
   throw new UsageError(
@@ -212,8 +212,8 @@ async function resolveQuestionName(kept: ChosenStore, name: string): Promise<Ask
  */
 export const listQuestions: CommandBody = async (call) => {
   const { shell, has } = call;
-  await using kept = await openProjectStore(call, "list");
-  const open = await collectAskedQuestions(kept.store, (run, problem) =>
+  await using chosenStore = await openProjectStore(call, "list");
+  const open = await collectAskedQuestions(chosenStore.store, (run, problem) =>
     printNotice(shell, describeUnreadableRun(run, problem)),
   );
   if (has("json")) {

@@ -24,9 +24,9 @@ import { UsageError } from "../exit-codes.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args, text } = call;
-  await using kept = await openProjectStore(call, "write");
-  const { store, project } = kept;
-  const run = await resolveRunName(kept, args[0] ?? "");
+  await using chosenStore = await openProjectStore(call, "write");
+  const { store, project } = chosenStore;
+  const run = await resolveRunName(chosenStore, args[0] ?? "");
   const { runId } = run;
   if (run.status === "ended")
     throw new EspalierError({

@@ -38,11 +38,11 @@ export const printWords: CommandBody = async (call) => {
 };
 
 async function readCompletionWords(call: CommandCall): Promise<readonly string[]> {
-  await using kept = await openProjectStore(call, "read");
+  await using chosenStore = await openProjectStore(call, "read");
   if (call.args[0] === "question") {
     const { collectAskedQuestions: askedQuestions } = await import("./answer-commands.ts");
-    return (await askedQuestions(kept.store)).map(({ question }) => question.questionId);
+    return (await askedQuestions(chosenStore.store)).map(({ question }) => question.questionId);
   }
-  const runs = await kept.store.list({ limit: MAX_RUNS });
+  const runs = await chosenStore.store.list({ limit: MAX_RUNS });
   return [LAST_RUN, ...runs.map(({ runId }) => runId)];
 }

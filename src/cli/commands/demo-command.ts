@@ -56,13 +56,15 @@ export const body: CommandBody = async (call) => {
   if (problem !== undefined) throw new UsageError(problem);
   const model = name === undefined ? planner : await createNamedModel(name);
   const project = await findProject(shell);
-  await using kept = await openRunStore(call, project);
+  await using chosenStore = await openRunStore(call, project);
   const warn = (cause: unknown): undefined => {
     printNotice(shell, `No trace: ${describeCause(cause)}`);
   };
   const tracing =
     findTraceEndpoint(shell) === undefined ? undefined : await startNodeTracing().catch(warn);
-  await using viewing = call.has("view") ? await openRunViewer(call, project, kept) : undefined;
+  await using viewing = call.has("view")
+    ? await openRunViewer(call, project, chosenStore)
+    : undefined;
   const report: FollowOptions["report"] = (result) => {
     const width = Math.min(WIDEST_REPORT, shell.stderr.columns || WIDEST_REPORT);
     const color = follower.view?.isLive ?? false;
@@ -78,7 +80,13 @@ export const body: CommandBody = async (call) => {
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
   };
   const hand = { roles: [], config, configFile: undefined };
-  const { orchestrator, follower } = prepareRun(call, { hand, kept, tracing, viewing, report });
+  const { orchestrator, follower } = prepareRun(call, {
+    hand,
+    chosenStore,
+    tracing,
+    viewing,
+    report,
+  });
   // A cost limit needs a known price.
   const { costUsd, ...limits } = { ...DEFAULT_BUDGET, totalTokens: 1_000_000 };
   const budget =
@@ -92,7 +100,7 @@ export const body: CommandBody = async (call) => {
   );
   printNotice(shell, `Folder: ${stripControlCharacters(folder)}\n`);
   const exitCode = await follower.follow(run, { viewing, tracing });
-  if (kept !== undefined) printNextCommands(call, run.runId, kept.name);
+  if (chosenStore !== undefined) printNextCommands(call, run.runId, chosenStore.name);
   return exitCode;
 };
 

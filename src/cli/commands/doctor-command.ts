@@ -81,8 +81,8 @@ async function checkStore(place: StorePlace): Promise<Finding> {
   if (place.type === "file" && !existsSync(place.path))
     return { what, state: "well", says: `${name}, which the first run creates` };
   try {
-    await using kept = await openExistingStore(place, "read");
-    const ended = await kept.store.list({ status: "ended", limit: 10_000 });
+    await using chosenStore = await openExistingStore(place, "read");
+    const ended = await chosenStore.store.list({ status: "ended", limit: 10_000 });
     const bytes = place.type === "file" ? statSync(place.path).size : 0;
     // oxlint-disable-next-line no-restricted-properties -- an adapter to the machine
     const oldMs = Date.now() - OLD_MS;

@@ -43,20 +43,20 @@ export const body: CommandBody = async (call) => {
     granted === undefined ? [] : [{ budget: parseGrantOption(granted), by: GRANTED_BY }];
   const readFolder = resolveReadableFolder(shell, text("allowRead"));
   const roleFolder = resolveReadableFolder(shell, text("roles"));
-  await using kept = await openProjectStore(call, "write");
-  const run = await resolveRunName(kept, args[0] ?? "");
-  const reading = new StoredRunReader(kept.store, run);
+  await using chosenStore = await openProjectStore(call, "write");
+  const run = await resolveRunName(chosenStore, args[0] ?? "");
+  const reading = new StoredRunReader(chosenStore.store, run);
   await reading.advance();
   const hasEnded = run.status === "ended";
   // A grant continues a run that a limit stopped, but no other ended run.
   const isContinuable = granted !== undefined && reading.fold.end?.status === "stopped";
   if (hasEnded && !isContinuable) throw new UsageError(describeEndedRun(reading));
-  const search = { shell, project: kept.project, model: text("model"), readFolder };
+  const search = { shell, project: chosenStore.project, model: text("model"), readFolder };
   await using hand = await loadNamedRole(readRootRole(run), search, roleFolder);
-  const { orchestrator, follower, person } = prepareRun(call, { hand, kept });
+  const { orchestrator, follower, person } = prepareRun(call, { hand, chosenStore });
   const interrupted = hasEnded ? [] : describeInterrupted(reading.fold, hand.roles);
   if (!hasEnded && person !== undefined)
-    await answerExternalCalls(orchestrator, kept.store, run, person);
+    await answerExternalCalls(orchestrator, chosenStore.store, run, person);
   const known = new Set(reading.record.handledMail);
   const options = { takeOver: has("takeOver"), grants };
   const resumed = await tryResume(orchestrator, run, options).catch((cause: unknown) => {
@@ -73,7 +73,7 @@ export const body: CommandBody = async (call) => {
         printNotice(shell, stripControlCharacters(`An answer or request was rejected: ${problem}`));
     return exitCode;
   }
-  const open = await readOpenQuestions(kept.store, run.runId);
+  const open = await readOpenQuestions(chosenStore.store, run.runId);
   if (has("json"))
     printLine(shell, formatJsonLine({ runId: run.runId, status: "paused", questions: open }));
   const questions = `${call.command} questions`;

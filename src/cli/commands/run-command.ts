@@ -31,28 +31,28 @@ export const body: CommandBody = async (call) => {
   const search = { shell, project, model: text("model"), readFolder };
   const task = await readTask(call);
   await using hand = await loadRoleToRun(args[0] ?? "", search);
-  await using kept = await openRunStore(call, { ...project, config: hand.config });
+  await using chosenStore = await openRunStore(call, { ...project, config: hand.config });
   const tracing = has("otel") ? await startNodeTracing() : undefined;
-  await using viewing = has("view") ? await openRunViewer(call, project, kept) : undefined;
+  await using viewing = has("view") ? await openRunViewer(call, project, chosenStore) : undefined;
   const { orchestrator, follower } = prepareRun(
-    { ...call, command: formatNextCommand(call, project, hand, kept) },
-    { hand, kept, tracing, viewing },
+    { ...call, command: formatNextCommand(call, project, hand, chosenStore) },
+    { hand, chosenStore, tracing, viewing },
   );
   const session = text("session");
-  if (session !== undefined && kept === undefined)
+  if (session !== undefined && chosenStore === undefined)
     throw new UsageError("--session needs a store. Leave --no-store out.");
   const options: StartOptions =
     session === undefined ? {} : { session: await orchestrator.openSession(session) };
   const isCostSaid = text("budget")?.includes("cost=") ?? false;
-  const { run, budget: held } = startWithin(
+  const { run, budget: appliedBudget } = startWithin(
     (limits) => orchestrator.start(hand.root, task, { ...options, budget: limits }),
     budget,
     isCostSaid,
   );
   if (!isQuiet) {
     const unpriced =
-      held.costUsd === budget.costUsd ? "" : " Cost is not limited: a price is unknown.";
-    printNotice(shell, `Budget: ${describeBudget(held)}.${unpriced}`);
+      appliedBudget.costUsd === budget.costUsd ? "" : " Cost is not limited: a price is unknown.";
+    printNotice(shell, `Budget: ${describeBudget(appliedBudget)}.${unpriced}`);
   }
   return await follower.follow(run, { viewing, tracing });
 };
@@ -65,11 +65,11 @@ function formatNextCommand(
   { shell, command, text }: CommandCall,
   { configFile }: Project,
   hand: RoleSources,
-  kept: ChosenStore | undefined,
+  chosenStore: ChosenStore | undefined,
 ): string {
   const isOfModule = hand.configFile !== configFile && typeof hand.config.store === "string";
-  const isNamed = isOfModule && kept !== undefined && text("store") === undefined;
-  return isNamed ? formatOwnCommand(shell, kept.name) : command;
+  const isNamed = isOfModule && chosenStore !== undefined && text("store") === undefined;
+  return isNamed ? formatOwnCommand(shell, chosenStore.name) : command;
 }
 
 /**
@@ -78,16 +78,16 @@ function formatNextCommand(
 export async function openRunViewer(
   call: CommandCall,
   project: Project,
-  kept: ChosenStore | undefined,
+  chosenStore: ChosenStore | undefined,
 ): Promise<Viewing> {
   const { openViewer } = await import("../open-viewer.ts");
-  const storeName = kept?.name ?? "this run alone";
-  return await openViewer(call, { project, store: kept?.store, storeName });
+  const storeName = chosenStore?.name ?? "this run alone";
+  return await openViewer(call, { project, store: chosenStore?.store, storeName });
 }
 
 async function readTask({ shell, args }: CommandCall): Promise<string> {
-  const [, said = ""] = args;
-  const task = said === "-" ? await textOf(shell.stdin) : said;
+  const [, argument = ""] = args;
+  const task = argument === "-" ? await textOf(shell.stdin) : argument;
   if (task.trim() !== "") return task;
   throw new UsageError(
     'Expected a task, got none. Write it after the role, in quotes, or use "-" for stdin.',

@@ -25,9 +25,9 @@ export const body: CommandBody = async (call) => {
   const limit = parseLimit(text("limit"));
   const matches = readFilter(text("status"), text("session"));
   const isWatched = checkWatched(call);
-  await using kept = await openProjectStore(call, "list");
-  const read = listNewestRuns(kept.store, limit, matches);
-  const empty = `${matches === undefined ? "No runs" : "No matching runs"} in ${kept.name}.`;
+  await using chosenStore = await openProjectStore(call, "list");
+  const read = listNewestRuns(chosenStore.store, limit, matches);
+  const empty = `${matches === undefined ? "No runs" : "No matching runs"} in ${chosenStore.name}.`;
   if (isWatched) return await watchRuns(shell, read, empty);
   const nowMs = getTimeMs();
   const { rows, problems, isMore, unread } = await read(nowMs);
@@ -35,7 +35,7 @@ export const body: CommandBody = async (call) => {
   else if (rows.length > 0)
     printLine(shell, formatRunList(rows, { ...detectOutputStyle(shell), nowMs }));
   else if (matches !== undefined) printNotice(shell, empty);
-  else printNotice(shell, `${empty} ${adviseWithoutRuns(kept, call.command)}`);
+  else printNotice(shell, `${empty} ${adviseWithoutRuns(chosenStore, call.command)}`);
   for (const problem of problems) printNotice(shell, problem);
   if (isMore) printNotice(shell, `There are older ones: --limit ${limit * 2}`);
   if (unread > 0 && matches !== undefined)

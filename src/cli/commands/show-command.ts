@@ -31,13 +31,16 @@ import { createAgentDetail } from "../../read-model/agent-row.ts";
 export const body: CommandBody = async (call) => {
   const { shell, args } = call;
   const [name = LAST_RUN, path, step] = args;
-  await using kept = await openProjectStore(call, "list");
-  if (name === LAST_RUN && (await kept.store.list({ limit: 1 })).length === 0) {
+  await using chosenStore = await openProjectStore(call, "list");
+  if (name === LAST_RUN && (await chosenStore.store.list({ limit: 1 })).length === 0) {
     if (call.has("json")) printLine(shell, formatJsonLine({ runs: [] }));
-    printNotice(shell, `No runs in ${kept.name}. ${adviseWithoutRuns(kept, call.command)}`);
+    printNotice(
+      shell,
+      `No runs in ${chosenStore.name}. ${adviseWithoutRuns(chosenStore, call.command)}`,
+    );
     return 0;
   }
-  const run = new StoredRunReader(kept.store, await resolveRunName(kept, name));
+  const run = new StoredRunReader(chosenStore.store, await resolveRunName(chosenStore, name));
   const answers: Answered[] = [];
   await run.advance((event) => {
     if (event.type === "question.answered") answers.push(event);
@@ -49,7 +52,7 @@ export const body: CommandBody = async (call) => {
     const why = `No process could run it (${refusal.code}): ${refusal.message}`;
     throw new UsageError(stripControlCharacters(`${text} ${why}`));
   }
-  if (path === undefined) showRun(call, run, await findStoredResult(kept.store, run.stored));
+  if (path === undefined) showRun(call, run, await findStoredResult(chosenStore.store, run.stored));
   else if (step === undefined) {
     const detail = createAgentDetail(findNamedAgent(run, path), run.fold.refusals);
     const isJson = call.has("json");
@@ -119,7 +122,7 @@ async function showStep(
     );
   const ref = { agentId, stepNumber: number, execution };
   const request = has("request") ? await record.request(ref) : undefined;
-  const parts = { agentPath, execution, of: steps.length, step, request };
+  const parts = { agentPath, execution, stepCount: steps.length, step, request };
   const row = agent.steps.find((other) => other.number === number && other.execution === execution);
   const repliedBy = row?.repliedBy;
   const answers = new Map(

@@ -26,8 +26,11 @@ const LOOK_MS = 100;
 export const body: CommandBody = async (call) => {
   const { shell, args } = call;
   const from = readFromOption(call);
-  await using kept = await openProjectStore(call, "read");
-  const run = new StoredRunReader(kept.store, await resolveRunName(kept, args[0] ?? ""));
+  await using chosenStore = await openProjectStore(call, "read");
+  const run = new StoredRunReader(
+    chosenStore.store,
+    await resolveRunName(chosenStore, args[0] ?? ""),
+  );
   const follower = new Follower(call, from);
   shell.onSignal("SIGINT", () => {
     follower.stop();
@@ -52,7 +55,7 @@ export const body: CommandBody = async (call) => {
   follower.stop();
   follower.checkAgent(run);
   if (!call.has("events")) {
-    const result = await findStoredResult(kept.store, run.stored);
+    const result = await findStoredResult(chosenStore.store, run.stored);
     const text = result === undefined ? "" : describeResult(result);
     if (text !== "") printLine(shell, text);
   }

@@ -14,10 +14,10 @@ import {
 
 export const body: CommandBody = async (call) => {
   const { shell, args, has } = call;
-  await using kept = await openProjectStore(call, has("readOnly") ? "read" : "view");
-  const { store, name, project } = kept;
+  await using chosenStore = await openProjectStore(call, has("readOnly") ? "read" : "view");
+  const { store, name, project } = chosenStore;
   const [named] = args;
-  const runId = named === undefined ? undefined : (await resolveRunName(kept, named)).runId;
+  const runId = named === undefined ? undefined : (await resolveRunName(chosenStore, named)).runId;
   if (has("url")) {
     const url = await locateRunningViewer(call, project, name);
     printLine(shell, runId === undefined ? url : buildRunPageUrl(url, runId));

@@ -85,12 +85,12 @@ export function ignoreFault(): void {}
  * Returns an `engine_failed` for an error of pg-boss or the database. `what` is the attempted
  * action.
  */
-export function convertBossError(what: string, cause: unknown): EspalierError {
+export function convertBossError(action: string, cause: unknown): EspalierError {
   if (EspalierError.is(cause)) return cause;
   const code = isRecord(cause) && typeof cause["code"] === "string" ? cause["code"] : undefined;
   // Errors of several simultaneous attempts have only a code.
   const words = getErrorMessage(cause) || code || "no reason";
-  const message = `Cannot ${what}: pg-boss failed with: ${words}. ${chooseAdvice(code)}`;
+  const message = `Cannot ${action}: pg-boss failed with: ${words}. ${chooseAdvice(code)}`;
   return new EspalierError({ code: "engine_failed", message, cause });
 }
 

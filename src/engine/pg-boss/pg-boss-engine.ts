@@ -160,7 +160,7 @@ function ownBoss({ connectionString, schema = DEFAULT_SCHEMA }: PgBossEngineOpti
   const boss = new MemoizedPromise<OwnBoss>();
   return {
     open: () => boss.get(() => startBoss(connectionString, schema)),
-    end: async () => await (await boss.made?.catch(ignoreFault))?.stop(),
+    end: async () => await (await boss.current?.catch(ignoreFault))?.stop(),
   };
 }
 
@@ -250,12 +250,12 @@ class PgBossEngine implements Engine {
     return new TicketQueues(boss, this.#options.heartbeatSeconds);
   }
 
-  async #call<T>(what: string, ask: (boss: PgBossInstance) => Promise<T>): Promise<T> {
+  async #call<T>(action: string, ask: (boss: PgBossInstance) => Promise<T>): Promise<T> {
     this.#refuseIfClosed();
     try {
       return await ask(await runOutsideScopes(() => this.#options.open()));
     } catch (cause) {
-      throw convertBossError(what, cause);
+      throw convertBossError(action, cause);
     }
   }
 

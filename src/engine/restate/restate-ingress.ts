@@ -163,8 +163,8 @@ function createRestateError(failure: RestateFailure): EspalierError {
   const reply = tryParseJson(got);
   const detail = isRecord(reply) && typeof reply["message"] === "string" ? reply["message"] : got;
   const words = detail.slice(0, QUOTED) || "an empty reply";
-  const said = status === undefined ? words : `status ${status}: ${words}`;
-  const message = `Expected Restate at ${url} ${expected}, got ${said}. ${advice}`;
+  const received = status === undefined ? words : `status ${status}: ${words}`;
+  const message = `Expected Restate at ${url} ${expected}, got ${received}. ${advice}`;
   const data = { url, ...(status === undefined ? {} : { status }) };
   return new EspalierError({ code: "engine_failed", message, data, cause });
 }

@@ -153,6 +153,6 @@ export function isFetched(known: FetchedAddresses, mediaType: string, address: s
   return Object.entries(known).some(
     ([pattern, addresses]) =>
       type.startsWith(pattern.toLowerCase().replace(/\*.*$/, "")) &&
-      addresses.some((one) => one.test(address.toLowerCase())),
+      addresses.some((pattern) => pattern.test(address.toLowerCase())),
   );
 }

@@ -92,8 +92,9 @@ export function toCallOptions(
   );
   const functions = chosen.map(({ spec, strict }): LanguageModelV4FunctionTool => {
     const { name, description, inputSchema } = spec;
-    const held = strict === undefined ? { inputSchema } : { inputSchema: strict, strict: true };
-    return { type: "function", name, description, ...held };
+    const schemaFields =
+      strict === undefined ? { inputSchema } : { inputSchema: strict, strict: true };
+    return { type: "function", name, description, ...schemaFields };
   });
   let toolChoice: LanguageModelV4ToolChoice | undefined;
   if (typeof choice === "string") toolChoice = { type: choice };

@@ -50,7 +50,7 @@ export function computeSourcePrice(prices: SourcePrices, day: string): SourcePri
   const candidates = found.flatMap(convertRates);
   const price = computeHighestPrice(candidates);
   if (price === undefined) return undefined;
-  return { price, isHighest: !candidates.every((one) => sameJson(one, price)) };
+  return { price, isHighest: !candidates.every((other) => sameJson(other, price)) };
 }
 
 /**
@@ -72,7 +72,7 @@ function selectCurrentPrices(
       ({ constraint }, index) =>
         index === from || (index > from && constraint?.type === "time_of_date"),
     )
-    .map((one) => one.prices);
+    .map((candidate) => candidate.prices);
 }
 
 /**

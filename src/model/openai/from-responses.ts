@@ -182,9 +182,9 @@ export function readItem(
     default: {
       // Server-side calls and compactions are sent back unchanged, but without the id, which the
       // server no longer knows.
-      const { id: _id, ...kept } = item;
-      if (!isText(type) || !isWireObject(kept)) return NO_ITEM;
-      const data = { [NAMESPACE]: kept };
+      const { id: _id, ...fields } = item;
+      if (!isText(type) || !isWireObject(fields)) return NO_ITEM;
+      const data = { [NAMESPACE]: fields };
       const pieces: readonly ReplyPiece[] = [{ type: "opaque", kind: type, data }];
       return { ...NO_ITEM, pieces, dataBytes: measureProviderData(data) };
     }

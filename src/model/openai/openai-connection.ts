@@ -278,8 +278,8 @@ export class OpenAiConnection {
         let reply: ModelReply | FieldFallback;
         try {
           const response = await this.#client.ask(onDelta !== undefined, body, stop);
-          const held = collectStrictTools(request.tools, this.#settings.options.strictTools);
-          reply = restoreReplyArguments(await answer.read(response), held);
+          const strictTools = collectStrictTools(request.tools, this.#settings.options.strictTools);
+          reply = restoreReplyArguments(await answer.read(response), strictTools);
         } catch (thrown) {
           signal.throwIfAborted();
           const isChanged = (): boolean => !write().equals(body);
@@ -441,9 +441,9 @@ class AnswerReader {
           throw createExcessError(`a stream of more than ${streamBytes} bytes`, 0);
         events.push(piece, take);
         if (reply?.isCut === true) return; // Leaving the loop closes the connection.
-        const held = events.heldBytes;
-        if (held > lineBytes)
-          throw createExcessError(`an event of more than ${lineBytes} bytes`, held);
+        const bufferedBytes = events.heldBytes;
+        if (bufferedBytes > lineBytes)
+          throw createExcessError(`an event of more than ${lineBytes} bytes`, bufferedBytes);
         if (reply?.isOver === true) cancelClose ??= this.#scheduleClose();
       }
     } finally {

@@ -53,7 +53,7 @@ export function createUnreachedError(cause: unknown): ModelError {
   const { name, code, cause: reason, statusCode, message } = readFields(cause);
   // `fetch` reports a timeout in its message, or in the message of the cause.
   const messages = [cause, reason].map(
-    (one) => `${one instanceof Error ? one.name : ""} ${getErrorMessage(one)}`,
+    (error) => `${error instanceof Error ? error.name : ""} ${getErrorMessage(error)}`,
   );
   if (name === "AbortError" || messages.some((text) => /timed? ?out/i.test(text)))
     return failures.failure({ code: "model_timeout", got: "no connection in time", cause });

@@ -92,7 +92,7 @@ export function createToolsWriter(
       : getOrCompute(
           written,
           collectStrictTools(tools, strictTools),
-          (held) => `,"tools":${stringifyForWire([...held.values()].map(toWireTool))}`,
+          (sentTools) => `,"tools":${stringifyForWire([...sentTools.values()].map(toWireTool))}`,
         );
 }
 

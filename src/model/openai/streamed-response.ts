@@ -310,22 +310,23 @@ export class StreamedResponse implements ReplyStream {
     const { type, call_id, id, name } = opened;
     const callName = type === "function_call" && isText(name) ? name : "";
     // A truncated name would call another tool.
-    const kept: Fields = this.#cut.admit(callName) === callName ? { type, call_id, id, name } : {};
-    this.#openedBytes += OPENED_BYTES + Buffer.byteLength(JSON.stringify(kept));
+    const fields: Fields =
+      this.#cut.admit(callName) === callName ? { type, call_id, id, name } : {};
+    this.#openedBytes += OPENED_BYTES + Buffer.byteLength(JSON.stringify(fields));
     const { besideBytes } = this.#limits;
     if (this.#openedBytes > besideBytes) {
       const got = `a reply with more than ${besideBytes} bytes of ids`;
       throw failures.excess(got, this.#arrivedTokens);
     }
-    const toolName = kept["type"] === "function_call" ? kept["name"] : undefined;
+    const toolName = fields["type"] === "function_call" ? fields["name"] : undefined;
     const callIndex = isText(toolName) ? this.#callCount : undefined;
     if (callIndex !== undefined && isText(toolName)) {
       this.#callCount += 1;
-      const callId = readCallId(kept, place);
+      const callId = readCallId(fields, place);
       this.#onDelta({ type: "call", index: callIndex, callId, toolName });
     }
     const slot: Slot = {
-      opened: kept,
+      opened: fields,
       countedBytes: Buffer.byteLength(callName),
       text: new GrowingText(),
       refusal: new GrowingText(),

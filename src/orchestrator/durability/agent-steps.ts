@@ -115,8 +115,8 @@ export class AgentSteps {
   readonly #before: (Execution & { readonly state: AgentState })[] = [];
   #execution: Execution | undefined;
   /** Mutated in place. */
-  #kept: unknown;
-  /** State parsed from `#kept`. `undefined` if it was not needed since the last change. */
+  #state: unknown;
+  /** State parsed from `#state`. `undefined` if it was not needed since the last change. */
   #present: AgentState | undefined;
   /** Outcomes of effects since the state was last recorded. */
   readonly #outcomes = new Map<string, unknown>();
@@ -159,9 +159,9 @@ export class AgentSteps {
         this.#execution = record;
         return;
       case "state": {
-        const isFirst = this.#kept === undefined;
-        this.#keep(applyDeltaInPlace(this.#kept, record.delta));
-        if (isFirst) this.#opening = parsePersistedHistory(this.#kept);
+        const isFirst = this.#state === undefined;
+        this.#keep(applyDeltaInPlace(this.#state, record.delta));
+        if (isFirst) this.#opening = parsePersistedHistory(this.#state);
         return;
       }
       case "effect":
@@ -185,7 +185,7 @@ export class AgentSteps {
   }
 
   #keep(state: unknown): void {
-    this.#kept = state;
+    this.#state = state;
     this.#present = undefined;
     this.#outcomes.clear();
   }
@@ -236,7 +236,7 @@ export class AgentSteps {
 
   /** Returns a copy of the present state. */
   #readState(): AgentState | undefined {
-    if (this.#kept !== undefined) this.#present ??= parsePersistedState(this.#kept, UNCOMPILED);
+    if (this.#state !== undefined) this.#present ??= parsePersistedState(this.#state, UNCOMPILED);
     return this.#present;
   }
 
@@ -282,7 +282,7 @@ export class AgentSteps {
 }
 
 function findRecordedAgent(value: Readonly<Record<string, unknown>>, agentId: AgentId): unknown {
-  return readAgents(value["run"]).find((one) => readAgentId(one) === agentId);
+  return readAgents(value["run"]).find((agent) => readAgentId(agent) === agentId);
 }
 
 /** Returns the agents of an unparsed paused run. */

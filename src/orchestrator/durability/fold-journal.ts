@@ -51,7 +51,7 @@ export interface FoldedRun {
   /** Numbers of the handled mail. */
   readonly posts: readonly number[];
   /** The part of its result that no other record contains. `undefined` if it has not settled. */
-  readonly said: RecordOf<"result"> | undefined;
+  readonly resultRecord: RecordOf<"result"> | undefined;
   /** Background subagents whose calls have ended without a report to their parents. */
   readonly unknownIds: readonly AgentId[];
   /** Open spans. Empty if the run had settled. */
@@ -125,7 +125,7 @@ class JournalFold {
   readonly #posts: number[] = [];
   #cancelled: FoldedRun["cancelled"] = [];
   #overdue: FoldedRun["overdue"] = [];
-  #said: RecordOf<"result"> | undefined;
+  #resultRecord: RecordOf<"result"> | undefined;
 
   constructor(runId: RunId) {
     this.#runId = runId;
@@ -201,7 +201,7 @@ class JournalFold {
       stops: this.#stops,
       answers: this.#answers,
       posts: this.#posts,
-      said: this.#said,
+      resultRecord: this.#resultRecord,
       unknownIds: [...this.#agents.values()].flatMap((agent) => agent.startedAgentIds),
       spans: this.#spans,
       traceparent: this.#eventCount === 0 ? head.traceparent : undefined,
@@ -219,7 +219,7 @@ class JournalFold {
         this.#restore(record);
         return;
       case "result":
-        this.#said = record;
+        this.#resultRecord = record;
         return;
       case "post":
         this.#posts.push(record.number);
@@ -279,9 +279,9 @@ class JournalFold {
    */
   #answer(answers: readonly Answer[]): void {
     this.#answers = answers;
-    const given = answers.map(({ questionId }) => questionId);
-    const before = this.#answered.filter((questionId) => !given.includes(questionId));
-    this.#answered = [...before, ...new Set(given)];
+    const answeredIds = answers.map(({ questionId }) => questionId);
+    const before = this.#answered.filter((questionId) => !answeredIds.includes(questionId));
+    this.#answered = [...before, ...new Set(answeredIds)];
   }
 
   #redo(done: RecordOf<"ledger">["done"]): void {
@@ -322,7 +322,7 @@ class JournalFold {
     this.#answers = [];
     this.#cancelled = [];
     this.#overdue = [];
-    this.#said = undefined;
+    this.#resultRecord = undefined;
     this.#stops = [];
     this.#failed.clear();
     for (const agentId of collectFailedAgents(run)) this.#failed.add(agentId);
@@ -346,9 +346,9 @@ class JournalFold {
     this.#eventCount = event.seq;
     this.#spans.take(event);
     this.#lastAtMs = Math.ceil(event.atMs);
-    const held = this.#heldOperations ?? [];
+    const operations = this.#heldOperations ?? [];
     this.#heldOperations = undefined;
-    for (const done of held) this.#redo(done);
+    for (const done of operations) this.#redo(done);
     const agent = event["executionId"] === null ? undefined : this.#findAgent(event["agentId"]);
     agent?.takeEvent(event, this.#ledger.getAccount(agent.agentId));
     switch (event.type) {

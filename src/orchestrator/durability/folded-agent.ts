@@ -213,7 +213,7 @@ export class FoldedAgent {
 
   /** Returns the agent as its journal leaves it. */
   toRestored({ openLeases, isLiving }: RestoringRun): RestoredAgent {
-    const kept = parsePersistedState(deepFreeze(this.#state));
+    const persisted = parsePersistedState(deepFreeze(this.#state));
     const inFlight = this.#work;
     const { outcomes, unrepeatable: begun, endedCallIds: over, leases } = inFlight;
     const continuing = new Set(this.startedAgentIds);
@@ -250,9 +250,9 @@ export class FoldedAgent {
     return {
       ...this.#created,
       ordinals: this.#ordinals,
-      state: this.#buildSettledState(kept),
+      state: this.#buildSettledState(persisted),
       inFlight,
-      kept,
+      persistedState: persisted,
     };
   }
 
@@ -260,10 +260,10 @@ export class FoldedAgent {
    * Returns the state as a settled one. A state without events is started if its execution has
    * started, and a running state is paused.
    */
-  #buildSettledState(kept: AgentState): RestoredAgent["state"] {
+  #buildSettledState(persisted: AgentState): RestoredAgent["state"] {
     const [{ executionId }, started] = [this.#created, this.#started];
-    const isBegun = kept.status === "pending" && started !== undefined;
-    const state = isBegun ? markStarted(kept, { executionId, ...started }) : kept;
+    const isBegun = persisted.status === "pending" && started !== undefined;
+    const state = isBegun ? markStarted(persisted, { executionId, ...started }) : persisted;
     return state.status === "running" ? pauseExecution(state, INTERRUPTED) : state;
   }
 }

@@ -80,10 +80,10 @@ export class Journal {
   readonly #waiters: RecordWaiter[] = [];
   /** Numbers of records that were added and that are persisted. */
   #last = 0;
-  #kept = 0;
+  #persisted = 0;
   /** Number of the last event that was added. */
   #lastSeq = 0;
-  #onKept: (seq: number) => void = () => undefined;
+  #onPersisted: (seq: number) => void = () => undefined;
   /** Number of persisted lines. */
   #lineCount = 0;
   #opened: OpenJournal | undefined;
@@ -139,7 +139,7 @@ export class Journal {
    * `whenPersisted` resolves.
    */
   onPersisted(onKept: (seq: number) => void): void {
-    this.#onKept = onKept;
+    this.#onPersisted = onKept;
     onKept(0);
   }
 
@@ -167,7 +167,7 @@ export class Journal {
   }
 
   #whenWritten(purpose: Purpose): Promise<void> {
-    if (this.#kept === this.#last && !this.#isBroken) return Promise.resolve();
+    if (this.#persisted === this.#last && !this.#isBroken) return Promise.resolve();
     return this.#wait(purpose);
   }
 
@@ -287,7 +287,7 @@ export class Journal {
     if (this.#isWriting || this.#stopDelay !== undefined) return;
     const write = (): void => {
       this.#stopDelay = undefined;
-      if (this.#last > this.#kept) this.#writeSoon();
+      if (this.#last > this.#persisted) this.#writeSoon();
     };
     this.#stopDelay = runOutsideScopes(() => this.#options.clock.setTimer(EVENT_DELAY_MS, write));
   }
@@ -297,7 +297,7 @@ export class Journal {
     const { store, clock } = this.#options;
     try {
       const { ownership, recordCount } = this.#opened ?? (await this.#open());
-      while (this.#due > this.#kept && !this.#isBroken) {
+      while (this.#due > this.#persisted && !this.#isBroken) {
         const last = this.#last;
         const seq = this.#lastSeq;
         const records = this.#codec.take();
@@ -307,12 +307,12 @@ export class Journal {
         const { isQueued } = this;
         await retry(clock, () => store.append(ownership, { ...batch, isQueued }));
         this.#lineCount += records.length;
-        this.#kept = last;
-        if (seq > 0) this.#onKept(seq);
+        this.#persisted = last;
+        if (seq > 0) this.#onPersisted(seq);
         await this.#resolve();
       }
       this.#isWriting = false;
-      if (this.#last > this.#kept && !this.#isBroken) this.#writeLater();
+      if (this.#last > this.#persisted && !this.#isBroken) this.#writeLater();
     } catch (cause) {
       this.#fail(cause);
     }
@@ -336,7 +336,7 @@ export class Journal {
     let index = 0;
     let waiter = this.#waiters[index];
     while (waiter !== undefined) {
-      if (waiter.number > this.#kept || !this.#mayLearn(waiter.purpose)) index += 1;
+      if (waiter.number > this.#persisted || !this.#mayLearn(waiter.purpose)) index += 1;
       else {
         this.#waiters.splice(index, 1);
         waiter.resolve();

@@ -135,8 +135,8 @@ async function reopenJournal(
   }
   // Without records, its first process crashed before the first record.
   const before = found.recordCount > 0 ? await fold(store, runId) : undefined;
-  const { status, run: kept, recordCount = 0, posts = [] } = before ?? {};
-  const isSame = status !== "open" && kept?.eventCount === run.eventCount;
+  const { status, run: persistedRun, recordCount = 0, posts = [] } = before ?? {};
+  const isSame = status !== "open" && persistedRun?.eventCount === run.eventCount;
   if (before !== undefined && !isSame) throw createAlreadyResumedError(run);
   const ownership = await store.claim(runId, { owner, staleAfterMs });
   if ((await store.find(runId))?.recordCount === recordCount)

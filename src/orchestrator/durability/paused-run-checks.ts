@@ -141,8 +141,8 @@ function findStepProblem(agent: PausedAgent): string | undefined {
     return "its open step does not follow its last one";
   const { toolCalls = [] } = step.reply?.message ?? {};
   if (toolCalls.length > 0) {
-    const said = conversation.messages.findLast(({ role }) => role === "assistant");
-    if (!sameJson(said, step.reply?.message)) return "its last reply differs from its history";
+    const lastReply = conversation.messages.findLast(({ role }) => role === "assistant");
+    if (!sameJson(lastReply, step.reply?.message)) return "its last reply differs from its history";
   }
   const ended = step.executions.map(({ call }) => call.callId);
   const begun = new Set([...ended, ...step.deferrals.map(({ callId }) => callId)]);

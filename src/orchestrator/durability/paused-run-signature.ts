@@ -45,10 +45,12 @@ export class PausedRunSigner {
   verify({ signature, ...run }: Readonly<Record<string, unknown>>): unknown {
     if (typeof signature !== "string") throw createInvalidSignatureError("missing");
     const text = stringifyCanonical(run);
-    const given = Buffer.from(signature);
+    const received = Buffer.from(signature);
     const isValid = this.#keys.some((key) => {
       const expected = Buffer.from(this.#digest(key, text));
-      return given.length === expected.length && this.#crypto.timingSafeEqual(given, expected);
+      return (
+        received.length === expected.length && this.#crypto.timingSafeEqual(received, expected)
+      );
     });
     if (!isValid) throw createInvalidSignatureError("wrong");
     return JSON.parse(text);

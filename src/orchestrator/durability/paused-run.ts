@@ -289,10 +289,10 @@ function findAccountMismatch({ agents, accounts }: PausedRunRecord): string | un
   );
   if (misplaced !== undefined)
     return `the account of ${misplaced.agentPath} belongs to another agent`;
-  const held = accounts.find(({ reserved }) =>
+  const reserving = accounts.find(({ reserved }) =>
     Object.values(reserved).some((amount) => amount !== 0),
   );
-  return held === undefined ? undefined : `${held.agentPath} still has budget reserved`;
+  return reserving === undefined ? undefined : `${reserving.agentPath} still has budget reserved`;
 }
 
 /** Checks that the questions are exactly the ones that the agents wait for. */
@@ -300,8 +300,8 @@ function findQuestionMismatch({ agents, questions }: PausedRunRecord): string | 
   const waiting = agents.flatMap((agent) =>
     getDeferrals(agent).flatMap((deferral) => (deferral.type === "question" ? [deferral] : [])),
   );
-  const asked = waiting.map(({ question }) => question);
-  if (stringifyCanonical(asked) !== stringifyCanonical(questions))
+  const waitingQuestions = waiting.map(({ question }) => question);
+  if (stringifyCanonical(waitingQuestions) !== stringifyCanonical(questions))
     return "its questions do not match its agents";
   const forged = waiting.find(isForged);
   return forged === undefined ? undefined : `question ${forged.question.questionId} was altered`;

@@ -176,9 +176,9 @@ export class PersistedEffects implements Persistence {
     if (bound.type === "delegation" && this.inFlight?.hasChildOf(call.call.callId) === true)
       return { type: "granted", bound: restoreBegunCall(bound, permit) };
     if (permit !== undefined) return restorePermission(call, bound, permit);
-    const asked = authorize(call, bound);
-    const isAtOnce = !(asked instanceof Promise) && call.deferral === undefined;
-    return isAtOnce ? asked : this.#savePermit(name, asked);
+    const permission = authorize(call, bound);
+    const isAtOnce = !(permission instanceof Promise) && call.deferral === undefined;
+    return isAtOnce ? permission : this.#savePermit(name, permission);
   }
 
   async #savePermit(name: string, permit: Permission | Promise<Permission>): Promise<Permission> {

@@ -13,7 +13,7 @@ export interface RestoredAgent extends Omit<PausedAgent, "state"> {
   /** Effects in flight when its process crashed. */
   readonly inFlight?: InFlightWork | undefined;
   /** State in the journal, if it differs. */
-  readonly kept?: AgentState;
+  readonly persistedState?: AgentState;
 }
 
 export interface RestoredRun extends Omit<PausedRunRecord, "version" | "agents"> {

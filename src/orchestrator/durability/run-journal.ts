@@ -158,8 +158,8 @@ export class RunJournal {
   /**
    * Notes a restored agent, whose state is written already, in the journal or in the paused run.
    */
-  noteRestored({ agentId, state, kept = state, inFlight }: RestoredAgent): void {
-    this.#states.set(agentId, kept);
+  noteRestored({ agentId, state, persistedState = state, inFlight }: RestoredAgent): void {
+    this.#states.set(agentId, persistedState);
     if (inFlight !== undefined) this.#inFlight.set(agentId, inFlight);
   }
 

@@ -53,8 +53,8 @@ export function matchAnswers(
   const open = new Map(questions.map((question) => [question.questionId, question]));
   const answers = new Map<QuestionId, Answer>();
   checkAnswerList(values);
-  for (const [index, one] of values.entries()) {
-    const answer = parseAnswer(index, one);
+  for (const [index, value] of values.entries()) {
+    const answer = parseAnswer(index, value);
     const { questionId } = answer;
     const question = open.get(questionId);
     if (question === undefined) throw explainOther(index, answer);
@@ -208,8 +208,8 @@ function explainUnknownAnswer(
   // The id of a question is `<executionId>.<step>.<index>`.
   const askedBy = questionId.split(".").slice(0, -2).join(".");
   const asker = run.agents.find(({ executionId }) => executionId === askedBy);
-  const of = asker === undefined ? "" : ` of ${asker.agentPath}`;
-  const got = `one to ${questionId}${of}, which is already answered. Leave the answer out`;
+  const ofAsker = asker === undefined ? "" : ` of ${asker.agentPath}`;
+  const got = `one to ${questionId}${ofAsker}, which is already answered. Leave the answer out`;
   return createWrongAnswer("already_answered", index, got, {
     questionId,
     agentPath: asker?.agentPath,

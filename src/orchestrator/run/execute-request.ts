@@ -25,7 +25,7 @@ import {
   prepareRecovery,
   releaseAfterFailure,
   findStoredRun,
-  type KeptRun,
+  type PersistedRun,
 } from "./recover-run.ts";
 import {
   copyRequest,
@@ -148,7 +148,7 @@ export class RequestExecution {
   /** True once the owner in another process was asked to cancel the run. */
   #hasAsked = false;
   /** Aborted when the execution is released. */
-  readonly #given = new CancelSignal();
+  readonly #givenUp = new CancelSignal();
 
   /** Throws `unknown_role` if the orchestrator does not have the role. */
   constructor(live: LiveRuns, order: CheckedOrder, options: Executing) {
@@ -166,7 +166,7 @@ export class RequestExecution {
    */
   async whenSettled(): Promise<JsonRunResult | Postponed> {
     const { releaseSignal } = this.#options;
-    const giveUp = (): void => this.#given.abort("left");
+    const giveUp = (): void => this.#givenUp.abort("left");
     if (releaseSignal?.aborted === true) giveUp();
     const forget =
       releaseSignal === undefined || releaseSignal.aborted
@@ -175,8 +175,8 @@ export class RequestExecution {
     try {
       for (;;) {
         const result = await this.#try();
-        if (result !== undefined && !(isPostponed(result) && this.#given.aborted)) return result;
-        if (this.#given.aborted) throw createLeftError(this.#order.runId);
+        if (result !== undefined && !(isPostponed(result) && this.#givenUp.aborted)) return result;
+        if (this.#givenUp.aborted) throw createLeftError(this.#order.runId);
       }
     } finally {
       forget?.();
@@ -185,7 +185,7 @@ export class RequestExecution {
 
   /** Waits for `delayMs`, or until the execution is released. */
   async sleep(delayMs: number): Promise<void> {
-    await sleep(this.#storage.clock, delayMs, this.#given);
+    await sleep(this.#storage.clock, delayMs, this.#givenUp);
   }
 
   /** Makes one attempt. Returns `undefined` if another attempt is needed. */
@@ -267,31 +267,38 @@ export class RequestExecution {
     const { settings } = this.#live;
     const { runId } = this.#order;
     let claimed = isLost ? await this.#claim() : undefined;
-    let kept: KeptRun | undefined;
+    let persistedRun: PersistedRun | undefined;
     let context: unknown;
     try {
-      kept = await readRun(this.#storage, runId);
-      if (!isStartedBy(this.#order, kept)) throw createOtherRunError(runId);
-      if (!isDue(kept, settings.clock.nowMs())) {
-        if (claimed !== undefined) await this.#putToRest(claimed.ownership, kept);
-        return signResult(settings, await readStoredResult(kept.folded));
+      persistedRun = await readRun(this.#storage, runId);
+      if (!isStartedBy(this.#order, persistedRun)) throw createOtherRunError(runId);
+      if (!isDue(persistedRun, settings.clock.nowMs())) {
+        if (claimed !== undefined) await this.#putToRest(claimed.ownership, persistedRun);
+        return signResult(settings, await readStoredResult(persistedRun.folded));
       }
       claimed ??= await this.#claim();
       context = await this.#readContext();
     } catch (cause) {
       if (claimed !== undefined)
-        await releaseAfterFailure(this.#storage, claimed.ownership, kept, cause);
+        await releaseAfterFailure(this.#storage, claimed.ownership, persistedRun, cause);
       throw cause;
     }
-    const given = omitUndefined({ onStreamPart: this.#options.onStreamPart });
-    const how = { role: this.#role, context, kept, claimed, areAllNeeded: false, ...given };
-    return await prepareRecovery(settings, runId, how);
+    const listeners = omitUndefined({ onStreamPart: this.#options.onStreamPart });
+    const options = {
+      role: this.#role,
+      context,
+      persistedRun,
+      claimed,
+      areAllNeeded: false,
+      ...listeners,
+    };
+    return await prepareRecovery(settings, runId, options);
   }
 
   #claim(mostCrashes?: number): Promise<ClaimedRun> {
     const { runId } = this.#order;
-    const how = { ownerLost: this.#mayTakeOver };
-    return takeOwnership(this.#live.settings, runId, how, mostCrashes);
+    const options = { ownerLost: this.#mayTakeOver };
+    return takeOwnership(this.#live.settings, runId, options, mostCrashes);
   }
 
   async #readContext(): Promise<unknown> {
@@ -305,11 +312,11 @@ export class RequestExecution {
    * Releases a run that has settled. Its process crashed before the store knew, or its mail
    * requires no action. If only a later release understands the mail, the run stays open.
    */
-  async #putToRest(ownership: Ownership, kept: KeptRun): Promise<void> {
+  async #putToRest(ownership: Ownership, persistedRun: PersistedRun): Promise<void> {
     const { store } = this.#storage;
-    const { folded } = kept;
+    const { folded } = persistedRun;
     const isUnknown = await hasUnknownMail(store, folded.run.runId, folded.posts);
-    await store.release(ownership, isUnknown ? "open" : folded.status, findLastMail(kept));
+    await store.release(ownership, isUnknown ? "open" : folded.status, findLastMail(persistedRun));
   }
 
   get #mayTakeOver(): boolean {
@@ -329,7 +336,7 @@ export class RequestExecution {
     const claimed = isMade ? await this.#claim(settings.maxCrashes - 1) : undefined;
     try {
       const { onStreamPart } = this.#options;
-      const given = omitUndefined({
+      const startOptions = omitUndefined({
         budget,
         deadlineAtMs,
         metadata,
@@ -337,7 +344,7 @@ export class RequestExecution {
         onStreamPart,
         traceparent,
       });
-      const options = { runId, context: await this.#readContext(), ...given };
+      const options = { runId, context: await this.#readContext(), ...startOptions };
       if (claimed === undefined) return prepareStart(settings, { role, task, options });
       const mail = await readUnreadMail(store, runId, []);
       if ((await findStoredRun(store, runId))?.recordCount !== 0) throw createRunExistsError(runId);
@@ -360,8 +367,8 @@ export class RequestExecution {
       else void run.release(omitUndefined({ graceMs: graceMsNow() }));
     };
     executions.add(this);
-    if (this.#given.aborted) leave();
-    const forget = this.#given.aborted ? undefined : this.#given.onAbort(leave);
+    if (this.#givenUp.aborted) leave();
+    const forget = this.#givenUp.aborted ? undefined : this.#givenUp.onAbort(leave);
     try {
       const result = await Promise.race([run.settled, left.promise]);
       if (result?.status !== "paused") return result;
@@ -387,14 +394,14 @@ export function createLeftError(runId: RunId): EspalierError {
 const PASSING: ReadonlySet<string> = new Set(["run_active", "run_ended", "run_exists"]);
 
 /** Returns true if the run has something to do. */
-function isDue({ folded, mail }: KeptRun, nowMs: number): boolean {
+function isDue({ folded, mail }: PersistedRun, nowMs: number): boolean {
   const { status, run } = folded;
   if (status !== "paused") return status === "open";
   return run.questions.some((question) => isOverdue(question, nowMs)) || mail.some(continuesRun);
 }
 
 /** Returns true if the run was started with this role and task. */
-function isStartedBy({ role, task }: CheckedOrder, { folded }: KeptRun): boolean {
+function isStartedBy({ role, task }: CheckedOrder, { folded }: PersistedRun): boolean {
   const [root] = folded.run.agents;
   return root?.role === role && sameJson(root.task, task);
 }

@@ -81,7 +81,7 @@ function readShape(schema: unknown): unknown {
       return [
         [
           keyword,
-          Object.fromEntries(Object.entries(value).map(([name, one]) => [name, readShape(one)])),
+          Object.fromEntries(Object.entries(value).map(([name, part]) => [name, readShape(part)])),
         ],
       ];
     // Several shapes may fit without the rules that distinguish them.

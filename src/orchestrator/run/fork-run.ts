@@ -47,7 +47,7 @@ export interface ForkedRun {
 interface Cut {
   readonly root: PausedAgent;
   /** The agents of the fork, the root first. */
-  readonly kept: readonly PausedAgent[];
+  readonly agents: readonly PausedAgent[];
   readonly stepNumber: number;
   readonly nowMs: number;
 }
@@ -75,7 +75,7 @@ export function createFork(
   }
   const late = findLateSteps(root, stepNumber);
   const nowMs = clock.nowMs();
-  const cut = { root, kept: selectAgents(original.agents, late), stepNumber, nowMs };
+  const cut = { root, agents: selectAgents(original.agents, late), stepNumber, nowMs };
   const agents = assignIds(cut, collectOrdinals(original.agents, late), ids);
   if (message === undefined && hasAnswered(agents[0])) {
     const expected = `set, since ${root.agentPath} has answered by step ${stepNumber}`;
@@ -139,11 +139,11 @@ function selectAgents(agents: readonly PausedAgent[], late: Steps): readonly Pau
     const isLiving = state.status === "paused" || living.has(agentId);
     if (isLiving && parentAgentId !== null) living.add(agentId).add(parentAgentId);
   }
-  const kept = new Set<AgentId>();
+  const selectedIds = new Set<AgentId>();
   return agents.filter(({ agentId, parentAgentId, spawnStepId }) => {
     const isLeftOut = living.has(agentId) || late.has(spawnStepId);
-    if (parentAgentId !== null && (!kept.has(parentAgentId) || isLeftOut)) return false;
-    kept.add(agentId);
+    if (parentAgentId !== null && (!selectedIds.has(parentAgentId) || isLeftOut)) return false;
+    selectedIds.add(agentId);
     return true;
   });
 }
@@ -157,11 +157,11 @@ function assignIds(
   names: PausedAgent["ordinals"],
   ids: IdSource,
 ): readonly PausedAgent[] {
-  const { root, kept, nowMs } = cut;
+  const { root, agents, nowMs } = cut;
   const newIds = new Map(
-    kept.map(({ agentId }) => [agentId, AgentIdSchema().parse(ids.next("agent"))]),
+    agents.map(({ agentId }) => [agentId, AgentIdSchema().parse(ids.next("agent"))]),
   );
-  return kept.map((agent) => {
+  return agents.map((agent) => {
     const { agentId, parentAgentId } = agent;
     const executionId = ExecutionIdSchema().parse(ids.next("execution"));
     const state =
@@ -231,7 +231,7 @@ function buildRootState(cut: Cut, newIds: ReadonlyMap<AgentId, AgentId>): AgentS
       signals: [],
       errors: [],
       subtasks: collectQueued(state, before.at(-1), messages),
-      background: findUnreported(before, messages, cut.kept, newIds),
+      background: findUnreported(before, messages, cut.agents, newIds),
       isAwaiting: false,
     },
     telemetry: state.telemetry,
@@ -286,22 +286,24 @@ function findFirstLate(state: AgentSnapshot, stepNumber: number): number {
 function selectHistory(state: AgentSnapshot, stepNumber: number): readonly Message[] | undefined {
   const { messages, tags, dropped } = state.conversation;
   const late = findFirstLate(state, stepNumber);
-  const kept = late === -1 ? messages : messages.slice(0, late);
-  const replied = kept.map((message, index) => findRepliedStep(state, message, tags[index]));
+  const earlier = late === -1 ? messages : messages.slice(0, late);
+  const replied = earlier.map((message, index) => findRepliedStep(state, message, tags[index]));
   const last = Math.max(0, ...replied);
   if (dropped.some(({ message, tag }) => findRepliedStep(state, message, tag) > last))
     return undefined;
-  if (late === -1 || stepNumber === 0) return kept;
+  if (late === -1 || stepNumber === 0) return earlier;
   // Later messages belong to later steps. Messages before the first step are its input.
-  const end = kept.findLastIndex(({ role }, at) => role !== "user" || tags[at]?.stepNumber === 0);
-  return kept.slice(0, end + 1);
+  const end = earlier.findLastIndex(
+    ({ role }, at) => role !== "user" || tags[at]?.stepNumber === 0,
+  );
+  return earlier.slice(0, end + 1);
 }
 
 /** Returns background subagents, started by then, whose end the root had not read. */
 function findUnreported(
   steps: readonly StepRecord[],
   messages: readonly Message[],
-  kept: readonly PausedAgent[],
+  agents: readonly PausedAgent[],
   newIds: ReadonlyMap<AgentId, AgentId>,
 ): readonly AgentId[] {
   const executions = steps.flatMap(({ tools }) => tools.executions);
@@ -311,7 +313,7 @@ function findUnreported(
   );
   const started = executions.flatMap(({ startedAgentIds }) => startedAgentIds ?? []);
   return [...new Set(started)].flatMap((agentId) => {
-    const agent = kept.find((candidate) => candidate.agentId === agentId);
+    const agent = agents.find((candidate) => candidate.agentId === agentId);
     const newId = newIds.get(agentId);
     if (agent === undefined || newId === undefined) return [];
     const childName = getChildName(agent.agentPath);
@@ -342,13 +344,13 @@ function collectOrdinals(agents: readonly PausedAgent[], late: Steps): PausedAge
  */
 function createAccounts(
   accounts: readonly LedgerAccount[],
-  { kept, nowMs }: Cut,
+  { agents: originals, nowMs }: Cut,
   agents: readonly PausedAgent[],
   budget: Budget,
 ): readonly LedgerAccount[] {
   const opened = new Map<AgentId, LedgerAccount>();
   for (const [index, { agentId, parentAgentId, agentPath }] of agents.entries()) {
-    const before = accounts.find((candidate) => candidate.agentId === kept[index]?.agentId);
+    const before = accounts.find((candidate) => candidate.agentId === originals[index]?.agentId);
     const parent = parentAgentId === null ? undefined : opened.get(parentAgentId);
     const { limits: beforeLimits = {}, reserve, timeLimitMs = null } = before ?? {};
     const own = parent === undefined ? budget : {};

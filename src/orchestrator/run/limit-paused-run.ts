@@ -109,8 +109,8 @@ function findSpawnRequest(
   const call = step?.reply?.message.toolCalls.find(({ callId }) => callId === spawnCallId);
   const deferral = step?.deferrals.find(({ callId }) => callId === spawnCallId);
   if (!isOpen || call?.toolName !== SPAWN_TOOL_NAME || deferral === undefined) return undefined;
-  const asked = readArguments(deferral.argumentsText);
-  return asked === undefined ? undefined : parseSpawnRequest(asked);
+  const parsedArguments = readArguments(deferral.argumentsText);
+  return parsedArguments === undefined ? undefined : parseSpawnRequest(parsedArguments);
 }
 
 // Denials
@@ -125,9 +125,9 @@ function tightenAgents({ run, registry, roles }: CastRun): readonly PausedAgent[
         ? agent
         : { ...agent, toolRules: tightenRules(agent, parent, parentRole) };
     const role = roles.get(agent.agentId);
-    const one = role === undefined ? denied : hideTools(denied, role, registry);
-    tightened.set(agent.agentId, one);
-    return one;
+    const limited = role === undefined ? denied : hideTools(denied, role, registry);
+    tightened.set(agent.agentId, limited);
+    return limited;
   });
 }
 
@@ -180,9 +180,9 @@ function tightenAccounts(cast: CastRun): readonly LedgerAccount[] {
             delegatedRoles: listDelegatedRoles(agent, cast),
             source: "",
           });
-    const one = tightenAccount(account, role, ceiling);
-    tightened.set(agentId, one);
-    return one;
+    const limited = tightenAccount(account, role, ceiling);
+    tightened.set(agentId, limited);
+    return limited;
   });
 }
 
@@ -242,10 +242,10 @@ function listDelegatedRoles(agent: PausedAgent, { run, agents }: CastRun): reado
   // A continued subagent was created by an earlier step.
   if (parent === undefined || execution > 1) return [role];
   const members = new Map<CallId | null, string>();
-  for (const one of run.agents) {
-    const isMember = one.parentAgentId === parentAgentId && one.spawnStepId === spawnStepId;
-    if (isMember && findSpawnRequest(parent, one) !== undefined)
-      members.set(one.spawnCallId, one.role);
+  for (const agent of run.agents) {
+    const isMember = agent.parentAgentId === parentAgentId && agent.spawnStepId === spawnStepId;
+    if (isMember && findSpawnRequest(parent, agent) !== undefined)
+      members.set(agent.spawnCallId, agent.role);
   }
   return members.size === 0 ? [role] : [...members.values()];
 }

@@ -103,10 +103,15 @@ export class LiveRuns {
       const { status, owner } = (await storage.store.find(runId)) ?? {};
       if (this.closing.aborted || status !== "open" || owner !== null) return undefined;
       const { readRun, prepareRecovery } = await import("./recover-run.ts");
-      const kept = await readRun(storage, runId);
-      if (!kept.mail.some(continuesRun)) return undefined;
-      const given = omitUndefined({ context, contextOf, onStreamPart, session });
-      return await prepareRecovery(settings, runId, { ...given, role, kept, areAllNeeded: false });
+      const persistedRun = await readRun(storage, runId);
+      if (!persistedRun.mail.some(continuesRun)) return undefined;
+      const options = omitUndefined({ context, contextOf, onStreamPart, session });
+      return await prepareRecovery(settings, runId, {
+        ...options,
+        role,
+        persistedRun,
+        areAllNeeded: false,
+      });
     };
     return retry(storage.clock, look).catch(() => undefined);
   }

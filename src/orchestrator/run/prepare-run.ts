@@ -72,12 +72,13 @@ const TASK_ADVICE =
 /** Returns a new run. Throws before anything is created; see `Orchestrator.start`. */
 export function prepareStart(
   settings: Settings,
-  { role, task: given, options, ownership, mail }: NewStart,
+  { role, task: content, options, ownership, mail }: NewStart,
 ): PreparedRun {
-  const isHistory = Array.isArray(given) && given.some((item) => isRecord(item) && "role" in item);
-  if (isHistory || isRecord(given))
-    throw mismatch("task", "a string or an array of content parts", given, TASK_ADVICE);
-  const task = copyContent("task", given);
+  const isHistory =
+    Array.isArray(content) && content.some((item) => isRecord(item) && "role" in item);
+  if (isHistory || isRecord(content))
+    throw mismatch("task", "a string or an array of content parts", content, TASK_ADVICE);
+  const task = copyContent("task", content);
   const { budget = {}, deadlineAtMs, onStreamPart, context, runId: chosen, traceparent } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : freezeMetadata(options.metadata);
   const registry = openRoles(settings, role, budget);
@@ -234,13 +235,13 @@ export function checkFork(
   const roles = findAgentRoles(run, registry);
   checkOutputs(run, roles);
   const next = { instructions: resolveInstructions(registry.root, context), message };
-  const given = {
+  const noInput = {
     answers: new Map(),
     grants: [],
     mail: [],
     settledMail: new Map<number, undefined>(),
   };
-  return { registry, roles, onStreamPart, context, next, session: undefined, ...given };
+  return { registry, roles, onStreamPart, context, next, session: undefined, ...noInput };
 }
 
 /**

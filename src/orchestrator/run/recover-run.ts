@@ -29,7 +29,7 @@ import type { ResumeLostRunsOptions, StoredResumeOptions } from "./run-options.t
 import type { JsonRunResult } from "./run-result.ts";
 
 /** A run folded from its journal, and its unread mail. */
-export interface KeptRun {
+export interface PersistedRun {
   readonly folded: FoldedJournal;
   readonly mail: readonly ReceivedMail[];
 }
@@ -39,7 +39,7 @@ export interface Recovery extends StoredResumeOptions {
   /** Replaces `context`. */
   readonly contextOf?: ResumeLostRunsOptions["context"] | undefined;
   /** The run, if it was read before. */
-  readonly kept?: KeptRun;
+  readonly persistedRun?: PersistedRun;
   /** The ownership, if the run was claimed before it was read. */
   readonly claimed?: ClaimedRun;
   /** See `Arrival`. */
@@ -59,29 +59,30 @@ export async function prepareRecovery(
 ): Promise<PreparedRun> {
   const storage = requireStorage(settings);
   const { store } = storage;
-  let { kept } = options;
+  let { persistedRun } = options;
   let continuation: Continuation | undefined;
   // A lost run is claimed before it is read. A live owner is replaced only after all checks.
-  if (kept === undefined && !(await isProbablyLost(storage, runId)))
-    kept = await readRun(storage, runId);
-  if (kept !== undefined && options.claimed === undefined) {
+  if (persistedRun === undefined && !(await isProbablyLost(storage, runId)))
+    persistedRun = await readRun(storage, runId);
+  if (persistedRun !== undefined && options.claimed === undefined) {
     // If the run has ended and its process crashed before the store knew, it is claimed in order to
     // record that.
     const isUnreported =
-      kept.folded.status === "ended" && (await findStoredRun(store, runId))?.status === "open";
-    if (!isUnreported) continuation = await checkRecovery(settings, kept, options);
+      persistedRun.folded.status === "ended" &&
+      (await findStoredRun(store, runId))?.status === "open";
+    if (!isUnreported) continuation = await checkRecovery(settings, persistedRun, options);
   }
   const claimed = options.claimed ?? (await takeOwnership(settings, runId, options));
   const { ownership } = claimed;
   try {
-    if (kept === undefined || !(await isAsRead(store, kept))) {
-      kept = await readRun(storage, runId);
+    if (persistedRun === undefined || !(await isAsRead(store, persistedRun))) {
+      persistedRun = await readRun(storage, runId);
       continuation = undefined;
     }
-    continuation ??= await checkRecovery(settings, kept, options);
-    return continueClaimed(settings, claimed, kept.folded, continuation);
+    continuation ??= await checkRecovery(settings, persistedRun, options);
+    return continueClaimed(settings, claimed, persistedRun.folded, continuation);
   } catch (cause) {
-    await releaseAfterFailure(storage, ownership, kept, cause);
+    await releaseAfterFailure(storage, ownership, persistedRun, cause);
     throw cause;
   }
 }
@@ -96,7 +97,7 @@ async function isProbablyLost(
 }
 
 /** Returns false if the run advanced, or received mail, since it was read. */
-async function isAsRead(store: RunStore, { folded, mail }: KeptRun): Promise<boolean> {
+async function isAsRead(store: RunStore, { folded, mail }: PersistedRun): Promise<boolean> {
   const { runId } = folded.run;
   const { recordCount } = (await findStoredRun(store, runId)) ?? {};
   const unread = await readUnreadMail(store, runId, folded.posts);
@@ -124,14 +125,14 @@ function continueClaimed(
 export async function releaseAfterFailure(
   { store, clock }: RunStorage,
   ownership: Ownership,
-  kept: KeptRun | undefined,
+  persistedRun: PersistedRun | undefined,
   cause: unknown,
 ): Promise<void> {
   const isOver = EspalierError.is(cause) && cause.code === "run_ended";
   // A run that could not be read stays open.
-  const isOpen = kept === undefined || kept.mail.some(continuesRun);
-  const status = isOpen ? "open" : kept.folded.status;
-  const lastMail = kept && findLastMail(kept);
+  const isOpen = persistedRun === undefined || persistedRun.mail.some(continuesRun);
+  const status = isOpen ? "open" : persistedRun.folded.status;
+  const lastMail = persistedRun && findLastMail(persistedRun);
   const release = () => store.release(ownership, isOver ? "ended" : status, lastMail);
   await retry(clock, release).catch(() => undefined); // The first error is the relevant one.
 }
@@ -140,7 +141,7 @@ export async function releaseAfterFailure(
  * Reads a run and its mail. Rejects with `unknown_run`, also for a run without records, with
  * `unsupported_version`, `invalid_journal` or `store_failed`.
  */
-export async function readRun({ store }: RunStorage, runId: RunId): Promise<KeptRun> {
+export async function readRun({ store }: RunStorage, runId: RunId): Promise<PersistedRun> {
   const folded = await foldStoredRun(store, runId);
   const mail = await askStore(`the mail of run ${runId}`, () =>
     readUnreadMail(store, runId, folded.posts),
@@ -149,7 +150,7 @@ export async function readRun({ store }: RunStorage, runId: RunId): Promise<Kept
 }
 
 /** Returns the number of the last mail that was read. */
-export function findLastMail({ folded, mail }: KeptRun): number {
+export function findLastMail({ folded, mail }: PersistedRun): number {
   return Math.max(0, ...folded.posts, ...mail.map(({ number }) => number));
 }
 
@@ -161,17 +162,17 @@ async function foldStoredRun(store: RunStore, runId: RunId): Promise<FoldedJourn
 
 async function checkRecovery(
   settings: Settings,
-  { folded: { run, status, answers: before }, mail }: KeptRun,
+  { folded: { run, status, answers: before }, mail }: PersistedRun,
   { contextOf, answers = [], areAllNeeded, ...others }: Recovery,
 ): Promise<Continuation> {
   const { grants = [] } = others;
   if (status === "ended" && grants.length === 0) throw createRunEndedError(run.runId);
   checkAnswerList(answers);
-  const kept = before.filter(({ questionId }) =>
+  const openAnswers = before.filter(({ questionId }) =>
     run.questions.some((question) => question.questionId === questionId),
   );
   const context = contextOf === undefined ? others.context : await readLostContext(run, contextOf);
-  const arrival = { wasCutOff: status === "open", answers: [...kept, ...answers], mail };
+  const arrival = { wasCutOff: status === "open", answers: [...openAnswers, ...answers], mail };
   const needed = omitUndefined({ areAllNeeded });
   return checkContinuation(settings, run, { ...others, context }, { ...arrival, ...needed });
 }
@@ -251,12 +252,12 @@ export function findStoredRun(store: RunStore, runId: RunId): Promise<StoredRun 
 }
 
 /** Calls the store, and converts foreign errors to `store_failed`. */
-async function askStore<Answer>(what: string, ask: () => Promise<Answer>): Promise<Answer> {
+async function askStore<Answer>(subject: string, ask: () => Promise<Answer>): Promise<Answer> {
   try {
     return await ask();
   } catch (cause) {
     if (EspalierError.is(cause)) throw cause;
-    const message = `Cannot read ${what}: the store failed with: ${getErrorMessage(cause)}. Check the store; nothing was changed.`;
+    const message = `Cannot read ${subject}: the store failed with: ${getErrorMessage(cause)}. Check the store; nothing was changed.`;
     throw createStoreError("other", message, cause);
   }
 }

@@ -65,7 +65,7 @@ export function checkContinuation(
   options: ResumeOptions,
   { wasCutOff, answers, mail = [], areAllNeeded = !wasCutOff && !mail.some(continuesRun) }: Arrival,
 ) {
-  const { onStreamPart, context, role, grants: asked = [] } = options;
+  const { onStreamPart, context, role, grants: requestedGrants = [] } = options;
   const cutOffId = wasCutOff ? run.agents[0]?.executionId : undefined;
   const session = resumeRunSession({ ...run, cutOffId }, options.session, settings);
   const registry = getRoleRegistry(settings, resolveRootRole(run, role, settings.roles));
@@ -76,12 +76,12 @@ export function checkContinuation(
     nowMs,
     toolsOf: ({ agentId }) => registry.getParts(roles.get(agentId) ?? registry.root).tools,
   };
-  const given = new Map(checkAnswers(run, answers, checks));
-  const settled = takeMailedAnswers(run, mail, given, { ...checks, wasCutOff });
+  const checkedAnswers = new Map(checkAnswers(run, answers, checks));
+  const settled = takeMailedAnswers(run, mail, checkedAnswers, { ...checks, wasCutOff });
   const hasApprover = settings.approvals.approver !== undefined;
-  if (areAllNeeded) assertAllAnswered(run, given, { nowMs, hasApprover });
+  if (areAllNeeded) assertAllAnswered(run, checkedAnswers, { nowMs, hasApprover });
   assertReady(run, registry);
-  const grants = resolveGrants(run, asked, { hasToEnd: wasCutOff });
+  const grants = resolveGrants(run, requestedGrants, { hasToEnd: wasCutOff });
   const status = run.agents[0]?.state.status;
   // If the root has ended, it begins another execution with these instructions. Otherwise it
   // continues the execution that it had begun.
@@ -99,7 +99,7 @@ export function checkContinuation(
     context,
     next,
     session,
-    answers: given,
+    answers: checkedAnswers,
     grants,
     mail,
     settledMail: settled,
@@ -118,9 +118,9 @@ function takeMailedAnswers(
 ) {
   const known = new Set(accepted.keys());
   const settled = new Map<number, string | undefined>();
-  for (const { number, mail: one } of mail) {
-    if (one.type !== "answer") continue;
-    const { answer } = one;
+  for (const { number, mail: entry } of mail) {
+    if (entry.type !== "answer") continue;
+    const { answer } = entry;
     settled.set(number, undefined);
     if (known.has(answer.questionId)) continue;
     known.add(answer.questionId);
@@ -157,7 +157,7 @@ function isToBeAsked({ agents }: RestoredRun, questionId: QuestionId): boolean {
 }
 
 /** Store of the run, and its journal if its process crashed. */
-export interface Kept {
+export interface RunOrigin {
   readonly journal: RunJournal | undefined;
   readonly folded?: FoldedRun | undefined;
   /** The error, if the run only continues to fail. */
@@ -174,12 +174,12 @@ export function restoreRun(
   settings: Settings,
   run: RestoredRun,
   ready: Continuation,
-  kept: Kept,
+  persistence: RunOrigin,
 ): PreparedRun {
   try {
-    return restoreParts(settings, run, ready, kept);
+    return restoreParts(settings, run, ready, persistence);
   } catch (cause) {
-    kept.journal?.writer.abandon();
+    persistence.journal?.writer.abandon();
     throw cause;
   }
 }
@@ -188,7 +188,7 @@ function restoreParts(
   settings: Settings,
   run: RestoredRun,
   ready: Continuation,
-  { journal, folded, failure, forkedFrom }: Kept,
+  { journal, folded, failure, forkedFrom }: RunOrigin,
 ): PreparedRun {
   const { answers, session, grants } = ready;
   const runtime = new RunRuntime(

@@ -236,10 +236,10 @@ export class RunHandle implements Run {
   grant(budget: Budget, options: GrantOptions): boolean {
     checkKeys("grant options", options, ["by", "agentPath"]);
     const { by, agentPath } = options;
-    const given = copyGrant("grant", { budget, by });
+    const grant = copyGrant("grant", { budget, by });
     const node = findNodeAt(this.#live.run, agentPath);
     if (this.#live.isOver) return false;
-    this.#live.recordOnceBegun(this.#live.run.grantBudget(node, given));
+    this.#live.recordOnceBegun(this.#live.run.grantBudget(node, grant));
     return true;
   }
 

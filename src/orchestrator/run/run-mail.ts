@@ -325,8 +325,8 @@ export class MailReader {
   #handleMail(mail: RunMail): string | false | undefined {
     try {
       if (mail.type !== "answer") return this.#doAsAsked(mail);
-      const given = this.#runtime.pendingAnswers.submit(mail.answer);
-      return given === true ? undefined : given;
+      const outcome = this.#runtime.pendingAnswers.submit(mail.answer);
+      return outcome === true ? undefined : outcome;
     } catch (cause) {
       return getErrorMessage(cause);
     }

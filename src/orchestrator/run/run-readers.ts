@@ -188,12 +188,12 @@ function readPastEvents(
   const { writer } = journal;
   return read(storage.store);
 
-  async function* read(kept: RunStore): AsyncGenerator<EspalierEvent, undefined> {
+  async function* read(store: RunStore): AsyncGenerator<EspalierEvent, undefined> {
     await Promise.race([writer.whenPersisted(), writer.broken]);
     const codec = new RecordCodec();
     let due = from;
     let number = 0;
-    for await (const line of kept.read(runId)) {
+    for await (const line of store.read(runId)) {
       number += 1;
       const decode = () => codec.read(line).map(parseRecord);
       for (const record of readJournalLine(runId, number, decode)) {

@@ -553,7 +553,10 @@ function createResultRecord({ agents, prices, session }: RunResult, atMs: number
   return {
     type: "result",
     atMs,
-    models: [...models].map(([model, of]) => ({ model, agentIds: of.map((item) => item.agentId) })),
+    models: [...models].map(([model, agents]) => ({
+      model,
+      agentIds: agents.map((item) => item.agentId),
+    })),
     removedTools: agents
       .filter(({ removedTools }) => removedTools.length > 0)
       .map(({ agentId, removedTools: removed }) => ({ agentId, removed })),

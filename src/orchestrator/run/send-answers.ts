@@ -69,12 +69,12 @@ export async function sendAnswers(
   values: readonly Answer[],
 ): Promise<readonly Question[]> {
   const { store, clock } = context;
-  const asked = await waitForQuestions(context, runId, values);
-  const answers = validateAnswers(values, asked, clock.nowMs());
-  await checkArguments(answers, asked);
+  const questions = await waitForQuestions(context, runId, values);
+  const answers = validateAnswers(values, questions, clock.nowMs());
+  await checkArguments(answers, questions);
   for (const [index, answer] of answers.entries()) {
     const { questionId } = answer;
-    const key = `answer:${questionId}:${asked.taken.get(questionId) ?? 0}`;
+    const key = `answer:${questionId}:${questions.taken.get(questionId) ?? 0}`;
     const number = await sendMail(store, runId, { type: "answer", answer }, key);
     const [post] = await store.readMail(runId, number);
     const mail = post && parseMail(post)?.mail;
@@ -83,8 +83,8 @@ export async function sendAnswers(
       throw createAnsweredError(index, questionId, mail.answer.type);
   }
   const now = new Set(answers.map(({ questionId }) => questionId));
-  return asked.open.filter(
-    ({ questionId }) => !now.has(questionId) && !asked.posted.has(questionId),
+  return questions.open.filter(
+    ({ questionId }) => !now.has(questionId) && !questions.posted.has(questionId),
   );
 }
 
@@ -99,12 +99,12 @@ async function waitForQuestions(
 ): Promise<AskedQuestions> {
   await ledHere?.whenPersisted().catch(() => undefined); // The reads below report a failure of the store.
   for (let looks = 1; ; looks += 1) {
-    const asked = await readQuestions(store, runId);
-    if (ledHere !== undefined || isAllKnown(values, asked)) return asked;
+    const questions = await readQuestions(store, runId);
+    if (ledHere !== undefined || isAllKnown(values, questions)) return questions;
     const found = await store.find(runId);
     const hasOwner = found?.status === "open" && found.owner !== null;
-    if (!hasOwner) return asked;
-    if (looks === MOST_LOOKS) return { ...asked, hasOwner };
+    if (!hasOwner) return questions;
+    if (looks === MOST_LOOKS) return { ...questions, hasOwner };
     await sleep(clock, LOOK_MS, NEVER);
   }
 }
@@ -204,8 +204,10 @@ async function findShownTool(
 ): Promise<ToolSpec | undefined> {
   const step = (await record.steps(agentId)).at(-1)?.open;
   if (step === undefined) return undefined;
-  const asked = await record.request({ agentId, stepNumber: step.number }).catch(() => undefined);
-  return asked?.request.tools.find(({ name }) => name === toolName);
+  const recorded = await record
+    .request({ agentId, stepNumber: step.number })
+    .catch(() => undefined);
+  return recorded?.request.tools.find(({ name }) => name === toolName);
 }
 
 const TOO_EARLY =

@@ -28,16 +28,16 @@ import type { SettledAgent } from "../tree/agent-report.ts";
 export async function readStoredResult(folded: FoldedRun): Promise<JsonRunResult> {
   const { run, status, recordCount } = folded;
   const { runId } = run;
-  const said = copyResultRecord(folded);
+  const resultRecord = copyResultRecord(folded);
   const { traceId, definitions, refusalsByCode, accounts, failedIds } = run;
-  const { atMs, prices, session } = said;
+  const { atMs, prices, session } = resultRecord;
   try {
     return buildResult({
       runId,
       atMs,
-      pausedRun: status === "paused" ? await rebuildPausedRun(folded, said) : undefined,
+      pausedRun: status === "paused" ? await rebuildPausedRun(folded, resultRecord) : undefined,
       session: session && { execution: undefined, error: undefined, ...session },
-      settled: await readSettledAgents(folded, said),
+      settled: await readSettledAgents(folded, resultRecord),
       detached: [],
       failedIds,
       late: () => ({
@@ -55,10 +55,10 @@ export async function readStoredResult(folded: FoldedRun): Promise<JsonRunResult
 }
 
 function copyResultRecord({ run: { runId }, ...folded }: FoldedRun): RecordOf<"result"> {
-  const { status, said, recordCount } = folded;
+  const { status, resultRecord, recordCount } = folded;
   if (status === "open") throw createUnsettledError(runId);
   // Parsing freezes only the top of a list: a copy can be frozen completely.
-  if (said !== undefined) return structuredClone(said);
+  if (resultRecord !== undefined) return structuredClone(resultRecord);
   const cause = new TypeError("it lacks the record of its result");
   throw createInvalidJournalError(runId, recordCount, cause);
 }
@@ -141,7 +141,7 @@ async function rebuildPausedRun(
   const { leases: _none, failedIds: _derived, agents: all, ...rest } = run;
   const agents: PausedAgent[] = [];
   const turns = new Turns(AGENTS_PER_TURN);
-  for (const { state, inFlight: _nothing, kept: _same, ...agent } of all) {
+  for (const { state, inFlight: _nothing, persistedState: _same, ...agent } of all) {
     if (state.status === "pending") throw new Error(`${agent.agentPath} is not at rest.`);
     // As in a paused run: attachments are stored once, with the message that has them.
     const task = state.log.isTaskHandled ? formatContent(agent.task) : agent.task;

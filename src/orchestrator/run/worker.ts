@@ -275,8 +275,8 @@ class LiveWorker implements Worker, RunExecutor {
     const contextFor = (): Promise<unknown> => this.#createContext(order, releaseSignal);
     const { exclusive: isExclusive = true } = this.#engine;
     const others = isExclusive ? { takeOverAfterMs } : { isLeftAlone: true };
-    const how = { contextFor, releaseSignal, graceMsNow: () => this.#graceMs, ...others };
-    const settled = await new RequestExecution(this.#live, order, how).whenSettled();
+    const options = { contextFor, releaseSignal, graceMsNow: () => this.#graceMs, ...others };
+    const settled = await new RequestExecution(this.#live, order, options).whenSettled();
     if (isPostponed(settled))
       return {
         type: "waiting",
@@ -300,14 +300,14 @@ class LiveWorker implements Worker, RunExecutor {
   async #createContext(order: CheckedOrder, releaseSignal: AbortSignal): Promise<unknown> {
     const { context } = this.#options;
     const { clock } = this.#storage;
-    const given = await runBounded(() => context?.(order), {
+    const outcome = await runBounded(() => context?.(order), {
       signal: releaseSignal,
       clock,
       graceMs: 0,
     });
-    if (given.type === "returned") return given.value;
-    if (given.type === "abandoned") throw createLeftError(order.runId);
-    const { error: cause } = given;
+    if (outcome.type === "returned") return outcome.value;
+    if (outcome.type === "abandoned") throw createLeftError(order.runId);
+    const { error: cause } = outcome;
     const message = `Expected options.context to return the context of run ${order.runId}, but it threw: ${getErrorMessage(cause)}. Fix it, and resume the run.`;
     throw new EspalierError({ code: "context_failed", message, cause });
   }

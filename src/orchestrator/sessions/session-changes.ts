@@ -41,11 +41,13 @@ export function addExecution(
   messages: readonly StoredMessage[],
 ): SessionRecord {
   const usage = ownUsage(record, execution);
-  const kept = execution.isRemoved ? removeMessages(messages, execution.executionId) : messages;
+  const remaining = execution.isRemoved
+    ? removeMessages(messages, execution.executionId)
+    : messages;
   return deepFreeze({
     ...record,
-    messages: kept,
-    executions: selectRecords([...record.executions, { ...execution, usage }], kept),
+    messages: remaining,
+    executions: selectRecords([...record.executions, { ...execution, usage }], remaining),
     executionCount: record.executionCount + 1,
     usage: addUsage(record.usage, usage),
   });

@@ -92,8 +92,8 @@ function findLastExecution(
   { messages, executions }: SessionRecord,
   executionId: string | undefined,
 ): SessionExecution | undefined {
-  const said = messages.filter(({ note }) => note === undefined);
-  const speaking = new Set(said.map((message) => message.executionId));
+  const exchanged = messages.filter(({ note }) => note === undefined);
+  const speaking = new Set(exchanged.map((message) => message.executionId));
   const candidates = executions.filter((execution) => speaking.has(execution.executionId));
   if (executionId === undefined) return candidates.at(-1);
   const found = candidates.find((candidate) => candidate.executionId === executionId);
@@ -120,11 +120,11 @@ function cutAfter(
   const last = messages
     .slice(0, end)
     .findLastIndex(({ role, stepId }) => role !== "user" || stepId === undefined);
-  const kept = messages.slice(0, last + 1);
+  const earlier = messages.slice(0, last + 1);
   const replied = repliedSteps.findLast((number) => number <= atStep);
   const isReply = (message: StoredMessage): boolean =>
     isOf(message) && message.role === "assistant" && parseMessageStepNumber(message) === replied;
-  if (replied === undefined || kept.some(isReply)) return kept;
+  if (replied === undefined || earlier.some(isReply)) return earlier;
   throw createForkStepError(atStep, `a step of ${executionId} whose history is complete`);
 }
 

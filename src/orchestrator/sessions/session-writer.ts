@@ -77,11 +77,11 @@ export class SessionWriter implements Session {
   /** Present user of the session, in words. */
   #work: string | undefined;
 
-  constructor(parts: WriterParts, kept: SessionVersion) {
+  constructor(parts: WriterParts, stored: SessionVersion) {
     this.id = parts.sessionId;
     this.settings = parts.settings;
     this.#parts = parts;
-    this.#stored = kept;
+    this.#stored = stored;
   }
 
   get record(): SessionRecord {
@@ -190,9 +190,9 @@ export class SessionWriter implements Session {
    */
   async #hasArrived({ executionId }: SessionExecution): Promise<boolean> {
     try {
-      const kept = await readStored(this.#parts);
-      if (!hasExecution(kept.record, executionId)) return false;
-      this.#stored = kept;
+      const stored = await readStored(this.#parts);
+      if (!hasExecution(stored.record, executionId)) return false;
+      this.#stored = stored;
       return true;
     } catch {
       return false;
@@ -211,11 +211,11 @@ export class SessionWriter implements Session {
     const { session, newMessages } = structuredClone(parsed.data);
     await this.#use("a merge", async () => {
       for (let attempt = 1; ; attempt += 1) {
-        const kept = await readStored(this.#parts);
-        const next = mergeExecution(kept.record, session.execution, newMessages);
-        if (next === kept.record) return kept;
+        const stored = await readStored(this.#parts);
+        const next = mergeExecution(stored.record, session.execution, newMessages);
+        if (next === stored.record) return stored;
         try {
-          return await writeStored(this.#parts, next, kept.version);
+          return await writeStored(this.#parts, next, stored.version);
         } catch (cause) {
           const isConflict = EspalierError.is(cause) && cause.code === "session_conflict";
           if (!isConflict || attempt === MOST_ATTEMPTS) throw cause;
@@ -345,10 +345,14 @@ async function callStore<Answer>(
   }
 }
 
-function createResponseError(sessionId: SessionId, what: string, cause?: unknown): EspalierError {
+function createResponseError(
+  sessionId: SessionId,
+  problem: string,
+  cause?: unknown,
+): EspalierError {
   return new EspalierError({
     code: "store_failed",
-    message: `Cannot read or write session ${JSON.stringify(sessionId)}: the store ${what}. Check the store.`,
+    message: `Cannot read or write session ${JSON.stringify(sessionId)}: the store ${problem}. Check the store.`,
     data: { sessionId, reason: "other", isTransient: false },
     ...(cause === undefined ? {} : { cause }),
   });

@@ -63,7 +63,11 @@ export function continueChild(
  */
 function refuseChangedRequest(
   { childName, identity, role }: AgentRuntime,
-  { role: asked = role.name, includeResultsFrom = [], roleDefinition: draft }: ContinueRequest,
+  {
+    role: requestedRole = role.name,
+    includeResultsFrom = [],
+    roleDefinition: draft,
+  }: ContinueRequest,
 ): SpawnRefusal | undefined {
   const who = `${childName} (${identity.agentPath})`;
   const own = JSON.stringify(role.name);
@@ -72,10 +76,10 @@ function refuseChangedRequest(
       "invalid_role",
       `${who} keeps its role ${own}. Call again without newRole, or start another subagent with it, without continue.`,
     );
-  if (asked !== role.name)
+  if (requestedRole !== role.name)
     return refuseContinuation(
       "invalid_role",
-      `${who} has the role ${own}, not ${JSON.stringify(asked)}. Call again with its own role, or start another subagent, without continue.`,
+      `${who} has the role ${own}, not ${JSON.stringify(requestedRole)}. Call again with its own role, or start another subagent, without continue.`,
     );
   if (includeResultsFrom.length === 0) return undefined;
   return refuseContinuation(

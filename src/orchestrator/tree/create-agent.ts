@@ -37,8 +37,11 @@ export interface NewAgent {
  * Returns the model of a role for another agent, and looks up its price. Both call user code, which
  * may throw, so call this before anything changes.
  */
-export function resolveModel({ settings }: RunRuntime, { name, model: given }: AgentRole): Model {
-  const model = readModel(name, given);
+export function resolveModel(
+  { settings }: RunRuntime,
+  { name, model: roleModel }: AgentRole,
+): Model {
+  const model = readModel(name, roleModel);
   settings.priceOf(model);
   return model;
 }

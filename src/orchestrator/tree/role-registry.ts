@@ -222,9 +222,9 @@ function createRoleTools(
   const head = [typeof instructions === "string" ? instructions : name, tools.specs];
   const beginning = output === undefined ? head : [...head, output];
   const roleCacheKey = sha256(JSON.stringify(beginning)).slice(0, CACHE_KEY_LENGTH);
-  const made = { subagents, tools, nativeOutputSchema: output, roleCacheKey };
-  toolsByRole.set(role, made);
-  return made;
+  const prepared = { subagents, tools, nativeOutputSchema: output, roleCacheKey };
+  toolsByRole.set(role, prepared);
+  return prepared;
 }
 
 const NONE: readonly never[] = Object.freeze([]);

@@ -163,13 +163,13 @@ function recordSpawn(
   { tree, recorder }: RunRuntime,
   child: AgentRuntime,
   scope: EventScope,
-  told: { readonly isBackground: boolean; readonly inherited: InheritanceRecord },
+  details: { readonly isBackground: boolean; readonly inherited: InheritanceRecord },
 ): void {
   recorder.record(scope, {
     type: "subagent.spawned",
     ...toChildFields(child),
     task: child.taskText,
-    ...told,
+    ...details,
     subagentsByDepth: createCountFields(tree.counts).subagentsByDepth,
   });
 }

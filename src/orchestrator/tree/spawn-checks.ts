@@ -110,7 +110,7 @@ export function createDynamicRole(
       `there is a role "${name}" already. Give yours another name, or start that one`,
     );
   const models = Object.keys(bounds.models);
-  const { instructions, tools: asked, model: modelName = models[0] ?? "", steps } = draft;
+  const { instructions, tools: toolNames, model: modelName = models[0] ?? "", steps } = draft;
   const model = Object.hasOwn(bounds.models, modelName) ? bounds.models[modelName] : undefined;
   if (model === undefined)
     return refuseRole(`there is no model "${modelName}". Choose one of: ${models.join(", ")}`);
@@ -121,7 +121,8 @@ export function createDynamicRole(
       description: `Defined by ${parent.name} for one task.`,
       instructions,
       model,
-      tools: asked === undefined ? tools : tools.filter((tool) => asked.includes(tool.name)),
+      tools:
+        toolNames === undefined ? tools : tools.filter((tool) => toolNames.includes(tool.name)),
       toolDefaults: parent.toolDefaults,
       budget:
         steps === undefined ? budget : { ...budget, steps: Math.min(budget.steps ?? steps, steps) },

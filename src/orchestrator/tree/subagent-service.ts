@@ -92,11 +92,11 @@ export function refuseUnknownChild(parent: AgentRuntime, childName: string): Spa
 }
 
 function refuseEndedChild({ childName, identity, settled }: AgentRuntime): SpawnRefusal {
-  const how =
+  const situation =
     settled?.status === "paused"
       ? "is paused until a question is answered. Continue without it."
       : `has ended (${settled?.status ?? ""}). To give it another task, call SpawnSubagent with "continue": "${childName}".`;
-  const message = `Not done: ${childName} (${identity.agentPath}) ${how}`;
+  const message = `Not done: ${childName} (${identity.agentPath}) ${situation}`;
   return { code: "subagent_ended", message };
 }
 

@@ -187,13 +187,13 @@ function createSubagentRequest({
   background,
   newRole: roleDefinition,
 }: SpawnArguments): SubagentRequest {
-  const asked = { task, ...omitUndefined({ background, includeResultsFrom, roleDefinition }) };
+  const fields = { task, ...omitUndefined({ background, includeResultsFrom, roleDefinition }) };
   if (isSubagentName(childName)) {
     const again = isSubagentName(role) ? { childName, role } : { childName };
-    return { type: "continue", request: { ...again, ...asked } };
+    return { type: "continue", request: { ...again, ...fields } };
   }
   invariant(role !== undefined, "without continue the schema asks for a role");
-  return { type: "spawn", request: { role, ...asked } };
+  return { type: "spawn", request: { role, ...fields } };
 }
 
 const [LIST, WAIT, MESSAGE, CANCEL] = BACKGROUND_TOOL_NAMES;

@@ -15,10 +15,10 @@ const NOT_RUN: ReadonlySet<string> = new Set([
 export function countToolsUsed(steps: readonly StepRecord[]): Readonly<Record<string, number>> {
   const counts = new Map<string, number>();
   const executions = steps.flatMap((step) => step.tools.executions);
-  for (const { call, type, errorCode, causeCode, arguments: given } of executions) {
+  for (const { call, type, errorCode, causeCode, arguments: parsed } of executions) {
     if (type === "refused" || NOT_RUN.has(causeCode ?? errorCode ?? "")) continue;
     // An external call fails as well if nobody executes it: it got no arguments then.
-    if (errorCode === "tool_error" && given === undefined) continue;
+    if (errorCode === "tool_error" && parsed === undefined) continue;
     counts.set(call.toolName, (counts.get(call.toolName) ?? 0) + 1);
   }
   return Object.fromEntries(counts);

@@ -151,6 +151,6 @@ function ownPool(options: PostgresStoreOptions): Connections {
   const pool = new MemoizedPromise<OwnPool>();
   return {
     open: () => pool.get(() => openPool({ connectionString, maxConnections, timeoutMs })),
-    end: async () => await (await pool.made)?.end(),
+    end: async () => await (await pool.current)?.end(),
   };
 }

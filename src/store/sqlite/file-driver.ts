@@ -61,7 +61,7 @@ export class FileDriver implements SqlDriver {
   async close(): Promise<void> {
     await this.#commits.settled();
     this.#isClosed = true;
-    const database = await this.#database.made;
+    const database = await this.#database.current;
     database?.close();
   }
 
@@ -110,7 +110,7 @@ function append(
   nowMs: number,
 ): boolean {
   // Checks lock, fence and count in one statement.
-  const [held] = database
+  const [updated] = database
     .prepare(
       `update run set record_count = record_count + ?, heartbeat_at_ms = ?, updated_at_ms = ?, crashes = crashes * ?, queued = ?
        where run_id = ? and epoch = ? and owner_token = ? and owner_hostname is not null and record_count = ?
@@ -127,8 +127,8 @@ function append(
       token,
       firstNumber - 1,
     );
-  if (held === undefined) return false;
-  const run = readNumberColumn(held, "sequence");
+  if (updated === undefined) return false;
+  const run = readNumberColumn(updated, "sequence");
   const insert = database.prepare("insert into journal (run, number, record) values (?, ?, ?)");
   records.forEach((record, index) => insert.all(run, firstNumber + index, record));
   return true;

@@ -438,19 +438,19 @@ class Instruments {
 
 /** Instruments of the current meter. Owns one set of instruments per meter. */
 export class MeteredInstruments {
-  readonly #given: Meter | undefined;
+  readonly #meter: Meter | undefined;
   readonly #hasLegacy: boolean;
   readonly #byMeter = new WeakMap<Meter, Instruments>();
 
   /** `meter` defaults to that of the registered provider at the time of a measurement. */
   constructor({ meter, legacyMetrics = false }: MetricsOptions = {}) {
-    this.#given = meter;
+    this.#meter = meter;
     this.#hasLegacy = legacyMetrics;
   }
 
   /** Returns the instruments, or `undefined` without a recording meter. Never throws. */
   find(): Instruments | undefined {
-    const meter = this.#given ?? findRegisteredMeter();
+    const meter = this.#meter ?? findRegisteredMeter();
     if (meter === undefined || meter === createNoopMeter()) return undefined;
     const instruments = this.#byMeter.get(meter) ?? new Instruments(meter, this.#hasLegacy);
     this.#byMeter.set(meter, instruments);

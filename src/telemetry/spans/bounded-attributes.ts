@@ -97,15 +97,15 @@ function shortenValue(name: string, value: AttributeValue | undefined): Attribut
   );
   if (!Array.isArray(value)) return cutWithMark(String(value), MAX_ATTRIBUTE_CHARACTERS);
   // Keeps the first entries that fit. A single entry never takes the whole limit.
-  const kept: string[] = [];
+  const fitting: string[] = [];
   let left = MAX_ATTRIBUTE_CHARACTERS - MAX_ENTRY_CHARACTERS;
   for (const entry of value) {
     const short = cutWithMark(String(entry), MAX_ENTRY_CHARACTERS);
     left -= countEntry(short);
     if (left < 0) break;
-    kept.push(short);
+    fitting.push(short);
   }
-  return kept.length === value.length ? kept : [...kept, CUT_MARK];
+  return fitting.length === value.length ? fitting : [...fitting, CUT_MARK];
 }
 
 /** Maximum length of an entry in a truncated list. */

@@ -231,9 +231,9 @@ export class DeferredSpanEnds {
 
   /** Calls `end` now, or once the event is persisted. */
   end({ seq, scope }: Pick<SpanMoment, "seq" | "scope">, end: () => void): void {
-    const held = this.#runs.get(scope.runId);
-    if (held === undefined) end();
-    else held.push({ seq, end });
+    const deferred = this.#runs.get(scope.runId);
+    if (deferred === undefined) end();
+    else deferred.push({ seq, end });
   }
 
   /**
@@ -241,19 +241,19 @@ export class DeferredSpanEnds {
    * are deferred. Returns the number of remaining ends.
    */
   endPersisted(runId: RunId, seq: number): number {
-    const held = this.#runs.get(runId) ?? [];
-    const later = held.findIndex((entry) => entry.seq > seq);
-    const due = held.splice(0, later === -1 ? held.length : later);
-    this.#runs.set(runId, held);
+    const deferred = this.#runs.get(runId) ?? [];
+    const later = deferred.findIndex((entry) => entry.seq > seq);
+    const due = deferred.splice(0, later === -1 ? deferred.length : later);
+    this.#runs.set(runId, deferred);
     for (const { end } of due) end();
-    return held.length;
+    return deferred.length;
   }
 
   /** Stops deferring for a run. Runs the remaining ends if `hasEnded`, else drops them. */
   forget(runId: RunId, { hasEnded }: { readonly hasEnded: boolean }): void {
-    const held = this.#runs.get(runId) ?? [];
+    const deferred = this.#runs.get(runId) ?? [];
     this.#runs.delete(runId);
-    if (hasEnded) for (const { end } of held) end();
+    if (hasEnded) for (const { end } of deferred) end();
   }
 }
 

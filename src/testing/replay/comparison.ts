@@ -19,7 +19,7 @@ export interface Action extends AgentPosition {
   /** Equal in the recording and its replay. */
   readonly key: string;
   /** Kind of the record, or type of its event. */
-  readonly what: string;
+  readonly kind: string;
   /** Content without times. */
   readonly facts: unknown;
 }
@@ -63,19 +63,19 @@ export class ActionReader {
 
   /** Returns `undefined` for a record that is not compared. */
   read(record: JournalRecord): Action | undefined {
-    const [what, agentId, content] = extractRecordFacts(record);
+    const [kind, agentId, content] = extractRecordFacts(record);
     const facts = dropTimes(content);
     if (facts === undefined) return undefined;
     let { agentPath, stepNumber } = this.getPosition(agentId);
     if (record.type === "agent") agentPath = record.agent.agentPath;
     if (record.type === "execution") stepNumber = 0;
-    if (record.type === "event" && what === "step.started")
+    if (record.type === "event" && kind === "step.started")
       stepNumber = Number(record.event["number"]);
     this.#positions.set(agentId, { agentPath, stepNumber });
-    const queue = what === "lease" ? `${agentId} lease` : agentId;
+    const queue = kind === "lease" ? `${agentId} lease` : agentId;
     const count = (this.#counts.get(queue) ?? 0) + 1;
     this.#counts.set(queue, count);
-    return { agentId, key: `${queue} ${count}`, agentPath, stepNumber, what, facts };
+    return { agentId, key: `${queue} ${count}`, agentPath, stepNumber, kind, facts };
   }
 
   getPosition(agentId: string): AgentPosition {
@@ -85,7 +85,7 @@ export class ActionReader {
 
 function extractRecordFacts(
   record: JournalRecord,
-): readonly [what: string, agentId: string, facts?: unknown] {
+): readonly [kind: string, agentId: string, facts?: unknown] {
   if (record.type === "agent") {
     const { agent, isBackground, account } = record;
     const { limits, reserve, timeLimitMs: timeLimit } = account;
@@ -153,14 +153,14 @@ export class Comparison extends ActionReader {
   /** Compares the action in a record of the replay. Returns its key, or `undefined` without one. */
   take(record: JournalRecord): string | undefined {
     const action = this.read(record);
-    if (action === undefined || action.what === "lease") return action?.key;
-    const { agentPath, stepNumber, key, what, facts } = action;
+    if (action === undefined || action.kind === "lease") return action?.key;
+    const { agentPath, stepNumber, key, kind, facts } = action;
     const expected = this.left.get(key);
     this.left.delete(key);
     const difference =
-      expected === undefined || expected.what === what
-        ? findFirstDifference(what, expected?.facts, facts)
-        : { field: "record", expected: expected.what, got: what };
+      expected === undefined || expected.kind === kind
+        ? findFirstDifference(kind, expected?.facts, facts)
+        : { field: "record", expected: expected.kind, got: kind };
     const found = difference && { agentPath, stepNumber, ...difference };
     if (expected === undefined || DERIVED.test(found?.field ?? "")) this.#suspected ??= found;
     else this.found ??= found;

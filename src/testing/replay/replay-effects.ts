@@ -85,7 +85,7 @@ export class OutcomeFeed {
   }
 }
 
-function matchesEffect({ agentId, name }: EffectId): (one: EffectId) => boolean {
+function matchesEffect({ agentId, name }: EffectId): (effect: EffectId) => boolean {
   return (other) => other.agentId === agentId && other.name === name;
 }
 

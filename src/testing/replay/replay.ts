@@ -291,7 +291,7 @@ class Replayer {
         (await this.#waitUntil(() => !this.#compared.left.has(action.key)))
       )
         return;
-      throw this.#createMissingError(action.what, action.facts, action.agentId);
+      throw this.#createMissingError(action.kind, action.facts, action.agentId);
     }
     await waitForTurnEnd();
   }

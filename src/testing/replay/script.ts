@@ -24,7 +24,7 @@ export interface ScriptEntry {
  */
 export function buildScript(
   records: readonly JournalRecord[],
-  { type, positions, given }: Pick<Beginning, "type" | "positions" | "given">,
+  { type, positions, inputs }: Pick<Beginning, "type" | "positions" | "inputs">,
 ): readonly ScriptEntry[] {
   const reader = new ActionReader(positions);
   const entries: ScriptEntry[] = [];
@@ -32,7 +32,7 @@ export function buildScript(
   let key = type === "started" ? undefined : "";
   let call: string | undefined;
   for (const [index, record] of records.entries()) {
-    if (given.includes(record)) continue;
+    if (inputs.includes(record)) continue;
     if (record.type === "effect") {
       due.set(record.agentId, [...(due.get(record.agentId) ?? []), { record }]);
       key = undefined;
@@ -55,7 +55,7 @@ export function buildScript(
       key = action?.key;
       const atMs = record.type === "event" ? record.event.atMs : undefined;
       // Leases are not awaited: another agent may have to end an effect first, to free budget.
-      if (action?.what !== "lease") entries.push({ record, action, atMs });
+      if (action?.kind !== "lease") entries.push({ record, action, atMs });
     }
   }
   entries.push(...[...due.values()].flat());
@@ -67,7 +67,7 @@ export function buildScript(
     if (record.type === "effect") entry.isLate = late.delete(record.agentId);
     if (record.type === "effect" || isBooking(record)) entry.atMs = nextAtMs;
     nextAtMs = record.type === "effect" || after ? undefined : (entry.atMs ?? nextAtMs);
-    if (action && LIMITED.test(action.what) && TIME_OVER.test(JSON.stringify(action.facts)))
+    if (action && LIMITED.test(action.kind) && TIME_OVER.test(JSON.stringify(action.facts)))
       late.add(action.agentId);
   }
   return entries;

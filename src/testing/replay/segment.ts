@@ -50,7 +50,7 @@ export interface Beginning {
   /** Positions of the existing agents. */
   readonly positions: ReadonlyMap<string, AgentPosition>;
   /** Records of the answers and grants with which the run continues. */
-  readonly given: readonly JournalRecord[];
+  readonly inputs: readonly JournalRecord[];
   /** Creates the run with its agents. */
   readonly create: (settings: Settings, code: Original, journal: RunJournal) => PreparedRun;
 }
@@ -83,12 +83,12 @@ export async function findBeginning(segment: Segment): Promise<Beginning | undef
   };
   if (folded === undefined && type === "run.started") {
     const create = state && createForkFunction(run, root, first, state);
-    return create && { ...common, type: "forked", given: [], create };
+    return create && { ...common, type: "forked", inputs: [], create };
   }
   const at = records.findIndex((record) => record === first || record.type === "execution");
-  const given = records.slice(0, at).filter(({ type }) => type === "answers" || type === "ledger");
-  const answers = given.flatMap((record) => (record.type === "answers" ? record.answers : []));
-  const grants = given.flatMap((record) => {
+  const inputs = records.slice(0, at).filter(({ type }) => type === "answers" || type === "ledger");
+  const answers = inputs.flatMap((record) => (record.type === "answers" ? record.answers : []));
+  const grants = inputs.flatMap((record) => {
     if (record.type !== "ledger" || record.done.operation !== "grant") return [];
     const { agentId, grant } = record.done;
     const { agentPath = "" } = run.agents.find((agent) => agent.agentId === agentId) ?? {};
@@ -99,7 +99,7 @@ export async function findBeginning(segment: Segment): Promise<Beginning | undef
   return {
     ...common,
     type: folded === undefined ? "resumed" : "recovered",
-    given,
+    inputs,
     create: (settings, { role, context }, journal) => {
       const ready = checkContinuation(settings, run, { role, context, grants }, arrival);
       return restoreRun(settings, run, ready, { journal, folded, failure });
@@ -133,7 +133,7 @@ function createStartBeginning(
     return assembleRun(settings, newRun, newRoot, { origin: { type: "run.started" } });
   };
   const common = { atMs: root.startedAtMs, limits: head.limits, root, positions: new Map() };
-  return { ...common, type: "started", given: [], create };
+  return { ...common, type: "started", inputs: [], create };
 }
 
 /** Recreates a fork. In the journal the root already has the execution that the fork starts. */

@@ -44,20 +44,22 @@ export function removePatterns(schema: JsonObject): JsonObject {
 }
 
 function loosen(schema: JsonObject): JsonObject {
-  const kept = Object.entries(schema).filter(([key, part]) => {
+  const entries = Object.entries(schema).filter(([key, part]) => {
     if (key === "pattern" || key === "patternProperties" || UNEVALUATED.has(key)) return false;
     if (key === "additionalProperties") return !Object.hasOwn(schema, "patternProperties");
     return !(DECIDING.has(key) && hasPatternMention(part));
   });
-  return Object.fromEntries(kept.map(([key, part]) => [key, loosenPart(key, part)]));
+  return Object.fromEntries(entries.map(([key, part]) => [key, loosenPart(key, part)]));
 }
 
 function loosenPart(key: string, part: JsonValue): JsonValue {
   if (VALUES.has(key)) return part;
-  if (Array.isArray(part)) return part.map((one: JsonValue) => loosenPart("", one));
+  if (Array.isArray(part)) return part.map((item: JsonValue) => loosenPart("", item));
   if (!isRecord(part)) return part;
   if (!NAMED.has(key)) return loosen(part);
-  return Object.fromEntries(Object.entries(part).map(([name, one]) => [name, loosenPart("", one)]));
+  return Object.fromEntries(
+    Object.entries(part).map(([name, item]) => [name, loosenPart("", item)]),
+  );
 }
 
 /** Returns true if a schema contains a pattern, or a reference that may lead to one. */
