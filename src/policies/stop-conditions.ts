@@ -39,8 +39,8 @@ export interface StopContext<out Context = unknown> {
  * step.
  *
  * The function returns a reason with a code of your choice, an array of reasons, or `undefined` to
- * continue. The codes `error`, `cancelled` and `completed` are not allowed. All reasons are
- * recorded, and the highest in rank is reported as the reason.
+ * continue. The codes `error`, `cancelled`, `completed`, `input_required` and `pause_requested` are
+ * not allowed. All reasons are recorded, and the highest in rank is reported as the reason.
  *
  * The function must be pure and keep no state, because many runs share it. If it throws, rejects or
  * exceeds `hookTimeoutMs`, the agent fails.
