@@ -1,7 +1,7 @@
 // A role: the immutable definition of an agent. Many agents may share one role, also at once.
 
 import type { z } from "zod";
-import { mismatch, describeReceived } from "../kernel/check.ts";
+import { mismatch, describeReceived } from "../kernel/argument-checks.ts";
 import type { Hook } from "../hooks/hook.ts";
 import type { Model } from "../model/model.ts";
 import type { Budget } from "../policies/budget.ts";

@@ -1,7 +1,7 @@
 // The approver, which answers questions about calls, and its settings. A question without an answer
 // waits: the run pauses.
 
-import { checkAmount, mismatch, NO_LIMIT_ADVICE } from "../kernel/check.ts";
+import { checkAmount, mismatch, NO_LIMIT_ADVICE } from "../kernel/argument-checks.ts";
 import { EspalierError } from "../kernel/error.ts";
 import {
   approve,

@@ -4,7 +4,7 @@
 import { z } from "zod";
 
 import { isPromiseLike, runUntilTimeout } from "../kernel/cancel-signal.ts";
-import { describeReceived } from "../kernel/check.ts";
+import { describeReceived } from "../kernel/argument-checks.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";
 import { PAUSE_CODES, StopReasonSchema, type StopReason } from "../protocol/stop.ts";

@@ -1,7 +1,7 @@
 // The compaction rules of a role: when and how far the history of its agents is shortened. Checks
 // the values in a definition.
 
-import { checkCount, checkFields, mismatch } from "../kernel/check.ts";
+import { checkCount, checkFields, mismatch } from "../kernel/argument-checks.ts";
 
 /**
  * Rules for shortening a history that has become too long. The instructions, the task and the most

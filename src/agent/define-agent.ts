@@ -11,7 +11,7 @@ import {
   checkText,
   adviseDefault,
   mismatch,
-} from "../kernel/check.ts";
+} from "../kernel/argument-checks.ts";
 import { adviseOnOption } from "../kernel/option-names.ts";
 import { MAX_TOKENS } from "../model/count-tokens.ts";
 import { checkModel } from "../model/check-model.ts";

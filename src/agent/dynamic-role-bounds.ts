@@ -1,7 +1,7 @@
 // Bounds of roles that a model writes at spawn. Such a role gets the intersection of its request
 // and the bounds.
 
-import { checkKeys, checkList, mismatch } from "../kernel/check.ts";
+import { checkKeys, checkList, mismatch } from "../kernel/argument-checks.ts";
 import { isRecord } from "../kernel/json.ts";
 import { checkModel } from "../model/check-model.ts";
 import type { Model } from "../model/model.ts";

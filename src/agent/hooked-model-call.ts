@@ -6,7 +6,7 @@ import {
   runBounded,
   type BoundedOutcome,
 } from "../kernel/cancel-signal.ts";
-import { describeReceived } from "../kernel/check.ts";
+import { describeReceived } from "../kernel/argument-checks.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { deepFreeze, omitUndefined } from "../kernel/json.ts";
 import type { ModelCall } from "../hooks/hook.ts";
@@ -27,7 +27,7 @@ import { toEventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { BudgetRefusal } from "../budget/lease.ts";
 import { toCallUsage } from "../budget/call-usage.ts";
-import type { InferOutcome } from "./effects.ts";
+import type { InferOutcome } from "./effect-outcomes.ts";
 import { serializeError } from "./serialize-error.ts";
 import { createHookContext } from "./run-user-code.ts";
 import { extendLease, runAttempts } from "./model-attempts.ts";

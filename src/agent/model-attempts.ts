@@ -43,7 +43,7 @@ import {
   findFallbackUsage,
   type ModelCallEnd,
 } from "../budget/call-usage.ts";
-import type { InferOutcome } from "./effects.ts";
+import type { InferOutcome } from "./effect-outcomes.ts";
 import { serializeError } from "./serialize-error.ts";
 import {
   describeServer,

@@ -7,7 +7,7 @@ import { toEventPosition, countAddedSteps, type EffectPosition } from "./agent-i
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Lease, LeaseOutcome } from "../budget/lease.ts";
 import { leaseTerms } from "../budget/call-usage.ts";
-import type { InferOutcome } from "./effects.ts";
+import type { InferOutcome } from "./effect-outcomes.ts";
 import { runAttempts } from "./model-attempts.ts";
 import type { InferCall } from "./model-events.ts";
 import { countInputTokens } from "../model/count-tokens.ts";

@@ -7,7 +7,7 @@ import type { OwnCall } from "../tools/bind-call.ts";
 import type { Lease, LeaseOutcome } from "../budget/lease.ts";
 import type { EffectPosition } from "./agent-identity.ts";
 import type { AgentState } from "./agent-state.ts";
-import type { CallEnd, InferOutcome } from "./effects.ts";
+import type { CallEnd, InferOutcome } from "./effect-outcomes.ts";
 import type { InFlightWork } from "./in-flight-work.ts";
 import type { Phase } from "./phase-report.ts";
 import type { Permission } from "./tool-calls/call-outcome.ts";

@@ -2,7 +2,13 @@
 // sections are in the table below, and a role adds its own beside them. Sections are checked and
 // ordered once, when the role is defined.
 
-import { checkIdentifier, checkKeys, checkList, checkText, mismatch } from "../kernel/check.ts";
+import {
+  checkIdentifier,
+  checkKeys,
+  checkList,
+  checkText,
+  mismatch,
+} from "../kernel/argument-checks.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import type { AgentId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";

@@ -26,7 +26,7 @@ import type { RefusedSpawn } from "./tool-calls/call-outcome.ts";
 import type { EventPosition } from "./agent-identity.ts";
 import type { AgentRole } from "./agent-role.ts";
 import type { ApprovalHandler } from "./approver.ts";
-import type { ParentHistory } from "./effects.ts";
+import type { ParentHistory } from "./effect-outcomes.ts";
 import type { EventRecorder } from "../run-services/event-recorder.ts";
 import type { RunLimiter } from "../run-services/run-limiter.ts";
 import type { PartEmitter } from "../run-services/part-emitter.ts";

@@ -4,12 +4,12 @@
 import type { EventPosition } from "./agent-identity.ts";
 import type { StopSignal } from "../protocol/stop.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import type { Consulted } from "./effects.ts";
+import type { Consulted } from "./effect-outcomes.ts";
 import { serializeError } from "./serialize-error.ts";
 import type { PointInput, PointPatch, TransformPoint, HookContext } from "../hooks/hook-points.ts";
 import { runChain, type ChainResult, type HookBounds } from "../hooks/run-chain.ts";
 import type { JsonValue } from "../kernel/json.ts";
-import { checkText } from "../kernel/check.ts";
+import { checkText } from "../kernel/argument-checks.ts";
 
 /**
  * Runs user code and counts its time as the agent's. Never rejects. `at` is the position to which

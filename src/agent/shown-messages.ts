@@ -3,7 +3,7 @@
 // run. So the size of a step grows with the changes of hooks, not with the history. A hook that
 // rewrites every message in each step still adds only the new ones.
 
-import { mismatch } from "../kernel/check.ts";
+import { mismatch } from "../kernel/argument-checks.ts";
 import { sameJson, parseJson } from "../kernel/json.ts";
 import { toHistory } from "../model/recipient-messages.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";

@@ -1,6 +1,6 @@
 // Grants: more budget for an existing account. A grant raises existing limits, and never adds any.
 
-import { checkKeys, mismatch } from "../kernel/check.ts";
+import { checkKeys, mismatch } from "../kernel/argument-checks.ts";
 import { MAX_MICRO_USD } from "../kernel/money.ts";
 import {
   checkBudget,

@@ -1,7 +1,7 @@
 // Entry `espalier/config`: the configuration of the command `espalier` in a project. Plain data:
 // the command creates the orchestrator.
 
-import { checkKeys, checkList, checkText, mismatch } from "../kernel/check.ts";
+import { checkKeys, checkList, checkText, mismatch } from "../kernel/argument-checks.ts";
 import { isRecord } from "../kernel/json.ts";
 import { checkAgentRole, type AgentRole } from "../agent/agent-role.ts";
 import type { Model } from "../model/model.ts";

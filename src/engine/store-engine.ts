@@ -2,7 +2,7 @@
 // process, or several on one database, in development and tests. Owns which runs this process
 // executes, and which are to be executed again.
 
-import { checkAmount, checkKeys } from "../kernel/check.ts";
+import { checkAmount, checkKeys } from "../kernel/argument-checks.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
 import { runOutsideScopes } from "../protocol/correlation.ts";
 import type { RunId } from "../protocol/ids.ts";

@@ -7,7 +7,7 @@ import {
   copyToolNames,
   mismatch,
   nameFunction,
-} from "../kernel/check.ts";
+} from "../kernel/argument-checks.ts";
 import { isEventType, type EventType } from "../protocol/event.ts";
 import type { TransformPoint } from "./hook-points.ts";
 

@@ -3,7 +3,7 @@
 // There are five kinds (C15, C16). Observers receive events; transformers return a patch at one
 // point; wraps surround a model call or a tool call; processors receive each completed step.
 
-import { checkMade, copyToolNames, mismatch } from "../kernel/check.ts";
+import { checkMade, copyToolNames, mismatch } from "../kernel/argument-checks.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { ModelReply, ModelRequest } from "../model/model.ts";
 import type { EspalierEvent, EventType } from "../protocol/event.ts";

@@ -444,7 +444,7 @@ export class EspalierError extends Error {
   }
 }
 
-/** Throws for options that are not an object. check.ts builds on errors and cannot be used here. */
+/** Throws for options that are not an object. argument-checks.ts builds on errors and cannot be used here. */
 function checkOptions(options: unknown): void {
   if (typeof options === "object" && options !== null) return;
   throw new EspalierError({

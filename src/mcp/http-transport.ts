@@ -30,7 +30,7 @@ import {
   describeChallenge,
   describeSdkReason,
 } from "./sdk-fault.ts";
-import { groupDigits } from "../kernel/check.ts";
+import { groupDigits } from "../kernel/argument-checks.ts";
 import { emitWarning } from "../kernel/warn-once.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 import { boundResponse, type AnswerSize, JsonMeter } from "./json-meter.ts";

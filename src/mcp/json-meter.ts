@@ -3,7 +3,7 @@
 // by its levels. Counts the bytes `{ [ , :` outside of strings, and the bytes of each text, in
 // linear time.
 
-import { groupDigits } from "../kernel/check.ts";
+import { groupDigits } from "../kernel/argument-checks.ts";
 import { McpFault, createTooLargeFault } from "./mcp-fault.ts";
 
 /**

@@ -9,7 +9,7 @@ import {
 } from "@modelcontextprotocol/client";
 import { z } from "zod";
 
-import { groupDigits } from "../kernel/check.ts";
+import { groupDigits } from "../kernel/argument-checks.ts";
 import { getErrorMessage } from "../kernel/error.ts";
 import { isRecord, cloneJson } from "../kernel/json.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";

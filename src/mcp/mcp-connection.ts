@@ -27,7 +27,7 @@ import { omitUndefined, isRecord } from "../kernel/json.ts";
 import { type ListedTools, listTools } from "./list-tools.ts";
 import { McpFault, redactFault, type McpFaultKind } from "./mcp-fault.ts";
 import type { McpSettings } from "./mcp-options.ts";
-import { groupDigits } from "../kernel/check.ts";
+import { groupDigits } from "../kernel/argument-checks.ts";
 import { callListener, warnOnce } from "../kernel/warn-once.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { countParts } from "../tools/arguments/schema-size.ts";

@@ -1,7 +1,7 @@
 // Failures of the communication with a server, classified by their meaning: whether the call may be
 // sent again, and the text for the model.
 
-import { groupDigits } from "../kernel/check.ts";
+import { groupDigits } from "../kernel/argument-checks.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import {
   findHeaderSecrets,

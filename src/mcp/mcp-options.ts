@@ -15,7 +15,7 @@ import {
   adviseDefault,
   mismatch,
   type FieldChecks,
-} from "../kernel/check.ts";
+} from "../kernel/argument-checks.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
 import { omitUndefined, isRecord, type JsonObject } from "../kernel/json.ts";
 import { checkSpan } from "../tools/tool-settings.ts";

@@ -12,7 +12,7 @@ import {
 } from "@opentelemetry/api";
 
 import { isPromiseLike } from "../kernel/cancel-signal.ts";
-import { groupDigits, mismatch } from "../kernel/check.ts";
+import { groupDigits, mismatch } from "../kernel/argument-checks.ts";
 import { getErrorMessage, type EspalierError } from "../kernel/error.ts";
 import { deepFreeze, omitUndefined, type JsonObject, stringifyCanonical } from "../kernel/json.ts";
 import { hasSecret, redactValues } from "../kernel/redact-values.ts";

@@ -1,4 +1,4 @@
-import { mismatch } from "../kernel/check.ts";
+import { mismatch } from "../kernel/argument-checks.ts";
 import { isId, type CallId } from "../protocol/ids.ts";
 
 const NO_ID =

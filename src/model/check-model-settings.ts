@@ -1,7 +1,7 @@
 // Checks and copies model settings and tool choices of options and definitions, once, so that later
 // changes by the user have no effect.
 
-import { checkKeys, mismatch, describeReceived } from "../kernel/check.ts";
+import { checkKeys, mismatch, describeReceived } from "../kernel/argument-checks.ts";
 import { deepFreeze, omitUndefined, isRecord } from "../kernel/json.ts";
 import {
   ModelSettingsSchema,

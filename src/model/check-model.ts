@@ -8,7 +8,7 @@ import {
   checkText,
   adviseDefault,
   mismatch,
-} from "../kernel/check.ts";
+} from "../kernel/argument-checks.ts";
 import { checkAccepts } from "./check-options.ts";
 import type { Model } from "./model.ts";
 import { checkModelLimits } from "./model-limits.ts";

@@ -1,6 +1,6 @@
 // Checks options by a table with one row per option. Options without a row are unknown.
 
-import { checkKeys, mismatch } from "../kernel/check.ts";
+import { checkKeys, mismatch } from "../kernel/argument-checks.ts";
 import { adviseOnOption } from "../kernel/option-names.ts";
 import { isRecord } from "../kernel/json.ts";
 import type { AttachmentKind } from "../protocol/attachment.ts";

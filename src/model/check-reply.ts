@@ -20,7 +20,7 @@ import { estimateTokens, isTokenCount, MAX_TOKENS } from "./count-tokens.ts";
 import { ModelError } from "./model-error.ts";
 import { MAX_DATA_BYTES } from "./reply-limits.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
-import { describeReceived } from "../kernel/check.ts";
+import { describeReceived } from "../kernel/argument-checks.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import { isCost, type ReportedInput, type TokenUsage } from "./token-usage.ts";
 

@@ -1,6 +1,6 @@
 // Rate limits of a provider, and the queue of the calls that share them.
 
-import { mismatch } from "../kernel/check.ts";
+import { mismatch } from "../kernel/argument-checks.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import { checkOptions, mustBeWhole, type OptionChecks } from "./check-options.ts";
 import type { AnySignal } from "../kernel/cancel-signal.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-import { mismatch } from "../kernel/check.ts";
+import { mismatch } from "../kernel/argument-checks.ts";
 import { deepFreeze, omitUndefined } from "../kernel/json.ts";
 import { checkOptions, mustBe, type OptionChecks } from "./check-options.ts";
 import type { TokenUsage } from "./token-usage.ts";

@@ -2,7 +2,7 @@
 // model that wrote them: others refuse them, or take them for their own. Images and files are sent
 // to models that accept them.
 
-import { checkObject } from "../kernel/check.ts";
+import { checkObject } from "../kernel/argument-checks.ts";
 import { findGrowth, type Growth } from "../kernel/append-only-list.ts";
 import { freezeInTests } from "../kernel/freeze-shared.ts";
 import type { AttachmentKind } from "../protocol/attachment.ts";

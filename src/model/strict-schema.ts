@@ -2,7 +2,7 @@
 // required, and no others are allowed. Optional keys may be null instead. Such nulls are removed
 // before the value is used. Pure.
 
-import { checkObject } from "../kernel/check.ts";
+import { checkObject } from "../kernel/argument-checks.ts";
 import {
   isJsonList,
   isJsonObject as isObject,

@@ -1,7 +1,7 @@
 // withFallback(): several models as one. generateWithRetries finds them with `asFallback`, calls
 // them, and counts the cost of each.
 
-import { checkAmount, checkList, adviseDefault, mismatch } from "../kernel/check.ts";
+import { checkAmount, checkList, adviseDefault, mismatch } from "../kernel/argument-checks.ts";
 import { systemClock } from "../kernel/clock.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import { checkModel } from "./check-model.ts";

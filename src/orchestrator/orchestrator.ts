@@ -1,6 +1,6 @@
 // Orchestrator: the facade. Validates its arguments at once, then returns runs.
 
-import { checkText } from "../kernel/check.ts";
+import { checkText } from "../kernel/argument-checks.ts";
 import {
   checkAgentRole,
   type AgentRole,

@@ -1,6 +1,6 @@
 // Formats the remaining budget as one line for the model.
 
-import { groupDigits } from "../kernel/check.ts";
+import { groupDigits } from "../kernel/argument-checks.ts";
 import { toMicroUsd, toUsd } from "../kernel/money.ts";
 import type { BudgetAxis } from "../protocol/account.ts";
 

@@ -12,7 +12,7 @@ import {
   type SpendLimits,
 } from "./budget.ts";
 import { LEDGER_AXES, type LedgerAxis } from "../protocol/account.ts";
-import { checkFields, checkKeys, mismatch, type FieldChecks } from "../kernel/check.ts";
+import { checkFields, checkKeys, mismatch, type FieldChecks } from "../kernel/argument-checks.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";
 
 /**

@@ -1,7 +1,7 @@
 // Limits of an agent and its subtree, and the thresholds at which a limit is reported as nearly
 // used up. Does not own consumption, which is in the ledger.
 
-import { checkAmount, checkCount, checkKeys, NO_LIMIT_ADVICE } from "../kernel/check.ts";
+import { checkAmount, checkCount, checkKeys, NO_LIMIT_ADVICE } from "../kernel/argument-checks.ts";
 import { adviseOnOption } from "../kernel/option-names.ts";
 import { floorMicroUsd, toUsd } from "../kernel/money.ts";
 import {

@@ -1,7 +1,13 @@
 // Rules of how an agent delegates: in the foreground or background, with which part of its budget,
 // and the effect of a subagent's end on its siblings.
 
-import { checkAtLeastOne, checkBoolean, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
+import {
+  checkAtLeastOne,
+  checkBoolean,
+  checkCount,
+  checkKeys,
+  mismatch,
+} from "../kernel/argument-checks.ts";
 import { deepFreeze, omitUndefined, isRecord } from "../kernel/json.ts";
 import { checkBudget, type Budget } from "./budget.ts";
 import { copyBudgetShare, COMMON_POOL, type BudgetShare } from "./budget-share.ts";

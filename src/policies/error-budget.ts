@@ -1,7 +1,7 @@
 // Limits on the failed tool calls of an execution, reactions to single failures, and the stop
 // signals that follow from both.
 
-import { checkCount, checkKeys, adviseDefault, mismatch } from "../kernel/check.ts";
+import { checkCount, checkKeys, adviseDefault, mismatch } from "../kernel/argument-checks.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import type { StopCode, StopSignal } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";

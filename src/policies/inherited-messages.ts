@@ -2,7 +2,7 @@
 // Calls and results stay together. Pure.
 
 import { isPromiseLike } from "../kernel/cancel-signal.ts";
-import { describeReceived } from "../kernel/check.ts";
+import { describeReceived } from "../kernel/argument-checks.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { stringifyCanonical, deepFreeze } from "../kernel/json.ts";
 import type { Message } from "../protocol/message.ts";

@@ -1,6 +1,6 @@
 // Selects the part of a session's history that the next execution starts with. Pure.
 
-import { checkBoolean, checkCount, checkFields, mismatch } from "../kernel/check.ts";
+import { checkBoolean, checkCount, checkFields, mismatch } from "../kernel/argument-checks.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import type { StoredMessage } from "../protocol/message.ts";
 import { countHeadMessages, takeLastGroups, groupMessages } from "./message-groups.ts";

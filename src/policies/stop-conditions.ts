@@ -2,7 +2,7 @@
 // combinations `anyOf`, `allOf` and `not`.
 
 import { isPromiseLike } from "../kernel/cancel-signal.ts";
-import { checkFunction, checkName, mismatch } from "../kernel/check.ts";
+import { checkFunction, checkName, mismatch } from "../kernel/argument-checks.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import { FINISH_REASONS, type FinishReason } from "../protocol/finish-reason.ts";
 import type { StepRecord } from "../protocol/step-record.ts";

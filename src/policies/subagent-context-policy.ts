@@ -7,7 +7,7 @@ import {
   type FieldChecks,
   mismatch,
   NO_LIMIT_ADVICE,
-} from "../kernel/check.ts";
+} from "../kernel/argument-checks.ts";
 import { deepFreeze, omitUndefined } from "../kernel/json.ts";
 import type { Message } from "../protocol/message.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";

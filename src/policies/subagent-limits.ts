@@ -1,7 +1,7 @@
 // Limits on the growth of a tree. Every started subagent counts for the whole run, including ended
 // ones. Refused ones do not count.
 
-import { checkCount, checkKeys } from "../kernel/check.ts";
+import { checkCount, checkKeys } from "../kernel/argument-checks.ts";
 import { adviseOnOption } from "../kernel/option-names.ts";
 import { omitUndefined } from "../kernel/json.ts";
 import type { Tightening } from "../protocol/context-manifest.ts";

@@ -1,4 +1,4 @@
-import { groupDigits } from "../kernel/check.ts";
+import { groupDigits } from "../kernel/argument-checks.ts";
 import { truncateText } from "../kernel/sentence.ts";
 import { lazySchema, z } from "./lazy-schema.ts";
 

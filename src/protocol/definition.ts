@@ -1,7 +1,7 @@
 // Texts that many records share, stored once per run under their hash: prompts, tool definitions,
 // messages from hooks.
 
-import { mismatch } from "../kernel/check.ts";
+import { mismatch } from "../kernel/argument-checks.ts";
 import { sha256 } from "../kernel/crypto.ts";
 import { lazySchema, z } from "./lazy-schema.ts";
 

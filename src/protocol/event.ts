@@ -2,7 +2,7 @@
 // The event log is the source of truth. Spans, terminal views and the ledger's history are
 // projections of the log.
 
-import { checkIterable, mismatch } from "../kernel/check.ts";
+import { checkIterable, mismatch } from "../kernel/argument-checks.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { completeSentence } from "../kernel/sentence.ts";
 import type { EventBodies } from "./event-bodies.ts";

@@ -1,6 +1,6 @@
 // Content of a message to a model: a text, or parts that include non-text parts. Pure.
 
-import { checkKeys, checkText, groupDigits, mismatch } from "../kernel/check.ts";
+import { checkKeys, checkText, groupDigits, mismatch } from "../kernel/argument-checks.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";
 import { truncateText } from "../kernel/sentence.ts";
 import {

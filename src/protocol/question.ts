@@ -1,7 +1,7 @@
 // Questions of a run that are answered from outside, and their answers. Each concerns a single call
 // with exact arguments.
 
-import { checkFields, checkObject, checkText } from "../kernel/check.ts";
+import { checkFields, checkObject, checkText } from "../kernel/argument-checks.ts";
 import { sha256 } from "../kernel/crypto.ts";
 import { stringifyCanonical, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import {

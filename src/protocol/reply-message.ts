@@ -1,6 +1,6 @@
 // Builds the message of a reply from its pieces, so that adapters need not count characters. Pure.
 
-import { checkList, checkObject } from "../kernel/check.ts";
+import { checkList, checkObject } from "../kernel/argument-checks.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { AssistantMessage, ReplyPart, ToolCall } from "./message.ts";
 

@@ -2,7 +2,7 @@
 // `defineAgent`. Its errors are reported with the line of the field, unless the value comes from
 // code.
 
-import { checkKeys, mismatch } from "../kernel/check.ts";
+import { checkKeys, mismatch } from "../kernel/argument-checks.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { omitUndefined, isPlainObject, isRecord } from "../kernel/json.ts";
 import type { AgentRole } from "../agent/agent-role.ts";

@@ -16,7 +16,7 @@ import {
   type YAMLError,
 } from "yaml";
 
-import { describeReceived } from "../kernel/check.ts";
+import { describeReceived } from "../kernel/argument-checks.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
 import { completeSentence } from "../kernel/sentence.ts";

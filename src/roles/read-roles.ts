@@ -6,7 +6,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { checkKeys, checkText, mismatch, describeReceived } from "../kernel/check.ts";
+import { checkKeys, checkText, mismatch, describeReceived } from "../kernel/argument-checks.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import type { AgentRole, InferContext } from "../agent/agent-role.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";

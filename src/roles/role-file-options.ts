@@ -1,7 +1,7 @@
 // The options of role files: models and tools by name, and fields that files cannot contain.
 
 import { type AgentDefinition, DEFINITION_FIELDS, type FieldKind } from "../agent/define-agent.ts";
-import { checkKeys, checkList, mismatch } from "../kernel/check.ts";
+import { checkKeys, checkList, mismatch } from "../kernel/argument-checks.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
 import { completeSentence } from "../kernel/sentence.ts";

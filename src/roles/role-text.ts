@@ -1,6 +1,6 @@
 // Splits a role file into its front matter, between two lines of ---, and the text below.
 
-import { checkText, mismatch, describeReceived } from "../kernel/check.ts";
+import { checkText, mismatch, describeReceived } from "../kernel/argument-checks.ts";
 import { createFileErrorFactory, type FileErrorAt, parsePlainYaml } from "./plain-yaml.ts";
 
 /** The two parts of a role file. */

@@ -1,5 +1,5 @@
 // PartEmitter: the live output of the agents of a run, and its listeners. Owns the emitted text of
-// each reply in progress, so that the parts add up to the reply. `orchestrator/run/run-readers.ts`
+// each reply in progress, so that the parts add up to the reply. `orchestrator/run/run-iterators.ts`
 // creates the parts of earlier replies for a late reader.
 
 import { callListener } from "../kernel/warn-once.ts";

@@ -1,7 +1,7 @@
 // Store in the memory of the process, and the reference implementation. Its data ends with the
 // process. Owns runs with their journals and mailboxes, and sessions.
 
-import { checkKeys } from "../kernel/check.ts";
+import { checkKeys } from "../kernel/argument-checks.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
 import type { RunId, SessionId } from "../protocol/ids.ts";
 import {

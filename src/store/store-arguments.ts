@@ -3,7 +3,7 @@
 // U+0000: databases store UTF-8, and some cannot store U+0000. JSON text always is, because
 // `JSON.stringify` escapes both. Titles are only displayed, so they are repaired instead.
 
-import { checkAmount, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
+import { checkAmount, checkCount, checkKeys, mismatch } from "../kernel/argument-checks.ts";
 import type { JournalBatch, Mail, RunFilter, RunOwner, StoredStatus } from "./run-store.ts";
 import { createStoreError } from "./store-errors.ts";
 

@@ -24,7 +24,7 @@ import {
   checkText,
   mismatch,
   describeReceived as inWords,
-} from "../kernel/check.ts";
+} from "../kernel/argument-checks.ts";
 import { sleep } from "../kernel/cancel-signal.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
 import { omitUndefined, isRecord } from "../kernel/json.ts";

@@ -2,7 +2,7 @@
 
 import { trace, type Tracer } from "@opentelemetry/api";
 
-import { checkBoolean, checkCount, checkKeys, adviseDefault } from "../kernel/check.ts";
+import { checkBoolean, checkCount, checkKeys, adviseDefault } from "../kernel/argument-checks.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { randomHex } from "../kernel/trace-ids.ts";
 import type { Tracing } from "../protocol/tracing.ts";

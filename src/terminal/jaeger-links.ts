@@ -1,7 +1,7 @@
 // URLs of pages of Jaeger. Pure: no request is sent, and a page may not exist.
 
 import { redactAddress } from "../kernel/redact-address.ts";
-import { checkFields, checkText, mismatch, type FieldChecks } from "../kernel/check.ts";
+import { checkFields, checkText, mismatch, type FieldChecks } from "../kernel/argument-checks.ts";
 import { isRecord } from "../kernel/json.ts";
 
 /** URLs of Jaeger pages. Created by `jaegerLinks`. */

@@ -1,4 +1,4 @@
-import { checkList } from "../kernel/check.ts";
+import { checkList } from "../kernel/argument-checks.ts";
 import type { Message, ToolCall } from "../protocol/message.ts";
 
 /**

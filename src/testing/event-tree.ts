@@ -1,6 +1,6 @@
 // The events of a run as a text tree for snapshot tests.
 
-import { checkIterable } from "../kernel/check.ts";
+import { checkIterable } from "../kernel/argument-checks.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId } from "../protocol/ids.ts";
 

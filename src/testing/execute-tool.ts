@@ -2,7 +2,7 @@
 
 import { defineAgent } from "../agent/define-agent.ts";
 import type { Approver } from "../agent/approver.ts";
-import { checkObject } from "../kernel/check.ts";
+import { checkObject } from "../kernel/argument-checks.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { omitUndefined, type JsonObject } from "../kernel/json.ts";

@@ -1,7 +1,7 @@
 // ManualClock: a clock that tests move by hand. Owns its time, the offset of the wall clock, and
 // the pending timers.
 
-import { checkAmount, mismatch } from "../kernel/check.ts";
+import { checkAmount, mismatch } from "../kernel/argument-checks.ts";
 import { toMicroseconds, type Clock } from "../kernel/clock.ts";
 
 interface Timer {

@@ -5,7 +5,7 @@
 import "../agent/hooked-model-call.ts";
 import "../agent/phases/compact.ts";
 // oxlint-enable no-unassigned-import
-import { checkList, describeReceived } from "../kernel/check.ts";
+import { checkList, describeReceived } from "../kernel/argument-checks.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
 import { completeSentence } from "../kernel/sentence.ts";

@@ -2,7 +2,7 @@
 // network access (R101). The tokenizer is an optional package. It is loaded when a counter is
 // created, so that a program may import this entry without it.
 
-import { checkText, mismatch } from "../kernel/check.ts";
+import { checkText, mismatch } from "../kernel/argument-checks.ts";
 import { createLoadError } from "../kernel/optional-package.ts";
 import { readMessageExtras, estimateTokensFromBytes } from "../model/count-tokens.ts";
 import type { ModelRequest, OutputSchema, ToolSpec } from "../model/model.ts";

@@ -1,5 +1,5 @@
 import { isPromiseLike } from "../kernel/cancel-signal.ts";
-import { checkName, mismatch } from "../kernel/check.ts";
+import { checkName, mismatch } from "../kernel/argument-checks.ts";
 import { isRecord } from "../kernel/json.ts";
 import type { Tool } from "./tool.ts";
 

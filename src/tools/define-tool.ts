@@ -1,6 +1,6 @@
 // defineTool and defineDelegation: validate and freeze the user's definitions of tools.
 
-import { checkFunction, checkKeys, checkText, mismatch } from "../kernel/check.ts";
+import { checkFunction, checkKeys, checkText, mismatch } from "../kernel/argument-checks.ts";
 import { adviseOnOption } from "../kernel/option-names.ts";
 import { omitUndefined, type JsonObject } from "../kernel/json.ts";
 import { toStrictSchema } from "../model/strict-schema.ts";

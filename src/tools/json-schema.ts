@@ -1,7 +1,7 @@
 // `espalier/json-schema`: a JSON Schema as the input of a tool, or the output of an agent. The only
 // entry that loads the validator.
 
-import { mismatch } from "../kernel/check.ts";
+import { mismatch } from "../kernel/argument-checks.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { JsonSchemaInput } from "./arguments/input-schema.ts";
 import { declareInput, copyObjectSchema } from "./arguments/json-schema-input.ts";

@@ -1,6 +1,6 @@
 // Errors of a tool with a severity and further data.
 
-import { mismatch } from "../kernel/check.ts";
+import { mismatch } from "../kernel/argument-checks.ts";
 import { EspalierError, isMarkedError } from "../kernel/error.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import { AttachmentSchema, type Attachment } from "../protocol/attachment.ts";

@@ -1,6 +1,6 @@
 // Filters: select the tools of a step by the state of the agent's work (R123).
 
-import { checkMade, describeReceived } from "../kernel/check.ts";
+import { checkMade, describeReceived } from "../kernel/argument-checks.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { StepRecord } from "../protocol/step-record.ts";

@@ -1,7 +1,7 @@
 // Guards: the user's code that decides whether a call may run. A guard applies to an agent and all
 // of its descendants (T4).
 
-import { checkMade } from "../kernel/check.ts";
+import { checkMade } from "../kernel/argument-checks.ts";
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";

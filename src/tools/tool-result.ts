@@ -1,6 +1,6 @@
 // A tool's result with more than a value: its own text for the model, data, images and files.
 
-import { checkBoolean, checkKeys, mismatch } from "../kernel/check.ts";
+import { checkBoolean, checkKeys, mismatch } from "../kernel/argument-checks.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { deepFreeze, findJsonProblem, type JsonValue } from "../kernel/json.ts";
 import { formatAttachmentLine, type Attachment } from "../protocol/attachment.ts";

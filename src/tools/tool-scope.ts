@@ -1,6 +1,11 @@
 // The scope of a guard or a filter: its name, and the tools that it applies to.
 
-import { checkFunction, checkKeys, copyToolNames, nameFunction } from "../kernel/check.ts";
+import {
+  checkFunction,
+  checkKeys,
+  copyToolNames,
+  nameFunction,
+} from "../kernel/argument-checks.ts";
 
 /** The name of a guard or a filter, and the tools that it applies to. */
 export interface ToolScope {

@@ -8,7 +8,7 @@ import {
   type FieldChecks,
   mismatch,
   NO_LIMIT_ADVICE,
-} from "../kernel/check.ts";
+} from "../kernel/argument-checks.ts";
 import { omitUndefined } from "../kernel/json.ts";
 
 /**

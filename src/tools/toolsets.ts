@@ -1,7 +1,7 @@
 // Toolsets: lists of tools, and functions that create new lists from them. A renamed tool works
 // unchanged under its new name. Names in every returned list are unique.
 
-import { checkKeys, checkList, checkText, mismatch } from "../kernel/check.ts";
+import { checkKeys, checkList, checkText, mismatch } from "../kernel/argument-checks.ts";
 import { EspalierError } from "../kernel/error.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import { checkTool, checkToolName } from "./check-tool.ts";

@@ -9,7 +9,7 @@ import {
   checkMethods,
   checkText,
   mismatch,
-} from "../kernel/check.ts";
+} from "../kernel/argument-checks.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { Store } from "../store/store.ts";
 import type { ViewerAction } from "../read-model/viewer-data.ts";

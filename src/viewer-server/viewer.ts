@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 import type { Approver } from "../agent/approver.ts";
 import { addAbortHandler } from "../kernel/cancel-signal.ts";
-import { checkFunction, checkKeys, mismatch } from "../kernel/check.ts";
+import { checkFunction, checkKeys, mismatch } from "../kernel/argument-checks.ts";
 import { systemClock } from "../kernel/clock.ts";
 import { getErrorMessage } from "../kernel/error.ts";
 import { omitUndefined } from "../kernel/json.ts";

@@ -7,7 +7,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { addAbortHandler } from "../../src/kernel/cancel-signal.ts";
-import { Feed } from "../../src/orchestrator/run/run-readers.ts";
+import { Feed } from "../../src/orchestrator/run/run-iterators.ts";
 
 const MANY = 10_000;
 

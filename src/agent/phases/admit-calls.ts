@@ -26,7 +26,7 @@ import {
   type OpenStep,
 } from "../agent-state.ts";
 import type { BudgetRefusal } from "../../budget/lease.ts";
-import type { ParentHistory } from "../effects.ts";
+import type { ParentHistory } from "../effect-outcomes.ts";
 import { createParsedOutput, type ParsedOutput } from "../typed-result.ts";
 import { restoreCall, getStoredCall, readArguments } from "../tool-calls/parsed-call.ts";
 import type { CallInProgress } from "../tool-calls/open-call.ts";

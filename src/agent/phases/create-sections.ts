@@ -1,14 +1,14 @@
 // Creates the texts of a role's sections when they are due: all at once, each by one effect.
 
 import { runUntilTimeout } from "../../kernel/cancel-signal.ts";
-import { describeReceived } from "../../kernel/check.ts";
+import { describeReceived } from "../../kernel/argument-checks.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { deepFreezeList } from "../../kernel/append-only-list.ts";
 import { deepFreeze, omitUndefined } from "../../kernel/json.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { runUserCode, readAgentFacts } from "../run-user-code.ts";
-import type { Consulted } from "../effects.ts";
+import type { Consulted } from "../effect-outcomes.ts";
 import { failWith } from "../stop-requests.ts";
 import { getStepPosition, type AgentState, type MadeSection } from "../agent-state.ts";
 import type { PlacedSection, RequestSection, SectionContext } from "../request-sections.ts";

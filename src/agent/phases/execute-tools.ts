@@ -14,7 +14,7 @@ import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { getOpenStep, getPendingCalls, type AgentState, type OpenStep } from "../agent-state.ts";
-import type { CallEnd, ExecutedCall } from "../effects.ts";
+import type { CallEnd, ExecutedCall } from "../effect-outcomes.ts";
 import { addSignal, toBudgetSignal, failWith, toLastStepSignal } from "../stop-requests.ts";
 import { callTool } from "../tool-calls/call-tool.ts";
 import { recordExecutions, recordOutput, recordResults } from "../transition.ts";

@@ -1,7 +1,7 @@
 // prepare: builds the request, counts its tokens and reserves budget. Most steps only wait for the
-// lease; other work before a model call is in make-ready.ts.
+// lease; other work before a model call is in before-request.ts.
 
-import { groupDigits, mismatch } from "../../kernel/check.ts";
+import { groupDigits, mismatch } from "../../kernel/argument-checks.ts";
 import type { EspalierError } from "../../kernel/error.ts";
 import { countInputTokens, estimateMessages } from "../../model/count-tokens.ts";
 import { countEphemeralTail } from "../../model/request-prefix.ts";
@@ -21,7 +21,7 @@ import { BUILT_IN_SECTIONS } from "../request-sections.ts";
 import { addSignal, fail, failWith, toBudgetSignal } from "../stop-requests.ts";
 import { addWaitedTime } from "../transition.ts";
 import { buildPlainRequest, type Assembled, applyRequestHooks } from "./assemble-request.ts";
-import { makeReady, addMail } from "./make-ready.ts";
+import { runPendingWork, addMail } from "./before-request.ts";
 import type { ReadyState } from "./create-sections.ts";
 import { planNotices, estimateNoticeTokens, addNotices } from "./notices.ts";
 
@@ -34,7 +34,7 @@ export async function prepare(agent: AgentRuntime, state: AgentState): Promise<P
   // lease.
   const ready: ReadyState = await (isReady(agent, state)
     ? { state: state.log.isTaskHandled ? state : addTask(state, agent.facts.task) }
-    : makeReady(agent, state));
+    : runPendingWork(agent, state));
   if (mustNotCallModel(agent, ready.state) || ready.state.log.subtasks.length > 0)
     return { state: ready.state, call: undefined };
   // A step that was open when its process died repeats its request without new messages.

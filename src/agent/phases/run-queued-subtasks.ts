@@ -6,7 +6,7 @@ import { formatContent } from "../../protocol/message-content.ts";
 import type { SpawnOutcome } from "../../protocol/subagent.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { Consulted, ParentHistory } from "../effects.ts";
+import type { Consulted, ParentHistory } from "../effect-outcomes.ts";
 import type { EffectPosition } from "../agent-identity.ts";
 import { classifyUserCodeError } from "../run-user-code.ts";
 import { failWith } from "../stop-requests.ts";

@@ -5,7 +5,7 @@ import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { getOpenStep, type AgentState } from "../agent-state.ts";
-import type { ExecutedCall } from "../effects.ts";
+import type { ExecutedCall } from "../effect-outcomes.ts";
 import { addWaitedTime, recordUsage } from "../transition.ts";
 import { createSideCall, NOT_CALLED, type SideCallReply } from "../model-call.ts";
 

@@ -1,11 +1,12 @@
-// Authorizes calls before they run. Decisions are in call-decision.ts, questions in questions.ts.
+// Authorizes calls before they run. Decisions are in call-decision.ts, questions in
+// call-questions.ts.
 
 import type { OwnCall } from "../../tools/bind-call.ts";
 import { selectGuards } from "../../tools/tool-guard.ts";
 import { findRepetition } from "./call-decision.ts";
 import { createRefusedOutcome, type Permission } from "./call-outcome.ts";
 import { createNextDelegation, type CallInProgress } from "./open-call.ts";
-import { resumeQuestion, decideOrAskApprover } from "./questions.ts";
+import { resumeQuestion, decideOrAskApprover } from "./call-questions.ts";
 
 /** Returns or requests the permission for a call. Synchronous if nothing has to be asked. */
 export function authorize(call: CallInProgress, bound: OwnCall): Permission | Promise<Permission> {

@@ -2,7 +2,7 @@
 // make while the call runs.
 
 import { CancelSignal, addAbortHandler } from "../../kernel/cancel-signal.ts";
-import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
+import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/argument-checks.ts";
 import { deepFreezeList } from "../../kernel/append-only-list.ts";
 import { deepFreeze, omitUndefined, isRecord } from "../../kernel/json.ts";
 import { createQuestionId } from "../../protocol/ids.ts";

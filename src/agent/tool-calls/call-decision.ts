@@ -1,9 +1,9 @@
 // Decides whether a call may run. Guards, the tool's approval check and the limit on repeated calls
 // give one decision: deny beats ask beats allow, and each call causes at most one question. Most
-// calls need no decision and run at once. Questions are in questions.ts. No promise here rejects.
+// calls need no decision and run at once. Questions are in call-questions.ts. No promise here rejects.
 
 import { isPromiseLike, runTimed, runUntilTimeout } from "../../kernel/cancel-signal.ts";
-import { describeReceived } from "../../kernel/check.ts";
+import { describeReceived } from "../../kernel/argument-checks.ts";
 import { getErrorMessage } from "../../kernel/error.ts";
 import { deepFreezeList } from "../../kernel/append-only-list.ts";
 import { isRecord } from "../../kernel/json.ts";

@@ -11,7 +11,7 @@ import type { ToolExecution, ToolOutcomeType } from "../../protocol/tool-outcome
 import type { Usage } from "../../protocol/usage.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
 import { UNBEGUN_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
-import type { CallEnd } from "../effects.ts";
+import type { CallEnd } from "../effect-outcomes.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { omitUndefined, isRecord } from "../../kernel/json.ts";
 import { completeSentence } from "../../kernel/sentence.ts";

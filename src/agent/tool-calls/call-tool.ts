@@ -16,7 +16,7 @@ import type { ToolRuntime } from "../../tools/tool-context.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import { createHookContext } from "../run-user-code.ts";
-import type { CallEnd } from "../effects.ts";
+import type { CallEnd } from "../effect-outcomes.ts";
 import { WrappedTime } from "../wrapped-time.ts";
 import { authorize } from "./authorize.ts";
 import { createToolContext } from "./call-context.ts";
@@ -28,7 +28,7 @@ import {
 } from "./call-outcome.ts";
 import { delegate, isTooLate, resumeDelegation } from "./delegate.ts";
 import { closeCall, createNextDelegation, type CallInProgress } from "./open-call.ts";
-import { callExternally } from "./questions.ts";
+import { callExternally } from "./call-questions.ts";
 import { toForbiddenOutcome, recordBegin, recordEnd, rejectUnbegun } from "./record-calls.ts";
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;

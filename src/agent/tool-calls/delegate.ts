@@ -2,7 +2,7 @@
 // them, except for background subagents, which only their parent has to outlive (T2).
 
 import { awaitWithinBounds, type BoundedOutcome } from "../../kernel/cancel-signal.ts";
-import { describeReceived, checkKeys, checkText } from "../../kernel/check.ts";
+import { describeReceived, checkKeys, checkText } from "../../kernel/argument-checks.ts";
 import { deepFreeze, omitUndefined, isRecord } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import {
@@ -23,7 +23,7 @@ import type {
 } from "../../tools/tool-context.ts";
 import type { DelegatedCall } from "../run-ports.ts";
 import type { Deferral } from "../agent-state.ts";
-import type { CallEnd } from "../effects.ts";
+import type { CallEnd } from "../effect-outcomes.ts";
 import {
   CANCELLED,
   failCall,

@@ -14,7 +14,7 @@ import type { EventPosition } from "../agent-identity.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { Deferral } from "../agent-state.ts";
-import type { CallEnd, ParentHistory } from "../effects.ts";
+import type { CallEnd, ParentHistory } from "../effect-outcomes.ts";
 import type { DelegatedCall } from "../run-ports.ts";
 
 export interface CallInProgress {

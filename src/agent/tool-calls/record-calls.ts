@@ -6,7 +6,7 @@ import type { SpanContent } from "../../protocol/message.ts";
 import { createResultBody } from "../../protocol/stream-part.ts";
 import { toSpans, attachTimeSpans } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
-import type { CallEnd, ExecutedCall } from "../effects.ts";
+import type { CallEnd, ExecutedCall } from "../effect-outcomes.ts";
 import {
   failCall,
   NOT_BEGUN,

@@ -8,7 +8,7 @@ import {
   adviseDefault,
   groupDigits,
   mismatch,
-} from "../../kernel/check.ts";
+} from "../../kernel/argument-checks.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { MemoizedPromise } from "../../kernel/memoized-promise.ts";
 import { runOutsideScopes } from "../../protocol/correlation.ts";

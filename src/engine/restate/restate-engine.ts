@@ -5,7 +5,12 @@
 import { isIP } from "node:net";
 
 import { redactAddress } from "../../kernel/redact-address.ts";
-import { checkCount, checkFields, mismatch, type FieldChecks } from "../../kernel/check.ts";
+import {
+  checkCount,
+  checkFields,
+  mismatch,
+  type FieldChecks,
+} from "../../kernel/argument-checks.ts";
 import { omitUndefined, isPlainObject } from "../../kernel/json.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
 import type { Engine } from "../engine.ts";

@@ -7,7 +7,7 @@ import type {
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 
-import { checkBoolean, checkText, mismatch } from "../../kernel/check.ts";
+import { checkBoolean, checkText, mismatch } from "../../kernel/argument-checks.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { omitUndefined, isRecord } from "../../kernel/json.ts";
 import type { AttachmentKind } from "../../protocol/attachment.ts";

@@ -1,6 +1,6 @@
 // The options of openai() for the content of requests: the interface, and settings of the answer.
 
-import { checkBoolean, checkText, mismatch } from "../../kernel/check.ts";
+import { checkBoolean, checkText, mismatch } from "../../kernel/argument-checks.ts";
 import { getErrorMessage, type EspalierError } from "../../kernel/error.ts";
 import { copyForeignJson } from "../../kernel/json-copy.ts";
 import { deepFreeze, omitUndefined, isRecord, type JsonObject } from "../../kernel/json.ts";

@@ -2,7 +2,7 @@
 // them. Owns one connection, opened at the first call: the code of the provider is loaded then.
 // Options and environment are read once, by `assertReady` or at the first call.
 
-import { checkText, mismatch } from "../../kernel/check.ts";
+import { checkText, mismatch } from "../../kernel/argument-checks.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { omitUndefined } from "../../kernel/json.ts";

@@ -1,6 +1,6 @@
 // Finds the proxy for a server: by option, or by the environment, like `curl` and Node.
 
-import { mismatch } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/argument-checks.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { omitUndefined } from "../../kernel/json.ts";
 

@@ -27,7 +27,7 @@ import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { formatModelEffectName } from "./effect-names.ts";
 import { parseRecord, type JournalRecord } from "./journal-record.ts";
 import { PausedAgentSchema, type PausedAgent } from "./paused-run.ts";
-import { CallEndSchema, InferOutcomeSchema } from "../../agent/effects.ts";
+import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
 
 /**
  * Steps of an execution of an agent, from the journal of the run.

@@ -6,7 +6,7 @@ import { parsePersistedState } from "../../agent/agent-snapshot.ts";
 import { markStarted, pauseExecution } from "../../agent/transition.ts";
 import { deepFreeze, isRecord, sameJson } from "../../kernel/json.ts";
 import { applyDeltaInPlace } from "../../kernel/json-delta.ts";
-import { CallEndSchema, type CallEnd } from "../../agent/effects.ts";
+import { CallEndSchema, type CallEnd } from "../../agent/effect-outcomes.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { AgentId, LeaseId } from "../../protocol/ids.ts";
 import type { StopReason, StopSignal } from "../../protocol/stop.ts";

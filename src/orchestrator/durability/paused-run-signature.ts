@@ -3,7 +3,7 @@
 
 import type { KeyObject } from "node:crypto";
 
-import { mismatch } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/argument-checks.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { stringifyCanonical, deepFreeze, isRecord } from "../../kernel/json.ts";
 

@@ -3,7 +3,7 @@
 
 import type { QuestionDeferral } from "../../agent/agent-state.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
-import { describeReceived } from "../../kernel/check.ts";
+import { describeReceived } from "../../kernel/argument-checks.ts";
 import { stringifyCanonical, isRecord, type JsonObject } from "../../kernel/json.ts";
 import { AgentSnapshotSchema } from "../../agent/agent-snapshot.ts";
 import { AccountSchema } from "../../protocol/account.ts";

@@ -18,7 +18,7 @@ import {
   readInferOutcome,
   type CallEnd,
   type InferOutcome,
-} from "../../agent/effects.ts";
+} from "../../agent/effect-outcomes.ts";
 import type { Phase } from "../../agent/phase-report.ts";
 import {
   findCallDifference,
@@ -30,7 +30,7 @@ import {
 import { authorize } from "../../agent/tool-calls/authorize.ts";
 import { callTool } from "../../agent/tool-calls/call-tool.ts";
 import type { CallInProgress } from "../../agent/tool-calls/open-call.ts";
-import { confirmPermission, refuseCall } from "../../agent/tool-calls/questions.ts";
+import { confirmPermission, refuseCall } from "../../agent/tool-calls/call-questions.ts";
 import { emitResult } from "../../agent/tool-calls/record-calls.ts";
 import { INTERRUPTED, type Permission } from "../../agent/tool-calls/call-outcome.ts";
 import { omitUndefined, sameJson } from "../../kernel/json.ts";

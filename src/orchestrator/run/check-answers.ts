@@ -10,7 +10,7 @@ import {
   computeSchemaHash,
   getStoredCall,
 } from "../../agent/tool-calls/parsed-call.ts";
-import { describeReceived } from "../../kernel/check.ts";
+import { describeReceived } from "../../kernel/argument-checks.ts";
 import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { computeFingerprint } from "../../kernel/fingerprint.ts";

@@ -3,11 +3,11 @@
 // Warns of guards and hooks that name an unknown tool, because they are never called.
 
 import type { AgentRole } from "../../agent/agent-role.ts";
-import { CallEndSchema } from "../../agent/effects.ts";
+import { CallEndSchema } from "../../agent/effect-outcomes.ts";
 import { findOutputProblems, NO_OUTPUT } from "../../agent/typed-result.ts";
 import { readArguments } from "../../agent/tool-calls/parsed-call.ts";
 import type { Hook } from "../../hooks/hook.ts";
-import { mismatch } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/argument-checks.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import { findUnknownToolName } from "../../policies/child-tools.ts";

@@ -1,7 +1,7 @@
 // Executes a run request: starts the run, continues it, joins it or returns its result. May be
 // repeated any number of times, in any process.
 
-import { checkAmount, checkKeys, checkMethods } from "../../kernel/check.ts";
+import { checkAmount, checkKeys, checkMethods } from "../../kernel/argument-checks.ts";
 import { CancelSignal, addAbortHandler, sleep } from "../../kernel/cancel-signal.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { omitUndefined, sameJson } from "../../kernel/json.ts";

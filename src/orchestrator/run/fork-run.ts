@@ -4,7 +4,7 @@
 // A fork has its own ids and zero usage. It does not change its origin, and never separates a call
 // from its result.
 
-import { mismatch } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/argument-checks.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { deepFreeze, omitUndefined } from "../../kernel/json.ts";
 import type { IdSource } from "../../kernel/id-source.ts";

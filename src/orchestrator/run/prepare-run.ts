@@ -4,7 +4,7 @@
 
 import { type AgentRole, resolveInstructions } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { mismatch } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/argument-checks.ts";
 import { isRecord, type JsonObject } from "../../kernel/json.ts";
 import { type Budget, toLedgerLimits, tightenLimits } from "../../policies/budget.ts";
 import { parseId } from "../../protocol/ids.ts";

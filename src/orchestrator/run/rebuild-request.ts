@@ -3,7 +3,7 @@
 
 import { createUnknownAgentError } from "../../agent/agent-identity.ts";
 import { rebuildStepRequest, type RebuiltRequest } from "../../agent/shown-messages.ts";
-import { checkKeys, mismatch } from "../../kernel/check.ts";
+import { checkKeys, mismatch } from "../../kernel/argument-checks.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";

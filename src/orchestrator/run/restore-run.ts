@@ -157,7 +157,7 @@ function isToBeAsked({ agents }: RestoredRun, questionId: QuestionId): boolean {
 }
 
 /** Store of the run, and its journal if its process crashed. */
-export interface RunOrigin {
+export interface RestoreContext {
   readonly journal: RunJournal | undefined;
   readonly folded?: FoldedRun | undefined;
   /** The error, if the run only continues to fail. */
@@ -174,12 +174,12 @@ export function restoreRun(
   settings: Settings,
   run: RestoredRun,
   ready: Continuation,
-  persistence: RunOrigin,
+  context: RestoreContext,
 ): PreparedRun {
   try {
-    return restoreParts(settings, run, ready, persistence);
+    return restoreParts(settings, run, ready, context);
   } catch (cause) {
-    persistence.journal?.writer.abandon();
+    context.journal?.writer.abandon();
     throw cause;
   }
 }
@@ -188,7 +188,7 @@ function restoreParts(
   settings: Settings,
   run: RestoredRun,
   ready: Continuation,
-  { journal, folded, failure, forkedFrom }: RunOrigin,
+  { journal, folded, failure, forkedFrom }: RestoreContext,
 ): PreparedRun {
   const { answers, session, grants } = ready;
   const runtime = new RunRuntime(

@@ -1,7 +1,7 @@
 // Recovers all lost runs of a store: runs without crashes first, then the others one by one, after
 // a delay.
 
-import { checkKeys, checkText } from "../../kernel/check.ts";
+import { checkKeys, checkText } from "../../kernel/argument-checks.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { omitUndefined } from "../../kernel/json.ts";
 import { sleep } from "../../kernel/cancel-signal.ts";

@@ -1,7 +1,13 @@
 // RunClient: starts and controls runs from any process, with only the store and the engine: no role
 // is needed here.
 
-import { checkAmount, checkKeys, checkMethods, checkText, mismatch } from "../../kernel/check.ts";
+import {
+  checkAmount,
+  checkKeys,
+  checkMethods,
+  checkText,
+  mismatch,
+} from "../../kernel/argument-checks.ts";
 import { CancelSignal, sleep } from "../../kernel/cancel-signal.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { EspalierError, type ErrorCode } from "../../kernel/error.ts";

@@ -5,7 +5,7 @@
 // ownership. Until then `cancelRelease` continues the run here. `LiveRun.abandon` is different: the
 // journal broke or was given up, and the run stops here at once.
 
-import { checkAmount, checkKeys, checkText, adviseDefault } from "../../kernel/check.ts";
+import { checkAmount, checkKeys, checkText, adviseDefault } from "../../kernel/argument-checks.ts";
 import { CancelSignal, addAbortHandler, sleep } from "../../kernel/cancel-signal.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { sameJson, type JsonValue } from "../../kernel/json.ts";
@@ -19,7 +19,7 @@ import type { Budget } from "../../policies/budget.ts";
 import { copyGrant } from "../../budget/ledger-grant.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { type FeedFailure, findNode, findNodeAt, RunReaders, Stepper } from "./run-readers.ts";
+import { type FeedFailure, findNode, findNodeAt, RunIterators, Stepper } from "./run-iterators.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import type { MailReader } from "./run-mail.ts";
 import {
@@ -54,7 +54,7 @@ export class RunHandle implements Run {
   /** `undefined` until the caller iterates; then the phases run freely. */
   #stepper: Stepper | undefined;
   /** `undefined` until somebody reads events or stream parts. */
-  #readers: RunReaders | undefined;
+  #iterators: RunIterators | undefined;
   /** Requests to the paused run, carried out if it continues. */
   #requests: readonly (() => void)[] = NONE;
   /**
@@ -125,16 +125,16 @@ export class RunHandle implements Run {
   }
 
   events(options: EventsOptions = {}): AsyncIterableIterator<EspalierEvent, undefined> {
-    return this.#openReaders().events(options);
+    return this.#openIterators().events(options);
   }
 
   stream(options: StreamOptions = {}): AsyncIterableIterator<StreamPart, undefined> {
-    return this.#openReaders().pieces(options);
+    return this.#openIterators().pieces(options);
   }
 
-  #openReaders(): RunReaders {
-    this.#readers ??= new RunReaders(this.#live.run, this.#end);
-    return this.#readers;
+  #openIterators(): RunIterators {
+    this.#iterators ??= new RunIterators(this.#live.run, this.#end);
+    return this.#iterators;
   }
 
   iterate(): AsyncIterableIterator<PhaseReport, undefined> {
@@ -347,7 +347,7 @@ export class RunHandle implements Run {
   /** Continues after a pause. Readers of this handle keep reading. */
   async #continueWith(prepared: PreparedRun): Promise<JsonRunResult> {
     this.#live = new LiveRun(prepared, this);
-    this.#readers?.follow(this.#live.run);
+    this.#iterators?.follow(this.#live.run);
     if (this.#stepper !== undefined) this.#stepWith(this.#stepper);
     const led = this.#closeOnFailure(this.#lead());
     const requests = this.#requests;
@@ -383,11 +383,11 @@ export class RunHandle implements Run {
     // which Node reports.
     if (
       failure !== undefined &&
-      (this.#stepper !== undefined || this.#readers?.areThere === true)
+      (this.#stepper !== undefined || this.#iterators?.areThere === true)
     ) {
       for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);
     }
     this.#stepper?.end(failure);
-    this.#readers?.end(failure);
+    this.#iterators?.end(failure);
   }
 }

@@ -7,7 +7,7 @@ import {
   checkText,
   mismatch,
   NO_LIMIT_ADVICE,
-} from "../../kernel/check.ts";
+} from "../../kernel/argument-checks.ts";
 import { type ErrorCode, EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
 import { omitUndefined, type JsonObject, parseJson } from "../../kernel/json.ts";
@@ -27,7 +27,7 @@ import { checkGrant } from "../../budget/ledger-grant.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { Run } from "./run.ts";
-import { findNodeAt } from "./run-readers.ts";
+import { findNodeAt } from "./run-iterators.ts";
 import { checkRunId, checkTraceparent, freezeMetadata, type StartOptions } from "./run-options.ts";
 
 /**

@@ -10,7 +10,7 @@ import {
   checkText,
   mismatch,
   NO_LIMIT_ADVICE,
-} from "../../kernel/check.ts";
+} from "../../kernel/argument-checks.ts";
 import { adviseOnOption } from "../../kernel/option-names.ts";
 import { parseTraceparent } from "../../kernel/trace-ids.ts";
 import { type AgentRole, checkAgentRole } from "../../agent/agent-role.ts";

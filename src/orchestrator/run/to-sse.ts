@@ -1,13 +1,13 @@
 // Streams a run as server-sent events, for a page or another process that follows it: its events,
 // stream parts and result.
 
-import { checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
+import { checkKeys, checkMethods, mismatch } from "../../kernel/argument-checks.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { omitUndefined } from "../../kernel/json.ts";
 import { mustBeWhole } from "../../model/check-options.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import type { StreamPart } from "../../protocol/stream-part.ts";
-import { createLeavableIterator } from "./run-readers.ts";
+import { createLeavableIterator } from "./run-iterators.ts";
 import type { EventsOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
 

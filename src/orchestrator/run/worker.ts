@@ -18,7 +18,7 @@ import {
   checkMethods,
   adviseDefault,
   mismatch,
-} from "../../kernel/check.ts";
+} from "../../kernel/argument-checks.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";

@@ -1,7 +1,7 @@
 // Changes of a session record: adds or removes an execution. Also builds the history of the next
 // execution. Pure: a record is never mutated.
 
-import { mismatch } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/argument-checks.ts";
 import type { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import type { ExecutionId, MessageId } from "../../protocol/ids.ts";

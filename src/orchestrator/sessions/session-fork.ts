@@ -4,7 +4,7 @@
 // A fork has its own ids and zero usage, and does not change its origin. A call is never separated
 // from its results.
 
-import { mismatch } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/argument-checks.ts";
 import type { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import { deepFreeze } from "../../kernel/json.ts";

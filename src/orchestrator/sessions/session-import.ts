@@ -1,6 +1,6 @@
 // Imports messages of another program into a new session. Pure, except for the given ids.
 
-import { mismatch } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/argument-checks.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import { AgentIdSchema, createMessageId, ExecutionIdSchema } from "../../protocol/ids.ts";

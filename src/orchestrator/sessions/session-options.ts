@@ -1,6 +1,12 @@
 // Options of sessions and forks of sessions: validated at once, with defaults.
 
-import { checkBoolean, checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
+import {
+  checkBoolean,
+  checkCount,
+  checkKeys,
+  checkMethods,
+  mismatch,
+} from "../../kernel/argument-checks.ts";
 import { adviseOnOption } from "../../kernel/option-names.ts";
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
 import { resolveMessageRetention } from "../../policies/retention-policy.ts";

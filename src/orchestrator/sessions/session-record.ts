@@ -1,7 +1,7 @@
 // Stored form of a session: its history and its executions, as one JSON text. Versioned; an invalid
 // record is rejected as a whole.
 
-import { describeReceived } from "../../kernel/check.ts";
+import { describeReceived } from "../../kernel/argument-checks.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
 import {

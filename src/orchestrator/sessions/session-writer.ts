@@ -7,7 +7,7 @@
 // N3. An execution is in a session once, even if it is added again because the acknowledgement was
 // lost.
 
-import { mismatch, describeReceived } from "../../kernel/check.ts";
+import { mismatch, describeReceived } from "../../kernel/argument-checks.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";

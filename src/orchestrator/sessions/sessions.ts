@@ -1,6 +1,6 @@
 // Opens the session of a run from the options of an orchestrator call.
 
-import { checkMethods, mismatch } from "../../kernel/check.ts";
+import { checkMethods, mismatch } from "../../kernel/argument-checks.ts";
 import type { ExecutionId, RunId } from "../../protocol/ids.ts";
 import type { SessionStore } from "../../store/session-store.ts";
 import type { SessionRef } from "./session-ref.ts";

@@ -3,7 +3,7 @@
 
 import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { ParentHistory } from "../../agent/effects.ts";
+import type { ParentHistory } from "../../agent/effect-outcomes.ts";
 import type { OrRefusal } from "./spawn-checks.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { freezeInTests } from "../../kernel/freeze-shared.ts";

@@ -13,7 +13,7 @@ import {
   type FieldChecks,
   mismatch,
   NO_LIMIT_ADVICE,
-} from "../../kernel/check.ts";
+} from "../../kernel/argument-checks.ts";
 import { adviseOnOption } from "../../kernel/option-names.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { randomIds, type IdSource } from "../../kernel/id-source.ts";

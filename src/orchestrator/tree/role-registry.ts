@@ -1,7 +1,7 @@
 // Roles of a run: all roles that are reachable from the root, each name once, each reference
 // resolved.
 
-import { mismatch } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/argument-checks.ts";
 import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import {

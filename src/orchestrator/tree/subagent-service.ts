@@ -1,6 +1,11 @@
 // Operations of an agent on its subagents: list, continue, wait for, write to and cancel them.
 
-import { checkAmount, checkKeys, checkText, NO_LIMIT_ADVICE } from "../../kernel/check.ts";
+import {
+  checkAmount,
+  checkKeys,
+  checkText,
+  NO_LIMIT_ADVICE,
+} from "../../kernel/argument-checks.ts";
 import { createLinkedController, sleep } from "../../kernel/cancel-signal.ts";
 import { stringifyCanonical, omitUndefined } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";

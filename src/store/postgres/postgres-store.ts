@@ -7,7 +7,7 @@ import {
   checkMethods,
   adviseDefault,
   mismatch,
-} from "../../kernel/check.ts";
+} from "../../kernel/argument-checks.ts";
 import { isProcessGone } from "../ownership-rules.ts";
 import { MemoizedPromise } from "../../kernel/memoized-promise.ts";
 import { SqlStore } from "../sql-store.ts";

@@ -1,6 +1,6 @@
 // Entry `espalier/store/sqlite`: runs and sessions in one file.
 
-import { checkCount, checkKeys, adviseDefault, mismatch } from "../../kernel/check.ts";
+import { checkCount, checkKeys, adviseDefault, mismatch } from "../../kernel/argument-checks.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { isProcessGone } from "../ownership-rules.ts";
 import { SqlStore } from "../sql-store.ts";

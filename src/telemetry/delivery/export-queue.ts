@@ -16,7 +16,7 @@ import {
   type SpanContext,
 } from "@opentelemetry/api";
 
-import { checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
+import { checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/argument-checks.ts";
 import { idleClock, type Clock } from "../../kernel/clock.ts";
 import { getErrorMessage } from "../../kernel/error.ts";
 import { omitUndefined } from "../../kernel/json.ts";

@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 
 import { redactAddress } from "../../kernel/redact-address.ts";
-import { describeReceived } from "../../kernel/check.ts";
+import { describeReceived } from "../../kernel/argument-checks.ts";
 import { emitWarning } from "../../kernel/warn-once.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -47,7 +47,7 @@ import {
   type MetricDefinition,
 } from "./metric-names.ts";
 import { OWN_PACKAGE } from "../../kernel/own-package.ts";
-import { checkBoolean, checkMethods } from "../../kernel/check.ts";
+import { checkBoolean, checkMethods } from "../../kernel/argument-checks.ts";
 
 /** A span to be measured. */
 interface MeasuredSpan {

@@ -34,7 +34,7 @@ import { isPromiseLike } from "../../kernel/cancel-signal.ts";
 import { warnOnce, NamedOffenders } from "../../kernel/warn-once.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
 import { lazyUnion, z } from "../../protocol/lazy-schema.ts";
-import { checkKeys, mismatch } from "../../kernel/check.ts";
+import { checkKeys, mismatch } from "../../kernel/argument-checks.ts";
 import { VariableReader, type Environment } from "../delivery/otel-variables.ts";
 
 /** Writes content to the span of its call, as far as the settings allow. */

@@ -1,8 +1,8 @@
 // A recording: the journal of a run as lines of text, read from a store and replayed by tests.
 
-import { checkMethods, mismatch } from "../../kernel/check.ts";
+import { checkMethods, mismatch } from "../../kernel/argument-checks.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { CallEndSchema, InferOutcomeSchema } from "../../agent/effects.ts";
+import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
 import { RecordCodec } from "../../orchestrator/durability/record-codec.ts";
 import {
   describeInvalidRecord,

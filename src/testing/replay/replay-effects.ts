@@ -1,7 +1,7 @@
 // Effects of a replay. Outcomes of models, tools and approvers come from the recording. Subagents,
 // budgets and decisions are executed again.
 
-import { readInferOutcome, type CallEnd, type InferOutcome } from "../../agent/effects.ts";
+import { readInferOutcome, type CallEnd, type InferOutcome } from "../../agent/effect-outcomes.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { CANCELLED } from "../../agent/tool-calls/call-outcome.ts";
 import { callTool } from "../../agent/tool-calls/call-tool.ts";

@@ -3,7 +3,7 @@
 // result is a divergence.
 
 import { replayInFlight } from "../../budget/replay-operation.ts";
-import { checkKeys } from "../../kernel/check.ts";
+import { checkKeys } from "../../kernel/argument-checks.ts";
 import { checkAgentRole, type AgentRole } from "../../agent/agent-role.ts";
 import {
   createSettings,

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 
-import { mismatch } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/argument-checks.ts";
 import {
   copyJson,
   deepFreeze,

@@ -1,6 +1,6 @@
 // A JSON Schema as the input of a tool from elsewhere, validated by Ajv (json-schema-check.ts).
 
-import { mismatch } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/argument-checks.ts";
 import { getErrorMessage } from "../../kernel/error.ts";
 import {
   copyJson,

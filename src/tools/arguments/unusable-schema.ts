@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 
-import { mismatch } from "../../kernel/check.ts";
+import { mismatch } from "../../kernel/argument-checks.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 

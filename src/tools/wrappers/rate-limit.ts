@@ -4,7 +4,7 @@
 //   the start that took it.
 // - FIFO: no call starts while an earlier one waits. A call that leaves the queue takes no place.
 
-import { checkAtLeastOne, checkKeys, mismatch } from "../../kernel/check.ts";
+import { checkAtLeastOne, checkKeys, mismatch } from "../../kernel/argument-checks.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { TurnQueue } from "../../kernel/turn-queue.ts";
 import { checkSpan } from "../tool-settings.ts";

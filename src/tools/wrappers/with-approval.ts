@@ -1,5 +1,5 @@
 import { isPromiseLike } from "../../kernel/cancel-signal.ts";
-import { checkKeys, checkText } from "../../kernel/check.ts";
+import { checkKeys, checkText } from "../../kernel/argument-checks.ts";
 import { joinSentences } from "../../kernel/sentence.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
 import { checkWrappable, replaceUse } from "./wrapped-tool.ts";

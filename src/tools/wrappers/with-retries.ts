@@ -9,7 +9,7 @@ import {
   checkKeys,
   adviseDefault,
   describeReceived,
-} from "../../kernel/check.ts";
+} from "../../kernel/argument-checks.ts";
 import { getErrorMessage } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import { SpawnRequestSchema, type SpawnRequest } from "../../protocol/subagent.ts";

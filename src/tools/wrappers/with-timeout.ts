@@ -1,5 +1,5 @@
 import { invoke, runTimed } from "../../kernel/cancel-signal.ts";
-import { checkKeys } from "../../kernel/check.ts";
+import { checkKeys } from "../../kernel/argument-checks.ts";
 import { checkSpan } from "../tool-settings.ts";
 import type { ToolContext, ToolRuntime } from "../tool-context.ts";
 import { createToolTimeout } from "../tool-timeout.ts";

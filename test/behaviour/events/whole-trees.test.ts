@@ -10,7 +10,7 @@ import {
   type EventSink,
   sumUsage,
 } from "../../../src/protocol/event.ts";
-import { describeReceived } from "../../../src/kernel/check.ts";
+import { describeReceived } from "../../../src/kernel/argument-checks.ts";
 import { NO_USAGE } from "../../../src/protocol/usage.ts";
 import { formatEventTree } from "../../../src/testing/event-tree.ts";
 import { says } from "../../../src/testing/scripted-model.ts";

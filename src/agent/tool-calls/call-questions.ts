@@ -39,7 +39,7 @@ import {
   type CheckedCall,
 } from "./parsed-call.ts";
 import { formatToolResult } from "../../tools/result-text.ts";
-import type { CallEnd } from "../effects.ts";
+import type { CallEnd } from "../effect-outcomes.ts";
 import { recordBegin, recordEnd, rejectUnbegun } from "./record-calls.ts";
 
 /**

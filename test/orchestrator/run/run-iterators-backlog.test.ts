@@ -4,7 +4,7 @@
 
 import { expect, test } from "vitest";
 
-import { Backlog } from "../../../src/orchestrator/run/run-readers.ts";
+import { Backlog } from "../../../src/orchestrator/run/run-iterators.ts";
 import type { EspalierEvent } from "../../../src/protocol/event.ts";
 import { sampleEvents } from "../../support/sample-events.ts";
 import { rejectionOf } from "../../support/thrown.ts";

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import { createPendingState } from "../../../src/agent/agent-state.ts";
 import type { Phase, PhaseReport } from "../../../src/agent/phase-report.ts";
-import { Stepper } from "../../../src/orchestrator/run/run-readers.ts";
+import { Stepper } from "../../../src/orchestrator/run/run-iterators.ts";
 import { answered } from "../../support/ledger-fixture.ts";
 
 const DONE = { done: true, value: undefined };

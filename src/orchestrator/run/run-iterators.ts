@@ -1,12 +1,12 @@
-// RunReaders: the readers of the events and stream parts of a run. Owns the active readers, across
-// the run's pauses. A Feed is a queue of values for one reader: a Backlog of events or stream
-// parts, a Stepper of phases.
+// RunIterators: async iterators over the events and stream parts of a run. Owns the active readers,
+// across the run's pauses. A Feed is a queue of values for one reader: a Backlog of events or
+// stream parts, a Stepper of phases.
 
 import { createUnknownAgentError } from "../../agent/agent-identity.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { isUseless, type StepReply } from "../../agent/agent-state.ts";
 import type { PhaseReport } from "../../agent/phase-report.ts";
-import { checkCount, checkKeys, mismatch } from "../../kernel/check.ts";
+import { checkCount, checkKeys, mismatch } from "../../kernel/argument-checks.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, omitUndefined } from "../../kernel/json.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
@@ -37,7 +37,7 @@ interface RunReader {
   readonly end: (failure: FeedFailure | undefined) => void;
 }
 
-export class RunReaders {
+export class RunIterators {
   #run: RunRuntime;
   #readers: readonly RunReader[] = NONE;
   /** Set once the run has settled or failed. */

@@ -12,7 +12,7 @@ import {
   checkName,
   checkText,
   adviseDefault,
-} from "../../src/kernel/check.ts";
+} from "../../src/kernel/argument-checks.ts";
 import { thrownBy } from "../support/thrown.ts";
 
 const passes = (check: () => void): boolean => {

@@ -23,7 +23,7 @@ import type { MailboxMessage } from "../mailbox.ts";
 import { isOverflowing } from "./assemble-request.ts";
 
 /** Does the work that is due, until the state forbids a request. */
-export async function makeReady(agent: AgentRuntime, state: AgentState): Promise<ReadyState> {
+export async function runPendingWork(agent: AgentRuntime, state: AgentState): Promise<ReadyState> {
   let next = state.log.isTaskHandled ? state : await takeTask(agent, state);
   if (mustNotCallModel(agent, next)) return { state: next };
   const { retention } = agent;
