@@ -2360,6 +2360,9 @@ const requirements = {
   D801: {
     text: "The loss of an owner that only waited for a slot of its run is not counted as a crash of the run",
   },
+  D802: {
+    text: "The command passes the context of its configuration to the runs that it starts and resumes",
+  },
   D785: {
     text: "A spawn that its approver turns into a continuation gives its place to later calls of the reply",
   },

@@ -38,6 +38,7 @@ const MISUSE_CODES: ReadonlySet<string> = new Set([
   "usage",
   "invalid_argument",
   "missing_package",
+  "context_failed",
   "invalid_role_file",
   "invalid_answer",
   "duplicate_tool",

@@ -122,7 +122,7 @@ export function prepareRun(call: CommandCall, parts: RunParts) {
     ...(store === undefined ? {} : { store }),
     ...(tracing === undefined ? {} : { tracing: tracing.tracing }),
   });
-  page?.attach(orchestrator);
+  page?.attach(orchestrator, { context: () => createRunContext(hand) });
   return { orchestrator, follower, person };
 }
 
@@ -156,11 +156,25 @@ function deferTerminalApprover(shell: Shell, follower: RunFollower): Approver {
   };
 }
 
-/** Returns the options from the configuration, without roles and store. */
+/** Returns the context of a run. Throws `context_failed` if the function of the configuration does. */
+export async function createRunContext({
+  config,
+  configFile,
+}: Pick<RunParts["hand"], "config" | "configFile">): Promise<unknown> {
+  try {
+    return await config.context?.();
+  } catch (cause) {
+    const message = `Expected \`context\` of ${configFile} to return the context, but it threw: ${describeCause(cause)}. Fix it.`;
+    throw new EspalierError({ code: "context_failed", message, cause });
+  }
+}
+
+/** Returns the options from the configuration for the orchestrator. */
 export function selectOrchestratorOptions(config: EspalierConfig): OrchestratorOptions {
   const {
     roles: _roles,
     tools: _tools,
+    context: _context,
     models: _models,
     mcp: _mcp,
     store: _store,

@@ -1,7 +1,13 @@
 // Entry `espalier/config`: the configuration of the command `espalier` in a project. Plain data:
 // the command creates the orchestrator.
 
-import { checkKeys, checkList, checkText, mismatch } from "../kernel/argument-checks.ts";
+import {
+  checkFunction,
+  checkKeys,
+  checkList,
+  checkText,
+  mismatch,
+} from "../kernel/argument-checks.ts";
 import { isRecord } from "../kernel/json.ts";
 import { checkAgentRole, type AgentRole } from "../agent/agent-role.ts";
 import type { Model } from "../model/model.ts";
@@ -22,7 +28,7 @@ import type { ToolsetTool } from "../tools/toolsets.ts";
  * };
  * ```
  */
-export interface EspalierConfig extends Pick<
+export interface EspalierConfig<Context = unknown> extends Pick<
   OrchestratorOptions,
   | "limits"
   | "concurrency"
@@ -47,13 +53,24 @@ export interface EspalierConfig extends Pick<
    * const config = defineConfig({ roles: [researcher, writer] });
    * ```
    */
-  readonly roles?: readonly AgentRole[] | string;
+  readonly roles?: readonly AgentRole<unknown, Context>[] | string;
   /**
    * Tools that role files may name, besides those of `mcp` and the built-in ones.
    *
    * @default []
    */
-  readonly tools?: readonly ToolsetTool[];
+  readonly tools?: readonly ToolsetTool<Context>[];
+  /**
+   * Function that returns the context of each run that the command starts or resumes, for its tools
+   * and hooks. Required if a role or tool needs a context.
+   *
+   * @default none: runs have no context
+   * @example
+   * ```ts
+   * const config = defineConfig({ roles: [researcher], context: () => ({ userId: "ann" }) });
+   * ```
+   */
+  readonly context?: () => Context | Promise<Context>;
   /**
    * Models that role files may name. Any other name is the id of a model at OpenAI, or at the
    * server of `OPENAI_BASE_URL`.
@@ -152,6 +169,7 @@ export interface McpServerEntry {
 const FIELDS: readonly (keyof EspalierConfig)[] = [
   "roles",
   "tools",
+  "context",
   "models",
   "mcp",
   "store",
@@ -187,15 +205,19 @@ const FIELDS: readonly (keyof EspalierConfig)[] = [
  * });
  * ```
  */
-export function defineConfig(config: EspalierConfig): EspalierConfig {
+export function defineConfig<Context = unknown>(
+  config: EspalierConfig<Context> &
+    (unknown extends Context ? unknown : Required<Pick<EspalierConfig<Context>, "context">>),
+): EspalierConfig<Context> {
   checkKeys("config", config, FIELDS);
-  const { roles, tools, models, mcp, store } = config;
+  const { roles, tools, context, models, mcp, store } = config;
   if (typeof roles === "string") checkText("config.roles", roles);
   else if (roles !== undefined) {
     checkList("config.roles", roles);
     for (const [index, role] of roles.entries()) checkAgentRole(`config.roles[${index}]`, role);
   }
   if (tools !== undefined) checkList("config.tools", tools);
+  if (context !== undefined) checkFunction("config.context", context);
   checkNamed("config.models", models, 'Pass them as { fast: openai("…") }.');
   if (typeof mcp === "string") checkText("config.mcp", mcp);
   else checkNamed("config.mcp", mcp, 'Pass them as { files: { command: "npx", args: [ … ] } }.');

@@ -54,6 +54,7 @@ import {
   type ObserverContext,
   type WrappedToolCall,
 } from "../../src/hooks.ts";
+import { defineConfig, type EspalierConfig } from "../../src/config/define-config.ts";
 import { parseRole, readRoles } from "../../src/roles/read-roles.ts";
 
 declare const model: Model;
@@ -439,4 +440,16 @@ test("user code passes a context on", () => {
   begin(free);
   // @ts-expect-error -- none is given
   void (() => begin(asking));
+});
+
+test("a configuration requires the context of its roles and tools", () => {
+  const greeter = defineAgent({ ...basics, name: "greeter", tools: [whoAmI] });
+  const bare = defineAgent({ ...basics, name: "bare" });
+  expectTypeOf(defineConfig({ roles: [bare] })).toEqualTypeOf<EspalierConfig>();
+  defineConfig({ roles: [bare, greeter], tools: [find], context: () => app });
+  defineConfig({ roles: [greeter], context: async () => user });
+  // @ts-expect-error -- the context is missing
+  defineConfig({ roles: [bare, greeter] });
+  // @ts-expect-error -- the context has no database
+  defineConfig({ roles: [greeter], tools: [find], context: () => user });
 });

@@ -16,7 +16,7 @@ import { z } from "zod";
 
 import { type CommandBody, type CommandCall, resolveReadableFolder } from "../command-call.ts";
 import { resolveRunName, readRootRole, StoredRunReader } from "../stored-run-reader.ts";
-import { selectOrchestratorOptions } from "../run-settings.ts";
+import { createRunContext, selectOrchestratorOptions } from "../run-settings.ts";
 import { openProjectStore, type Project } from "../project.ts";
 import { loadNamedRole } from "../available-roles.ts";
 import { printNotice } from "../shell.ts";
@@ -46,7 +46,8 @@ export const body: CommandBody = async (call) => {
     try {
       const options = selectOrchestratorOptions(project.config);
       const orchestrator = new Orchestrator({ ...options, store, roles });
-      await orchestrator.cancel(runId, { message });
+      const context = roles.length === 0 ? undefined : await createRunContext(project);
+      await orchestrator.cancel(runId, { message, context });
       printNotice(shell, await describeCancelOutcome(orchestrator, store, runId));
       return 0;
     } catch (cause) {

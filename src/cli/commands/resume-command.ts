@@ -26,7 +26,7 @@ import {
 } from "../stored-run-reader.ts";
 import { openProjectStore } from "../project.ts";
 import { loadNamedRole } from "../available-roles.ts";
-import { readAnswerMode, prepareRun, readOutputChoice } from "../run-settings.ts";
+import { createRunContext, readAnswerMode, prepareRun, readOutputChoice } from "../run-settings.ts";
 import { printNotice, printLine } from "../shell.ts";
 import { openToolCalls } from "../../read-model/agent-row.ts";
 import { formatQuantity } from "../../read-model/amounts.ts";
@@ -54,11 +54,12 @@ export const body: CommandBody = async (call) => {
   const search = { shell, project: chosenStore.project, model: text("model"), readFolder };
   await using hand = await loadNamedRole(readRootRole(run), search, roleFolder);
   const { orchestrator, follower, person } = prepareRun(call, { hand, chosenStore });
+  const context = await createRunContext(hand);
   const interrupted = hasEnded ? [] : describeInterrupted(reading.fold, hand.roles);
   if (!hasEnded && person !== undefined)
     await answerExternalCalls(orchestrator, chosenStore.store, run, person);
   const known = new Set(reading.record.handledMail);
-  const options = { takeOver: has("takeOver"), grants };
+  const options = { takeOver: has("takeOver"), grants, context };
   const resumed = await tryResume(orchestrator, run, options).catch((cause: unknown) => {
     throw EspalierError.is(cause) && cause.code === "run_active"
       ? createOwnedElsewhereError(reading.stored, call.command, cause)
@@ -153,7 +154,7 @@ async function answerExternalCalls(
 async function tryResume(
   orchestrator: Orchestrator,
   { runId }: StoredRun,
-  options: Pick<StoredResumeOptions, "takeOver" | "grants">,
+  options: Pick<StoredResumeOptions, "takeOver" | "grants" | "context">,
 ): Promise<Run | undefined> {
   try {
     return await orchestrator.resume(runId, options);

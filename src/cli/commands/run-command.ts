@@ -15,7 +15,13 @@ import {
 import { startNodeTracing } from "../follow-run.ts";
 import { findProject, type Project, type ChosenStore } from "../project.ts";
 import { loadRoleToRun, type RoleSources } from "../available-roles.ts";
-import { readAnswerMode, prepareRun, readOutputChoice, openRunStore } from "../run-settings.ts";
+import {
+  createRunContext,
+  readAnswerMode,
+  prepareRun,
+  readOutputChoice,
+  openRunStore,
+} from "../run-settings.ts";
 import { formatOwnCommand, printNotice } from "../shell.ts";
 import { UsageError } from "../exit-codes.ts";
 import type { Viewing } from "../open-viewer.ts";
@@ -41,8 +47,10 @@ export const body: CommandBody = async (call) => {
   const session = text("session");
   if (session !== undefined && chosenStore === undefined)
     throw new UsageError("--session needs a store. Leave --no-store out.");
-  const options: StartOptions =
-    session === undefined ? {} : { session: await orchestrator.openSession(session) };
+  const options: StartOptions = {
+    context: await createRunContext(hand),
+    ...(session === undefined ? {} : { session: await orchestrator.openSession(session) }),
+  };
   const isCostSaid = text("budget")?.includes("cost=") ?? false;
   const { run, budget: appliedBudget } = startWithin(
     (limits) => orchestrator.start(hand.root, task, { ...options, budget: limits }),
