@@ -4,9 +4,11 @@
 
 import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
+import { completeSentence } from "../kernel/sentence.ts";
 import type { WorkType } from "../protocol/event-bodies.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { StopReason, StopSignal } from "../protocol/stop.ts";
+import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { ExecutionLog } from "./agent-state.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 
@@ -37,6 +39,8 @@ export interface StepFacts {
   readonly hasOutput: boolean;
   /** True if the model returns its typed result as text and has no `Finish`. */
   readonly isNative: boolean;
+  /** Returns the problems of the last invalid result. */
+  readonly listProblems: () => readonly string[];
   /** True if the mailbox has unread messages. */
   readonly hasMessages: boolean;
   /** True if the agent must not end before its background subagents, and has some. */
@@ -47,6 +51,8 @@ export interface StepFacts {
 const MAX_USELESS_REPLIES = 1;
 /** Times that an agent may miss its typed result, by a text or by invalid arguments. */
 const MAX_MISSED_OUTPUTS = 2;
+/** Maximum number of problems in a message. */
+const MAX_SHOWN_PROBLEMS = 3;
 
 /** Returns the decision about the step that has just completed, or whose request was too long. */
 export function decideStepOutcome(log: ExecutionLog, facts: StepFacts): StepOutcome {
@@ -73,8 +79,10 @@ export function decideStepOutcome(log: ExecutionLog, facts: StepFacts): StepOutc
   if (hasMissed) {
     const missed = MAX_MISSED_OUTPUTS + 1;
     const way = facts.isNative ? "answer" : `call ${FINISH_TOOL_NAME}`;
-    const result = `${way} with a result that fits its schema, but it failed ${missed} times. Simplify the output schema, or use a stronger model.`;
-    return failMisbehaved(facts, result, { missed });
+    const problems = facts.listProblems();
+    const shown = completeSentence(problems.slice(0, MAX_SHOWN_PROBLEMS).join("; "));
+    const result = `${way} with a result that fits its schema, but it failed ${missed} times. Last problems: ${shown} Simplify the output schema, or use a stronger model.`;
+    return failMisbehaved(facts, result, { missed, problems });
   }
   if (!hasNoCalls) return { type: "continue", work };
   const { uselessReplies } = log;
@@ -135,14 +143,17 @@ function toCapReason(cap: number, { roleName, maxOutputTokens }: StepFacts): Sto
 function countMissedOutputs({ steps, waits = 0 }: ExecutionLog, { mustAwait }: StepFacts): number {
   const texts = steps.filter(isTextAlone).length - waits;
   const isWait = mustAwait && steps.slice(-1).some(isTextAlone);
-  const rejectedResults = steps
-    .flatMap((step) => step.tools.executions)
-    .filter(
-      ({ call, type }) =>
-        call.toolName === FINISH_TOOL_NAME &&
-        (type === "retry" || type === "failed" || type === "refused"),
-    );
+  const rejectedResults = steps.flatMap(listRejectedResults);
   return texts - (isWait ? 1 : 0) + rejectedResults.length;
+}
+
+/** Returns the calls of Finish that did not end the agent. */
+export function listRejectedResults({ tools }: StepRecord): readonly ToolExecution[] {
+  return tools.executions.filter(
+    ({ call, type }) =>
+      call.toolName === FINISH_TOOL_NAME &&
+      (type === "retry" || type === "failed" || type === "refused"),
+  );
 }
 
 /**

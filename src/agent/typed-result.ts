@@ -19,7 +19,9 @@ import {
 } from "../kernel/json.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { OutputSchema } from "../model/model.ts";
+import { truncateText } from "../kernel/sentence.ts";
 import type { ToolChoice } from "../protocol/model-settings.ts";
+import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { parseRawArguments } from "../tools/bind-call.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { copyForeignJson, NotJsonError } from "../kernel/json-copy.ts";
@@ -33,6 +35,7 @@ import type { FinishTool } from "../tools/tool.ts";
 import type { ExecutionLog, OutputParse } from "./agent-state.ts";
 import {
   collectArgumentProblems,
+  describeProblemLines,
   type ArgumentProblem,
 } from "../tools/arguments/argument-problems.ts";
 import type { Issues, Path } from "../tools/arguments/validation-issue.ts";
@@ -359,6 +362,26 @@ export function parseTextResult(
   const written = findJson(text);
   return written === undefined ? undefined : finish.bind(written);
 }
+
+/**
+ * Returns the problems of the last missed result. `rejected`: the call of Finish, or `undefined`
+ * if the model replied with text.
+ */
+export function listResultProblems(
+  { role: { finish }, nativeOutputSchema }: AgentRuntime,
+  text: string,
+  rejected?: ToolExecution,
+): readonly string[] {
+  const written = findJson(rejected?.call.argumentsText ?? text);
+  const result = written === undefined ? undefined : finish?.bind(written);
+  if (result?.type === "invalid") return describeProblemLines("the result", result.problems);
+  if (rejected !== undefined) return [truncateText(rejected.text, MAX_REJECTION)];
+  const isNative = nativeOutputSchema !== undefined;
+  return [`the reply is not ${isNative ? "JSON" : `a call of ${FINISH_TOOL_NAME}`}`];
+}
+
+/** Maximum length of the text about a rejected call. */
+const MAX_REJECTION = 300;
 
 const FENCE = "```";
 /** The first line of a fenced block: the name of its language. */

@@ -27,6 +27,7 @@ const FACTS: StepFacts = {
   maxOutputTokens: 8_192,
   hasOutput: false,
   isNative: false,
+  listProblems: () => ["a: expected b, got c", "d", "e", "f"],
   hasMessages: false,
   mustAwait: false,
 };
@@ -199,8 +200,8 @@ proves(["R15"], "a third missing or invalid typed result fails", () => {
   expect(over).toEqual(Array.from({ length: 3 }, () => "fail model_invalid_reply"));
   const outcome = decideStepOutcome({ ...NOTHING_DONE, steps: [miss, miss, misfit] }, facts);
   expect(outcome.type === "fail" && [outcome.error.message, outcome.error.data]).toEqual([
-    "Expected scripted to call Finish with a result that fits its schema, but it failed 3 times. Simplify the output schema, or use a stronger model.",
-    { role: "lead", missed: 3 },
+    "Expected scripted to call Finish with a result that fits its schema, but it failed 3 times. Last problems: a: expected b, got c; d; e. Simplify the output schema, or use a stronger model.",
+    { role: "lead", missed: 3, problems: ["a: expected b, got c", "d", "e", "f"] },
   ]);
 });
 

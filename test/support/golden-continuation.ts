@@ -18,6 +18,7 @@ export const FACTS: StepFacts = {
   maxOutputTokens: 8_192,
   hasOutput: false,
   isNative: false,
+  listProblems: () => [],
   hasMessages: false,
   mustAwait: false,
 };

@@ -19,11 +19,21 @@ import {
 } from "../agent-state.ts";
 import { checkConditions } from "../check-stop-conditions.ts";
 import { consultHooks, runUserCode, createHookBounds } from "../run-user-code.ts";
-import { isTextResultAccepted, createParsedOutput, parseTextResult } from "../typed-result.ts";
+import {
+  createParsedOutput,
+  isTextResultAccepted,
+  listResultProblems,
+  parseTextResult,
+} from "../typed-result.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { fail, failWith, toLastStepSignal, recordOvershoots, addSignal } from "../stop-requests.ts";
 import { dismissChildren, completeStep } from "../life-cycle.ts";
-import { isTextAlone, decideStepOutcome, type StepOutcome } from "../step-outcome.ts";
+import {
+  decideStepOutcome,
+  isTextAlone,
+  listRejectedResults,
+  type StepOutcome,
+} from "../step-outcome.ts";
 import {
   addMessages,
   awaitSubagents,
@@ -47,6 +57,10 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
     maxOutputTokens: agent.role.maxOutputTokens,
     hasOutput: agent.role.hasOutput,
     isNative: agent.nativeOutputSchema !== undefined,
+    listProblems: () => {
+      const rejected = next.log.steps.slice(-1).flatMap(listRejectedResults).at(-1);
+      return listResultProblems(agent, getLastText(next), rejected);
+    },
     hasMessages: agent.mailbox?.hasMessages === true,
     mustAwait: next.log.background.length > 0 && agent.role.delegation.parentEndPolicy === "await",
   });

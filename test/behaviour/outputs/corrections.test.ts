@@ -31,13 +31,18 @@ const finish = (count: unknown) => ({ toolName: "Finish", arguments: { count } }
 const MISSED = ["failed", "error", { error: "model_invalid_reply" }];
 
 /** Shows that the third miss ended the agent, and not the end of a script. */
-const MISSED_MESSAGE =
-  "to call Finish with a result that fits its schema, but it failed 3 times. Simplify the output schema, or use a stronger model.";
-
-function expectMissed(result: RunResult, agent = 0): void {
+function expectMissed(result: RunResult, problem: string, agent = 0): void {
   expect(ending(result, agent)).toEqual(MISSED);
-  expect(result.agents[agent]?.reason.message).toContain(MISSED_MESSAGE);
+  expect(result.agents[agent]?.reason.message).toContain(
+    `to call Finish with a result that fits its schema, but it failed 3 times. Last problems: ${problem.replace(/\.?$/, ".")} Simplify the output schema, or use a stronger model.`,
+  );
+  const { agentPath } = result.agents[agent] ?? {};
+  expect(
+    result.errors.flatMap((error) => (error.agentPath === agentPath ? error.data : [])),
+  ).toEqual([{ role: result.agents[agent]?.role, missed: 3, problems: [problem] }]);
 }
+
+const NOT_THREE = 'count: expected an integer, got "three"';
 
 proves(["X20"], "accepts the third result after two corrections that name the error", async () => {
   const { role, model } = soloist([WRONG, WRONG, RIGHT], { output });
@@ -61,7 +66,7 @@ proves(["X20"], "fails the agent after three wrong results, with a valid history
   const run = fixture.start(soloist([WRONG, WRONG, WRONG], { output }).role);
   const history = await historyOf(fixture, run);
   const result = await run.result;
-  expectMissed(result);
+  expectMissed(result, NOT_THREE);
   expect([result.output, history.texts.length, history.problems]).toEqual([undefined, 3, []]);
 });
 
@@ -80,7 +85,7 @@ proves(
       ["bad", "failed", undefined],
       ["good", "completed", { count: 3 }],
     ]);
-    expectMissed(result, 1);
+    expectMissed(result, NOT_THREE, 1);
     const [failed, gave] = receivedTexts(root.model.requests[1]);
     expect(JSON.parse(failed ?? "")).toMatchObject({
       outcome: "failed",
@@ -94,7 +99,7 @@ test("counts three wrong results in one reply as three misses", async () => {
   const result = await newFixture().run(
     soloist([calls(finish("a"), finish("b"), finish("c"))], { output }).role,
   );
-  expectMissed(result);
+  expectMissed(result, 'count: expected an integer, got "c"');
 });
 
 test("accepts a right result after two wrong ones in one reply", async () => {
@@ -108,7 +113,7 @@ test("counts texts and wrong results together", async () => {
   const result = await newFixture().run(
     soloist([says("Three."), WRONG, says("3")], { output }).role,
   );
-  expectMissed(result);
+  expectMissed(result, "the result: expected an object, got 3");
 });
 
 const FREE: readonly (readonly [string, object])[] = [
@@ -164,7 +169,10 @@ test("stops the agent for failures in a reply before the output", async () => {
 test("counts an output that a hook denies as a miss", async () => {
   const hooks = [transform("beforeTool", () => ({ deny: "Not yet." }), { tools: ["Finish"] })];
   const result = await newFixture().run(soloist([RIGHT, RIGHT, RIGHT], { output, hooks }).role);
-  expectMissed(result);
+  expectMissed(
+    result,
+    "Not executed: Finish was denied. Not yet. Do without it, or answer with what you have.",
+  );
   expect(ends(result)).toEqual(["refused blocked", "refused blocked", "refused blocked"]);
 });
 
@@ -186,5 +194,15 @@ test("does not reset misses by calls of other tools", async () => {
   const tools = [acting("good", [succeeds])];
   const script = [WRONG, calls(use("good")), WRONG, calls(use("good")), WRONG];
   const result = await newFixture().run(soloist(script, { output, tools }).role);
-  expectMissed(result);
+  expectMissed(result, NOT_THREE);
+});
+
+test("names the last miss, if it is a text or invalid JSON", async () => {
+  const text = await newFixture().run(soloist([WRONG, WRONG, says("Three.")], { output }).role);
+  expectMissed(text, "the reply is not a call of Finish");
+  const oops = asks("Finish", "{oops");
+  const json = await newFixture().run(soloist([WRONG, WRONG, oops], { output }).role);
+  const problem = json.steps.at(-1)?.tools.executions[0]?.text ?? "";
+  expect(problem).toContain("The arguments of Finish are not valid JSON");
+  expectMissed(json, problem);
 });

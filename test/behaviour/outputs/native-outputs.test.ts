@@ -117,8 +117,16 @@ proves(["M54"], "fails the agent at the third miss", async () => {
     {
       data: { error: "model_invalid_reply" },
       message:
-        "Expected scripted to answer with a result that fits its schema, but it failed 3 times. Simplify the output schema, or use a stronger model.",
+        'Expected scripted to answer with a result that fits its schema, but it failed 3 times. Last problems: count: expected an integer, got "many". Simplify the output schema, or use a stronger model.',
     },
+  ]);
+});
+
+proves(["M54"], "names a last miss that is not JSON", async () => {
+  const script = [MISFIT, MISFIT, says("Many.")];
+  const result = await newFixture().run(soloist(script, { output }, NATIVE).role);
+  expect(result.errors.map(({ data }) => data)).toEqual([
+    { role: "solo", missed: 3, problems: ["the reply is not JSON"] },
   ]);
 });
 
