@@ -709,7 +709,7 @@ const requirements = {
     text: "The schema of a typed result is sent in each interface's own field, strict if possible, over Responses, Chat Completions and the AI SDK",
   },
   M56: {
-    text: "A typed result that is a list or a union is wrapped in a key for the model and unwrapped for the user, results without the key are accepted, and nulls of a strict form are removed",
+    text: "A typed result other than an object is wrapped in a key for the model and unwrapped for the user, results without the key are accepted, and nulls of a strict form are removed",
   },
   M57: {
     text: "In the last step of the budget the model is forced to return its typed result, with all tools still listed if it obeys a tool choice, unless its provider refuses that with reasoning",
@@ -1502,7 +1502,7 @@ const requirements = {
     text: "A history in which a model wrote a blank text before a call can be sent to Claude",
   },
   D307: {
-    text: "A typed result that is a list or a union, nullable or not, is accepted with and without its wrapping key",
+    text: "A typed result other than an object, nullable or not, is accepted with and without its wrapping key",
   },
   D308: {
     text: "An agent that replies nothing while background subagents run waits for them without failing",

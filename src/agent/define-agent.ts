@@ -480,8 +480,8 @@ export interface AgentDefinition<
    * The schema of a typed result, available as `result.output`. The model ends the run by calling
    * the tool `Finish` with the result as its arguments.
    *
-   * Accepted are a zod schema of an object, an array or a union, and `jsonSchema({ … })` of an
-   * object.
+   * Accepted are a zod schema of an object, an array, a union or a plain value such as `z.string()`,
+   * and `jsonSchema({ … })` of an object.
    *
    * A reply that is JSON and fits the schema, whole or as its one fenced block, is also accepted as
    * the result. If a hook watches `Finish`, only a call of `Finish` is.

@@ -47,7 +47,7 @@ import type { AgentRole } from "./agent-role.ts";
  */
 export function finishTool(field: string, output: ToolInput): FinishTool {
   if (output instanceof z.ZodType) refuseLoose(field, output);
-  const isWrapped = output instanceof z.ZodType && isListOrUnion(output);
+  const isWrapped = output instanceof z.ZodType && isWrappedSchema(output);
   const shape = isWrapped ? buildWrappedShape(field, output) : buildResultShape(field, output);
   const { jsonSchema, bind } = shape;
   const hasStrictForm = toStrictSchema(jsonSchema).isStrict;
@@ -187,33 +187,38 @@ function wrapResult(output: JsonValue): JsonObject {
   return { [WRAPPING_KEY]: output };
 }
 
-/** True if the schema, without pipes and other wrappers, describes an array or a union. */
-function isListOrUnion(schema: z.core.$ZodType): boolean {
-  if (schema instanceof z.core.$ZodPipe) return isListOrUnion(schema._zod.def.in);
-  if (schema instanceof z.core.$ZodReadonly) return isListOrUnion(schema._zod.def.innerType);
-  if (schema instanceof z.core.$ZodLazy) return isListOrUnion(schema._zod.def.getter());
-  return LISTS_AND_UNIONS.some((type) => schema instanceof type);
+/** True if the schema, without pipes and other wrappers, describes something else than an object. */
+function isWrappedSchema(schema: z.core.$ZodType): boolean {
+  if (schema instanceof z.core.$ZodPipe) return isWrappedSchema(schema._zod.def.in);
+  if (schema instanceof z.core.$ZodReadonly) return isWrappedSchema(schema._zod.def.innerType);
+  if (schema instanceof z.core.$ZodLazy) return isWrappedSchema(schema._zod.def.getter());
+  return WRAPPED_TYPES.some((type) => schema instanceof type);
 }
 
 /** Nullable schemas are unions too. */
-const LISTS_AND_UNIONS = [
+const WRAPPED_TYPES = [
   z.core.$ZodArray,
   z.core.$ZodTuple,
   z.core.$ZodUnion,
   z.core.$ZodNullable,
+  z.core.$ZodString,
+  z.core.$ZodNumber,
+  z.core.$ZodBoolean,
+  z.core.$ZodEnum,
+  z.core.$ZodLiteral,
 ] as const;
 
 /**
- * Throws `invalid_argument` for an optional or default array or union, which has to be a field of
- * an object.
+ * Throws `invalid_argument` for an optional or default value other than an object, which has to be
+ * a field of an object.
  */
 function refuseLoose(field: string, schema: z.ZodType): void {
   const isLoose = LOOSE.some((type) => schema instanceof type);
   const inner = isLoose && "innerType" in schema._zod.def ? schema._zod.def.innerType : undefined;
-  if (!(inner instanceof z.core.$ZodType) || !isListOrUnion(inner)) return;
+  if (!(inner instanceof z.core.$ZodType) || !isWrappedSchema(inner)) return;
   throw mismatch(
     field,
-    "an object, an array or a union",
+    "an object, an array, a union or a plain value",
     `one under ${schema._zod.def.type}()`,
     "Wrap it in an object: z.object({ result: … }).",
   );

@@ -1,4 +1,4 @@
-// Goal: an output may be a list or a union, in whichever form the model gives it.
+// Goal: an output may be a list, a union or a plain value, in whichever form the model gives it.
 // Method: scripts that write it wrapped and bare, as text and as a call, over models with and
 // without structured outputs.
 
@@ -68,6 +68,23 @@ const CASES: Readonly<Record<string, Case>> = {
     reply: says('{"result":["a","b"]}'),
     result: { total: 2 },
   },
+  "a text, wrapped": { output: z.string(), reply: says('{"result":"An oak."}'), result: "An oak." },
+  "a text, bare": { output: z.string(), reply: says('"An oak."'), result: "An oak." },
+  "one of several texts, by a call": {
+    output: z.enum(["oak", "elm"]),
+    reply: asks("Finish", { result: "elm" }),
+    result: "elm",
+    isCall: true,
+  },
+  "an e-mail address": {
+    output: z.email(),
+    reply: says('{"result":"a@b.example"}'),
+    result: "a@b.example",
+  },
+  "a number, bare": { output: z.number(), reply: says("3.5"), result: 3.5 },
+  "an integer": { output: z.int(), reply: says('{"result":3}'), result: 3 },
+  "true or false": { output: z.boolean(), reply: says('{"result":false}'), result: false },
+  "a literal": { output: z.literal("done"), reply: says('"done"'), result: "done" },
 };
 
 for (const [name, { output, reply, result: expected, isCall }] of Object.entries(CASES))

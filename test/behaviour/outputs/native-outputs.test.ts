@@ -259,7 +259,7 @@ proves(["M53"], "refuses impossible combinations when the role is defined", () =
     define({ output, outputMode: "native" }),
     define({ output, outputMode: "json" }),
     define({ outputMode: "tool" }),
-    define({ output: z.string() }),
+    define({ output: z.any() }),
     define({
       model: {
         provider: "own",
@@ -272,7 +272,7 @@ proves(["M53"], "refuses impossible combinations when the role is defined", () =
     'Expected solo.outputMode to be a mode that its model supports, got "native". scripted does not declare native results. Use auto or tool, or set supportsStructuredOutputs: true on the model if its server supports them.',
     'Expected solo.outputMode to be "auto", "native" or "tool", got "json". Leave it out for auto.',
     'Expected solo.outputMode to be left out, got "tool". Leave it out, or set output.',
-    'Expected solo.output to be a zod object schema, got "string". Use z.object({ … }).',
+    'Expected solo.output to be a zod object schema, got "any". Use z.object({ … }).',
     'Expected solo.model.supportsStructuredOutputs to be true or false, got "yes". Set true or false.',
   ]);
 });

@@ -60,19 +60,29 @@ proves(
 proves(["D307"], "refuses optional, default and catch schemas when the role is defined", () => {
   const list = z.array(z.int());
   const model = new ScriptedModel([]);
-  for (const [how, output] of Object.entries({
-    optional: list.optional(),
-    default: list.default([]),
-    catch: list.catch([]),
-  })) {
+  for (const [how, output] of [
+    ["optional", list.optional()],
+    ["default", list.default([])],
+    ["catch", list.catch([])],
+  ] as const) {
     const define = (): unknown =>
       defineAgent({ name: "solo", instructions: "Work.", model, output });
     const { code, message } = thrownBy(define);
     expect([code, message]).toEqual([
       "invalid_argument",
-      `Expected solo.output to be an object, an array or a union, got "one under ${how}()". Wrap it in an object: z.object({ result: … }).`,
+      `Expected solo.output to be an object, an array, a union or a plain value, got "one under ${how}()". Wrap it in an object: z.object({ result: … }).`,
     ]);
   }
+});
+
+proves(["D307"], "refuses an optional plain value when the role is defined", () => {
+  const model = new ScriptedModel([]);
+  const output = z.string().optional();
+  expect(
+    thrownBy(() => defineAgent({ name: "solo", instructions: "Work.", model, output })).message,
+  ).toBe(
+    'Expected solo.output to be an object, an array, a union or a plain value, got "one under optional()". Wrap it in an object: z.object({ result: … }).',
+  );
 });
 
 proves(["D582"], "fails a run whose output schema makes a value that is not JSON", async () => {
