@@ -24,8 +24,7 @@ const save = defineTool({
 // A condition is a plain function over what has happened.
 const twoSteps: StopCondition = ({ steps }) => {
   if (steps.length < 2) return undefined;
-  const data = { steps: steps.length };
-  return { code: "enough_steps", message: "Two steps are enough.", data };
+  return { code: "enough_steps", message: "Two steps are enough." };
 };
 
 const finder = defineAgent({

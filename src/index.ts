@@ -49,7 +49,9 @@ export {
   hasFinishReason,
   not,
   hasToolCall,
+  isStepCount,
   type StopCondition,
+  type StopConditionReason,
   type StopContext,
 } from "./policies/stop-conditions.ts";
 export type { ModelSettings, ToolChoice } from "./protocol/model-settings.ts";

@@ -76,7 +76,7 @@ async function askOne(
     const field = `${agent.role.name}.stopWhen[${index}]`;
     throw new EspalierError({
       code: "stop_condition_failed",
-      message: `Expected ${field} (${name}) to return a reason with code, message and data, an array of reasons, or undefined, but: ${getErrorMessage(cause)}.`,
+      message: `Expected ${field} (${name}) to return a reason with code and message, an array of reasons, or undefined, but: ${getErrorMessage(cause)}.`,
       data: { field, condition: name },
       cause,
     });

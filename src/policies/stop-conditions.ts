@@ -2,11 +2,12 @@
 // combinations `anyOf`, `allOf` and `not`.
 
 import { isPromiseLike } from "../kernel/cancel-signal.ts";
-import { checkFunction, checkName, mismatch } from "../kernel/argument-checks.ts";
+import { checkAtLeastOne, checkFunction, checkName, mismatch } from "../kernel/argument-checks.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import { FINISH_REASONS, type FinishReason } from "../protocol/finish-reason.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import { StopReasonSchema, type StopReason } from "../protocol/stop.ts";
+import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 import type { Usage } from "../protocol/usage.ts";
 
 /**
@@ -58,10 +59,20 @@ export interface StopContext<out Context = unknown> {
 export type StopCondition<Context = unknown> = (
   facts: StopContext<Context>,
 ) =>
-  | StopReason
-  | readonly StopReason[]
+  | StopConditionReason
+  | readonly StopConditionReason[]
   | undefined
-  | Promise<StopReason | readonly StopReason[] | undefined>;
+  | Promise<StopConditionReason | readonly StopConditionReason[] | undefined>;
+
+/**
+ * Reason that a stop condition returns: a {@link StopReason} whose `data` is optional.
+ *
+ * @example
+ * ```ts
+ * const reason: StopConditionReason = { code: "too_late", message: "The shop is closed." };
+ * ```
+ */
+export type StopConditionReason = Omit<StopReason, "data"> & Partial<Pick<StopReason, "data">>;
 
 /**
  * Returns a condition that stops the agent after a step in which the tool was called. The code of
@@ -92,6 +103,42 @@ export function hasToolCall(toolName: string): (facts: StopContext) => StopReaso
       data: { toolName, step: last.number },
     };
   });
+}
+
+/**
+ * Returns a condition that stops the agent after its step with number `count`, or a later one, if
+ * the step called tools. An agent that answers in that step completes. The code of the reason is
+ * `step_count`.
+ *
+ * Only the agent's own steps count, as with `isStepCount` of the AI SDK. The steps of a budget
+ * include those of the agent's subagents.
+ *
+ * @throws EspalierError `invalid_argument` if `count` is not a whole number from 1 up.
+ *
+ * @example
+ * ```ts
+ * const stopWhen = isStepCount(8);
+ * ```
+ */
+export function isStepCount(count: number): (facts: StopContext) => StopReason | undefined {
+  checkAtLeastOne("isStepCount(count)", count, "Pass the number of steps.");
+  return setName(`isStepCount(${count})`, ({ steps }: StopContext) => {
+    const last = steps.at(-1);
+    if (last === undefined || steps.length < count || !hasOpenCalls(last)) return undefined;
+    return {
+      code: "step_count",
+      message: `The agent took ${steps.length} steps, and isStepCount allows ${count}.`,
+      data: { maximum: count, current: steps.length },
+    };
+  });
+}
+
+/** True for a step whose calls the model has to read in another step. */
+function hasOpenCalls({ tools: { calls, executions } }: StepRecord): boolean {
+  const isFinished = executions.some(
+    ({ call, type }) => call.toolName === FINISH_TOOL_NAME && type === "succeeded",
+  );
+  return calls.length > 0 && !isFinished;
 }
 
 /**
@@ -182,15 +229,14 @@ export function allOf(...conditions: readonly StopCondition[]): StopCondition {
  * const brokenReply = not(hasFinishReason("stop", "tool_calls"), {
  *   code: "broken_reply",
  *   message: "The model did not finish its reply.",
- *   data: {},
  * });
  * ```
  */
 export function not<Context = unknown>(
   condition: StopCondition<Context>,
-  reason: StopReason,
+  reason: StopConditionReason,
 ): StopCondition<Context>;
-export function not(condition: StopCondition, reason: StopReason): StopCondition {
+export function not(condition: StopCondition, reason: StopConditionReason): StopCondition {
   checkCondition("not(condition)", condition);
   const checkedReason = checkReason(reason);
   return combine("not", [condition], ([fired = []], { facts }) =>
@@ -352,5 +398,5 @@ function checkReason(reason: unknown): StopReason {
   const parsed = StopReasonSchema().safeParse(reason);
   if (parsed.success) return deepFreeze(parsed.data); // A copy, made by parsing.
   const advice = "Pass the reason that the condition reports.";
-  throw mismatch("not(reason)", "a reason with code, message and data", reason, advice);
+  throw mismatch("not(reason)", "a reason with code and message", reason, advice);
 }

@@ -66,7 +66,7 @@ export const PAUSE_CODES = [
  * - Status `stopped`, by the model, whose reply was cut off, filtered or declined, or by a
  *   `hasFinishReason` condition: `finish_reason`.
  * - Status `stopped`, by a request, a hook or a condition: `stop_requested`, `input_refused`,
- *   `tool_called`.
+ *   `tool_called`, `step_count`.
  *
  * A custom stop condition may declare any other code. It ranks between `blocked` and
  * `finish_reason`.
@@ -103,6 +103,8 @@ export type StopCode =
   | "blocked"
   /** A `hasToolCall` stop condition matched. */
   | "tool_called"
+  /** An `isStepCount` stop condition matched. */
+  | "step_count"
   /** The reply was cut off, filtered or declined, or a `hasFinishReason` stop condition matched. */
   | "finish_reason"
   /** The agent gave its answer. */
@@ -122,6 +124,7 @@ export const STOP_CODES = [
   "error_budget",
   "blocked",
   "tool_called",
+  "step_count",
   "finish_reason",
   "completed",
 ] as const satisfies readonly StopCode[];
@@ -209,7 +212,7 @@ export const TerminalStatusSchema = lazySchema(() =>
 export const StopReasonSchema = lazyObject(() => ({
   code: z.string().min(1),
   message: z.string(),
-  data: JsonObjectSchema(),
+  data: JsonObjectSchema().default({}),
 })) satisfies () => z.ZodType<StopReason>;
 
 export const StopSignalSchema = lazyObject(() => ({

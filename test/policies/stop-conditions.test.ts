@@ -5,13 +5,14 @@
 
 import { runInNewContext } from "node:vm";
 
-import { expect, test } from "vitest";
+import { assert, expect, test } from "vitest";
 
 import { FinishReasonSchema } from "../../src/protocol/finish-reason.ts";
 import {
   allOf,
   anyOf,
   hasFinishReason,
+  isStepCount,
   not,
   hasToolCall,
   type StopCondition,
@@ -65,6 +66,37 @@ proves(["R54"], "fires for a tool call of the last step, and not of an earlier o
     message: "The tool submit was called.",
     data: { toolName: "submit", step: 2 },
   });
+});
+
+test("counts the agent's own steps, and lets an answer complete", () => {
+  const twoSteps = isStepCount(2);
+  expect(judge(twoSteps)).toBeUndefined();
+  expect(judge(twoSteps, stepCalling(1, "search"))).toBeUndefined();
+  expect(judge(twoSteps, stepCalling(1, "search"), stepCalling(2))).toBeUndefined();
+  expect(judge(twoSteps, stepCalling(1, "search"), stepCalling(2, "Finish"))).toBeUndefined();
+  expect(judge(twoSteps, stepCalling(1, "search"), stepCalling(2, "search"))).toEqual({
+    code: "step_count",
+    message: "The agent took 2 steps, and isStepCount allows 2.",
+    data: { maximum: 2, current: 2 },
+  });
+});
+
+test("fires for a rejected result, and for a step after the number", () => {
+  const oneStep = isStepCount(1);
+  const finish = stepCalling(1, "Finish");
+  const [execution] = finish.tools.executions;
+  assert(execution !== undefined);
+  const executions = [{ ...execution, type: "retry" as const }];
+  const rejected = { ...finish, tools: { ...finish.tools, executions } };
+  expect(judge(oneStep, rejected)).toMatchObject({ code: "step_count" });
+  const late = judge(oneStep, stepCalling(1), stepCalling(2, "search"));
+  expect(late).toMatchObject({ data: { maximum: 1, current: 2 } });
+});
+
+test.each([0, 1.5, "2", undefined])("refuses %j as the number of steps", (count) => {
+  expect(() => untyped(isStepCount, count)).toThrow(
+    "Expected isStepCount(count) to be a whole number from 1 up",
+  );
 });
 
 proves(["R51"], "returns a reason as a plain value with code, message and data", () => {

@@ -26,6 +26,7 @@ const ORDER = [
   "error_budget",
   "blocked",
   "tool_called",
+  "step_count",
   "finish_reason",
   "completed",
 ] as const;
@@ -124,6 +125,7 @@ proves(["R35", "R48"], "maps each reason to a status by its code alone", () => {
     error_budget: "stopped",
     blocked: "stopped",
     tool_called: "stopped",
+    step_count: "stopped",
     finish_reason: "stopped",
     completed: "completed",
     custom: "stopped",

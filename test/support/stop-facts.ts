@@ -6,6 +6,7 @@ import {
   evaluateCondition,
   type Check,
   type StopCondition,
+  type StopConditionReason,
   type StopContext,
 } from "../../src/policies/stop-conditions.ts";
 import { ExecutionIdSchema, createStepId } from "../../src/protocol/ids.ts";
@@ -62,8 +63,8 @@ export function factsOf(...steps: readonly StepRecord[]): StopContext {
 export async function checked(
   condition: StopCondition,
   ...steps: readonly StepRecord[]
-): Promise<readonly (readonly StopReason[])[]> {
-  const answers: (readonly StopReason[])[] = [];
+): Promise<readonly (readonly StopConditionReason[])[]> {
+  const answers: (readonly StopConditionReason[])[] = [];
   let fired: Check["fired"] = {};
   for (let count = 0; count <= steps.length; count += 1) {
     const firing: Check["firing"] = new Map();
