@@ -172,7 +172,10 @@ function explainDenial(
 ): { readonly reason: string; readonly source: AnswerSource } {
   if (answer?.type === "denied") return { reason: answer.reason, source };
   if (failure !== undefined) return { reason: failure, source: "approver" };
-  return explainNoAnswer(call, question, "No approver is configured for this run.");
+  const { approver } = call.agent.run.settings.approvals;
+  return approver === undefined
+    ? explainNoAnswer(call, question, "No approver is configured for this run.")
+    : explainNoAnswer(call, question, "The approver returned no answer.", "approver");
 }
 
 /**
@@ -236,17 +239,18 @@ export function refuseCall(
 }
 
 /**
- * Returns the reason why a question has no answer, and the source of that decision. `nobody` is the
- * reason without an approver.
+ * Returns the reason why a question has no answer, and the source of that decision: the given ones,
+ * unless its deadline has passed.
  */
 function explainNoAnswer(
   { agent }: CallInProgress,
   question: Question,
-  nobody: string,
+  reason: string,
+  source: AnswerSource = "nobody",
 ): { readonly reason: string; readonly source: AnswerSource } {
   return isOverdue(question, agent.run.clock.nowMs())
     ? { reason: "Nobody answered in time.", source: "deadline" }
-    : { reason: nobody, source: "nobody" };
+    : { reason, source };
 }
 
 /** Returns the stored form of a call that waits for an answer. */
@@ -320,7 +324,7 @@ async function endWithAnswer(
   const { reason, source } = explainNoAnswer(
     call,
     question,
-    "No approver is configured that could execute it.",
+    "It is executed elsewhere, and this run does not wait for its result.",
   );
   recordAnswer(call, question, { answer: "failure", source, reason });
   return await recordEnd(call, failCall("tool_error", `${before}${reason}`, { reason }));

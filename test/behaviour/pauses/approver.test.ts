@@ -310,18 +310,42 @@ describe("an approver", () => {
   });
 });
 
-describe('a run without an approver and with `unansweredPolicy: "deny"`', () => {
-  test("fails an external call at once, and the model reads the failure", async () => {
-    const { role } = soloist([calls(use("mail")), says("done")], { tools: [externalTool("mail")] });
-    const fixture = newFixture({ unansweredPolicy: "deny" });
-    const result = await fixture.run(role);
-    expect([ending(result), texts(result)]).toEqual([
-      ["completed", "completed"],
-      ["mail failed: No approver is configured that could execute it."],
+describe('a run with `unansweredPolicy: "deny"`', () => {
+  for (const [name, options] of [
+    ["without an approver", {}],
+    [
+      "with an approver, which is not asked",
+      { approver: (question: Question) => approve(question) },
+    ],
+  ] as const)
+    test(`fails an external call at once ${name}, and the model reads why`, async () => {
+      const { role } = soloist([calls(use("mail")), says("done")], {
+        tools: [externalTool("mail")],
+      });
+      const fixture = newFixture({ unansweredPolicy: "deny", ...options });
+      const result = await fixture.run(role);
+      expect([ending(result), texts(result)]).toEqual([
+        ["completed", "completed"],
+        ["mail failed: It is executed elsewhere, and this run does not wait for its result."],
+      ]);
+      expect(
+        fixture.sink.ofType("question.answered").map(({ answer, source }) => [answer, source]),
+      ).toEqual([["failure", "nobody"]]);
+    });
+
+  test("denies a call if its approver returns nothing, and the model reads so", async () => {
+    const { tool, result, fixture } = await payingWith(() => undefined, {
+      unansweredPolicy: "deny",
+    });
+    expect([tool.paid, texts(result)]).toEqual([
+      [],
+      [
+        "Not executed: pay was denied. The approver returned no answer. Do without it, or answer with what you have.",
+      ],
     ]);
     expect(
       fixture.sink.ofType("question.answered").map(({ answer, source }) => [answer, source]),
-    ).toEqual([["failure", "nobody"]]);
+    ).toEqual([["denied", "approver"]]);
   });
 });
 
