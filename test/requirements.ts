@@ -2363,6 +2363,9 @@ const requirements = {
   D802: {
     text: "The command passes the context of its configuration to the runs that it starts and resumes",
   },
+  D803: {
+    text: "The text tree of events shows failed attempts of model calls, questions with their answers, and pauses",
+  },
   D785: {
     text: "A spawn that its approver turns into a continuation gives its place to later calls of the reply",
   },

@@ -11,9 +11,8 @@ interface LabeledBranch {
 
 /**
  * Formats the events of a run as a text tree, for snapshot tests, without a line break at its end.
- * Agents show status, reason and
- * tokens; below them are their steps, the tool calls of each step, and subagents below the call
- * that started them.
+ * Agents show status, reason and tokens; below them are their steps and pauses. Below a step are
+ * its failed attempts, questions and tool calls, and subagents below the call that started them.
  *
  * @example
  * ```ts
@@ -36,7 +35,7 @@ export function formatEventTree(events: readonly EspalierEvent[]): string {
 interface Drawing {
   readonly roots: LabeledBranch[];
   readonly agents: Map<AgentId, LabeledBranch>;
-  /** Steps and calls, by execution and id. */
+  /** Steps and calls by execution and id, and questions by id. */
   readonly open: Map<string, LabeledBranch>;
 }
 
@@ -59,6 +58,16 @@ function draw(tree: Drawing, event: EspalierEvent): void {
     case "tool.started":
       tree.open.set(buildStepKey(event), addBranch(event.toolName, step));
       break;
+    case "question.asked": {
+      const { questionId, toolName, kind } = event.question;
+      tree.open.set(questionId, addBranch(`${toolName} asked (${kind})`, step));
+      break;
+    }
+    case "question.answered": {
+      const asked = tree.open.get(event.questionId) ?? addBranch(event.toolName, step);
+      describe(asked, `${event.answer} (${event.source})`);
+      break;
+    }
     case "tool.rejected":
       addBranch(`${event.toolName} ${event.outcome} (${event.errorCode})`, step);
       break;
@@ -71,8 +80,14 @@ function draw(tree: Drawing, event: EspalierEvent): void {
     case "model.replied":
       describe(here, event.toolCallCount === 0 ? "answered" : `asked for ${event.toolCallCount}`);
       break;
+    case "model.retried":
+      addBranch(`attempt ${event.attempt} failed (${event.error.code})`, here);
+      break;
     case "model.failed":
       describe(here, event.error.code);
+      break;
+    case "agent.paused":
+      addBranch(`paused (${event.reason.code})`, agent);
       break;
     case "agent.ended": {
       const { own, total } = event.usage;

@@ -4,10 +4,11 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { approve, defineAgent, defineTool, Orchestrator } from "espalier";
+import { approve, defineAgent, defineTool, ModelError, Orchestrator } from "espalier";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { formatEventTree } from "../../src/testing/event-tree.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
+import { proves } from "../harness/proves.ts";
 import { sampleEvents } from "../support/sample-events.ts";
 
 function treeOf(...tell: Parameters<typeof sampleEvents>): string {
@@ -111,6 +112,51 @@ test("shows the code of a failed model call, and no end for an agent that never 
   expect(tree).toBe("lead\n└─ step 1 model_rate_limited");
 });
 
+proves(["D803"], "shows failed attempts, questions, answers and pauses", async () => {
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays.",
+    inputSchema: z.object({}),
+    needsApproval: true,
+    execute: () => "Paid.",
+  });
+  const lead = defineAgent({
+    name: "lead",
+    instructions: "Lead.",
+    model: new ScriptedModel([
+      { error: new ModelError({ code: "model_rate_limited", message: "Slow down." }) },
+      asks("pay", {}),
+      says("Done."),
+    ]),
+    tools: [pay],
+  });
+  const sink = new RecordingSink();
+  const options = { sinks: [sink], roles: [lead], retryPolicy: { random: () => 0 } };
+  const paused = await new Orchestrator(options).start(lead, "Go.").result;
+  if (paused.status !== "paused") throw new Error(paused.status);
+  const before = formatEventTree(sink.events);
+  const answers = paused.questions.map((question) => approve(question));
+  await new Orchestrator(options).resume(paused.pausedRun, { answers }).result;
+  const steps = [
+    "├─ step 1 asked for 1",
+    "│  ├─ attempt 1 failed (model_rate_limited)",
+    "│  ├─ pay asked (approval)",
+  ];
+  expect(before).toBe(
+    ["lead", ...steps, "└─ paused (input_required)"].join("\n").replace("├─ pay", "└─ pay"),
+  );
+  expect(formatEventTree(sink.events)).toBe(
+    [
+      "lead completed (completed) 2 steps, 30 of 30 tokens",
+      ...steps.slice(0, -1),
+      "│  ├─ pay asked (approval) approved (caller)",
+      "│  └─ pay succeeded",
+      "├─ paused (input_required)",
+      "└─ step 2 answered",
+    ].join("\n"),
+  );
+});
+
 test("shows the agents of a resumed run below their parents, from the resumption on", async () => {
   const look = defineTool({
     name: "look",
@@ -145,6 +191,7 @@ test("shows the agents of a resumed run below their parents, from the resumption
     [
       "lead completed (completed) 2 steps,",
       "├─ lead/reader#1 completed (completed) 2 steps,",
+      "│  ├─ look approved (caller)",
       "│  ├─ look succeeded",
       "│  └─ step 2 answered",
       "└─ step 2 answered",

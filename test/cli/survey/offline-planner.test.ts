@@ -64,6 +64,7 @@ test("surveys a nested folder by a parallel tree of depth 2 and reports each par
     │  │     │  │        └─ Finish succeeded
     │  │     │  └─ folder_read succeeded
     │  │     ├─ step 3 asked for 1
+    │  │     │  ├─ folder_read_whole asked (approval) denied (nobody)
     │  │     │  └─ folder_read_whole refused (denied)
     │  │     └─ step 4 asked for 1
     │  │        └─ Finish succeeded
