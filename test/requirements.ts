@@ -2366,6 +2366,9 @@ const requirements = {
   D803: {
     text: "The text tree of events shows failed attempts of model calls, questions with their answers, and pauses",
   },
+  D804: {
+    text: "`espalier questions` indents every line below the first one of a question",
+  },
   D785: {
     text: "A spawn that its approver turns into a continuation gives its place to later calls of the reply",
   },

@@ -238,14 +238,16 @@ function describeQuestion({ run, question, number }: AskedQuestion, command: str
   const until = deadlineAtMs === null ? "" : ` · answer by ${new Date(deadlineAtMs).toISOString()}`;
   return [
     `${number}. ? ${questionId}  ${agentPath} asks: ${toolName}${until}`,
-    `  run ${run.runId}  ${run.title}`,
-    `  ${formatJsonLine(question.arguments)}`,
+    `run ${run.runId}  ${run.title}`,
+    formatJsonLine(question.arguments),
     ...(question.writtenArguments === undefined
       ? []
-      : [`  made of ${formatJsonLine(question.writtenArguments)}`]),
-    `  ${reason}`,
-    `  ${suggestAnswerCommands(question, questionId, command)}`,
-  ].join("\n");
+      : [`made of ${formatJsonLine(question.writtenArguments)}`]),
+    reason,
+    suggestAnswerCommands(question, questionId, command),
+  ]
+    .join("\n")
+    .replaceAll("\n", "\n  ");
 }
 
 /** `espalier approve <question>`: approves a call, with its own or other arguments. */

@@ -4,8 +4,8 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { defineTool } from "espalier";
-import { says } from "espalier/testing";
+import { defineTool, withApproval } from "espalier";
+import { asks, says } from "espalier/testing";
 
 import { proves } from "../../harness/proves.ts";
 import { agent, keptRuns, type KeptRuns } from "../../support/cli/kept-runs.ts";
@@ -20,7 +20,7 @@ const pay = defineTool({
 });
 
 /** Starts a run that asks about each amount. */
-async function asks(kept: KeptRuns, ...amounts: readonly number[]): Promise<void> {
+async function startAsking(kept: KeptRuns, ...amounts: readonly number[]): Promise<void> {
   const calls = amounts.map((eur) => ({ toolName: "pay", arguments: { eur } }));
   const role = agent("buyer", [{ calls }, says("Done.")], { tools: [pay] });
   await kept.orchestrator.start(role, "Buy.").result;
@@ -31,7 +31,7 @@ const command = async (kept: KeptRuns, ...args: readonly string[]) =>
 
 proves(["D530"], "answers the question with the number in the list", async () => {
   await using kept = keptRuns();
-  await asks(kept, 1, 2, 3);
+  await startAsking(kept, 1, 2, 3);
   const { stdout } = await command(kept, "questions");
   expect([...stdout.matchAll(/^(\d)\. \? /gmu)].map(([, number]) => number)).toEqual([
     "1",
@@ -42,10 +42,26 @@ proves(["D530"], "answers the question with the number in the list", async () =>
   expect([second.code, second.stderr]).toEqual([0, expect.stringContaining('pay {"eur":2}')]);
 });
 
+proves(["D804"], "indents every line of a task and a reason in the list", async () => {
+  await using kept = keptRuns();
+  const tools = [withApproval(pay, { reason: "Large.\nNot yet paid." })];
+  const role = agent("buyer", [asks("pay", { eur: 1 })], { tools });
+  const { runId } = await kept.orchestrator.start(role, "Buy:\n- pears\n- plums").result;
+  const { stdout } = await command(kept, "questions");
+  expect(stdout.split("\n").slice(1, 7)).toEqual([
+    `  run ${runId}  buyer: Buy:`,
+    "  - pears",
+    "  - plums",
+    '  {"eur":1}',
+    "  Large.",
+    "  Not yet paid.",
+  ]);
+});
+
 proves(["D619"], "keeps the number of each question after others are answered", async () => {
   await using kept = keptRuns();
-  await asks(kept, 1, 2, 3);
-  await asks(kept, 4);
+  await startAsking(kept, 1, 2, 3);
+  await startAsking(kept, 4);
   const numbers = async () => {
     const { stdout } = await command(kept, "questions");
     const amounts = [...stdout.matchAll(/^  \{"eur":(\d)\}/gmu)].map(([, eur]) => eur);
@@ -63,7 +79,7 @@ proves(["D619"], "keeps the number of each question after others are answered", 
   const third = await command(kept, "deny", "3", "--reason", "No.");
   expect([third.code, third.stderr]).toEqual([0, expect.stringContaining('pay {"eur":3}')]);
   await command(kept, "approve", "1");
-  await asks(kept, 5);
+  await startAsking(kept, 5);
   expect(await numbers()).toEqual([
     ["4", "4"],
     ["5", "5"],
@@ -72,7 +88,7 @@ proves(["D619"], "keeps the number of each question after others are answered", 
 
 test("refuses arguments that no store can persist, and quotes their beginning", async () => {
   await using kept = keptRuns();
-  await asks(kept, 1);
+  await startAsking(kept, 1);
   const deep = "[".repeat(5_000) + "]".repeat(5_000);
   for (const eur of ["1e999", deep]) {
     const wrong = await command(kept, "approve", "1", "--arguments", `{"eur":${eur}}`);
@@ -99,7 +115,7 @@ proves(
   "resolves @last to the newest run that asks, even behind one that does not",
   async () => {
     await using kept = keptRuns();
-    await asks(kept, 7);
+    await startAsking(kept, 7);
     await kept.orchestrator.start(agent("lead", [says("Well.")]), "Greet.").result;
     const { code, stderr } = await command(kept, "approve", "@last");
     expect([code, stderr]).toEqual([0, expect.stringContaining('pay {"eur":7}')]);
@@ -108,7 +124,7 @@ proves(
 
 proves(["D530"], "lists the numbers if @last asks several questions", async () => {
   await using kept = keptRuns();
-  await asks(kept, 1, 2);
+  await startAsking(kept, 1, 2);
   const { code, stderr } = await command(kept, "deny", "@last");
   expect(code).toBe(2);
   expect(stderr).toMatch(
