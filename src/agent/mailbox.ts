@@ -19,7 +19,7 @@ export type SteerReceipt =
   | { readonly isDelivered: true; readonly stepNumber: number }
   | { readonly isDelivered: false; readonly reason: SettledStatus };
 
-interface Mail {
+interface MailboxEntry {
   readonly message: MailboxMessage;
   readonly answer: (delivery: SteerReceipt) => void;
 }
@@ -38,7 +38,7 @@ export interface MailboxMessage {
 
 export class Mailbox {
   #skip: string | undefined;
-  #unread: readonly Mail[] = [];
+  #unread: readonly MailboxEntry[] = [];
   /** Number of letters delivered since the last `takeLetterCount`. */
   #letterCount = 0;
   readonly #listeners = new Set<(message: MailboxMessage) => void>();
@@ -148,7 +148,7 @@ export class Mailbox {
     this.#settled = undefined;
   }
 
-  #add(mail: Mail): void {
+  #add(mail: MailboxEntry): void {
     this.#unread = [...this.#unread, mail];
     for (const listener of this.#listeners) listener(mail.message);
   }

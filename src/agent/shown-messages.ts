@@ -326,16 +326,16 @@ function assembleRequest(
   const outputText = outputHash === undefined ? "" : findText(outputHash);
   if (messages === undefined || toolsText === undefined || outputText === undefined)
     return undefined;
-  const tools = readText(ToolSpecsSchema(), toolsText);
+  const tools = parseRecordedText(ToolSpecsSchema(), toolsText);
   if (tools === undefined) return undefined;
   const request = { messages, tools, ...parameters };
   if (outputText === "") return { model, request };
-  const output = readText(OutputTextSchema(), outputText);
+  const output = parseRecordedText(OutputTextSchema(), outputText);
   return output && { model, request: { ...request, output } };
 }
 
 /** Returns the parsed text. `undefined` if it does not fit the schema. */
-function readText<Value>(schema: z.ZodType<Value>, text: string): Value | undefined {
+function parseRecordedText<Value>(schema: z.ZodType<Value>, text: string): Value | undefined {
   try {
     return schema.safeParse(parseJson(text)).data;
   } catch {

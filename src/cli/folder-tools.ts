@@ -44,7 +44,7 @@ export function createSurveyTools(rootFolder: string): readonly FunctionTool[] {
     description: `Reads a text file whole, up to ${MAX_WHOLE_BYTES} bytes. The user is asked first.`,
     inputSchema: z.object({ path }),
     needsApproval: (input) => `Reading ${input.path} whole costs more than its beginning.`,
-    execute: async (input) => await readText(folder, input.path, MAX_WHOLE_BYTES),
+    execute: async (input) => await showFile(folder, input.path, MAX_WHOLE_BYTES),
   });
   return [...createFolderTools(rootFolder), wholeFile];
 }
@@ -97,7 +97,7 @@ function createReadTool(folder: ConfinedFolder): FunctionTool {
     inputSchema: z.object({ path }),
     execute: async (input, { signal }) => {
       signal.throwIfAborted();
-      return await readText(folder, input.path, MAX_SHOWN_BYTES);
+      return await showFile(folder, input.path, MAX_SHOWN_BYTES);
     },
   });
 }
@@ -106,7 +106,7 @@ function createReadTool(folder: ConfinedFolder): FunctionTool {
  * Returns the beginning of a text file below a line with its name and size. For a binary file,
  * returns only that line, because an error would count against the agent.
  */
-async function readText(folder: ConfinedFolder, path: string, maxBytes: number): Promise<string> {
+async function showFile(folder: ConfinedFolder, path: string, maxBytes: number): Promise<string> {
   const place = await folder.resolve(path);
   const { bytes, size } = await folder.read(place, maxBytes);
   const text = decodeText(bytes, size > bytes.length);

@@ -179,14 +179,14 @@ export async function resolveRunName(chosenStore: ChosenStore, name: string): Pr
     throw new UsageError(`No runs in ${chosenStore.name}. Start one: espalier run …`);
   }
   // The empty prefix matches every run. It comes from an unset shell variable.
-  if (!isPossibleRunId(name)) throw createUnknownRunError(chosenStore, name);
+  if (!isPossibleRunId(name)) throw createNoMatchError(chosenStore, name);
   const exact = await store.find(name);
   if (exact !== undefined) return exact;
   const all = await store.list({ limit: MAX_RUNS });
   const found = all.filter(({ runId }) => runId.startsWith(name));
   const [only] = found;
   if (only !== undefined && found.length === 1) return only;
-  if (found.length === 0) throw createUnknownRunError(chosenStore, name);
+  if (found.length === 0) throw createNoMatchError(chosenStore, name);
   const shown = found.slice(0, MAX_SHOWN).map(({ runId }) => runId);
   const more = found.length > MAX_SHOWN ? `, and ${found.length - MAX_SHOWN} more` : "";
   throw new UsageError(
@@ -194,7 +194,7 @@ export async function resolveRunName(chosenStore: ChosenStore, name: string): Pr
   );
 }
 
-function createUnknownRunError({ name: place }: ChosenStore, name: string): UsageError {
+function createNoMatchError({ name: place }: ChosenStore, name: string): UsageError {
   return new UsageError(
     `No run matches ${JSON.stringify(name)} in ${place}. Use a run id, a prefix or ${LAST_RUN}. List them: espalier runs. For another store, add --store <path>.`,
   );

@@ -418,7 +418,7 @@ export class EspalierError extends Error {
 
   /** Creates an error. */
   constructor(options: EspalierErrorOptions) {
-    checkOptions(options);
+    checkErrorOptions(options);
     super(options.message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = options.code;
     this.data = options.data ?? {};
@@ -445,7 +445,7 @@ export class EspalierError extends Error {
 }
 
 /** Throws for options that are not an object. argument-checks.ts builds on errors and cannot be used here. */
-function checkOptions(options: unknown): void {
+function checkErrorOptions(options: unknown): void {
   if (typeof options === "object" && options !== null) return;
   throw new EspalierError({
     code: "invalid_argument",

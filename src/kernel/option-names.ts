@@ -44,7 +44,7 @@ function adviseElsewhere(name: string): string | undefined {
 function listPaths(name: string): readonly (readonly string[])[] {
   const owned = Object.values(names.owners).flatMap((options) => options.split(" "));
   const own = [...Object.keys(names.counterparts), ...owned].filter((path) =>
-    isSame(path.split(".").at(-1) ?? "", name),
+    isSameOption(path.split(".").at(-1) ?? "", name),
   );
   return [...listKeys(names.counterparts, name), ...own].map((path) => path.split("."));
 }
@@ -52,12 +52,12 @@ function listPaths(name: string): readonly (readonly string[])[] {
 /** Returns the keys of the entries that list the name. */
 function listKeys(table: Readonly<Record<string, string>>, name: string): readonly string[] {
   return Object.keys(table).filter((key) =>
-    table[key]?.split(" ").some((option) => isSame(option, name)),
+    table[key]?.split(" ").some((option) => isSameOption(option, name)),
   );
 }
 
 /** Returns true for one name in two spellings, such as `toolChoice` and `tool_choice`. */
-function isSame(option: string, name: string): boolean {
+function isSameOption(option: string, name: string): boolean {
   const plain = normalizeName(name.replace(/^experimental_/, ""));
   return plain !== "" && normalizeName(option) === plain;
 }

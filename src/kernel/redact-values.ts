@@ -50,7 +50,7 @@ export function findHeaderSecrets(
   return Object.entries(headers ?? {}).flatMap(([name, value]) => {
     const lowerName = name.toLowerCase();
     if (HARMLESS_HEADERS.has(lowerName) || HARMLESS_PREFIXES.test(lowerName)) return [];
-    return toSecrets(findParts(lowerName, value.trim()), `[header ${lowerName}]`);
+    return toSecrets(findSecretParts(lowerName, value.trim()), `[header ${lowerName}]`);
   });
 }
 
@@ -102,7 +102,7 @@ function countCutCharacters(text: string, value: string, end: number): number {
 /** In headers with other names, the words of a value are not secret. */
 const NAMES_WITH_SCHEMES = /auth|token|key|secret/;
 
-function findParts(name: string, value: string): readonly (string | undefined)[] {
+function findSecretParts(name: string, value: string): readonly (string | undefined)[] {
   if (name === "cookie")
     return [value, ...value.split(";").map((pair) => pair.slice(pair.indexOf("=") + 1))];
   if (!NAMES_WITH_SCHEMES.test(name)) return [value];

@@ -48,13 +48,13 @@ function isSameCall(left: ToolCall, right: ToolCall): boolean {
   if (left.toolName !== right.toolName) return false;
   if (left.argumentsText === right.argumentsText) return true;
   try {
-    return sameJson(parseArguments(left), parseArguments(right));
+    return sameJson(parseIntendedArguments(left), parseIntendedArguments(right));
   } catch {
     return false; // Invalid or too deeply nested JSON is compared as text only.
   }
 }
 
-function parseArguments({ argumentsText }: ToolCall): unknown {
+function parseIntendedArguments({ argumentsText }: ToolCall): unknown {
   try {
     return parseJson(argumentsText.trim() === "" ? "{}" : argumentsText);
   } catch (cause) {

@@ -102,14 +102,14 @@ export function checkSubagentLimits(
     const message = `Not started: subagents may be at depth ${limits.maxDepth} at most and you are at depth ${parentDepth}. Do this part yourself with your own tools.`;
     return { code: "depth_limit", message, maximum: limits.maxDepth, current: parentDepth };
   }
-  const breadth = countUpTo(limits.maxBreadthPerParent, childCount, ahead);
+  const breadth = countWithinMaximum(limits.maxBreadthPerParent, childCount, ahead);
   if (breadth >= limits.maxBreadthPerParent) {
     const maximum = limits.maxBreadthPerParent;
     const message = `Not started: you have started ${breadth} of at most ${maximum} subagents. Work with the results you have, or do this part yourself.`;
     return { code: "breadth_limit", message, maximum, current: breadth };
   }
   for (const { who, maximum, started } of totals) {
-    const current = countUpTo(maximum, started, ahead);
+    const current = countWithinMaximum(maximum, started, ahead);
     if (current < maximum) continue;
     const message = `Not started: ${who} has started ${current} of at most ${maximum} subagents. Do this part yourself, or leave it out and say so.`;
     return { code: "total_limit", message, maximum, current };
@@ -118,7 +118,7 @@ export function checkSubagentLimits(
 }
 
 /** Returns the number of started subagents, including those ahead for which there is room. */
-function countUpTo(maximum: number, started: number, ahead: number): number {
+function countWithinMaximum(maximum: number, started: number, ahead: number): number {
   return Math.max(started, Math.min(started + ahead, maximum));
 }
 

@@ -64,7 +64,7 @@ export const AttachmentSchema = lazySchema(
         text: z.string("a string").optional(),
       })
       .refine(
-        hasContent,
+        hasOneContent,
         "something with a uri, or with either data or text",
       ) satisfies z.ZodType<Attachment>,
 );
@@ -113,7 +113,7 @@ function removePadding(data: string): string {
   return data.slice(0, data.length - padding);
 }
 
-function hasContent({ uri, data, text }: Attachment): boolean {
+function hasOneContent({ uri, data, text }: Attachment): boolean {
   if (data !== undefined && text !== undefined) return false;
   return uri !== undefined || data !== undefined || text !== undefined;
 }

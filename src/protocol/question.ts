@@ -180,7 +180,7 @@ export function approve(
   question: QuestionRef,
   options: { readonly arguments?: JsonObject; readonly by?: string } = {},
 ): Answer {
-  checkFields("approve options", options, { arguments: checkArguments, by: checkText });
+  checkFields("approve options", options, { arguments: checkArgumentObject, by: checkText });
   return { type: "approved", ...toReference(question), ...options };
 }
 
@@ -262,7 +262,7 @@ export function computeCallHash({
   return computeArgumentsHash(toolName, argumentsText);
 }
 
-function checkArguments(field: string, value: unknown): void {
+function checkArgumentObject(field: string, value: unknown): void {
   checkObject(field, value, "Leave it out to run the call as it was asked.");
 }
 

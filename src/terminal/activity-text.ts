@@ -40,12 +40,12 @@ export function drawSpinner(nowMs: number): string {
  * `◌ lost: thinking` for work in a process that is gone.
  */
 export function formatActivityCell(agent: ShownAgent, nowMs: number, isLost = false): Cell {
-  const cell = describeActivity(agent, nowMs);
+  const cell = formatActivity(agent, nowMs);
   if (!isLost || findSettledStatus(agent) !== undefined) return cell;
   return { text: `${LOST.icon} lost: ${cell.text.replace(/^\S+ /, "")}`, style: LOST.style };
 }
 
-function describeActivity(agent: ShownAgent, nowMs: number): Cell {
+function formatActivity(agent: ShownAgent, nowMs: number): Cell {
   const { activity, end, retry, openCalls } = agent;
   switch (activity) {
     case "paused":

@@ -219,11 +219,11 @@ function buildStateCell(
   const sign = isLost ? LOST.icon : drawSpinner(nowMs);
   if (end === undefined) return { text: `${sign} ${formatDuration(lastedMs)}` };
   const { icon, style } = REST_SIGNS[end.status];
-  return { text: `${icon} ${describeEnd(end.status, lastedMs)}`, style };
+  return { text: `${icon} ${describeSettledStatus(end.status, lastedMs)}`, style };
 }
 
 /** Returns `completed in 5.0s` or `paused after 5.0s`. */
-export function describeEnd(status: SettledStatus, durationMs: number): string {
+export function describeSettledStatus(status: SettledStatus, durationMs: number): string {
   return `${status} ${status === "paused" ? "after" : "in"} ${formatDuration(durationMs)}`;
 }
 

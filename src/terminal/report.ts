@@ -13,7 +13,7 @@ import {
 } from "../read-model/amounts.ts";
 import { jaegerLinks } from "./jaeger-links.ts";
 import { DEADLINES, formatQuestionTable } from "./question-lines.ts";
-import { describeEnd, renderTree } from "./render-tree.ts";
+import { describeSettledStatus, renderTree } from "./render-tree.ts";
 import { formatTable, type Column } from "./table.ts";
 import {
   fit,
@@ -199,7 +199,7 @@ function formatClosingLines(result: RunResult, width: number, paint: Paint): rea
   const shape = `${formatQuantity(agents.length, "agent")}, deepest at depth ${depth}`;
   return [
     // Instructions and text to copy are never cut.
-    paint(style, `${icon} ${describeEnd(status, durationMs)}${stood}${why}`),
+    paint(style, `${icon} ${describeSettledStatus(status, durationMs)}${stood}${why}`),
     ...suggestContinuation(result, paint),
     fit(`${shape}, ${summarizeRefusals(refusalsByCode)}`, width),
   ];

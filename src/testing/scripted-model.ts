@@ -386,7 +386,7 @@ export class ScriptedModel implements Model {
     if (next === undefined) return;
     const advice = this.id === DEFAULT_ID ? " Set the option id to tell models apart." : "";
     throw createScriptMismatch(
-      `Expected ${this.#steps.length} calls of ${this.id}, got ${got}. Not requested: reply ${got + 1} (${describeStep(next)}).${advice}`,
+      `Expected ${this.#steps.length} calls of ${this.id}, got ${got}. Not requested: reply ${got + 1} (${describeScriptStep(next)}).${advice}`,
     );
   }
 
@@ -434,7 +434,7 @@ function createScriptMismatch(message: string, cause?: unknown): EspalierError {
 }
 
 /** Describes a step of a script that was not requested: the tools that it calls, or its text. */
-function describeStep(step: ScriptStep): string {
+function describeScriptStep(step: ScriptStep): string {
   if (typeof step === "function") return "a function";
   if (step.error !== undefined) return "an error";
   const { pieces = [], calls = [] } = step;

@@ -4,7 +4,7 @@
 import { runProcessors } from "../../hooks/run-chain.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
-import type { Message } from "../../protocol/message.ts";
+import { createUserMessage } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import { describeProblemLines } from "../../tools/arguments/argument-problems.ts";
@@ -209,7 +209,7 @@ async function stop(
   const chain = hooked?.type === "returned" ? hooked.value : undefined;
   if (chain?.patch.continueWith === undefined)
     return addSignal(agent, recordOvershoots(agent, state), signal);
-  const message = createNotice(chain.patch.continueWith);
+  const message = createUserMessage(chain.patch.continueWith, "notice");
   const vetoed = recordVeto(recordOutput(state, {}), message);
   const by = chain.changedBy.at(-1)?.hook;
   recordContinuation(agent, vetoed, { type: "continue", work: ["veto"] }, by);
@@ -220,7 +220,9 @@ async function stop(
 function remind(agent: AgentRuntime, state: AgentState): AgentState {
   const isTextOnly = state.log.uselessReplies === 0 && agent.role.hasOutput;
   if (!isTextOnly) return state;
-  return addMessages(state, [createNotice(describeMissingResult(agent, getLastText(state)))]);
+  return addMessages(state, [
+    createUserMessage(describeMissingResult(agent, getLastText(state)), "notice"),
+  ]);
 }
 
 function describeMissingResult(agent: AgentRuntime, lastText: string): string {
@@ -239,10 +241,6 @@ function describeMissingResult(agent: AgentRuntime, lastText: string): string {
   return isTextResultAccepted(agent)
     ? `You have not given your result yet: your text is not the result as JSON. Call the ${FINISH_TOOL_NAME} tool with the result.`
     : `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with the result; text is not accepted.`;
-}
-
-function createNotice(text: string): Message {
-  return { role: "user", text, origin: "notice" };
 }
 
 /**

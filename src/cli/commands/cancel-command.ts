@@ -68,7 +68,7 @@ const ROLE_PROBLEMS: ReadonlySet<string> = new Set([
   "price_unknown",
 ]);
 
-async function failCall(): Promise<never> {
+async function refuseExecution(): Promise<never> {
   throw new Error("A cancelled run calls no model.");
 }
 
@@ -83,21 +83,28 @@ async function createStandIns(store: Store, run: StoredRun): Promise<readonly Ag
   const agents = new Map(listed.map((agent) => [agent.role, agent]));
   return [...agents].map(([name, { provider, model: id }]) => {
     const price = lookUpModelPrice(provider, id);
-    const model = { provider, id, generate: failCall, ...(price === undefined ? {} : { price }) };
+    const model = {
+      provider,
+      id,
+      generate: refuseExecution,
+      ...(price === undefined ? {} : { price }),
+    };
     const subagents = [...agents.keys()];
     const own = questions.filter(({ agentId }) => reading.fold.find(agentId)?.role === name);
     const tools = [
-      ...new Map(own.map((question) => [question.toolName, createTool(question)])).values(),
+      ...new Map(
+        own.map((question) => [question.toolName, createPlaceholderTool(question)]),
+      ).values(),
     ];
     return defineAgent({ name, description: name, instructions: name, model, subagents, tools });
   });
 }
 
 /** Returns a tool of the kind of the question, which accepts any arguments. */
-function createTool({ kind, toolName: name }: Question): ToolsetTool {
+function createPlaceholderTool({ kind, toolName: name }: Question): ToolsetTool {
   const definition = { name, description: name, inputSchema: z.looseObject({}) };
   if (kind === "external") return defineTool(definition);
-  return defineTool({ ...definition, needsApproval: true, execute: failCall });
+  return defineTool({ ...definition, needsApproval: true, execute: refuseExecution });
 }
 
 /**

@@ -41,7 +41,7 @@ export const body: CommandBody = async (call) => {
     return 0;
   }
   const run = new StoredRunReader(chosenStore.store, await resolveRunName(chosenStore, name));
-  const answers: Answered[] = [];
+  const answers: EspalierEvent<"question.answered">[] = [];
   await run.advance((event) => {
     if (event.type === "question.answered") answers.push(event);
   });
@@ -93,19 +93,17 @@ function showRun(
   if (alone !== undefined) printNotice(shell, alone);
 }
 
-type Answered = EspalierEvent<"question.answered">;
-
-interface NamedStep {
+interface SelectedStep {
   readonly agent: AgentFold;
   readonly step: string;
   /** All answers of the run. */
-  readonly answers: readonly Answered[];
+  readonly answers: readonly EspalierEvent<"question.answered">[];
 }
 
 async function showStep(
   { shell, has }: CommandCall,
   { fold, record }: StoredRunReader,
-  { agent, step: stepText, answers: all }: NamedStep,
+  { agent, step: stepText, answers: all }: SelectedStep,
 ): Promise<void> {
   const { agentId, agentPath } = agent;
   const executions = await record.steps(agentId);

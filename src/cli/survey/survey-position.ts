@@ -67,12 +67,12 @@ export function readPosition({ messages, tools }: ModelRequest) {
   for (const message of messages) {
     if (message.role !== "tool") continue;
     const call = calls.find(({ callId }) => callId === message.callId);
-    if (call !== undefined) readAnswer(position, call, message.text);
+    if (call !== undefined) recordCall(position, call, message.text);
   }
   return position;
 }
 
-function readAnswer(position: Position, { toolName, argumentsText }: ToolCall, answer: string) {
+function recordCall(position: Position, { toolName, argumentsText }: ToolCall, answer: string) {
   const { answered, inside, findings } = position;
   answered.add(`${toolName} ${argumentsText}`);
   const { path, task } = inputSchema.parse(tryParse(argumentsText) ?? {});

@@ -120,7 +120,7 @@ export class RecordCodec {
       see(this.#readWhole(line));
       return 1;
     }
-    const [before, ...entries] = readList(JSON.parse(line));
+    const [before, ...entries] = requireList(JSON.parse(line));
     if (before === 0) this.#restart();
     if (before !== this.#count)
       throw new RangeError(`it follows ${String(before)} records, not ${this.#count}`);
@@ -213,7 +213,7 @@ export class RecordCodec {
     const keys = Object.keys(value);
     if (isTemplate(before)) {
       const own = Object.keys(before);
-      if (isSame(own, keys)) return this.#diffParts(before, keys, value);
+      if (isSameList(own, keys)) return this.#diffParts(before, keys, value);
       const present = keys.filter((key) => !isAbsent(value[key]));
       if (hasSameKeyOrder(own, present)) {
         const gone = own.filter((key) => !Object.hasOwn(value, key));
@@ -285,7 +285,7 @@ export class RecordCodec {
   }
 
   #readEntry(entry: unknown): unknown {
-    const [kind, change] = readList(entry);
+    const [kind, change] = requireList(entry);
     this.#count += 1;
     if (kind === ALONE) return this.#applyChange(undefined, change);
     if (typeof kind !== "number" || kind > this.#templates.length)
@@ -391,7 +391,7 @@ function isAbsent(value: unknown): boolean {
   return value === undefined || typeof value === "function" || typeof value === "symbol";
 }
 
-function isSame(left: readonly string[], right: readonly string[]): boolean {
+function isSameList(left: readonly string[], right: readonly string[]): boolean {
   if (left.length !== right.length) return false;
   for (let index = 0; index < left.length; index += 1)
     if (left[index] !== right[index]) return false;
@@ -416,7 +416,7 @@ function hasSameKeyOrder(copy: readonly string[], value: readonly string[]): boo
 /** Up to this number, a linear search is as fast as a map. */
 const FEW_KEYS = 16;
 
-function readList(value: unknown): readonly unknown[] {
+function requireList(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
   throw new TypeError("it is not an array");
 }

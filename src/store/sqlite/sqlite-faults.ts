@@ -34,7 +34,7 @@ const FAULTS: readonly SqliteFault[] = [
 /** Returns a `store_failed` for an error of a driver. */
 export function convertSqliteError(path: string, cause: unknown): EspalierError {
   if (EspalierError.is(cause)) return cause;
-  if (isFolder(path)) {
+  if (isDirectoryPath(path)) {
     const message = `Expected the store ${JSON.stringify(path)} to be a file, got a folder. Name a file in it.`;
     return createStoreError("cannot_open", message, cause);
   }
@@ -47,7 +47,7 @@ export function convertSqliteError(path: string, cause: unknown): EspalierError 
 }
 
 /** Returns true if the path is a folder. False if that cannot be determined. */
-function isFolder(path: string): boolean {
+function isDirectoryPath(path: string): boolean {
   try {
     return statSync(path).isDirectory();
   } catch {

@@ -79,7 +79,7 @@ export async function findBeginning(segment: Segment): Promise<Beginning | undef
     atMs,
     limits: run.limits,
     root,
-    positions: new Map(run.agents.map(readPosition)),
+    positions: new Map(run.agents.map(readAgentPosition)),
   };
   if (folded === undefined && type === "run.started") {
     const create = state && createForkFunction(run, root, first, state);
@@ -160,7 +160,7 @@ function createForkFunction(
   };
 }
 
-function readPosition({ agentId, agentPath, state }: RestoredAgent): [string, AgentPosition] {
+function readAgentPosition({ agentId, agentPath, state }: RestoredAgent): [string, AgentPosition] {
   const stepNumber = state.step?.number ?? state.log.steps.at(-1)?.number ?? 0;
   return [agentId, { agentPath, stepNumber }];
 }
