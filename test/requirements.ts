@@ -2369,6 +2369,9 @@ const requirements = {
   D804: {
     text: "`espalier questions` indents every line below the first one of a question",
   },
+  D805: {
+    text: "Ctrl-C at a question of `espalier run` or `resume` pauses a stored run, with its questions open",
+  },
   D785: {
     text: "A spawn that its approver turns into a continuation gives its place to later calls of the reply",
   },

@@ -116,6 +116,12 @@ export class RunFollower {
     void this.#run.cancel("Ctrl-C was pressed.").catch(() => {});
   }
 
+  /** Handles Ctrl-C at a prompt: a stored run pauses with its questions open. */
+  leavePrompt(): void {
+    if (this.#isEnding || this.#run === undefined) this.#leave(EXIT_CODES.cancelled);
+    this.#pauseOrCancel(this.#run, "Ctrl-C was pressed");
+  }
+
   #terminate(exitCode: number): void {
     if (this.#isEnding || this.#run === undefined) this.#leave(exitCode);
     this.#exitCode = exitCode;

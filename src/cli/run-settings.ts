@@ -145,7 +145,7 @@ function createConfiguredOrchestrator(
 /** Asks at the terminal in place of the tree. Prompts are loaded with the first question. */
 function deferTerminalApprover(shell: Shell, follower: RunFollower): Approver {
   const makeRoom = (): (() => void) => follower.view?.suspend() ?? (() => {});
-  const place = { shell, makeRoom, interrupt: () => follower.interrupt() };
+  const place = { shell, makeRoom, interrupt: () => follower.leavePrompt() };
   let loading: Promise<Approver> | undefined;
   return async (question, context) => {
     loading ??= import("./terminal-approver.ts").then(({ createTerminalApprover }) =>

@@ -173,7 +173,7 @@ class Asking {
 
   /**
    * Returns the value of a prompt, or `undefined` if the prompt was withdrawn or left by Ctrl-C.
-   * Ctrl-C interrupts the run.
+   * Ctrl-C is passed on to the run.
    */
   async #prompt(
     open: (common: prompts.CommonOptions) => Promise<string | symbol>,

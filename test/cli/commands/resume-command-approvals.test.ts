@@ -63,3 +63,25 @@ proves(
     expect(await readQuestions(cwd)).toEqual({ questions: [] });
   },
 );
+
+proves(
+  ["D805"],
+  "leaves the run paused with the same question on Ctrl-C at its prompt",
+  async () => {
+    const folder = temporaryFolder({
+      "lead.md": "---\nmodel: m\ntools: [pay]\n---\nWork.\n",
+      "espalier.config.mjs": CONFIG,
+    });
+    afterwards(() => folder[Symbol.dispose]());
+    const server = await OpenAiServer.start(() => calls(["pay", { eur: 1 }], ["pay", { eur: 2 }]));
+    afterwards(() => server[Symbol.asyncDispose]());
+    withVariable("OPENAI_BASE_URL", server.baseUrl);
+    const cwd = folder.path;
+    expect((await performed(["run", "lead.md", "Go."], { cwd })).code).toBe(4);
+    const before = await readQuestions(cwd);
+    const left = await resumeAtTerminal(cwd, "\u0003");
+    expect([left.code, left.shell.written.stdout]).toEqual([4, ""]);
+    expect(left.shell.written.stderr).not.toContain('"eur": 2');
+    expect(await readQuestions(cwd)).toEqual(before);
+  },
+);
