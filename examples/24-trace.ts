@@ -191,7 +191,7 @@ const seen = events.map((event) => {
   }
 });
 const failed = events.filter(
-  (event) => event.type === "tool.ended" && event.errorCode === "tool_error",
+  (event) => event.type === "tool.ended" && event.error?.code === "tool_error",
 );
 const waited = events.some((event) => event.type === "model.replied" && event.queuedMs > 100);
 assert.equal(result.status, "completed");

@@ -54,7 +54,7 @@ let orchestrator = new Orchestrator(options);
 const questions = new Map<string, Question>();
 async function show(run: Run): Promise<void> {
   for await (const event of run.events({ from: 1 })) {
-    if (event.type === "question.asked") questions.set(event.question.questionId, event.question);
+    if (event.type === "question.asked") questions.set(event.questionId, event);
     if (event.type !== "question.answered") continue;
     questions.delete(event.questionId);
     console.log(`${event.toolName}: ${event.answer} by ${event.by ?? event.source}`);

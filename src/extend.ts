@@ -127,7 +127,11 @@ export type { SessionExecution, SessionFork } from "./orchestrator/sessions/sess
 export type { SessionOutcome, SessionResult } from "./orchestrator/sessions/session-outcome.ts";
 export type { StepContext } from "./protocol/step-context.ts";
 export type { StepTiming } from "./protocol/step-timing.ts";
-export type { ToolErrorRecord, ToolErrorSeverity } from "./protocol/tool-error-record.ts";
+export type {
+  ToolErrorRecord,
+  ToolErrorSeverity,
+  ToolFailure,
+} from "./protocol/tool-error-record.ts";
 export type { ToolExecution, ToolOutcomeType } from "./protocol/tool-outcome.ts";
 export {
   SPAWN_REFUSAL_CODES,

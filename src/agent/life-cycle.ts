@@ -208,7 +208,7 @@ export async function settle(agent: AgentRuntime, state: AgentState): Promise<Se
   const reason = findWinningSignal(signals)?.reason;
   if (reason === undefined) return await settle(agent, failWith(agent, completed, UNEXPLAINED));
   if (!recorder.countUnread("continuation.evaluated")) {
-    const stopped = { decision: "stop", work: [], signals, winner: reason } as const;
+    const stopped = { decision: "stop", work: [], signals, reason } as const;
     agent.record({ type: "continuation.evaluated", ...stopped }, getEventPosition(completed));
   }
   if (sections !== undefined) clearSections(agent, sections);

@@ -49,7 +49,7 @@ export async function requestCallLease(
     ? work()
     : persistence.requestCallLease(effectPosition, work));
   if (outcome.type === "refused")
-    agent.record({ type: "budget.denied", ...outcome.refusal }, position);
+    agent.record({ type: "budget.refused", ...outcome.refusal }, position);
   if (outcome.type === "granted" && !recorder.countUnread("budget.reserved")) {
     const { waitedMs, lease } = outcome;
     const { leaseId, inputTokens: counted, maxOutputTokens: maximum } = lease;
@@ -80,7 +80,7 @@ export function settleCall(
     agent.record({ type: "budget.settled", ...settled }, toEventPosition(position));
   }
   if (outcome.type === "refused")
-    agent.record({ type: "budget.denied", ...outcome.refusal }, toEventPosition(position));
+    agent.record({ type: "budget.refused", ...outcome.refusal }, toEventPosition(position));
   return usage;
 }
 

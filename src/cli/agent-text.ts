@@ -114,7 +114,7 @@ function describeStepLines(step: StepFold, fold: RunFold, isNumbered: boolean): 
   const calls = step.calls.flatMap((call) => [
     formatCallReport(call, fold),
     ...describeFailedAttempts(call.attempts).map((line) => `  ${line}`),
-    ...(call.message ? [`  ${formatSingleLine(call.message)}`] : []),
+    ...(call.error?.message ? [`  ${formatSingleLine(call.error.message)}`] : []),
   ]);
   const broke = error === undefined ? [] : [`✖ ${error.code}: ${formatSingleLine(error.message)}`];
   const { repliedBy } = step;
@@ -169,15 +169,15 @@ const OUTCOMES: Readonly<Record<CallFold["outcome"], string>> = {
 };
 
 function formatCallReport(
-  { toolName, outcome, errorCode, errorName, durationMs, children }: CallFold,
+  { toolName, outcome, error, durationMs, children }: CallFold,
   fold: RunFold,
 ): string {
   const path = fold.agents[children[0] ?? -1]?.agentPath;
   return [
     formatSingleLine(toolName),
     OUTCOMES[outcome],
-    ...(errorCode === undefined ? [] : [errorCode]),
-    ...(errorName === undefined || errorName === errorCode ? [] : [`(${errorName})`]),
+    ...(error === undefined ? [] : [error.code]),
+    ...(error?.name === undefined || error.name === error.code ? [] : [`(${error.name})`]),
     ...(durationMs === undefined ? [] : [formatDuration(durationMs)]),
     ...(path === undefined ? [] : [`→ ${path}`]),
   ].join(" ");

@@ -136,13 +136,12 @@ function describeUncompletedAgent({ agentPath, end: rest, step }: AgentFold): re
 
 function describeFailedCalls({ agentPath, steps }: AgentFold): readonly string[] {
   return steps.flatMap(({ number, calls }) =>
-    calls.flatMap(({ toolName, outcome, errorCode = "", message = "", durationMs }) => {
+    calls.flatMap(({ toolName, outcome, error, durationMs }) => {
       if (outcome !== "failed" && outcome !== "retry") return [];
       const took = durationMs === undefined ? "" : `, after ${formatDuration(durationMs)}`;
-      const why = message === "" ? "" : `: ${message}`;
-      return [
-        `${agentPath} · step ${number} · ${toolName}: ${outcome} (${errorCode})${took}${why}`,
-      ];
+      const { code, message } = error ?? {};
+      const why = message ? `: ${message}` : "";
+      return [`${agentPath} · step ${number} · ${toolName}: ${outcome} (${code})${took}${why}`];
     }),
   );
 }

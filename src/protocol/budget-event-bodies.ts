@@ -11,7 +11,7 @@ import type { ModelUsage, Usage } from "./usage.ts";
  * @example
  * ```ts
  * for await (const event of run.events())
- *   if (event.type === "budget.denied")
+ *   if (event.type === "budget.refused")
  *     console.error(`${event.accountPath}: ${event.requested} ${event.axis} do not fit.`);
  * ```
  */
@@ -20,7 +20,7 @@ export interface BudgetEventBodies {
    * A model call waits until other calls release budget, before its first request or a further
    * attempt.
    *
-   * The wait ends with `budget.reserved`, `budget.denied` or `budget.dequeued`.
+   * The wait ends with `budget.reserved`, `budget.refused` or `budget.dequeued`.
    */
   readonly "budget.queued": {
     /** Path of the agent whose budget lacks room. */
@@ -83,7 +83,7 @@ export interface BudgetEventBodies {
     readonly leaseId: LeaseId;
   };
   /** A model call exceeds the remaining budget of the agent or an ancestor, and is not made. */
-  readonly "budget.denied": {
+  readonly "budget.refused": {
     /** Axis of the exceeded budget. All amounts are in its unit, as in `Budget`. */
     readonly axis: keyof AccountGrant["budget"];
     /** Path of the agent whose budget is exceeded. */

@@ -12,8 +12,7 @@ import type { Answer, Question } from "./question.ts";
 import type { StepTiming } from "./step-timing.ts";
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "./stop.ts";
 import type { SpawnRefusal, SubagentOutcome } from "./subagent.ts";
-import type { ToolErrorSeverity } from "./tool-error-record.ts";
-import type { ToolFailureCode } from "./tool-failure-code.ts";
+import type { ToolFailure } from "./tool-error-record.ts";
 import type { ToolOutcomeType } from "./tool-outcome.ts";
 import type { ModelUsage, Usage, UsageReport } from "./usage.ts";
 
@@ -480,7 +479,7 @@ export interface EventBodies extends BudgetEventBodies {
    * for await (const event of run.events()) {
    *   if (event.type === "tool.started") console.log("calls", event.toolName);
    *   if (event.type === "tool.ended") console.log(event.toolName, event.outcome);
-   *   if (event.type === "tool.rejected") console.warn(event.toolName, event.errorCode);
+   *   if (event.type === "tool.rejected") console.warn(event.toolName, event.error.code);
    * }
    * ```
    */
@@ -506,7 +505,7 @@ export interface EventBodies extends BudgetEventBodies {
    * ```ts
    * for await (const event of run.events())
    *   if (event.type === "tool.rejected")
-   *     console.warn(event.toolName, event.reason ?? event.message);
+   *     console.warn(event.toolName, event.reason ?? event.error.message);
    * ```
    */
   readonly "tool.rejected": {
@@ -523,16 +522,12 @@ export interface EventBodies extends BudgetEventBodies {
     readonly index: number;
     /** Outcome of the call. */
     readonly outcome: Exclude<ToolOutcomeType, "succeeded">;
-    /** Failure code. */
-    readonly errorCode: ToolFailureCode;
-    /** Consequence for the agent. */
-    readonly severity: ToolErrorSeverity;
+    /** Code, message and severity of the failure. */
+    readonly error: ToolFailure;
     /** Names of the guards and hooks that denied the call, separated by commas. */
     readonly blockedBy?: string;
     /** Reasons for the denial, from guards, the hook or the approver. */
     readonly reason?: string;
-    /** Failure message, as the model reads it, without secrets. At most 500 characters. */
-    readonly message: string;
     /** Refused subagent, if the call would have started one. */
     readonly spawn?: {
       /** Name of the requested role. */
@@ -564,7 +559,7 @@ export interface EventBodies extends BudgetEventBodies {
    * ```ts
    * for await (const event of run.events())
    *   if (event.type === "tool.ended" && !event.success)
-   *     console.warn(event.toolName, event.errorCode, event.message);
+   *     console.warn(event.toolName, event.error?.code, event.error?.message);
    * ```
    */
   readonly "tool.ended": {
@@ -574,17 +569,8 @@ export interface EventBodies extends BudgetEventBodies {
     readonly outcome: ToolOutcomeType;
     /** True if the outcome is `succeeded`. */
     readonly success: boolean;
-    /** Failure code. Absent on success. */
-    readonly errorCode?: ToolFailureCode | undefined;
-    /** Consequence for the agent. Absent on success. */
-    readonly severity?: ToolErrorSeverity | undefined;
-    /** Class name of the error that the tool threw, for example `TypeError`. */
-    readonly errorName?: string | undefined;
-    /**
-     * Error message of the tool, without secrets. At most 500 characters. Absent on success and for
-     * subagents, which report their own end.
-     */
-    readonly message?: string | undefined;
+    /** Code, message and severity of the failure. Absent on success. */
+    readonly error?: ToolFailure | undefined;
     /** Length of the whole result in UTF-16 code units. */
     readonly resultCharacters: number;
     /**
@@ -687,19 +673,14 @@ export interface EventBodies extends BudgetEventBodies {
    * @example
    * ```ts
    * for await (const event of run.events())
-   *   if (event.type === "question.asked") {
-   *     const { toolName, arguments: input, reason } = event.question;
-   *     console.log(`${reason} ${toolName}(${JSON.stringify(input)})`);
-   *   }
+   *   if (event.type === "question.asked")
+   *     console.log(event.questionId, event.reason, event.toolName, event.arguments);
    * ```
    */
-  readonly "question.asked": {
-    /** Question that must be answered. */
-    readonly question: Question;
-  };
+  readonly "question.asked": Question;
   /** A question is closed: it was answered, its deadline passed, or its agent ended. */
   readonly "question.answered": {
-    /** Id of the question, as in `question.questionId` of `question.asked`. */
+    /** Id of the question, as in `question.asked`. */
     readonly questionId: QuestionId;
     /** Tool of the call. */
     readonly toolName: string;
@@ -931,6 +912,6 @@ export interface EventBodies extends BudgetEventBodies {
     /** All stop signals raised so far. */
     readonly signals: readonly StopSignal[];
     /** Reason of the highest-ranking signal, if the agent ends. */
-    readonly winner?: StopReason | undefined;
+    readonly reason?: StopReason | undefined;
   };
 }

@@ -26,8 +26,7 @@ import {
   TerminalStatusSchema,
 } from "./stop.ts";
 import { SpawnRefusalSchema, SubagentOutcomeSchema } from "./subagent.ts";
-import { ToolErrorSeveritySchema } from "./tool-error-record.ts";
-import { ToolFailureCodeSchema } from "./tool-failure-code.ts";
+import { ToolFailureSchema } from "./tool-error-record.ts";
 import { ToolOutcomeTypeSchema } from "./tool-outcome.ts";
 import { ModelUsageSchema, UsageReportSchema, UsageSchema } from "./usage.ts";
 
@@ -222,9 +221,7 @@ export const EVENT_SCHEMAS = {
   "tool.rejected": () => ({
     ...calledTool(),
     outcome: ToolOutcomeTypeSchema().exclude(["succeeded"]),
-    errorCode: ToolFailureCodeSchema(),
-    severity: ToolErrorSeveritySchema(),
-    message: text(),
+    error: ToolFailureSchema(),
     ...repeatSchema(text().exactOptional(), "blockedBy", "reason"),
     spawn: z.strictObject(refusedSpawn()).exactOptional(),
     resultCharacters: count(),
@@ -236,9 +233,7 @@ export const EVENT_SCHEMAS = {
     toolName: text(),
     outcome: ToolOutcomeTypeSchema(),
     success: z.boolean(),
-    errorCode: ToolFailureCodeSchema().optional(),
-    ...repeatSchema(text().optional(), "errorName", "message"),
-    severity: ToolErrorSeveritySchema().optional(),
+    error: ToolFailureSchema().optional(),
     resultCharacters: count(),
     ...repeatSchema(count().optional(), "shownCharacters", "attachmentCount"),
     ...repeatSchema(milliseconds(), "durationMs", "queuedMs"),
@@ -268,7 +263,7 @@ export const EVENT_SCHEMAS = {
     removed: z.array(z.strictObject({ toolName: text(), filter: text() })).readonly(),
   }),
   "reply.filtered": () => ({ toolName: text(), characters: count() }),
-  "question.asked": () => ({ question: QuestionSchema() }),
+  "question.asked": () => QuestionSchema().shape,
   "question.answered": () => ({
     questionId: QuestionIdSchema(),
     toolName: text(),
@@ -331,7 +326,7 @@ export const EVENT_SCHEMAS = {
     lostCall: ModelNameSchema().optional(),
   }),
   "budget.released": () => ({ leaseId: LeaseIdSchema() }),
-  "budget.denied": () => ({ ...limit(), requested: z.number(), reserve: z.number().optional() }),
+  "budget.refused": () => ({ ...limit(), requested: z.number(), reserve: z.number().optional() }),
   "budget.threshold_reached": () => ({ ...limit(), threshold: z.number() }),
   "budget.granted": () => ({
     ...repeatSchema(text(), "accountPath", "by"),
@@ -344,7 +339,7 @@ export const EVENT_SCHEMAS = {
     work: z.array(z.enum(WORK_TYPES)).readonly(),
     vetoedBy: text().optional(),
     signals: StopSignalsSchema(),
-    winner: StopReasonSchema().optional(),
+    reason: StopReasonSchema().optional(),
   }),
 } as const satisfies {
   // The brands of zod are visible in `$ZodType` only.

@@ -135,6 +135,13 @@ export const QuestionSchema = lazyObject(() => ({
   deadlineAtMs: z.number().nullable(),
 })) satisfies () => z.ZodType<Question>;
 
+const EventQuestionSchema = lazySchema(() => QuestionSchema().strip());
+
+/** Returns the question of an event, without the fields that only the event has. */
+export function toQuestion(event: Question): Question {
+  return EventQuestionSchema().parse(event);
+}
+
 const about = lazySchema(() => ({
   questionId: QuestionIdSchema(),
   argumentsHash: z.string(),

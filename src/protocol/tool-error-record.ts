@@ -1,6 +1,6 @@
 import type { CallId } from "./ids.ts";
-import type { ToolFailureCode } from "./tool-failure-code.ts";
-import { lazySchema, z } from "./lazy-schema.ts";
+import { ToolFailureCodeSchema, type ToolFailureCode } from "./tool-failure-code.ts";
+import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 
 /**
  * Consequence of a failed tool call.
@@ -13,11 +13,32 @@ import { lazySchema, z } from "./lazy-schema.ts";
  * @example
  * ```ts
  * for await (const event of run.events())
- *   if (event.type === "tool.ended" && event.severity === "abortive")
- *     console.error(`${event.toolName} ended ${event.agentPath}: ${event.message ?? ""}`);
+ *   if (event.type === "tool.ended" && event.error?.severity === "abortive")
+ *     console.error(`${event.toolName} ended ${event.agentPath}: ${event.error.message}`);
  * ```
  */
 export type ToolErrorSeverity = "retryable" | "recoverable" | "fatal" | "abortive";
+
+/**
+ * Error of a tool call that did not succeed, as events contain it.
+ *
+ * @example
+ * ```ts
+ * for await (const event of run.events())
+ *   if (event.type === "tool.ended" && event.error !== undefined)
+ *     console.warn(event.toolName, event.error.code, event.error.message);
+ * ```
+ */
+export interface ToolFailure {
+  /** Failure code. */
+  readonly code: ToolFailureCode;
+  /** Explanation without secrets, in the tool's own words if it has any. At most 500 characters. */
+  readonly message: string;
+  /** Consequence for the agent. */
+  readonly severity: ToolErrorSeverity;
+  /** Class name of the error that the tool threw, for example `TypeError`. */
+  readonly name?: string;
+}
 
 /**
  * Failed tool call, whether or not the model recovered.
@@ -47,3 +68,10 @@ export interface ToolErrorRecord {
 export const ToolErrorSeveritySchema = lazySchema(() =>
   z.enum(["retryable", "recoverable", "fatal", "abortive"]),
 );
+
+export const ToolFailureSchema = lazyObject(() => ({
+  code: ToolFailureCodeSchema(),
+  message: z.string(),
+  severity: ToolErrorSeveritySchema(),
+  name: z.string().exactOptional(),
+})) satisfies () => z.ZodType<ToolFailure>;

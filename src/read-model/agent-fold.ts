@@ -104,7 +104,7 @@ export class AgentFold {
    * @example
    * ```ts
    * for (const { name, activity, retry } of fold.agents)
-   *   if (activity === "retrying") console.log(name, retry?.attempt, retry?.errorCode);
+   *   if (activity === "retrying") console.log(name, retry?.attempt, retry?.code);
    * ```
    */
   retry:
@@ -112,7 +112,7 @@ export class AgentFold {
         /** Number of the next attempt, from 1. */
         readonly attempt: number;
         /** Error code of the failed attempt, for example `model_rate_limited`. */
-        readonly errorCode: string;
+        readonly code: string;
       }
     | undefined;
   /**
@@ -297,7 +297,7 @@ export class AgentFold {
       case "budget.reserved":
         this.#modelCalls.reserve(event, this.#findStepNumber(event));
         break;
-      case "budget.denied":
+      case "budget.refused":
       case "budget.released":
       case "budget.settled":
         this.#modelCalls.endWaits(event, "failed");
@@ -450,7 +450,7 @@ export class AgentFold {
     const { error, nextModel } = event;
     const attempt = nextModel === undefined ? event.attempt + 1 : event.attempt;
     this.#getStep(this.step, event.atMs).attempts.push(createAttempt(event));
-    this.retry = { attempt, errorCode: error.code };
+    this.retry = { attempt, code: error.code };
     this.#modelCalls.retry(event);
     this.#updateActivity(event.atMs);
   }
@@ -500,8 +500,7 @@ export class AgentFold {
     return callId === null ? undefined : this.#calls.get(callId);
   }
 
-  #ask({ question, atMs }: EspalierEvent<"question.asked">): void {
-    const { questionId, toolName } = question;
+  #ask({ questionId, toolName, atMs }: EspalierEvent<"question.asked">): void {
     if (!this.#asks.has(questionId)) {
       const span = this.spans.open("ask", atMs, this.step);
       this.#asks.set(questionId, { toolName, kind: "question", span });

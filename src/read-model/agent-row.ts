@@ -94,7 +94,7 @@ function describeActivity({
     case "awaiting_budget":
       return budgetOf?.name ?? "";
     case "retrying":
-      return retry === undefined ? "" : `attempt ${retry.attempt}: ${retry.errorCode}`;
+      return retry === undefined ? "" : `attempt ${retry.attempt}: ${retry.code}`;
     case "calling":
     case "asking": {
       const kind = activity === "calling" ? "tool" : "question";

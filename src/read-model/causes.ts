@@ -2,7 +2,7 @@
 
 import { BUDGET_STOP_CODES, type StopCode } from "../protocol/stop.ts";
 import type { SpawnRefusal } from "../protocol/subagent.ts";
-import { isToolFailureCode, TOOL_FAILURES } from "../protocol/tool-failure.ts";
+import { TOOL_FAILURES } from "../protocol/tool-failure.ts";
 import type { AgentFold } from "./agent-fold.ts";
 import type { AgentEnd, ExecutionEnd } from "./agent-end.ts";
 import type { CallFold } from "./step-fold.ts";
@@ -113,8 +113,8 @@ function buildCauseChain(
   const ending = findEndingCall(agent, at);
   if (ending === undefined) return [own];
   const below = findSubagentChain(ending.call, agents);
-  // A call without a message failed for the reason of its subagent.
-  const isSaid = below.length > 0 && ending.call.message === undefined;
+  // The subagent has already reported the reason of such a call.
+  const isSaid = below.length > 0 && ending.call.error?.code.startsWith("subagent_") === true;
   return [...below, ...(isSaid ? [] : [createCallCause(agent, ending)]), own];
 }
 
@@ -159,10 +159,10 @@ function createCause({ agentId, agentPath }: AgentFold, rest: ExecutionEnd): Cau
 }
 
 function createCallCause({ agentId, agentPath }: AgentFold, { step, call }: MadeCall): Cause {
-  const { toolName, errorCode, errorName, outcome, startedAtMs, endedAtMs = startedAtMs } = call;
-  const code = errorCode ?? outcome;
+  const { toolName, error, outcome, startedAtMs, endedAtMs = startedAtMs } = call;
+  const { code = outcome, name } = error ?? {};
   const known = OUTCOMES[outcome] ?? "The call came to nothing.";
-  const message = call.message || (errorName === undefined ? known : `${known} (${errorName})`);
+  const message = error?.message || (name === undefined ? known : `${known} (${name})`);
   return { agentId, agentPath, step, toolName, code, message, atMs: endedAtMs };
 }
 
@@ -237,9 +237,11 @@ function findEndingCall(
     case "blocked":
       return calls.findLast(({ call }) => call.callId === callId);
     case "tool_call_limit":
-      return calls.find(({ call }) => call.errorCode === "tool_call_limit");
+      return calls.find(({ call }) => call.error?.code === "tool_call_limit");
     case "error":
-      return calls.find(({ call }) => call.outcome === "failed" && call.severity === "abortive");
+      return calls.find(
+        ({ call }) => call.outcome === "failed" && call.error?.severity === "abortive",
+      );
     default:
       return undefined;
   }
@@ -265,6 +267,6 @@ function findLongestFailureRow(calls: readonly MadeCall[]): readonly MadeCall[] 
 }
 
 /** Returns true for a call that the error budget counts as an error, or as a retry. */
-function isCounted({ errorCode = "" }: CallFold, counts: "error" | "retry"): boolean {
-  return isToolFailureCode(errorCode) && TOOL_FAILURES[errorCode].counts === counts;
+function isCounted({ error }: CallFold, counts: "error" | "retry"): boolean {
+  return error !== undefined && TOOL_FAILURES[error.code].counts === counts;
 }

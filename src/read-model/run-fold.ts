@@ -12,7 +12,7 @@
 import type { InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId, QuestionId, RunId, SessionId } from "../protocol/ids.ts";
-import type { Question } from "../protocol/question.ts";
+import { toQuestion, type Question } from "../protocol/question.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 import { AgentFold } from "./agent-fold.ts";
 import type { AgentEnd } from "./agent-end.ts";
@@ -379,7 +379,7 @@ export class RunFold {
         if (agent.parent === undefined) this.budget = raiseAmounts(this.budget, event.budget);
         return;
       case "question.asked":
-        this.#questions.set(event.question.questionId, event.question);
+        this.#questions.set(event.questionId, toQuestion(event));
         this.questionsRecord = this.record;
         return;
       case "question.answered":

@@ -5,7 +5,7 @@ import { omitUndefined } from "../kernel/json.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { CallId } from "../protocol/ids.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
-import type { ToolErrorSeverity } from "../protocol/tool-error-record.ts";
+import type { ToolFailure } from "../protocol/tool-error-record.ts";
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 import type { Usage } from "../protocol/usage.ts";
 
@@ -34,8 +34,8 @@ export interface CallUnderWay {
  * @example
  * ```ts
  * const calls = fold.agents.flatMap(({ steps }) => steps.flatMap(({ calls }) => calls));
- * for (const { toolName, outcome, errorCode, message } of calls)
- *   if (outcome === "failed") console.error(toolName, errorCode, message);
+ * for (const { toolName, outcome, error } of calls)
+ *   if (outcome === "failed") console.error(toolName, error?.code, error?.message);
  * ```
  */
 export interface CallFold extends CallUnderWay {
@@ -50,20 +50,10 @@ export interface CallFold extends CallUnderWay {
   /** Outcome of the call, or `open` if the call has not ended. */
   outcome: ToolOutcomeType | "open";
   /**
-   * Error code of an unsuccessful call, for example `tool_timeout`. `undefined` if the call
-   * succeeded or is open.
+   * Error of an unsuccessful call. `undefined` if the call succeeded or is open. Its message is
+   * empty if the viewer hides content.
    */
-  errorCode?: string | undefined;
-  /**
-   * Name of the typed error that the tool threw, for example `TypeError`. `undefined` if there was
-   * none.
-   */
-  errorName?: string | undefined;
-  /**
-   * Error message of an unsuccessful call, at most 500 characters. Empty if the viewer hides
-   * content.
-   */
-  message?: string | undefined;
+  error?: ToolFailure | undefined;
   /**
    * Running time in milliseconds, without the wait for a slot; 0 for a rejected call. `undefined`
    * while the call is open.
@@ -73,8 +63,6 @@ export interface CallFold extends CallUnderWay {
   endSeq?: number | undefined;
   /** End of the call in milliseconds since the epoch. `undefined` while the call is open. */
   endedAtMs?: number | undefined;
-  /** Consequence of the failure for the agent. `undefined` if the call succeeded or is open. */
-  severity?: ToolErrorSeverity | undefined;
   /**
    * Indices in `RunFold.agents` of the subagents that the call started or continued.
    *
@@ -189,13 +177,9 @@ export function endCall(
   call: CallFold,
   event: EspalierEvent<"tool.ended" | "tool.rejected">,
 ): void {
-  const isEnd = event.type === "tool.ended";
   call.outcome = event.outcome;
-  call.errorCode = event.errorCode;
-  call.errorName = isEnd ? event.errorName : undefined;
-  call.message = event.message;
-  call.severity = event.severity;
+  call.error = event.error;
   call.endSeq = event.seq;
   call.endedAtMs = event.atMs;
-  call.durationMs = isEnd ? event.durationMs : 0;
+  call.durationMs = event.type === "tool.ended" ? event.durationMs : 0;
 }

@@ -788,7 +788,7 @@ export type ShownMessage = NonNullable<StepDetail["request"]>["messages"][number
  * ```ts
  * function describeCall({ toolName, argumentsText, outcome, result, error }: CallDetail): string {
  *   if (outcome === "open") return `${toolName}(${argumentsText}) is running`;
- *   return `${toolName}(${argumentsText}): ${error?.message ?? result}`;
+ *   return `${toolName}(${argumentsText}): ${error?.code ?? result}`;
  * }
  * ```
  */
@@ -803,11 +803,6 @@ export interface CallDetail extends Partial<CallFold> {
   readonly argumentsText: string;
   /** Result as the model reads it. Absent until the call ends. */
   readonly result?: string | undefined;
-  /**
-   * Error of an unsuccessful call; its message is the text that the model reads. Absent if the call
-   * succeeded or is open.
-   */
-  readonly error?: ErrorRecord | undefined;
   /** Length of the full result in UTF-16 code units. Absent if the model reads the full result. */
   readonly resultCharacters?: number | undefined;
 }

@@ -252,17 +252,17 @@ export const ESPALIER = {
   /** Model of the next attempt, if a fallback continues with another one. */
   retryNextModel: "espalier.retry.next_model",
   /** Axis of the budget that a call exceeds. */
-  deniedAxis: "espalier.budget.denied.axis",
+  refusedAxis: "espalier.budget.refused.axis",
   /** Agent whose budget it is. */
-  deniedAccountPath: "espalier.budget.denied.account_path",
+  refusedAccountPath: "espalier.budget.refused.account_path",
   /** Limit of that budget. */
-  deniedMaximum: "espalier.budget.denied.maximum",
+  refusedMaximum: "espalier.budget.refused.maximum",
   /** Amount already spent. */
-  deniedSpent: "espalier.budget.denied.spent",
+  refusedSpent: "espalier.budget.refused.spent",
   /** Amount that the call requested. */
-  deniedRequested: "espalier.budget.denied.requested",
+  refusedRequested: "espalier.budget.refused.requested",
   /** Amount that the agent reserves for itself. */
-  deniedReserve: "espalier.budget.denied.reserve",
+  refusedReserve: "espalier.budget.refused.reserve",
   /** Axis of the limit. */
   thresholdAxis: "espalier.budget.threshold.axis",
   /** Agent whose limit it is. */
@@ -365,7 +365,7 @@ export const SPAN_EVENT = {
   /** An attempt of a model or tool call failed and is repeated. */
   retry: "espalier.retry",
   /** A call exceeded a budget. */
-  budgetDenied: "espalier.budget.denied",
+  budgetRefused: "espalier.budget.refused",
   /** A share of a limit is spent. */
   budgetThreshold: "espalier.budget.threshold_reached",
   /** Limits were raised. */

@@ -69,7 +69,7 @@ function formatActivity(agent: ShownAgent, nowMs: number): Cell {
       return { text: `${icon} ${describeOpenCalls(openCalls)}`, style };
     }
     case "retrying": {
-      const words = `attempt ${retry?.attempt ?? 1}: ${formatShortLine(retry?.errorCode ?? "")}`;
+      const words = `attempt ${retry?.attempt ?? 1}: ${formatShortLine(retry?.code ?? "")}`;
       return { text: `${drawSpinner(nowMs)} ${words}`, style: "yellow" };
     }
     case "thinking":

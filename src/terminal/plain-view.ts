@@ -161,10 +161,10 @@ function describeCallEvent(event: EspalierEvent): string | undefined {
     case "tool.rejected":
     case "tool.ended": {
       if (!isNews(event)) return undefined;
-      const { toolName, outcome, errorCode, message } = event;
+      const { toolName, outcome, error } = event;
       const { reason, spawn } = event.type === "tool.rejected" ? event : {};
       if (spawn !== undefined) return undefined; // `subagent.refused` has its own line.
-      return `${formatShortLine(toolName)} ${outcome} (${errorCode})${formatReason(reason ?? message)}`;
+      return `${formatShortLine(toolName)} ${outcome} (${error?.code})${formatReason(reason ?? error?.message)}`;
     }
     case "result.summarized": {
       const { toolName, resultCharacters, usage } = event;
@@ -200,7 +200,7 @@ function describePauseEvent(event: EspalierEvent): string | undefined {
       return `run resumed after ${formatDuration(event.pausedMs)}, with ${answers}`;
     }
     case "question.asked": {
-      const { toolName, arguments: input, reason } = formatQuestion(event.question);
+      const { toolName, arguments: input, reason } = formatQuestion(event);
       return `input required: ${toolName} ${input}: ${reason}`;
     }
     case "question.answered":
@@ -246,10 +246,10 @@ const SOURCES: Readonly<Record<Answered["source"], string>> = {
  * Returns true for failures of tools, and for calls that a limit or a hook refused. Failures of
  * subagents, refused spawns and denials have their own lines.
  */
-function isNews({ outcome, errorCode }: EspalierEvent<"tool.rejected" | "tool.ended">): boolean {
+function isNews({ outcome, error }: EspalierEvent<"tool.rejected" | "tool.ended">): boolean {
   if (outcome === "retry") return true;
-  if (outcome === "failed") return errorCode?.startsWith("subagent_") !== true;
-  return outcome === "refused" && REFUSALS.has(errorCode ?? "");
+  if (outcome === "failed") return error?.code.startsWith("subagent_") !== true;
+  return outcome === "refused" && REFUSALS.has(error?.code ?? "");
 }
 
 const REFUSALS: ReadonlySet<string> = new Set([

@@ -69,12 +69,12 @@ function draw(tree: Drawing, event: EspalierEvent): void {
       break;
     }
     case "tool.rejected":
-      addBranch(`${event.toolName} ${event.outcome} (${event.errorCode})`, step);
+      addBranch(`${event.toolName} ${event.outcome} (${event.error.code})`, step);
       break;
     case "tool.ended":
       describe(
         here,
-        event.errorCode === undefined ? event.outcome : `${event.outcome} (${event.errorCode})`,
+        event.error === undefined ? event.outcome : `${event.outcome} (${event.error.code})`,
       );
       break;
     case "model.replied":

@@ -22,7 +22,7 @@ const NAMES: ReadonlySet<string> = new Set(
     type runId agentId parentAgentId agentPath executionId stepId callId traceId
     spanId parentSpanId traceparent previousTraceId previousSpanId leaseId questionId sessionId childId
     childPath fromAgentId spawnCallId provider model insteadOf responseModel responseId serviceTier
-    apiType code status outcome errorCode errorName severity kind decision winner
+    apiType code status outcome severity kind decision
     work finishReason outputType changed axis accountPath source field fields
     toolName toolNames toolChoice guard hook filter blockedBy vetoedBy role
     name point types origin promptHash toolsHash outputHash hash argumentsHash

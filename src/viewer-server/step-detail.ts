@@ -182,13 +182,10 @@ function buildCallDetails(
 }
 
 function describeCallEnd(done: ToolExecution, content: ShownContent): Partial<CallDetail> {
-  const { type, text, fullText, errorCode } = done;
-  const result = content.showText(text);
-  const isFailed = type !== "succeeded";
+  const { type, text, fullText } = done;
   return {
     outcome: type,
-    result,
-    ...(isFailed ? { error: { code: errorCode ?? type, message: result, data: {} } } : {}),
+    result: content.showText(text),
     ...omitUndefined({ resultCharacters: fullText?.length }),
   };
 }

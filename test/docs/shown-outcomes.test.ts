@@ -42,9 +42,9 @@ function others(): RunScript {
   lead.asksLeave("call_1", "write");
   lead.isAnswered("call_1", "write", { answer: "denied" });
   lead.calls("call_2", "write");
-  lead.gets("call_2", "write", { outcome: "not_executed", errorCode: "not_executed" });
+  lead.gets("call_2", "write", { outcome: "not_executed", code: "not_executed" });
   lead.calls("call_3", "write");
-  lead.gets("call_3", "write", { outcome: "cancelled", errorCode: "cancelled" });
+  lead.gets("call_3", "write", { outcome: "cancelled", code: "cancelled" });
   lead.calls("call_4", "write");
   lead.ended("stopped");
   run.ended("stopped");

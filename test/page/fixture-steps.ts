@@ -1,6 +1,7 @@
 // Details of agents and their steps for the fixture server.
 
 import { parseId } from "../../src/protocol/ids.ts";
+import type { ToolFailure } from "../../src/protocol/tool-error-record.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import {
   ACTIVITIES,
@@ -23,6 +24,12 @@ function isHostileRow(row: AgentRow): boolean {
   return row[1].startsWith("hostile");
 }
 
+function createFailure(isHostile: boolean): ToolFailure {
+  const text = isHostile ? HOSTILE : "ENOENT: no such file.";
+  const name = isHostile ? { name: HOSTILE } : {};
+  return { code: "tool_error", message: text, severity: "recoverable", ...name };
+}
+
 function callsOf(row: AgentRow, number: number): CallFold[] {
   if (number === row[10] && row[6] !== -1) return [];
   const hasFailed = row[18] >= number;
@@ -34,7 +41,7 @@ function callsOf(row: AgentRow, number: number): CallFold[] {
       startedAtMs: row[5] + (number - 1) * 6_000,
       toolName: isHostileRow(row) ? HOSTILE : "read",
       outcome: hasFailed ? "failed" : number === row[10] ? "open" : "succeeded",
-      ...(hasFailed ? { errorCode: isHostileRow(row) ? HOSTILE : "tool_error" } : {}),
+      ...(hasFailed ? { error: createFailure(isHostileRow(row)) } : {}),
       durationMs: 40,
       children: [],
       attempts: [],
@@ -200,15 +207,6 @@ export function stepDetailOf(
                 ? (snapshot.causes[0]?.message ?? "It failed.")
                 : CSV,
           }),
-      ...(call.outcome === "failed"
-        ? {
-            error: {
-              code: isHostile ? HOSTILE : "tool_error",
-              message: isHostile ? HOSTILE : "ENOENT: no such file.",
-              data: {},
-            },
-          }
-        : {}),
       ...(call.outcome === "succeeded" ? { resultCharacters: 12_345 } : {}),
     })),
   };

@@ -46,7 +46,7 @@ proves(["D540"], "lists failed calls in the same order in steps and in the repor
   const [step] = fold.root?.steps ?? [];
   const failed = ["slow is broken", "b is broken", /^Not executed: work was denied/, "d is broken"];
   const inOrder = failed.map((message): unknown => expect.stringMatching(message));
-  expect(step?.calls.flatMap(({ message = [] }) => message)).toEqual(inOrder);
+  expect(step?.calls.flatMap(({ error }) => error?.message ?? [])).toEqual(inOrder);
   expect(result.agents[0]?.toolErrors.map(({ message }) => message)).toEqual(inOrder);
   const report = formatRunReport(result);
   const places = ["slow is", "b is", "work was denied", "d is"].map((one) => report.indexOf(one));

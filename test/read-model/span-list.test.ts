@@ -28,8 +28,8 @@ proves(["V24"], "separates waits for a slot, an attempt and a subagent from work
     reader.lives("call_1");
     lead.gets("call_1", "SpawnSubagent");
     lead.calls("call_2", "read");
-    lead.gets("call_2", "read", { outcome: "failed", errorCode: "tool_error", queuedMs: 3 });
-    lead.rejects("call_3", "write", { outcome: "refused", errorCode: "denied" });
+    lead.gets("call_2", "read", { outcome: "failed", code: "tool_error", queuedMs: 3 });
+    lead.rejects("call_3", "write", { outcome: "refused", code: "denied" });
     lead.decides("stop");
     lead.ended();
     run.ended();
@@ -102,7 +102,7 @@ proves(["D590"], "ends a wait for budget when the lease is denied or the agent e
         end(run.root);
       }),
     );
-  const denied = told((lead) => lead.isDenied());
+  const denied = told((lead) => lead.isBudgetRefused());
   expect([spansOf(denied.root), denied.root?.activity, denied.awaitingBudget]).toEqual([
     ["budget 20–30 failed, step 1 of 0"],
     "preparing",

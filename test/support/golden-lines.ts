@@ -24,17 +24,17 @@ const TELLING: Telling = {
   "model.replied": ["finishReason", "toolCallCount", "usage", "attemptCount"],
   "model.failed": ["error", "isRetryable", "usage", "attemptCount"],
   "tool.started": ["toolName", "kind"],
-  "tool.rejected": ["toolName", "kind", "outcome", "errorCode", "severity", "blockedBy", "reason"],
+  "tool.rejected": ["toolName", "kind", "outcome", "error", "blockedBy", "reason"],
   "tool.paused": ["toolName"],
   "tool.resumed": ["toolName", "kind"],
-  "tool.ended": ["toolName", "outcome", "errorCode", "severity", "usage"],
+  "tool.ended": ["toolName", "outcome", "error", "usage"],
   "tool.guarded": ["toolName", "decision", "answers"],
   "tool.retried": ["toolName", "attempt", "error", "delayMs"],
   "tool.progressed": ["toolName", "done", "total", "message"],
   "result.summarized": ["toolName", "resultCharacters", "shownCharacters", "usage"],
   "tools.filtered": ["removed"],
   "reply.filtered": ["toolName", "characters"],
-  "question.asked": ["question"],
+  "question.asked": ["kind", "toolName"],
   "question.answered": ["toolName", "answer", "source"],
   "hook.applied": ["point", "changedBy"],
   "request.repaired": ["repairCount"],
@@ -51,11 +51,11 @@ const TELLING: Telling = {
   "budget.reserved": ["inputTokens", "maxOutputTokens"],
   "budget.settled": ["usage", "remaining", "runRemaining"],
   "budget.released": [],
-  "budget.denied": ["axis", "accountPath", "maximum", "spent", "requested", "reserve"],
+  "budget.refused": ["axis", "accountPath", "maximum", "spent", "requested", "reserve"],
   "budget.threshold_reached": ["axis", "accountPath", "threshold", "spent", "maximum"],
   "budget.granted": ["accountPath", "budget", "by", "remaining"],
   "signal.raised": ["signal"],
-  "continuation.evaluated": ["decision", "work", "vetoedBy", "signals", "winner"],
+  "continuation.evaluated": ["decision", "work", "vetoedBy", "signals", "reason"],
 };
 
 /** Returns one line per event. */
@@ -85,6 +85,7 @@ const SHORT: readonly (readonly [field: string, short: (value: Fields) => string
   ["source", ({ reason, source }) => `${shown(reason)}<${shown(source)}`],
   ["questionId", ({ kind, toolName }) => `${shown(kind)}:${shown(toolName)}`],
   ["hook", ({ hook, fields }) => `${shown(hook)}:${shown(fields)}`],
+  ["severity", ({ code, severity }) => `${shown(code)}/${shown(severity)}`],
   ["code", ({ code }) => String(code)],
 ];
 

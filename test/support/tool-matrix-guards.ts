@@ -168,7 +168,7 @@ function said({ sink }: Fixture): Pick<GuardRecord, "guarded" | "asked" | "answe
     ]);
   return {
     guarded,
-    asked: sink.ofType("question.asked").map(({ question }) => question.reason),
+    asked: sink.ofType("question.asked").map(({ reason }) => reason),
     answered: sink
       .ofType("question.answered")
       .map(({ answer, source }) => `${answer} by ${source}`),

@@ -137,7 +137,7 @@ export async function playOrder({ order, act, way, cancelAtMs }: OrderCase): Pro
   const result = first.status === "paused" ? await approved(fixture, role, first) : first;
   return {
     record: recordOf(fixture, result, triesAtMs),
-    reasons: fixture.sink.ofType("question.asked").map(({ question }) => question.reason),
+    reasons: fixture.sink.ofType("question.asked").map(({ reason }) => reason),
     read: readings(model.requests[1]),
   };
 }

@@ -5,7 +5,8 @@ import { expect, test } from "vitest";
 
 import { formatEventLine } from "../../src/terminal/plain-view.ts";
 import type { EspalierEvent } from "../../src/index.ts";
-import type { EventBody } from "../../src/extend.ts";
+import type { EventBody, ToolFailure } from "../../src/extend.ts";
+import type { ToolFailureCode } from "../../src/protocol/tool-failure-code.ts";
 import { AgentIdSchema, QuestionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
 import { NO_TIMING } from "../../src/protocol/step-timing.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
@@ -17,11 +18,13 @@ const REJECTED = {
   kind: "function",
   description: "Sends a mail.",
   outcome: "refused",
-  severity: "fatal",
   index: 0,
-  message: "Not executed: mail is not allowed now.",
   resultCharacters: 40,
 } as const;
+
+function refusal(code: ToolFailureCode): ToolFailure {
+  return { code, message: "Not executed: mail is not allowed now.", severity: "fatal" };
+}
 
 const ANSWERED = {
   type: "question.answered",
@@ -80,14 +83,14 @@ test.each<{ readonly body: EventBody; readonly line: string | undefined }>([
     line: "lead mail was given its result by the caller after 5.0s",
   },
   {
-    body: { ...REJECTED, errorCode: "blocked", blockedBy: "office", reason: "Not\nto him." },
+    body: { ...REJECTED, error: refusal("blocked"), blockedBy: "office", reason: "Not\nto him." },
     line: "lead mail refused (blocked): Not to him.",
   },
   {
-    body: { ...REJECTED, errorCode: "tool_call_limit" },
+    body: { ...REJECTED, error: refusal("tool_call_limit") },
     line: "lead mail refused (tool_call_limit): Not executed: mail is not allowed now.",
   },
-  { body: { ...REJECTED, errorCode: "denied", reason: "No." }, line: undefined },
+  { body: { ...REJECTED, error: refusal("denied"), reason: "No." }, line: undefined },
   {
     body: {
       type: "budget.threshold_reached",

@@ -188,7 +188,7 @@ test("shows every activity and every ending with its own words and sign", () => 
     agent("lead", { kind: "calling", calls }, [
       agent("a#1", { kind: "preparing" }),
       agent("a#2", { kind: "queued" }),
-      agent("a#3", { kind: "retrying", attempt: 2, errorCode: "model_overloaded" }),
+      agent("a#3", { kind: "retrying", attempt: 2, code: "model_overloaded" }),
       agent("a#4", ended("failed", "The model broke.")),
       agent("a#5", ended("cancelled", "Told to end.")),
       agent("a#6", STOPPED),

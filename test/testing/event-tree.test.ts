@@ -39,7 +39,7 @@ test("lists tool calls below their step by start, each with its outcome", () => 
     root.calls("call_2", "read");
     root.calls("call_3", "write");
     root.gets("call_2", "read");
-    root.gets("call_1", "search", { outcome: "failed", errorCode: "tool_error" });
+    root.gets("call_1", "search", { outcome: "failed", code: "tool_error" });
     root.decides("continue", 3);
     root.asks();
     root.hears();
@@ -81,7 +81,7 @@ test("lists subagents below the call that started them at every depth, even if c
     left.gets("call_1", "SpawnSubagent");
     left.ended();
     right.ended("failed", "model_timeout");
-    root.gets("call_2", "SpawnSubagent", { outcome: "failed", errorCode: "subagent_failed" });
+    root.gets("call_2", "SpawnSubagent", { outcome: "failed", code: "subagent_failed" });
     root.gets("call_1", "SpawnSubagent");
     root.ended("stopped");
   });

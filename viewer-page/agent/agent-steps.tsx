@@ -133,7 +133,7 @@ export function CallSummary({
   state,
   route,
 }: OnRun & { readonly call: CallFold | CallDetail }) {
-  const { toolName, outcome, errorCode, errorName, message, durationMs } = call;
+  const { toolName, outcome, error, durationMs } = call;
   const [child] = call.children ?? [];
   return (
     <span class="call">
@@ -142,17 +142,17 @@ export function CallSummary({
       {outcome !== "succeeded" && (
         <span class={`outcome-${outcome}`}>{outcome.replaceAll("_", " ")}</span>
       )}
-      {errorCode !== undefined && (
+      {error !== undefined && (
         <span class="is-failed">
-          <Code text={errorName === undefined ? errorCode : `${errorCode} (${errorName})`} />
+          <Code text={error.name === undefined ? error.code : `${error.code} (${error.name})`} />
         </span>
       )}
       {durationMs !== undefined && <span class="muted">{formatDuration(durationMs)}</span>}
       {child !== undefined && <AgentLink state={state} route={route} index={child} />}
       <Attempts attempts={call.attempts} />
-      {message !== undefined && message !== "" && (
+      {error !== undefined && error.message !== "" && (
         <span class="is-failed">
-          <Line text={message} most={500} />
+          <Line text={error.message} most={500} />
         </span>
       )}
     </span>

@@ -1,7 +1,7 @@
 import type { CallDetail, StepDetail } from "../../src/read-model/viewer-data.ts";
 import { formatFullCount, formatQuantity } from "../../src/read-model/amounts.ts";
 import { indentIfJson } from "../text/json-text.ts";
-import { Block, Code, Line } from "../text/shown-text.tsx";
+import { Block } from "../text/shown-text.tsx";
 import type { OnRun } from "./agent-link.tsx";
 import { CallSummary } from "./agent-steps.tsx";
 
@@ -24,15 +24,9 @@ export function StepCalls({ step, state, route }: OnRun & { readonly step: StepD
 }
 
 function CallResult({ call }: { readonly call: CallDetail }) {
-  const { result, error, resultCharacters } = call;
+  const { result, resultCharacters } = call;
   return (
     <>
-      {error !== undefined && (
-        <p class="is-failed">
-          <Code text={error.code} />{" "}
-          {error.message !== result && <Line text={error.message} most={2_000} />}
-        </p>
-      )}
       {result !== undefined && (
         <div class="result">
           <p class="message-head">

@@ -140,7 +140,7 @@ async function askForTool(call: CallInProgress, input: AskRequest): Promise<AskO
   const unlinks = signals.map((signal) => addAbortHandler(signal, end));
   call.endings ??= new Set();
   call.endings.add(end);
-  agent.recordWithinCall({ type: "question.asked", question }, call.position);
+  agent.recordWithinCall({ type: "question.asked", ...question }, call.position);
   let outcome: AskOutcome | undefined;
   const conclude = (source: AnswerSource, concluded: AskOutcome, by?: string): AskOutcome => {
     if (outcome !== undefined) return outcome;

@@ -56,7 +56,7 @@ interface OutcomeParts extends Omit<
   /** How the time of the body was spent. Absent if the tool took the whole time. */
   readonly spans?: readonly TimeSpan[];
   /** The reason for a denial, in the words of the person or code that denied it. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
   /** The subagent that the call does not start. */
   readonly spawn?: RefusedSpawn;
 }

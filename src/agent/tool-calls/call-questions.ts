@@ -91,7 +91,7 @@ async function decideByApprover(
   const { question } = deferral;
   const { clock, settings, pauseSignal } = agent.run;
   const { unansweredPolicy } = settings.approvals;
-  agent.recordWithinCall({ type: "question.asked", question }, call.position);
+  agent.recordWithinCall({ type: "question.asked", ...question }, call.position);
   agent.holdClock();
   let edited: OwnCall | RejectedCall | undefined;
   const reply = await askApprover(call, question, {
@@ -287,7 +287,7 @@ export async function callExternally(call: CallInProgress, bound: ExternalCall):
   const why = `${bound.tool.name} is executed elsewhere.`;
   const reason = decision.type === "ask" ? `${why} ${decision.reason}` : why;
   const question = createQuestion(call, "external", reason, pickShownArguments(bound));
-  agent.recordWithinCall({ type: "question.asked", question }, position);
+  agent.recordWithinCall({ type: "question.asked", ...question }, position);
   if (agent.run.settings.approvals.unansweredPolicy === "deny")
     return await endWithAnswer(call, question, undefined);
   agent.holdClock();

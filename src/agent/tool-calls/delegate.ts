@@ -233,15 +233,18 @@ function createDelegatedOutcome(
     return { type: "succeeded", text, ...(reportedAgentIds.length > 0 && { reportedAgentIds }) };
   }
   const text = describeDelegation(outcome);
-  if (outcome.type === "refused") return failCall(outcome.refusal.code, text);
+  if (outcome.type === "refused") {
+    const { code, message: reason } = outcome.refusal;
+    return failCall(code, text, { reason });
+  }
   if (outcome.type === "started")
     return { type: "succeeded", text, startedAgentIds: [outcome.childId] };
-  const { outcome: worth, usage } = outcome.result;
+  const { outcome: worth, usage, reason } = outcome.result;
   // For the record only: the parent was already charged for the calls of the child.
   const counted = { usage: usage.total };
   return worth === "completed"
     ? { type: "succeeded", text, ...counted }
-    : failCall(SUBAGENT_FAILURES[worth], text, counted);
+    : failCall(SUBAGENT_FAILURES[worth], text, { ...counted, reason: reason.message });
 }
 
 const SUBAGENT_FAILURES = {

@@ -5,6 +5,7 @@ import { omitUndefined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { SpanContent } from "../../protocol/message.ts";
 import { createResultBody } from "../../protocol/stream-part.ts";
 import { toSpans, attachTimeSpans } from "../../protocol/step-timing.ts";
+import type { ToolFailure } from "../../protocol/tool-error-record.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { CallEnd, ExecutedCall } from "../effect-outcomes.ts";
 import {
@@ -231,7 +232,8 @@ async function followUp(call: CallInProgress, outcome: CallOutcome): Promise<Cal
       toolName,
     });
     const { metadata } = patch;
-    const rewritten = patch.text === undefined ? {} : { text: patch.text, words: undefined };
+    const rewritten =
+      patch.text === undefined ? {} : { text: patch.text, words: undefined, reason: undefined };
     return { ...outcome, ...rewritten, ...omitUndefined({ metadata }) };
   } catch (cause) {
     return agent.cancelSignal.aborted ? outcome : { ...outcome, failure: serializeError(cause) };
@@ -303,19 +305,15 @@ function toEndedEvent(
   { startedAtMs, endedAtMs }: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
   begun: BegunCall | undefined,
 ): EventBody<"tool.ended"> {
-  const { type, text, fullText = text, errorCode, errorName, severity, attachments } = outcome;
-  const { shownCharacters, usage } = outcome;
+  const { type, text, fullText = text, attachments, shownCharacters, usage } = outcome;
   return {
     type: "tool.ended",
     toolName: call.toolName,
     outcome: type,
     success: type === "succeeded",
     resultCharacters: fullText.length,
-    ...omitUndefined({ errorCode, severity, errorName }),
+    ...(type === "succeeded" ? {} : { error: toToolFailure(outcome, outcome.reason) }),
     ...omitUndefined({ shownCharacters, attachmentCount: attachments?.length, usage }),
-    ...(type === "succeeded" || isDelegationReport(call, outcome)
-      ? {}
-      : { message: describeCallFailure(outcome) }),
     durationMs: endedAtMs - startedAtMs,
     queuedMs: begun?.queuedMs ?? 0,
   };
@@ -329,18 +327,15 @@ export function toRejectedEvent(
   tool: Tool | undefined,
   outcome: FailedOutcome,
 ): EventBody<"tool.rejected"> {
-  const { type, text, fullText = text, errorCode, severity, blockedBy, reason, spawn } = outcome;
-  const { shownCharacters } = outcome;
+  const { type, text, fullText = text, blockedBy, reason, spawn, shownCharacters } = outcome;
   return {
     type: "tool.rejected",
     toolName,
     ...describeTool(tool),
     index,
     outcome: type,
-    errorCode,
-    severity,
+    error: toToolFailure(outcome),
     resultCharacters: fullText.length,
-    message: describeCallFailure(outcome),
     ...omitUndefined({ blockedBy, reason, spawn, shownCharacters }),
   };
 }
@@ -356,14 +351,12 @@ function describeTool(
 const LONGEST_MESSAGE = 500;
 
 /**
- * Returns the reason why a call failed, without secrets, in the tool's own words if there are any.
+ * Returns the error of a call, without secrets. Its message is the given reason, the tool's own
+ * words, or the text that the model reads.
  */
-function describeCallFailure({ text, fullText = text, words }: CallOutcome): string {
-  const own = words === undefined ? fullText : fullText.slice(words.start, words.end);
-  return cutText(redactSecrets(own), LONGEST_MESSAGE);
-}
-
-/** True for the report of a subagent, which is JSON. */
-function isDelegationReport({ bound }: CallInProgress, { words }: CallOutcome): boolean {
-  return bound.tool?.kind === "delegation" && words === undefined;
+function toToolFailure(outcome: FailedOutcome, reason?: string): ToolFailure {
+  const { errorCode: code, severity, errorName: name, text, fullText = text, words } = outcome;
+  const own = reason ?? (words ? fullText.slice(words.start, words.end) : fullText);
+  const message = cutText(redactSecrets(own), LONGEST_MESSAGE);
+  return { code, message, severity, ...omitUndefined({ name }) };
 }

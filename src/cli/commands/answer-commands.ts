@@ -154,7 +154,7 @@ async function readRunQuestions(
   const ids = new Set<QuestionId>();
   const reading = new StoredRunReader(store, run);
   await reading.advance((event) => {
-    if (event.type === "question.asked") ids.add(event.question.questionId);
+    if (event.type === "question.asked") ids.add(event.questionId);
   });
   const open = reading.questions.map(({ runId: _run, role: _role, task: _task, ...rest }) => rest);
   return { open, ids: [...ids] };

@@ -9,7 +9,12 @@ import { isRecord } from "../../kernel/json.ts";
 import { describeProblemLines } from "../../tools/arguments/argument-problems.ts";
 import type { ToolSpec } from "../../model/model.ts";
 import type { QuestionId, RunId } from "../../protocol/ids.ts";
-import type { Answer, AnswerType, Question } from "../../protocol/question.ts";
+import {
+  toQuestion,
+  type Answer,
+  type AnswerType,
+  type Question,
+} from "../../protocol/question.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { RunRecord } from "../durability/run-record.ts";
 import { matchAnswers, createWrongAnswer } from "./check-answers.ts";
@@ -126,7 +131,7 @@ async function readQuestions(store: RunStore, runId: RunId): Promise<AskedQuesti
   const open = new Map<QuestionId, Question>();
   const over = new Map<QuestionId, AnswerType>();
   await record.advance((event) => {
-    if (event.type === "question.asked") open.set(event.question.questionId, event.question);
+    if (event.type === "question.asked") open.set(event.questionId, toQuestion(event));
     if (event.type === "question.answered") {
       open.delete(event.questionId);
       over.set(event.questionId, event.answer);

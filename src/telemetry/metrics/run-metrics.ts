@@ -182,7 +182,7 @@ function recordSpanNote(run: MeasuredRun, role: string, body: SpanNote, agentId:
       run.instruments.measure("spawnedAgents", 1, { [GEN_AI.agentName]: body.role });
       return;
     case "question.asked":
-      if (body.question.kind === "approval") agent?.ask(body.question);
+      if (body.kind === "approval") agent?.ask(body);
       return;
     case "question.answered":
       agent?.settleQuestion(body.questionId);
@@ -304,7 +304,7 @@ class AgentTally {
     this.#spend({ ...NO_USAGE, toolCalls });
   }
 
-  ask({ questionId, toolName }: EventBody<"question.asked">["question"]): void {
+  ask({ questionId, toolName }: EventBody<"question.asked">): void {
     if (this.#pending.has(questionId)) return;
     const dimensions = { ...this.caller, [GEN_AI.toolName]: toolName };
     this.#pending.set(questionId, dimensions);

@@ -216,9 +216,9 @@ export function setClosing(span: Span, body: SpanClosing): void {
       break;
     case "tool.rejected":
     case "tool.ended":
-      setAttribute(span, ESPALIER.toolErrorSeverity, body.severity);
+      setAttribute(span, ESPALIER.toolErrorSeverity, body.error?.severity);
       setAttribute(span, ESPALIER.toolResultCharacters, body.resultCharacters);
-      if (body.outcome === "refused") setAttribute(span, ESPALIER.refusalCode, body.errorCode);
+      if (body.outcome === "refused") setAttribute(span, ESPALIER.refusalCode, body.error?.code);
       if (body.type === "tool.ended") span.setAttribute(ESPALIER.queueWaitMs, body.queuedMs);
       else if (body.spawn !== undefined) setAttributes(span, buildRefusalAttributes(body.spawn));
       break;
@@ -266,7 +266,7 @@ export function findFailure(end: SpanEnd): string | undefined {
   if ("status" in end)
     return end.status === "failed" ? (end.error?.code ?? FAILURE.agent) : undefined;
   if ("outcome" in end)
-    return SHOWN_AS[end.outcome] === "error" ? (end.errorCode ?? FAILURE.tool) : undefined;
+    return SHOWN_AS[end.outcome] === "error" ? (end.error?.code ?? FAILURE.tool) : undefined;
   return end.type === "model.failed" && !isCancelled(end) ? end.error.code : undefined;
 }
 

@@ -30,14 +30,14 @@ export function toSpanEvent(body: SpanNote, moment: SpanMoment): SpanEvent | und
         [ESPALIER.retryNextModel]: "nextModel" in body ? body.nextModel?.model : undefined,
         [ERROR_TYPE]: body.error.code,
       });
-    case "budget.denied":
-      return createSpanEvent(SPAN_EVENT.budgetDenied, {
-        [ESPALIER.deniedAxis]: body.axis,
-        [ESPALIER.deniedAccountPath]: body.accountPath,
-        [ESPALIER.deniedMaximum]: body.maximum,
-        [ESPALIER.deniedSpent]: body.spent,
-        [ESPALIER.deniedRequested]: body.requested,
-        [ESPALIER.deniedReserve]: body.reserve,
+    case "budget.refused":
+      return createSpanEvent(SPAN_EVENT.budgetRefused, {
+        [ESPALIER.refusedAxis]: body.axis,
+        [ESPALIER.refusedAccountPath]: body.accountPath,
+        [ESPALIER.refusedMaximum]: body.maximum,
+        [ESPALIER.refusedSpent]: body.spent,
+        [ESPALIER.refusedRequested]: body.requested,
+        [ESPALIER.refusedReserve]: body.reserve,
       });
     case "budget.threshold_reached":
       return createSpanEvent(SPAN_EVENT.budgetThreshold, {
@@ -99,7 +99,7 @@ function createSpanEvent(name: string, attributes: Attributes): SpanEvent {
  * Returns the attributes of a question. Its tool name is known, because only valid calls lead to
  * questions.
  */
-function buildRequestAttributes({ question }: EventBody<"question.asked">): Attributes {
+function buildRequestAttributes(question: EventBody<"question.asked">): Attributes {
   return {
     [ESPALIER.approvalId]: question.questionId,
     [ESPALIER.approvalKind]: question.kind,
@@ -152,7 +152,7 @@ export function toSideSpan(
     case "question.asked":
       return {
         kind: APPROVAL,
-        name: buildSpanName(APPROVAL, body.question.toolName),
+        name: buildSpanName(APPROVAL, body.toolName),
         ...momentary,
         attributes: { ...buildRequestAttributes(body), [ESPALIER.approvalState]: STATE.requested },
       };

@@ -37,7 +37,7 @@ const RETRY = { retryPolicy: { maxAttempts: 5 } };
 
 function denials({ sink }: Fixture): readonly unknown[] {
   return sink
-    .ofType("budget.denied")
+    .ofType("budget.refused")
     .map(({ axis, accountPath, agentPath, maximum, spent, requested }) => ({
       axis,
       accountPath,

@@ -188,7 +188,7 @@ proves(
       requested: 11,
       reserve: 18,
     };
-    expect(s.sink.ofType("budget.denied")).toMatchObject([
+    expect(s.sink.ofType("budget.refused")).toMatchObject([
       { agentPath: "lead/greedy#1", ...refusal },
     ]);
     const { spent: current, ...others } = refusal;

@@ -270,7 +270,7 @@ describe("a budget shared by parallel children", () => {
       s.clock.advance(50);
       await quiet();
       expect(helper.model.requests).toHaveLength(2);
-      expect(s.sink.ofType("budget.denied")).toEqual([]);
+      expect(s.sink.ofType("budget.refused")).toEqual([]);
       latches[1]?.open();
       await until(() => helper.model.requests.length === 3);
       for (const one of latches) one.open();
@@ -310,7 +310,7 @@ describe("a budget shared by parallel children", () => {
       await until(() => s.sink.ofType("subagent.ended").length === 1);
       expect(
         s.sink
-          .ofType("budget.denied")
+          .ofType("budget.refused")
           .map(({ agentPath, axis, accountPath, maximum, spent, requested }) => {
             return { agentPath, axis, accountPath, maximum, spent, requested };
           }),

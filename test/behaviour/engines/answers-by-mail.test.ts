@@ -8,7 +8,13 @@ import type { AgentRole } from "../../../src/agent/agent-role.ts";
 import { defineAgent } from "../../../src/agent/define-agent.ts";
 import type { JsonValue } from "../../../src/kernel/json.ts";
 import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
-import { approve, deny, provideResult, type Question } from "../../../src/protocol/question.ts";
+import {
+  approve,
+  deny,
+  provideResult,
+  toQuestion,
+  type Question,
+} from "../../../src/protocol/question.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
 import type { FunctionTool } from "../../../src/tools/tool.ts";
 import { toolGuard } from "../../../src/tools/tool-guard.ts";
@@ -74,7 +80,7 @@ async function questionsIn(
   store: Parameters<typeof storedEvents>[0],
 ): Promise<readonly Question[]> {
   const events = await storedEvents(store, runId(ID));
-  return events.flatMap((event) => (event.type === "question.asked" ? [event.question] : []));
+  return events.flatMap((event) => (event.type === "question.asked" ? [toQuestion(event)] : []));
 }
 
 /** Waits until two questions were asked, and returns the last two. */

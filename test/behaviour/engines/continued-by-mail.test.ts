@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import type { AgentRole } from "../../../src/agent/agent-role.ts";
 import { defineAgent } from "../../../src/agent/define-agent.ts";
 import type { Run } from "../../../src/orchestrator/run/run.ts";
-import { approve, type Question } from "../../../src/protocol/question.ts";
+import { approve, toQuestion, type Question } from "../../../src/protocol/question.ts";
 import { loadRecording } from "../../../src/testing/replay/recording.ts";
 import { proves } from "../../harness/proves.ts";
 import { replaysToTheSame } from "../../support/journal/replay-story.ts";
@@ -65,7 +65,7 @@ function lead(done: Doings, gate?: Latch, count = 2): AgentRole {
 async function asked(run: Run, count: number): Promise<readonly Question[]> {
   const questions: Question[] = [];
   for await (const event of run.events({ from: 1 })) {
-    if (event.type === "question.asked") questions.push(event.question);
+    if (event.type === "question.asked") questions.push(toQuestion(event));
     if (questions.length === count) return questions;
   }
   throw new Error("It ended before.");

@@ -10,7 +10,7 @@ import { afterAll, expect } from "vitest";
 import { defineAgent } from "../../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
 import type { EventSink } from "../../../src/protocol/event.ts";
-import { approve, type Question } from "../../../src/protocol/question.ts";
+import { approve, toQuestion, type Question } from "../../../src/protocol/question.ts";
 import { memoryStore } from "../../../src/store/memory-store.ts";
 import { sqliteStore } from "../../../src/store/sqlite/sqlite-store.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -73,7 +73,7 @@ for (const [kind, open] of Object.entries(connections))
           };
           const sink: EventSink = {
             emit: (event) => {
-              if (event.type === "question.asked") answer(event.question);
+              if (event.type === "question.asked") answer(toQuestion(event));
             },
           };
           const sinks = how === "sink" ? [sink] : [];
@@ -105,7 +105,7 @@ proves(
     const run = leader.start(asker(done), "Go.", { runId: ID });
     void (async () => {
       for await (const event of run.events())
-        if (event.type === "question.asked") asked.resolve(event.question);
+        if (event.type === "question.asked") asked.resolve(toQuestion(event));
     })();
     const question = await asked.promise;
     const unknown = { ...approve(question), questionId: `${question.questionId}.1` };

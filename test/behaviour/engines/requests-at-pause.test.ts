@@ -10,7 +10,7 @@ import { defineAgent } from "../../../src/agent/define-agent.ts";
 import { RecordCodec } from "../../../src/orchestrator/durability/record-codec.ts";
 import type { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../../src/orchestrator/run/run.ts";
-import { approve, deny, type Question } from "../../../src/protocol/question.ts";
+import { approve, deny, toQuestion, type Question } from "../../../src/protocol/question.ts";
 import { createStoreError } from "../../../src/store/store-errors.ts";
 import { memoryStore } from "../../../src/store/memory-store.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -63,7 +63,7 @@ function lead(done: Doings, gate: Latch): AgentRole {
 
 async function firstQuestion(run: Run): Promise<Question> {
   for await (const event of run.events({ from: 1 }))
-    if (event.type === "question.asked") return event.question;
+    if (event.type === "question.asked") return toQuestion(event);
   throw new Error("Nothing was asked.");
 }
 

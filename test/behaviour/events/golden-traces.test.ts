@@ -40,7 +40,7 @@ const ALL: readonly (readonly [name: string, play: () => Promise<Played>])[] = [
 for (const [name, play] of ALL) {
   proves(
     ["R180"],
-    `${name}: reports all signals, the winner and the pending work in every evaluation`,
+    `${name}: reports all signals, the winning reason and the pending work in every evaluation`,
     async () => {
       const { fixture } = await play();
       const raised = new Map<string, readonly StopSignal[]>();
@@ -48,16 +48,16 @@ for (const [name, play] of ALL) {
         const before = raised.get(event.agentId) ?? [];
         if (event.type === "signal.raised") raised.set(event.agentId, [...before, event.signal]);
         if (event.type !== "continuation.evaluated") continue;
-        const { decision, work, signals, winner } = event;
+        const { decision, work, signals, reason } = event;
         expect(signals).toEqual(before);
-        expect(winner).toEqual(findWinningSignal(before)?.reason);
+        expect(reason).toEqual(findWinningSignal(before)?.reason);
         expect([decision === "stop", work.length > 0]).toEqual([
           before.length > 0,
           before.length === 0,
         ]);
       }
       for (const ended of fixture.sink.ofType("agent.ended"))
-        expect(evaluationsOf(fixture.sink.events, ended.agentId).at(-1)?.winner).toEqual(
+        expect(evaluationsOf(fixture.sink.events, ended.agentId).at(-1)?.reason).toEqual(
           ended.reason,
         );
     },
@@ -106,11 +106,11 @@ proves(["R180"], "emits one evaluation event per decision of the loop", async ()
   expect(
     fixture.sink
       .ofType("continuation.evaluated")
-      .map(({ decision, work, signals, winner }) => [
+      .map(({ decision, work, signals, reason }) => [
         decision,
         work,
         signals.map(({ reason }) => reason.code),
-        winner?.code,
+        reason?.code,
       ]),
   ).toEqual([
     ["continue", ["tool_calls"], [], undefined],

@@ -225,8 +225,8 @@ proves(
     ]);
     const rejected = fixture.sink
       .ofType("tool.rejected")
-      .map(({ callId, outcome, blockedBy, errorCode, reason }) => [
-        [callId, outcome, blockedBy, errorCode],
+      .map(({ callId, outcome, blockedBy, error, reason }) => [
+        [callId, outcome, blockedBy, error.code],
         reason,
       ]);
     expect(rejected).toEqual([
@@ -268,9 +268,7 @@ proves(
     const reason = "Is this spam?";
     expect(paused.questions.map((question) => question.reason)).toEqual([reason]);
     expect(paused.pausedRun?.questions.map((question) => question.reason)).toEqual([reason]);
-    expect(fixture.sink.ofType("question.asked").map(({ question }) => question.reason)).toEqual([
-      reason,
-    ]);
+    expect(fixture.sink.ofType("question.asked").map(({ reason }) => reason)).toEqual([reason]);
     expect(guardings(fixture)).toEqual([["send", "ask", "ask ask Is this spam?"]]);
     const answers = [deny(questionOf(paused), "Yes, it is.")];
     const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));

@@ -93,9 +93,11 @@ proves(
       kind: "function",
       description: "",
       outcome: "failed",
-      errorCode: "unknown_tool",
-      severity: "recoverable",
-      message: 'There is no tool named "nothing". Your tools are: find, wipe, SpawnSubagent.',
+      error: {
+        code: "unknown_tool",
+        message: 'There is no tool named "nothing". Your tools are: find, wipe, SpawnSubagent.',
+        severity: "recoverable",
+      },
       resultCharacters: 76,
     });
     const denied = s.sink.ofType("tool.rejected").find(({ toolName }) => toolName === "wipe");
@@ -108,7 +110,7 @@ proves(
     const refused = s.sink.ofType("tool.rejected").find(({ kind }) => kind === "delegation");
     const error = s.sink.ofType("subagent.refused")[0]?.error ?? expect.fail("no refusal");
     expect(refused?.spawn).toEqual({ role: "nobody", error });
-    expect(refused?.message).toBe(error.message);
+    expect(refused?.error.message).toBe(error.message);
   },
 );
 
@@ -132,12 +134,12 @@ proves(
     const { steps } = await run.result;
     const rejected = s.sink.ofType("tool.rejected");
     const texts = steps.flatMap(({ tools }) => tools.executions.map(({ text }) => text));
-    expect(rejected.map(({ index, message }) => [index, message])).toEqual([
+    expect(rejected.map(({ index, error }) => [index, error.message])).toEqual([
       [0, texts[0]],
       [1, texts[1]],
       [0, "Not executed: the agent stopped before this call (stop_requested)."],
     ]);
-    expect(rejected.at(-1)?.message).toBe(texts[2]);
+    expect(rejected.at(-1)?.error.message).toBe(texts[2]);
   },
 );
 
@@ -188,7 +190,7 @@ function eventsOfCalls(events: readonly EspalierEvent[]): readonly unknown[] {
       case "tool.ended":
         return [[event.type, event.toolName, event.outcome]];
       case "tool.rejected":
-        return [[event.type, event.toolName, event.outcome, event.errorCode]];
+        return [[event.type, event.toolName, event.outcome, event.error.code]];
       default:
         return [];
     }

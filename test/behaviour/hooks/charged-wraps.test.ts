@@ -124,7 +124,7 @@ for (const { limit, status, requests } of [
       const result = await fixture.run(role, { budget: { totalTokens: limit } });
       const errors = result.agents[0]?.errors.map(({ code, message }) => [code, message]);
       const denied = fixture.sink
-        .ofType("budget.denied")
+        .ofType("budget.refused")
         .map(({ axis, requested }) => [axis, requested]);
       expect([result.status, model.requests.length, spent(result), errors, denied]).toEqual([
         status,

@@ -314,13 +314,13 @@ for (const [what, [order, script, more]] of Object.entries(BOTH)) {
     expect(last.log.signals.map(({ reason }) => reason.code)).toEqual(order);
     expect(raised(fixture)).toEqual(order);
     const evaluated = fixture.sink.ofType("continuation.evaluated");
-    expect(evaluated.map(({ decision, winner }) => [decision, winner?.code])).toEqual([
+    expect(evaluated.map(({ decision, reason }) => [decision, reason?.code])).toEqual([
       ["stop", "error"],
     ]);
     expect(evaluated[0]?.signals).toEqual(last.log.signals);
     const ended = fixture.sink.ofType("agent.ended").map(({ status, reason }) => [status, reason]);
     expect("reason" in last && [[last.status, last.reason]]).toEqual(ended);
-    expect(evaluated[0]?.winner).toEqual(result.reason);
+    expect(evaluated[0]?.reason).toEqual(result.reason);
     expect([ending(result), ended]).toEqual([["failed", "error", 1], [["failed", result.reason]]]);
   });
 }

@@ -206,7 +206,7 @@ proves(
       const raised = stopWhen.map((condition) => (condition === LATE ? "found_enough" : "error"));
       expect([
         result.reason.code,
-        evaluated?.winner?.code,
+        evaluated?.reason?.code,
         fixture.sink.ofType("agent.ended")[0]?.reason.code,
       ]).toEqual(["error", "error", "error"]);
       expect(evaluated?.signals.map(({ reason, source }) => [reason.code, source])).toEqual(

@@ -187,9 +187,9 @@ proves(
       "completed",
       [...GROWING, "instructions task notice assistant tool"],
     ]);
-    expect(fixture.sink.ofType("budget.denied").map(({ axis, stepId }) => [axis, stepId])).toEqual([
-      ["inputTokens", null],
-    ]);
+    expect(fixture.sink.ofType("budget.refused").map(({ axis, stepId }) => [axis, stepId])).toEqual(
+      [["inputTokens", null]],
+    );
     expect(fixture.sink.ofType("conversation.compacted")[0]?.usage).toBeUndefined();
   },
 );

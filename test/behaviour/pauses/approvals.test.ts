@@ -10,6 +10,7 @@ import {
   deny,
   provideResult,
   provideError,
+  toQuestion,
 } from "../../../src/protocol/question.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
@@ -100,7 +101,7 @@ proves(
     expect(fixture.sink.ofType("run.paused").map(({ questions }) => questions)).toEqual([
       paused.questions,
     ]);
-    const asking = fixture.sink.ofType("question.asked").map(({ question }) => question);
+    const asking = fixture.sink.ofType("question.asked").map(toQuestion);
     expect(asking.toSorted((left, right) => left.callId.localeCompare(right.callId))).toEqual(
       paused.questions,
     );

@@ -5,8 +5,15 @@ import { describe, expect, test } from "vitest";
 
 import type { Approver } from "../../../src/agent/approver.ts";
 import type { OrchestratorOptions } from "../../../src/orchestrator/tree/orchestrator-settings.ts";
+import type { EspalierEvent } from "../../../src/protocol/event.ts";
 import { QuestionIdSchema } from "../../../src/protocol/ids.ts";
-import { approve, deny, provideResult, type Question } from "../../../src/protocol/question.ts";
+import {
+  approve,
+  deny,
+  provideResult,
+  toQuestion,
+  type Question,
+} from "../../../src/protocol/question.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
 import { latch, newFixture } from "../../harness/run-scripted.ts";
@@ -62,9 +69,11 @@ proves(
     ]);
     const types = fixture.sink.events.map(({ type }) => type);
     expect(types.filter((type) => type.endsWith(".paused"))).toEqual([]);
-    expect(fixture.sink.ofType("question.asked").map(({ question }) => question)).toEqual(
-      questions,
-    );
+    const asked = fixture.sink.ofType("question.asked");
+    expect(asked.map(toQuestion)).toEqual(questions);
+    const join = (event: EspalierEvent<"question.asked" | "question.answered">): string =>
+      `${event.agentPath} ${event.callId} ${event.questionId} ${event.toolName}`;
+    expect(fixture.sink.ofType("question.answered").map(join)).toEqual(asked.map(join));
     expect(
       fixture.sink
         .ofType("question.answered")

@@ -157,7 +157,7 @@ const EXPECTED = `
   agent completed, agent stopped, agent failed, call succeeded, call failed, call refused, call not_executed,
   error, step_limit, token_limit, tool_called, finish_reason, stop_requested, unknown_tool, invalid_json, invalid_arguments,
   denied, blocked, depth 1, depth 2, breadth_limit, unknown_role, output, tool.paused, tool.resumed, agent.resumed,
-  question.answered, model.retried, request.repaired, conversation.compacted, message.delivered, hook.applied, budget.denied,
+  question.answered, model.retried, request.repaired, conversation.compacted, message.delivered, hook.applied, budget.refused,
   model.failed, two children paused, five pauses, vetoed, decision continue, decision retry, decision compact, decision stop,
   wrap-up`
   .split(",")

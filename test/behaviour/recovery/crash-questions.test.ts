@@ -186,7 +186,7 @@ test("reports a call that must not be repeated as interrupted", async () => {
           (event.type === "tool.ended" || event.type === "tool.rejected") &&
           event.toolName === "pay",
       );
-      reports.add(`${payments} ${end?.outcome} ${end?.errorCode ?? ""}`);
+      reports.add(`${payments} ${end?.outcome} ${end?.error?.code ?? ""}`);
     },
     { isSame: false, afterEvery: 1 },
   );
@@ -235,7 +235,7 @@ test("reports a call that must not be repeated as interrupted if the run was can
       expect(payments).toBeLessThanOrEqual(1);
       const ends = story.events.flatMap((event) =>
         event.type === "tool.ended" || event.type === "tool.rejected"
-          ? [`${event.outcome} ${event.errorCode ?? ""}`]
+          ? [`${event.outcome} ${event.error?.code ?? ""}`]
           : [],
       );
       reports.add(`${payments} ${ends.join()}`);

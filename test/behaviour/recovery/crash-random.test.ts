@@ -192,7 +192,7 @@ function isKnown({ outcome }: ToolEnd): boolean {
 }
 
 function unknownPaymentsIn(events: readonly EspalierEvent[]): readonly ToolEnd[] {
-  return endsOf(events, "pay").filter(({ errorCode }) => errorCode === "interrupted");
+  return endsOf(events, "pay").filter(({ error }) => error?.code === "interrupted");
 }
 
 const PAYMENTS = 24;

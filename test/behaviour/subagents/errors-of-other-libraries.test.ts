@@ -154,7 +154,7 @@ describe("a child that its limit cut off", () => {
         const spawned = s.sink
           .ofType("tool.ended")
           .filter((one) => one.toolName === "SpawnSubagent");
-        expect(spawned.map((one) => [one.success, one.outcome, one.errorCode])).toEqual([
+        expect(spawned.map((one) => [one.success, one.outcome, one.error?.code])).toEqual([
           [false, "failed", `subagent_${outcome}`],
         ]);
         expect([ends(result), result.text]).toEqual([["completed", status], "Root."]);

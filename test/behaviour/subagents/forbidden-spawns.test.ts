@@ -60,7 +60,7 @@ function tellings({ sink }: Fixture): readonly unknown[] {
   return sink.events.flatMap((event) => {
     if (event.type === "subagent.refused") return [[event.type, event.role, event.error.code]];
     if (event.type === "tool.rejected")
-      return [[event.type, event.errorCode, event.spawn?.error.message]];
+      return [[event.type, event.error.code, event.spawn?.error.message]];
     return event.type === "tool.guarded" || event.type === "tool.started" ? [[event.type]] : [];
   });
 }

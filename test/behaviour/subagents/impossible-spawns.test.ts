@@ -43,7 +43,7 @@ proves(
       expect(result.agents.length).toBe(3);
       const [rejected] = s.sink.ofType("tool.rejected");
       expect([rejected?.callId, rejected?.spawn?.error.current]).toEqual(["call_3", 2]);
-      expect(rejected?.errorCode).toMatch(/_limit$/);
+      expect(rejected?.error.code).toMatch(/_limit$/);
     }
   },
 );

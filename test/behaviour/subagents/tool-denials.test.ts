@@ -296,7 +296,7 @@ describe("a call of a removed tool", () => {
       ]),
     ).toEqual([["b", "tool_not_available", "recoverable"]]);
     const [rejected] = s.sink.ofType("tool.rejected").filter(({ toolName }) => toolName === "b");
-    expect([rejected?.outcome, rejected?.errorCode, rejected?.blockedBy]).toEqual([
+    expect([rejected?.outcome, rejected?.error.code, rejected?.blockedBy]).toEqual([
       "refused",
       "tool_not_available",
       "lead",

@@ -265,7 +265,7 @@ proves(
     ]);
     const ended = fixture.sink
       .ofType("tool.ended")
-      .map(({ toolName, outcome, success, errorCode }) => [toolName, outcome, success, errorCode]);
+      .map(({ toolName, outcome, success, error }) => [toolName, outcome, success, error?.code]);
     expect(ended.toSorted(byText)).toEqual([
       ["again", "retry", false, "tool_retry"],
       ["breaks", "failed", false, "tool_error"],

@@ -107,9 +107,9 @@ for (const [code, play] of Object.entries(FAILURE_SCENES)) {
       const told = [...sink.ofType("tool.ended"), ...sink.ofType("tool.rejected")].filter(
         (event) => event.callId === callId,
       );
-      expect(told.map((event) => [event.outcome, event.errorCode, event.severity])).toEqual([
-        [outcome, code, severity],
-      ]);
+      expect(
+        told.map((event) => [event.outcome, event.error?.code, event.error?.severity]),
+      ).toEqual([[outcome, code, severity]]);
       const listed = played.result.agents[0]?.toolErrors.filter((error) => error.callId === callId);
       expect(listed?.map((error) => [error.code, error.severity, error.message])).toEqual(
         counts === "nothing" ? [] : [[code, severity, execution.text]],

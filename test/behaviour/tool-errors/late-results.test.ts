@@ -237,7 +237,7 @@ for (const [what, late] of Object.entries(LATE)) {
     await quiet();
     fixture.clock.advance(1_000);
     await quiet();
-    expect(fixture.sink.ofType("tool.ended").map(({ errorCode }) => errorCode)).toEqual([
+    expect(fixture.sink.ofType("tool.ended").map(({ error }) => error?.code)).toEqual([
       "tool_timeout",
     ]);
     held.open();

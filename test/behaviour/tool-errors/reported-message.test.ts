@@ -7,6 +7,7 @@ import { z } from "zod";
 import {
   defineAgent,
   defineTool,
+  ModelError,
   Orchestrator,
   type EspalierEvent,
   type RunResult,
@@ -70,15 +71,13 @@ proves(["D521"], "reports the message of a tool that throws, without its secret"
   const said = "disk is on fire, api_key=[redacted]";
   const { events, result, screen } = await toldOf(new TypeError(`disk is on fire, api_key=${KEY}`));
   expect(ended(events)).toMatchObject({
-    errorCode: "tool_error",
-    errorName: "TypeError",
-    message: said,
+    error: { code: "tool_error", name: "TypeError", message: said, severity: "recoverable" },
   });
   const fold = folded(events);
   expect(fold.causes()[0]).toMatchObject({ toolName: "burn", code: "tool_error", message: said });
   const [agent] = fold.agents;
   expect(agent && createAgentDetail(agent, []).steps[0]?.calls).toMatchObject([
-    { toolName: "burn", errorCode: "tool_error", errorName: "TypeError", message: said },
+    { toolName: "burn", error: { code: "tool_error", name: "TypeError", message: said } },
   ]);
   expect(screen).toContain(`burn failed (tool_error): ${said}`);
   expect(formatRunReport(result)).toContain(said);
@@ -91,7 +90,7 @@ proves(
   "truncates a message of 2,000 characters to 500, at a character boundary",
   async () => {
     const { events } = await toldOf(new Error("🔥".repeat(1_000)));
-    const { message = "" } = ended(events) ?? {};
+    const { message = "" } = ended(events)?.error ?? {};
     expect(message).toBe(`${"🔥".repeat(249)}…`);
     expect(message.length).toBeLessThanOrEqual(500);
   },
@@ -102,7 +101,7 @@ proves(
   "truncates a message after redaction, even if the secret crosses the limit",
   async () => {
     const { events } = await toldOf(new Error(`${"x".repeat(480)} ${KEY}`));
-    expect(ended(events)?.message).toBe(`${"x".repeat(480)} [redacted]`);
+    expect(ended(events)?.error?.message).toBe(`${"x".repeat(480)} [redacted]`);
   },
 );
 
@@ -112,8 +111,9 @@ proves(["D521"], "shows only name and code of the error without content", async 
   const fold = folded(events.map((event) => off.showEvent(event)));
   const [agent] = fold.agents;
   const call = agent && createAgentDetail(agent, []).steps[0]?.calls[0];
-  expect(call).toMatchObject({ errorCode: "tool_error", errorName: "TypeError" });
-  expect(call?.message).toBe("");
+  expect(call).toMatchObject({
+    error: { code: "tool_error", name: "TypeError", message: "" },
+  });
   expect(fold.causes()[0]?.message).toBe("The call failed. (TypeError)");
   expect(JSON.stringify(fold.snapshot())).not.toContain("fire");
 });
@@ -128,7 +128,37 @@ proves(["D521"], "reports why a call did not run", async () => {
   const sinks = [{ emit: (event: EspalierEvent) => void events.push(event) }];
   await new Orchestrator({ sinks }).start(lead, "Work.").result;
   expect(events.find(({ type }) => type === "tool.rejected")).toMatchObject({
-    errorCode: "unknown_tool",
-    message: 'There is no tool named "none". You have no tools; answer in text.',
+    error: {
+      code: "unknown_tool",
+      message: 'There is no tool named "none". You have no tools; answer in text.',
+    },
+  });
+});
+
+proves(["D521"], "reports the reason of a failed subagent as the message of its call", async () => {
+  const error = new ModelError({ code: "model_unauthorized", message: "No key." });
+  const broken = new ScriptedModel([{ error }]);
+  const reader = defineAgent({
+    name: "reader",
+    description: "Reads.",
+    instructions: "Read.",
+    model: broken,
+  });
+  const lead = defineAgent({
+    name: "lead",
+    instructions: "Lead.",
+    model: new ScriptedModel([
+      asks("SpawnSubagent", { role: "reader", task: "Read." }),
+      says("Done."),
+    ]),
+    subagents: [reader],
+  });
+  const events: EspalierEvent[] = [];
+  const sinks = [{ emit: (event: EspalierEvent) => void events.push(event) }];
+  await new Orchestrator({ sinks }).start(lead, "Work.").result;
+  expect(ended(events)?.error).toEqual({
+    code: "subagent_failed",
+    message: "No key.",
+    severity: "recoverable",
   });
 });

@@ -217,7 +217,7 @@ proves(["R110"], "stops the agent at the second failure if one retry is allowed"
     problems: [],
   });
   expect(
-    fixture.sink.ofType("tool.ended").map(({ errorCode, severity }) => [errorCode, severity]),
+    fixture.sink.ofType("tool.ended").map(({ error }) => [error?.code, error?.severity]),
   ).toEqual([
     ["tool_retry", "retryable"],
     ["retry_limit", "fatal"],

@@ -134,7 +134,7 @@ proves(
     expect(
       fixture.sink
         .ofType("tool.rejected")
-        .map(({ toolName, errorCode, blockedBy }) => [toolName, errorCode, blockedBy]),
+        .map(({ toolName, error, blockedBy }) => [toolName, error.code, blockedBy]),
     ).toEqual([["drop", "tool_not_available", "no drops"]]);
     expect(fixture.sink.ofType("tool.started").map(({ toolName }) => toolName)).toEqual(["look"]);
     expect([fixture.sink.ofType("tools.filtered").length, result.usage.total.toolCalls]).toEqual([

@@ -36,7 +36,7 @@ proves(
     expect(outcomes(result)).toEqual([["read", "succeeded", "", CUT]]);
     expect(
       fixture.sink
-        .ofType("budget.denied")
+        .ofType("budget.refused")
         .map(({ axis, callId, maximum, spent }) => [axis, callId, maximum, spent]),
     ).toEqual([
       ["totalTokens", "call_1", 24, 15],
@@ -65,7 +65,7 @@ proves(
     expect(outcomes(result)).toEqual([["read", "succeeded", "", CUT]]);
     expect(
       fixture.sink
-        .ofType("budget.denied")
+        .ofType("budget.refused")
         .map(({ axis, accountPath, callId, spent }) => [axis, accountPath, callId, spent]),
     ).toEqual([
       ["totalTokens", "solo", "call_1", 45],

@@ -288,9 +288,9 @@ describe("every failure", () => {
           const told = [...sink.ofType("tool.ended"), ...sink.ofType("tool.rejected")].filter(
             ({ callId, agentPath }) => callId === call.callId && agentPath === "lead",
           );
-          expect(told.map((event) => [event.outcome, event.errorCode, event.severity])).toEqual([
-            [type, code, severity],
-          ]);
+          expect(
+            told.map((event) => [event.outcome, event.error?.code, event.error?.severity]),
+          ).toEqual([[type, code, severity]]);
         }
       },
     );

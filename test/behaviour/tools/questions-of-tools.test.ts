@@ -6,7 +6,13 @@ import { describe, expect } from "vitest";
 import { z } from "zod";
 
 import type { Approver } from "../../../src/agent/approver.ts";
-import { approve, deny, provideResult, provideError } from "../../../src/protocol/question.ts";
+import {
+  approve,
+  deny,
+  provideResult,
+  provideError,
+  toQuestion,
+} from "../../../src/protocol/question.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
 import type { AskOutcome, AskRequest, ToolContext } from "../../../src/tools/tool-context.ts";
@@ -121,7 +127,7 @@ proves(
       approver: (question) => provideResult(question, "a secret place"),
     });
     await fixture.run(role);
-    const questions = fixture.sink.ofType("question.asked").map(({ question }) => question);
+    const questions = fixture.sink.ofType("question.asked").map(toQuestion);
     expect(questions).toMatchObject([
       { kind: "external", toolName: "form", arguments: { wanted: "city" }, callId: "call_1" },
       { kind: "external", toolName: "form", arguments: { wanted: "street" }, callId: "call_1" },

@@ -140,7 +140,7 @@ proves(
     const result = await fixture.outcome(run);
     await quiet();
     expect(
-      fixture.sink.ofType("tool.ended").map(({ errorCode, durationMs }) => [errorCode, durationMs]),
+      fixture.sink.ofType("tool.ended").map(({ error, durationMs }) => [error?.code, durationMs]),
     ).toEqual([["tool_timeout", 30_000]]);
     expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual([
       ["failed", "tool_timeout"],

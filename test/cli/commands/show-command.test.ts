@@ -114,7 +114,7 @@ proves(["V27"], "shows a failed run with its root cause first, then its tree", a
       lead/reader#1 · step 2: failed (model_unauthorized): Wrong key.
 
     Calls that failed (2)
-      lead · step 1 · SpawnSubagent: failed (subagent_failed), after 0ms
+      lead · step 1 · SpawnSubagent: failed (subagent_failed), after 0ms: Wrong key.
       lead/reader#1 · step 1 · read: failed (tool_error), after 0ms: ENOENT
     "
   `);

@@ -241,6 +241,6 @@ const REJECTIONS: ReadonlySet<string> = new Set([
   "retry_limit",
 ]);
 
-function isRejection({ outcome, errorCode }: EspalierEvent<"tool.ended">): boolean {
-  return outcome === "refused" || outcome === "not_executed" || REJECTIONS.has(errorCode ?? "");
+function isRejection({ outcome, error }: EspalierEvent<"tool.ended">): boolean {
+  return outcome === "refused" || outcome === "not_executed" || REJECTIONS.has(error?.code ?? "");
 }

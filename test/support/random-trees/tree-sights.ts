@@ -39,7 +39,7 @@ export const EXPECTED: readonly string[] = [
   "hook.applied",
   "conversation.compacted",
   "model.retried",
-  "budget.denied",
+  "budget.refused",
   "budget.granted",
   "budget.released",
   "budget.threshold_reached",

@@ -16,9 +16,9 @@ export function measuredTeam(): RunScript {
   lead.calls("call_1", "search");
   lead.gets("call_1", "search", { queuedMs: 40 });
   lead.calls("call_2", "wipe");
-  lead.gets("call_2", "wipe", { outcome: "refused", errorCode: "denied" });
+  lead.gets("call_2", "wipe", { outcome: "refused", code: "denied" });
   lead.callsNobody("call_3");
-  lead.gets("call_3", CANARY, { outcome: "failed", errorCode: "unknown_tool" });
+  lead.gets("call_3", CANARY, { outcome: "failed", code: "unknown_tool" });
   lead.calls("call_4", "SpawnSubagent", "delegation");
   lead.spawns("call_4", reader);
   reader.started("call_4");
@@ -27,7 +27,7 @@ export function measuredTeam(): RunScript {
   reader.decides("stop");
   reader.ended("failed", "model_unavailable");
   lead.hearsOfEnd("call_4", reader, "failed");
-  lead.gets("call_4", "SpawnSubagent", { outcome: "failed", errorCode: "subagent_failed" });
+  lead.gets("call_4", "SpawnSubagent", { outcome: "failed", code: "subagent_failed" });
   lead.decides("stop", 4);
   lead.ended();
   run.ended("completed", 1);

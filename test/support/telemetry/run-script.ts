@@ -15,7 +15,9 @@ import {
   createStepId,
 } from "../../../src/protocol/ids.ts";
 import type { Question } from "../../../src/protocol/question.ts";
-import type { SpawnRefusalCode } from "../../../src/protocol/tool-failure-code.ts";
+import type { ToolFailure } from "../../../src/protocol/tool-error-record.ts";
+import { TOOL_FAILURES } from "../../../src/protocol/tool-failure.ts";
+import type { SpawnRefusalCode, ToolFailureCode } from "../../../src/protocol/tool-failure-code.ts";
 import type { TerminalStatus } from "../../../src/protocol/stop.ts";
 import { NO_USAGE, type Usage } from "../../../src/protocol/usage.ts";
 import { SAMPLE_MANIFEST } from "../sample-manifest.ts";
@@ -230,7 +232,7 @@ export class AgentScript {
   }
 
   asksLeave(callId: string, toolName: string, kind: Question["kind"] = "approval"): void {
-    this.#add({ type: "question.asked", question: this.question(callId, toolName, kind) }, callId);
+    this.#add({ type: "question.asked", ...this.question(callId, toolName, kind) }, callId);
   }
 
   isAnswered(
@@ -305,11 +307,23 @@ export class AgentScript {
     this.#add({ ...begun, description: "", index: 0 }, callId);
   }
 
-  gets(callId: string, toolName: string, ended: Partial<Body<"tool.ended">> = {}): void {
+  gets(
+    callId: string,
+    toolName: string,
+    { code, ...ended }: Partial<Body<"tool.ended">> & { readonly code?: ToolFailureCode } = {},
+  ): void {
     const outcome = ended.outcome ?? "succeeded";
     const rest = { resultCharacters: 12, durationMs: 10, queuedMs: 0, ...ended };
+    const error = code && { error: toolFailure(code) };
     this.#add(
-      { type: "tool.ended", toolName, outcome, success: outcome === "succeeded", ...rest },
+      {
+        type: "tool.ended",
+        toolName,
+        outcome,
+        success: outcome === "succeeded",
+        ...error,
+        ...rest,
+      },
       callId,
     );
   }
@@ -318,10 +332,15 @@ export class AgentScript {
   rejects(
     callId: string,
     toolName: string,
-    said: Pick<Body<"tool.rejected">, "outcome" | "errorCode"> & Partial<Body<"tool.rejected">>,
+    {
+      code,
+      ...said
+    }: Pick<Body<"tool.rejected">, "outcome"> & { readonly code: ToolFailureCode } & Partial<
+        Body<"tool.rejected">
+      >,
   ): void {
-    const known = { kind: "function", description: "Does it", severity: "fatal" } as const;
-    const place = { index: 0, message: CANARY, resultCharacters: 12 };
+    const known = { kind: "function", description: "Does it", error: toolFailure(code) } as const;
+    const place = { index: 0, resultCharacters: 12 };
     this.#add({ type: "tool.rejected", toolName, ...known, ...place, ...said }, callId);
   }
 
@@ -368,9 +387,9 @@ export class AgentScript {
     );
   }
 
-  isDenied(): void {
+  isBudgetRefused(): void {
     this.#add({
-      type: "budget.denied",
+      type: "budget.refused",
       axis: "totalTokens",
       accountPath: "lead",
       maximum: 10_000,
@@ -503,4 +522,9 @@ export class AgentScript {
   #add(body: EventBody, callId?: string): void {
     this.#run.add(this.scope(callId), body);
   }
+}
+
+/** Returns the error of a call, as the table of failures defines it. */
+export function toolFailure(code: ToolFailureCode): ToolFailure {
+  return { code, message: CANARY, severity: TOOL_FAILURES[code].severity };
 }

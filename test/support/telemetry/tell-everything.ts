@@ -22,13 +22,11 @@ export function tellEverything(run: RunScript): void {
   lead.notes(GUARDED, "call_1");
   lead.notes(RETRIED, "call_1");
   lead.notes(PROGRESSED, "call_1");
-  const severity = "recoverable";
-  const failed = { outcome: "failed", errorCode: "unknown_tool", severity } as const;
-  lead.gets("call_1", CANARY, failed);
+  lead.gets("call_1", CANARY, { outcome: "failed", code: "unknown_tool" });
   summarize(lead, "call_1");
   lead.rejects("call_5", CANARY, {
     outcome: "refused",
-    errorCode: "unknown_role",
+    code: "unknown_role",
     description: "",
     blockedBy: CANARY,
     reason: CANARY,
@@ -36,7 +34,7 @@ export function tellEverything(run: RunScript): void {
   });
   lead.calls("call_2", "SpawnSubagent", "delegation");
   lead.isRefused("call_2", CANARY, "unknown_role");
-  lead.gets("call_2", "SpawnSubagent", { outcome: "refused", errorCode: "unknown_role" });
+  lead.gets("call_2", "SpawnSubagent", { outcome: "refused", code: "unknown_role" });
   lead.calls("call_3", "SpawnSubagent", "delegation");
   lead.spawns("call_3", reader);
   reader.started("call_3");
@@ -66,7 +64,7 @@ export function tellEverything(run: RunScript): void {
   lead.gets("call_4", "SpawnSubagent");
   lead.notes(detached(reader));
   lead.notes({ type: "budget.queued", accountPath: CANARY });
-  lead.isDenied();
+  lead.isBudgetRefused();
   lead.notes({ type: "budget.queued", accountPath: CANARY });
   lead.notes({ type: "budget.dequeued", outcome: "cancelled" });
   lead.reachesThreshold();

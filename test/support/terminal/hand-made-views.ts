@@ -12,7 +12,7 @@ type Call = CallUnderWay & { readonly callId: null };
 /** The current activity of an agent. */
 export type Activity =
   | { readonly kind: "preparing" | "queued" | "thinking" }
-  | { readonly kind: "retrying"; readonly attempt: number; readonly errorCode: string }
+  | { readonly kind: "retrying"; readonly attempt: number; readonly code: string }
   | { readonly kind: "calling"; readonly calls: readonly Call[] }
   | {
       readonly kind: "settled";

@@ -306,10 +306,10 @@ describe("attribute values", () => {
     const lead = run.root;
     run.started();
     lead.started();
-    for (const [index, errorCode] of (["unknown_tool", "blocked", "skipped"] as const).entries()) {
+    for (const [index, code] of (["unknown_tool", "blocked", "skipped"] as const).entries()) {
       const callId = `call_${index}`;
       lead.callsNobody(callId);
-      lead.gets(callId, CANARY, { outcome: "refused", errorCode });
+      lead.gets(callId, CANARY, { outcome: "refused", code });
     }
     lead.callsNobody("c");
     lead.ended("cancelled");

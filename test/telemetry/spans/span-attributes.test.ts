@@ -138,7 +138,7 @@ test("records which limit refused a spawn, and its current value", () => {
   run.root.started();
   run.root.calls("call_1", "SpawnSubagent", "delegation");
   run.root.isRefused("call_1", "reader", "depth_limit");
-  run.root.gets("call_1", "SpawnSubagent", { outcome: "refused", errorCode: "depth_limit" });
+  run.root.gets("call_1", "SpawnSubagent", { outcome: "refused", code: "depth_limit" });
   run.ended();
   const { attributes } = only(spansOf(run), "spawn reader (refused)");
   expect(Object.entries(attributes).filter(([name]) => /refusal|outcome|spawn/.test(name))).toEqual(
@@ -161,7 +161,7 @@ test("records the same facts for a spawn that is refused before its call runs", 
   run.root.rejects("call_1", "SpawnSubagent", {
     kind: "delegation",
     outcome: "refused",
-    errorCode: "depth_limit",
+    code: "depth_limit",
     spawn: { role: "reader", isKnownRole: true, error },
   });
   run.ended();
@@ -224,7 +224,7 @@ test("records retries, a refused lease and a cancellation as events on their spa
   run.root.asks();
   run.root.retries();
   run.root.hears({ attemptCount: 2 });
-  run.root.isDenied();
+  run.root.isBudgetRefused();
   run.root.isCancelled();
   run.root.ended("cancelled");
   run.ended("cancelled");
@@ -244,14 +244,14 @@ test("records retries, a refused lease and a cancellation as events on their spa
     [
       "invoke_agent lead (cancelled)",
       {
-        name: "espalier.budget.denied",
+        name: "espalier.budget.refused",
         atMs: 1_080,
         attributes: {
-          "espalier.budget.denied.axis": "totalTokens",
-          "espalier.budget.denied.account_path": "lead",
-          "espalier.budget.denied.maximum": 10_000,
-          "espalier.budget.denied.spent": 9_990,
-          "espalier.budget.denied.requested": 600,
+          "espalier.budget.refused.axis": "totalTokens",
+          "espalier.budget.refused.account_path": "lead",
+          "espalier.budget.refused.maximum": 10_000,
+          "espalier.budget.refused.spent": 9_990,
+          "espalier.budget.refused.requested": 600,
         },
       },
     ],

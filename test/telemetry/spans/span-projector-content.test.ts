@@ -56,7 +56,7 @@ test("exports no unchecked role name, whatever a delegation was refused for", ()
     lead.started();
     lead.calls("call_1", "SpawnSubagent", "delegation");
     lead.isRefused("call_1", CANARY, code);
-    lead.gets("call_1", "SpawnSubagent", { outcome: "refused", errorCode: code });
+    lead.gets("call_1", "SpawnSubagent", { outcome: "refused", code });
     lead.isRefused(undefined, CANARY, code);
     lead.ended("completed");
     run.ended("completed");

@@ -125,8 +125,8 @@ test("marks a failed tool as an error, and nothing above it", () => {
   lead.hears();
   lead.calls("call_1", "search");
   lead.calls("call_2", "search");
-  lead.gets("call_1", "search", { outcome: "failed", errorCode: "tool_error" });
-  lead.gets("call_2", "search", { outcome: "refused", errorCode: "tool_call_limit" });
+  lead.gets("call_1", "search", { outcome: "failed", code: "tool_error" });
+  lead.gets("call_2", "search", { outcome: "refused", code: "tool_call_limit" });
   lead.decides("stop", 2);
   lead.ended();
   run.ended();
@@ -158,7 +158,7 @@ test("marks a failed model call, its agent and its spawn as errors, but not the 
   reader.failsToHear("model_unavailable");
   reader.ended("failed", "model_unavailable");
   lead.hearsOfEnd("call_1", reader, "failed");
-  lead.gets("call_1", "SpawnSubagent", { outcome: "failed", errorCode: "subagent_failed" });
+  lead.gets("call_1", "SpawnSubagent", { outcome: "failed", code: "subagent_failed" });
   lead.decides("stop", 1);
   lead.ended();
   run.ended();
@@ -202,8 +202,8 @@ test("does not mark a refused spawn or a stop by budget as an error", () => {
   lead.hears();
   lead.calls("call_1", "SpawnSubagent", "delegation");
   lead.isRefused("call_1", "reader", "depth_limit");
-  lead.gets("call_1", "SpawnSubagent", { outcome: "refused", errorCode: "depth_limit" });
-  lead.isDenied();
+  lead.gets("call_1", "SpawnSubagent", { outcome: "refused", code: "depth_limit" });
+  lead.isBudgetRefused();
   lead.decides("stop", 1);
   lead.ended("stopped");
   run.ended("stopped");
@@ -211,7 +211,7 @@ test("does not mark a refused spawn or a stop by budget as an error", () => {
   expect(treeOf(spansOf(run))).toBe(
     `
 invoke_workflow lead (stopped) 0–140 outcome=stopped
-  invoke_agent lead (stopped) 10–130 outcome=stopped subtree.total_tokens=120 [espalier.budget.denied]
+  invoke_agent lead (stopped) 10–130 outcome=stopped subtree.total_tokens=120 [espalier.budget.refused]
     chat model-1 40–50 usage.input_tokens=100
     spawn reader (refused) 70–90 outcome=refused refusal.code=depth_limit tool.call.id=call_1
 `.trim(),
@@ -234,7 +234,7 @@ test("ends every span of a cancelled run from the leaves up, without an error", 
   reader.isCancelled();
   reader.ended("cancelled");
   lead.hearsOfEnd("call_1", reader, "cancelled");
-  lead.gets("call_1", "SpawnSubagent", { outcome: "cancelled", errorCode: "cancelled" });
+  lead.gets("call_1", "SpawnSubagent", { outcome: "cancelled", code: "cancelled" });
   lead.ended("cancelled");
   run.ended("cancelled");
 
