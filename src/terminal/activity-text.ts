@@ -36,8 +36,9 @@ export function drawSpinner(nowMs: number): string {
 }
 
 /**
- * Returns sign and words in their colour, such as `⠹ thinking`, `■ stopped: step_limit`, or
- * `◌ lost: thinking` for work in a process that is gone.
+ * Returns sign and words in their colour, such as `⠹ thinking`, `■ step_limit`, or
+ * `◌ lost: thinking` for work in a process that is gone. Only names of tools and custom codes exceed
+ * the column of a terminal with 80 columns.
  */
 export function formatActivityCell(agent: ShownAgent, nowMs: number, isLost = false): Cell {
   const cell = formatActivity(agent, nowMs);
@@ -54,9 +55,9 @@ function formatActivity(agent: ShownAgent, nowMs: number): Cell {
     case "failed":
     case "cancelled": {
       const { icon, style } = REST_SIGNS[activity];
-      const isBrief = activity !== "stopped" && activity !== "paused";
-      const why = isBrief || end === undefined ? "" : `: ${formatShortLine(end.reason.code)}`;
-      return { text: `${icon} ${activity}${why}`, style };
+      const hasCode = activity === "stopped" || activity === "paused";
+      const words = hasCode && end !== undefined ? formatShortLine(end.reason.code) : activity;
+      return { text: `${icon} ${words}`, style };
     }
     case "calling":
     case "delegating":
@@ -68,14 +69,12 @@ function formatActivity(agent: ShownAgent, nowMs: number): Cell {
         : { icon: drawSpinner(nowMs), style: "cyan" as const };
       return { text: `${icon} ${describeOpenCalls(openCalls)}`, style };
     }
-    case "retrying": {
-      const words = `attempt ${retry?.attempt ?? 1}: ${formatShortLine(retry?.code ?? "")}`;
-      return { text: `${drawSpinner(nowMs)} ${words}`, style: "yellow" };
-    }
+    case "retrying":
+      return { text: `${drawSpinner(nowMs)} attempt ${retry?.attempt ?? 1}`, style: "yellow" };
     case "thinking":
       return { text: `${drawSpinner(nowMs)} thinking`, style: "cyan" };
     case "awaiting_budget":
-      return { text: `${drawSpinner(nowMs)} waiting for budget`, style: "dim" };
+      return { text: `${drawSpinner(nowMs)} awaiting budget`, style: "dim" };
     case "preparing":
     case "queued":
       return { text: `${drawSpinner(nowMs)} ${activity}`, style: "dim" };

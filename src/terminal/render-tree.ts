@@ -83,7 +83,7 @@ export function renderTree(root: ShownAgent, options: RenderOptions): readonly s
   const isSteady = options.isLost === true || findSettledStatus(root) !== undefined;
   const columns = COLUMNS.map(({ key, ...column }) => ({
     ...column,
-    ...(isSteady && { usualWidth: 0, ...STEADY_COLUMNS[key] }),
+    ...(isSteady && { usualWidth: 0 }),
     cell: (row: RowCells) => row[key] ?? "",
   }));
   return formatTable(columns, rows, width, createPainter(hasColor));
@@ -102,25 +102,15 @@ type RowCells = Partial<Readonly<Record<CellKey, Cell | string>>>;
 // The usual widths keep the columns in place while numbers grow.
 const COLUMNS: readonly ColumnShape[] = [
   { key: "agent", title: "agent", minWidth: 14, usualWidth: 16 },
-  { key: "state", title: "state", minWidth: 15, usualWidth: 20 },
+  { key: "state", title: "state", minWidth: 23, usualWidth: 17 },
   { key: "step", title: "step", align: "right", rank: 2 },
   { key: "ownTokens", title: "own tok", align: "right", rank: 3 },
   { key: "subtreeTokens", title: "tree tok", align: "right" },
-  { key: "ownCost", title: "own cost", align: "right", rank: 4 },
+  { key: "ownCost", title: "own cost", align: "right", rank: 5 },
   { key: "subtreeCost", title: "tree cost", align: "right", rank: 1 },
   { key: "time", title: "time", align: "right", usualWidth: 6, rank: 6 },
-  { key: "remark", title: "task", minWidth: 16, rank: 5 },
+  { key: "remark", title: "task", minWidth: 16, rank: 4 },
 ];
-
-/**
- * Changes for a tree that does not change any more. Its state fits the longest code of a stop,
- * `■ stopped: tool_call_limit`, and the reason beside it outlasts the agents' own costs.
- */
-const STEADY_COLUMNS: Partial<Readonly<Record<CellKey, Pick<ColumnShape, "minWidth" | "rank">>>> = {
-  state: { minWidth: 26 },
-  remark: { rank: 4 },
-  ownCost: { rank: 5 },
-};
 
 function buildCells(row: TreeRow, options: RenderOptions): RowCells {
   switch (row.kind) {
@@ -183,10 +173,11 @@ function describeHidden(hidden: number): string {
 }
 
 function buildRemarkCell({ end, refusalCount, task }: ShownAgent): Cell {
-  if (end !== undefined && end.status !== "completed")
-    return { text: formatShortLine(end.reason.message), style: REST_SIGNS[end.status].style };
   const refused = refusalCount === 0 ? "" : `${formatQuantity(refusalCount, "spawn")} refused · `;
-  return { text: refused + formatFirstLine(task), style: "dim" };
+  const shownTask = refused + formatFirstLine(task);
+  if (end === undefined || end.status === "completed") return { text: shownTask, style: "dim" };
+  const parts = [shownTask, formatShortLine(end.reason.message)].filter((part) => part !== "");
+  return { text: parts.join(" · "), style: REST_SIGNS[end.status].style };
 }
 
 function buildStatusItems(

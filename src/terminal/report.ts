@@ -31,7 +31,7 @@ const DEFAULT_WIDTH = 100;
 
 /**
  * Formats the result of a run as text, without a line break at its end. The text lists open
- * questions, the tree, failed tool calls, the budget, the usage by role and model, and the trace.
+ * questions, the tree, the reasons of agents that did not complete, failed tool calls, the budget, the usage by role and model, and the trace.
  *
  * @example
  * ```ts
@@ -73,6 +73,11 @@ export function formatRunReport(
       paint,
     ),
     formatReportSection("Tree", tree, paint),
+    formatReportSection(
+      "Agents that did not complete",
+      formatUncompletedAgents(result, width),
+      paint,
+    ),
     formatReportSection("Calls that failed", formatFailedCalls(result, width, paint), paint),
     formatReportSection("Budget of the run", formatBudgetTable(result, width, paint), paint),
     formatReportSection(
@@ -99,6 +104,15 @@ function formatReportSection(
   paint: Paint,
 ): readonly string[] {
   return lines.length === 0 ? [] : [paint("bold", title), ...lines];
+}
+
+/** Returns the reasons of the subagents that did not complete. That of the root ends the report. */
+function formatUncompletedAgents({ agents }: RunResult, width: number): readonly string[] {
+  return agents.flatMap(({ depth, agentPath, status, reason }) => {
+    if (depth === 0 || status === "completed" || status === "paused") return [];
+    const place = formatShortLine(`${agentPath} · ${status} (${reason.code})`);
+    return wrapLine(`${place}: ${formatSingleLine(reason.message)}`, width);
+  });
 }
 
 /** Maximum number of failed calls in a report. */

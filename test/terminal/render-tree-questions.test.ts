@@ -37,10 +37,10 @@ test("lists open questions at the top, in as many lines as fit", () => {
     ? lead/a#1          mail               3m 59s left  {"to":"ann","text":"Hello."}              Mails leave the house.
     ? lead/a#2          delete_everything       1m 01s  {"text":"\\u001b[2Jevil \\u001b[2Jevil \\u…  Mails leave the house.
     ? lead/a#3          mail                    1m 01s  {"to":"ann","text":"Hello."}              One two.
-    agent             state                     step  own tok  tree tok  own cost  tree cost    time  task
-    lead              ⠋ thinking                   2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of lead
-    ├─ a#1            ? asks: mail                 2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of a#1
-    └─ a#2            ‖ paused: input_required     2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Somebody has to answer.
+    agent             state              step  own tok  tree tok  own cost  tree cost    time  task
+    lead              ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of lead
+    ├─ a#1            ? asks: mail          2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of a#1
+    └─ a#2            ‖ input_required      2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of a#2 · Somebody has to answer.
     ⠋ 1m 01s  3 agents, 2 running, 1 paused
     left  steps █░░░░░ 3 of 20
     "
@@ -51,10 +51,10 @@ test("lists open questions at the top, in as many lines as fit", () => {
     ? lead/a#1          mail               {"to":"ann","text":"…
     ? lead/a#2          delete_everything  {"text":"\\u001b[2Jev…
     ? lead/a#3          mail               {"to":"ann","text":"…
-    agent             state            step  tree tok  tree cost
-    lead              ⠋ thinking          2      1.2k    $0.0123
-    ├─ a#1            ? asks: mail        2      1.2k    $0.0123
-    └─ a#2            ‖ paused: inpu…     2      1.2k    $0.0123
+    agent           state              step  tree tok  tree cost
+    lead            ⠋ thinking            2      1.2k    $0.0123
+    ├─ a#1          ? asks: mail          2      1.2k    $0.0123
+    └─ a#2          ‖ input_required      2      1.2k    $0.0123
     ⠋ 0ms  3 agents, 2 running, 1 paused
     left  steps █░░░░░ 3 of 20
     "
@@ -75,9 +75,7 @@ proves(["D770"], "shows each state of a paused tree in full at usual widths", ()
   const resting = run(agent("lead", PAUSED, [agent("researcher#1", PAUSED)]));
   for (const width of [80, 100, 120]) {
     const states = picture(resting, { width }).match(/‖.*?(?=  )/g);
-    expect(states, String(width)).toEqual(
-      Array.from({ length: 2 }, () => "‖ paused: input_required"),
-    );
+    expect(states, String(width)).toEqual(Array.from({ length: 2 }, () => "‖ input_required"));
   }
 });
 
@@ -86,11 +84,11 @@ proves(["D772"], "marks the agents at work as lost if the process of the run is 
   const lost = run(agent("lead", THINKING, children));
   expect(picture(lost, { width: 80, isLost: true })).toMatchInlineSnapshot(`
     "
-    agent   state                     step  own tok  tree tok  tree cost
-    lead    ◌ lost: thinking             2     1.2k      1.2k    $0.0123
-    ├─ a#1  ◌ lost: thinking             2     1.2k      1.2k    $0.0123
-    ├─ a#2  ✔ completed                  2     1.2k      1.2k    $0.0123
-    └─ a#3  ‖ paused: input_required     2     1.2k      1.2k    $0.0123
+    agent   state             step  own tok  tree tok  tree cost  task
+    lead    ◌ lost: thinking     2     1.2k      1.2k    $0.0123  Task of lead
+    ├─ a#1  ◌ lost: thinking     2     1.2k      1.2k    $0.0123  Task of a#1
+    ├─ a#2  ✔ completed          2     1.2k      1.2k    $0.0123  Task of a#2
+    └─ a#3  ‖ input_required     2     1.2k      1.2k    $0.0123  Task of a#3 · Som…
     ◌ 0ms  4 agents, 2 lost, 1 paused
     left  steps █░░░░░ 3 of 20
     "
@@ -102,20 +100,20 @@ test("folds paused agents after ended ones and before running ones", () => {
   const resting = run(agent("lead", PAUSED, children));
   expect(picture(resting, { height: 9 })).toMatchInlineSnapshot(`
     "
-    agent       state                     step  own tok  tree tok  own cost  tree cost  task
-    lead        ‖ paused: input_required     2     1.2k      1.2k   $0.0123    $0.0123  Somebody has to…
-    ├─ a ×2 +4  ‖ paused                                     2.4k              $0.0246
-    ├─ a#3      ✔ completed                  2     1.2k      1.2k   $0.0123    $0.0123  Task of a#3
-    └─ b#1      ‖ paused: input_required     2     1.2k      1.2k   $0.0123    $0.0123  Somebody has to…
+    agent       state             step  own tok  tree tok  own cost  tree cost    time  task
+    lead        ‖ input_required     2     1.2k      1.2k   $0.0123    $0.0123    2.0s  Task of lead ·…
+    ├─ a ×2 +4  ‖ paused                             2.4k              $0.0246
+    ├─ a#3      ✔ completed          2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of a#3
+    └─ b#1      ‖ input_required     2     1.2k      1.2k   $0.0123    $0.0123    2.0s  Task of b#1 · S…
     ⠋ 0ms  9 agents, 0 running, 6 paused
     left  steps █░░░░░ 3 of 20
     "
   `);
   expect(picture(resting, { height: 6 })).toMatchInlineSnapshot(`
     "
-    agent        state                     step  own tok  tree tok  tree cost  task
-    lead         ‖ paused: input_required     2     1.2k      1.2k    $0.0123  Somebody has to answer.
-    ├─ a#1       ‖ paused: input_required     2     1.2k      1.2k    $0.0123  Somebody has to answer.
+    agent        state             step  own tok  tree tok  own cost  tree cost  time  task
+    lead         ‖ input_required     2     1.2k      1.2k   $0.0123    $0.0123  2.0s  Task of lead · S…
+    ├─ a#1       ‖ input_required     2     1.2k      1.2k   $0.0123    $0.0123  2.0s  Task of a#1 · So…
     └─ … 7 more  4 paused
     ⠋ 0ms  9 agents, 0 running, 6 paused
     left  steps █░░░░░ 3 of 20
@@ -125,10 +123,10 @@ test("folds paused agents after ended ones and before running ones", () => {
   const running = run(agent("lead", THINKING, [...children, agent("a#4", THINKING)]));
   expect(picture(running, { height: 6 })).toMatchInlineSnapshot(`
     "
-    agent            state            step  own tok  tree tok  own cost  tree cost    time  task
-    lead             ⠋ thinking          2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of lead
-    └─ a#4           ⠋ thinking          2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#4
-    └─ … 8 more      5 paused
+    agent             state              step  own tok  tree tok  own cost  tree cost  task
+    lead              ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123  Task of lead
+    └─ a#4            ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123  Task of a#4
+    └─ … 8 more       5 paused
     ⠋ 0ms  10 agents, 2 running, 5 paused
     left  steps █░░░░░ 3 of 20
     "

@@ -37,10 +37,10 @@ test("shows state, step, own and subtree usage and the remaining budget of a run
 
   expect(picture(foldOf(fixture.sink.events), { nowMs: 2_500, width: 130 })).toMatchInlineSnapshot(`
     "
-    agent             state                 step  own tok  tree tok  own cost  tree cost    time  task
-    lead              ⠴ waiting for 2          1       15        30   $0.0300    $0.0330    2.5s  1 spawn refused · Survey the reposi…
-    ├─ researcher#1   ⠴ thinking               1        0         0         –          –    2.5s  Read the docs.
-    └─ researcher#2   ⠴ thinking               2       15        15   $0.0030    $0.0030    2.5s  Read the code.
+    agent             state              step  own tok  tree tok  own cost  tree cost    time  task
+    lead              ⠴ waiting for 2       1       15        30   $0.0300    $0.0330    2.5s  1 spawn refused · Survey the repositor…
+    ├─ researcher#1   ⠴ thinking            1        0         0         –          –    2.5s  Read the docs.
+    └─ researcher#2   ⠴ thinking            2       15        15   $0.0030    $0.0030    2.5s  Read the code.
     ⠴ 2.5s  3 agents, 3 running  1 spawn refused
     left  tokens ██████ 99,970 of 100,000  cost ██████ $99.97 of $100.00  steps █████░ 18 of 20  time ██████ 57.5s of 1m 00s
     "
@@ -70,20 +70,20 @@ test("drops columns on a narrow terminal, the least important first", async () =
 
   expect(picture(view, { width: 79 })).toMatchInlineSnapshot(`
     "
-    agent             state            step  own tok  tree tok  own cost  tree cost
-    lead              ⠋ waiting for 2     1       15        30   $0.0300    $0.0330
-    ├─ researcher#1   ⠋ thinking          1        0         0         –          –
-    └─ researcher#2   ⠋ thinking          2       15        15   $0.0030    $0.0030
+    agent             state              step  own tok  tree tok  tree cost
+    lead              ⠋ waiting for 2       1       15        30    $0.0330
+    ├─ researcher#1   ⠋ thinking            1        0         0          –
+    └─ researcher#2   ⠋ thinking            2       15        15    $0.0030
     ⠋ 0ms  3 agents, 3 running  1 spawn refused
     left  tokens ██████ 99,970 of 100,000  steps █████░ 18 of 20
     "
   `);
   expect(picture(view, { width: 44 })).toMatchInlineSnapshot(`
     "
-    agent             state             tree tok
-    lead              ⠋ waiting for 2         30
-    ├─ researcher#1   ⠋ thinking               0
-    └─ researcher#2   ⠋ thinking              15
+    agent            state              tree tok
+    lead             ⠋ waiting for 2          30
+    ├─ researcher#1  ⠋ thinking                0
+    └─ researcher#2  ⠋ thinking               15
     ⠋ 0ms  3 agents, 3 running  1 spawn refused
     left  tokens ██████ 99,970 of 100,000
     steps █████░ 18 of 20
@@ -106,40 +106,40 @@ test("folds finished agents and then groups them if the tree is taller than the 
 
   expect(picture(view, { height: 20 })).toMatchInlineSnapshot(`
     "
-    agent             state               step  own tok  tree tok  own cost  tree cost  task
-    lead              ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of lead
-    ├─ researcher#1   ✔ completed            2     1.2k      1.2k   $0.0123    $0.0123  Task of researc…
-    │  ├─ reader#1    ✔ completed            2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#1
-    │  └─ reader#2    ✔ completed            2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#2
-    ├─ researcher#2   ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of researc…
-    │  ├─ reader#1    ✔ completed            2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#1
-    │  └─ reader#2    ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#2
-    ├─ researcher#3   ✔ completed            2     1.2k      1.2k   $0.0123    $0.0123  Task of researc…
-    │  └─ reader#1    ✔ completed            2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#1
-    └─ critic#1       ■ stopped: step_l…     2     1.2k      1.2k   $0.0123    $0.0123  All 3 steps are…
+    agent             state              step  own tok  tree tok  own cost  tree cost  task
+    lead              ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123  Task of lead
+    ├─ researcher#1   ✔ completed           2     1.2k      1.2k   $0.0123    $0.0123  Task of research…
+    │  ├─ reader#1    ✔ completed           2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#1
+    │  └─ reader#2    ✔ completed           2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#2
+    ├─ researcher#2   ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123  Task of research…
+    │  ├─ reader#1    ✔ completed           2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#1
+    │  └─ reader#2    ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#2
+    ├─ researcher#3   ✔ completed           2     1.2k      1.2k   $0.0123    $0.0123  Task of research…
+    │  └─ reader#1    ✔ completed           2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#1
+    └─ critic#1       ■ step_limit          2     1.2k      1.2k   $0.0123    $0.0123  Task of critic#1…
     ⠋ 0ms  10 agents, 3 running
     left  steps █░░░░░ 3 of 20
     "
   `);
   expect(picture(view, { height: 9 })).toMatchInlineSnapshot(`
     "
-    agent                state            step  own tok  tree tok  own cost  tree cost  task
-    lead                 ⠋ thinking          2     1.2k      1.2k   $0.0123    $0.0123  Task of lead
-    ├─ researcher ×2 +3  ✔ completed                         2.4k              $0.0246
-    ├─ researcher#2      ⠋ thinking          2     1.2k      1.2k   $0.0123    $0.0123  Task of researc…
-    │  ├─ reader#1       ✔ completed         2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#1
-    │  └─ reader#2       ⠋ thinking          2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#2
-    └─ critic#1          ■ stopped: ste…     2     1.2k      1.2k   $0.0123    $0.0123  All 3 steps are…
+    agent              state              step  own tok  tree tok  own cost  tree cost  task
+    lead               ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123  Task of lead
+    ├─ researcher ×2…  ✔ completed                           2.4k              $0.0246
+    ├─ researcher#2    ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123  Task of researc…
+    │  ├─ reader#1     ✔ completed           2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#1
+    │  └─ reader#2     ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#2
+    └─ critic#1        ■ step_limit          2     1.2k      1.2k   $0.0123    $0.0123  Task of critic#…
     ⠋ 0ms  10 agents, 3 running
     left  steps █░░░░░ 3 of 20
     "
   `);
   expect(picture(view, { height: 8 })).toMatchInlineSnapshot(`
     "
-    agent             state               step  own tok  tree tok  own cost  tree cost  task
-    lead              ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of lead
-    └─ researcher#2   ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of researc…
-       └─ reader#2    ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#2
+    agent             state              step  own tok  tree tok  own cost  tree cost  task
+    lead              ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123  Task of lead
+    └─ researcher#2   ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123  Task of research…
+       └─ reader#2    ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#2
     └─ … 7 more
     ⠋ 0ms  10 agents, 3 running
     left  steps █░░░░░ 3 of 20
@@ -147,9 +147,9 @@ test("folds finished agents and then groups them if the tree is taller than the 
   `);
   expect(picture(view, { height: 6 })).toMatchInlineSnapshot(`
     "
-    agent             state               step  own tok  tree tok  own cost  tree cost  task
-    lead              ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of lead
-    └─ researcher#2   ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of researc…
+    agent             state              step  own tok  tree tok  own cost  tree cost  task
+    lead              ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123  Task of lead
+    └─ researcher#2   ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123  Task of research…
     └─ … 8 more       1 running
     ⠋ 0ms  10 agents, 3 running
     left  steps █░░░░░ 3 of 20
@@ -203,16 +203,29 @@ test("shows every activity and every ending with its own words and sign", () => 
     lead              ⠋ waiting for 1, asks: mail, read ×2     2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of lead
     ├─ a#1            ⠋ preparing                              2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#1
     ├─ a#2            ⠋ queued                                 2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#2
-    ├─ a#3            ⠋ attempt 2: model_overloaded            2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#3
-    ├─ a#4            ✖ failed                                 2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  The model broke.
-    ├─ a#5            ⊘ cancelled                              2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Told to end.
-    ├─ a#6            ■ stopped: step_limit                    2     1.2k      1.2k   $0.0123    $0.0123    1.0s  All 3 steps are use…
-    ├─ a#7            ‖ paused: input_required                 2     1.2k      1.2k   $0.0123    $0.0123    2.0s  Somebody has to ans…
+    ├─ a#3            ⠋ attempt 2                              2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#3
+    ├─ a#4            ✖ failed                                 2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of a#4 · The m…
+    ├─ a#5            ⊘ cancelled                              2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of a#5 · Told…
+    ├─ a#6            ■ step_limit                             2     1.2k      1.2k   $0.0123    $0.0123    1.0s  Task of a#6 · All 3…
+    ├─ a#7            ‖ input_required                         2     1.2k      1.2k   $0.0123    $0.0123    2.0s  Task of a#7 · Someb…
     └─ a#8            ? asks: mail                             2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#8
     ⠋ 0ms  9 agents, 5 running, 1 paused
     left  steps █░░░░░ 3 of 20
     "
   `);
+});
+
+test("prints the whole state of each agent on a terminal with 80 columns", () => {
+  const states: readonly (readonly [Activity, string])[] = [
+    [{ kind: "awaiting_budget" }, "⠋ awaiting budget"],
+    [{ kind: "retrying", attempt: 2, code: "model_rate_limited" }, "⠋ attempt 2"],
+    [ended("stopped", "No more.", "tool_call_limit"), "■ tool_call_limit"],
+    [ended("paused", "Paused.", "pause_requested"), "‖ pause_requested"],
+  ];
+  const name = "researcher-of-the-whole-market";
+  const children = states.map(([activity], index) => agent(`${name}#${index}`, activity));
+  const drawn = picture(run(agent("lead", THINKING, children)), { width: 79 });
+  for (const [, words] of states) expect(drawn).toContain(`${words}  `);
 });
 
 test("prevents model text from controlling the terminal, and aligns wide characters", () => {
@@ -226,11 +239,11 @@ test("prevents model text from controlling the terminal, and aligns wide charact
 
   expect(picture(view, { width: 130 })).toMatchInlineSnapshot(`
     "
-    agent             state                 step  own tok  tree tok  own cost  tree cost    time  task
-    lead              ⠋ thinking               2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of lead
-    ├─ a#1            ⠋ thinking               2     1.2k      1.2k   $0.0123    $0.0123     0ms  Read the docs
-    ├─ a#2            ⠋ thinking               2     1.2k      1.2k   $0.0123    $0.0123     0ms  文書を読む 👩‍👩‍👧 é
-    └─ a#3            ✖ failed                 2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  line one line two
+    agent             state              step  own tok  tree tok  own cost  tree cost    time  task
+    lead              ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of lead
+    ├─ a#1            ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123     0ms  Read the docs
+    ├─ a#2            ⠋ thinking            2     1.2k      1.2k   $0.0123    $0.0123     0ms  文書を読む 👩‍👩‍👧 é
+    └─ a#3            ✖ failed              2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  line one line two
     ⠋ 0ms  4 agents, 3 running
     left  steps █░░░░░ 3 of 20
     "

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import { formatRunReport } from "../../src/terminal/report.ts";
 import { defineAgent, type StartOptions, type Usage } from "../../src/index.ts";
-import { says, ScriptedModel } from "../../src/testing/index.ts";
+import { asks, says, ScriptedModel } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { TASK, newTreeFixture } from "../support/terminal/tree-fixture.ts";
@@ -101,32 +101,32 @@ test("reports the limit that stopped a run, and that a run had no limits", async
   const stopped = await fixture.run(role);
   expect(shown(formatRunReport({ ...stopped, traceId: TRACE_ID }, { width: 80 })))
     .toMatchInlineSnapshot(`
-    "
-    Tree
-    agent  state                  step  own tok  tree tok  tree cost
-    lead   ■ stopped: step_limit     1       15        15    unknown
+      "
+      Tree
+      agent  state         step  own tok  tree tok  tree cost  task
+      lead   ■ step_limit     1       15        15    unknown  Do it. · The steps bud…
 
-    Calls that failed
-    lead · step 1 · nothing (unknown_tool): There is no tool named "nothing". You
-    have no tools; answer in text.
+      Calls that failed
+      lead · step 1 · nothing (unknown_tool): There is no tool named "nothing". You
+      have no tools; answer in text.
 
-    Budget of the run
-    axis   limit  spent  left
-    steps      1      1     0
+      Budget of the run
+      axis   limit  spent  left
+      steps      1      1     0
 
-    Usage by role
-    role  model calls  tool calls  input  cached  output     cost
-    lead            1           0     10       0       5  unknown
+      Usage by role
+      role  model calls  tool calls  input  cached  output     cost
+      lead            1           0     10       0       5  unknown
 
-    Usage by model
-    model     model calls  tool calls  input  cached  output     cost
-    scripted            1           0     10       0       5  unknown
+      Usage by model
+      model     model calls  tool calls  input  cached  output     cost
+      scripted            1           0     10       0       5  unknown
 
-    ■ stopped in 0ms: The steps budget of lead allows 1; 1 are spent and 1 more were requested.
-    1 agent, deepest at depth 0, no spawn refused
-    Trace id 0af7651916cd43dd8448eb211c80319c
-    "
-  `);
+      ■ stopped in 0ms: The steps budget of lead allows 1; 1 are spent and 1 more were requested.
+      1 agent, deepest at depth 0, no spawn refused
+      Trace id 0af7651916cd43dd8448eb211c80319c
+      "
+    `);
 
   const free = defineAgent({
     name: "lead",
@@ -135,6 +135,39 @@ test("reports the limit that stopped a run, and that a run had no limits", async
   });
   const completed = await newFixture().run(free);
   expect(formatRunReport(completed)).toContain("Budget of the run\nno limits\n");
+});
+
+test("shows the task of a stopped subagent and its whole reason", async () => {
+  const reader = defineAgent({
+    name: "reader",
+    description: "Reads.",
+    instructions: "Read.",
+    model: new ScriptedModel([asks("nothing", {})], { allowUnknownTools: true }),
+    budget: { steps: 1 },
+  });
+  const lead = defineAgent({
+    name: "lead",
+    instructions: "Lead.",
+    model: new ScriptedModel([
+      asks("SpawnSubagent", { role: "reader", task: "Read all." }),
+      says("Done."),
+    ]),
+    subagents: [reader],
+  });
+  const result = await newFixture().run(lead);
+  const report = formatRunReport(result, { width: 60 });
+  expect(report).toContain(
+    [
+      "Agents that did not complete",
+      "lead/reader#1 · stopped (step_limit): The steps budget of",
+      "lead/reader#1 allows 1; 1 are spent and 1 more were",
+      "requested.",
+    ].join("\n"),
+  );
+  const wide = formatRunReport(result, { width: 200 });
+  expect(wide).toContain(
+    "Read all. · The steps budget of lead/reader#1 allows 1; 1 are spent and 1 more were requested.",
+  );
 });
 
 const FAILED = { code: "error", message: "It failed.", data: {} } as const;

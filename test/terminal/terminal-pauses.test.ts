@@ -54,10 +54,10 @@ test("shows a question above the tree until it is answered, without counting the
     input required (2)   tool        waits  arguments                                 reason
     ? lead/researcher#1  mail  8m 30s left  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the…
     ? lead/researcher#2  mail  8m 30s left  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the…
-    agent             state                 step  own tok  tree tok  own cost  tree cost    time  task
-    lead              ⠋ waiting for 2          1       15        45   unknown    unknown  1m 30s  Tell all.
-    ├─ researcher#1   ? asks: mail             1       15        15   unknown    unknown  1m 30s  Read the docs.
-    └─ researcher#2   ? asks: mail             1       15        15   unknown    unknown  1m 30s  Read the code.
+    agent             state              step  own tok  tree tok  own cost  tree cost    time  task
+    lead              ⠋ waiting for 2       1       15        45   unknown    unknown  1m 30s  Tell all.
+    ├─ researcher#1   ? asks: mail          1       15        15   unknown    unknown  1m 30s  Read the docs.
+    └─ researcher#2   ? asks: mail          1       15        15   unknown    unknown  1m 30s  Read the code.
     ⠋ 1m 30s  3 agents, 3 running
     left  time ██████ 1m 00s of 1m 00s
     "
@@ -117,10 +117,10 @@ test("leaves the tree and the questions of a paused run, and reports how to cont
     input required (2)   tool  waits  arguments                                 reason
     ? lead/researcher#1  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
     ? lead/researcher#2  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
-    agent            state                     step  own tok  tree tok  own cost  tree cost  time  task
-    lead             ‖ paused: input_required     1       15        45   unknown    unknown   0ms  Subagents are paused.
-    ├─ researcher#1  ‖ paused: input_required     1       15        15   unknown    unknown   0ms  Waits for approval of m…
-    └─ researcher#2  ‖ paused: input_required     1       15        15   unknown    unknown   0ms  Waits for approval of m…
+    agent            state             step  own tok  tree tok  own cost  tree cost  time  task
+    lead             ‖ input_required     1       15        45   unknown    unknown   0ms  Tell all. · Subagents are pause…
+    ├─ researcher#1  ‖ input_required     1       15        15   unknown    unknown   0ms  Read the docs. · Waits for appr…
+    └─ researcher#2  ‖ input_required     1       15        15   unknown    unknown   0ms  Read the code. · Waits for appr…
     ‖ paused after 0ms  3 agents, 3 paused
     "
   `);
@@ -135,10 +135,10 @@ test("leaves the tree and the questions of a paused run, and reports how to cont
       ? lead/researcher#2  mail   any time  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@examp…
 
       Tree
-      agent            state                     step  own tok  tree tok  tree cost  task
-      lead             ‖ paused: input_required     1       15        45    unknown  Subagents are paused.
-      ├─ researcher#1  ‖ paused: input_required     1       15        15    unknown  Waits for approval o…
-      └─ researcher#2  ‖ paused: input_required     1       15        15    unknown  Waits for approval o…
+      agent            state             step  own tok  tree tok  own cost  tree cost  task
+      lead             ‖ input_required     1       15        45   unknown    unknown  Tell all. · Subage…
+      ├─ researcher#1  ‖ input_required     1       15        15   unknown    unknown  Read the docs. · W…
+      └─ researcher#2  ‖ input_required     1       15        15   unknown    unknown  Read the code. · W…
 
       Budget of the run
       no limits
@@ -201,10 +201,10 @@ test("rebuilds the tree in a view that starts at a resumption, with the numbers 
     input required (2)   tool  waits  arguments                                 reason
     ? lead/researcher#1  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
     ? lead/researcher#2  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
-    agent            state                     step  own tok  tree tok  own cost  tree cost  time  task
-    lead             ‖ paused: input_required     1       15        45   unknown    unknown   0ms  Subagents are paused.
-    ├─ researcher#1  ‖ paused: input_required     1       15        15   unknown    unknown   0ms  Waits for approval of m…
-    └─ researcher#2  ‖ paused: input_required     1       15        15   unknown    unknown   0ms  Waits for approval of m…
+    agent            state             step  own tok  tree tok  own cost  tree cost  time  task
+    lead             ‖ input_required     1       15        45   unknown    unknown   0ms  Tell all. · Subagents are pause…
+    ├─ researcher#1  ‖ input_required     1       15        15   unknown    unknown   0ms  Read the docs. · Waits for appr…
+    └─ researcher#2  ‖ input_required     1       15        15   unknown    unknown   0ms  Read the code. · Waits for appr…
     ‖ paused after 0ms  3 agents, 3 paused
     left  steps █████░ 17 of 20
     agent            state        step  own tok  tree tok  own cost  tree cost    time  task

@@ -25,8 +25,8 @@ proves(
       "
       The code is long.
       Its
-      agent            state            step  tree tok  tree cost
-      lead             ⠙ thinking          1         0          –
+      agent             state              tree tok  tree cost
+      lead              ⠙ thinking                0          –
       ⠙ 100ms  1 agent, 1 running
       "
     `);
@@ -37,8 +37,8 @@ proves(
       The code is long.
       Its tests are longer than a row of a terminal that is so
       narrow
-      agent            state            step  tree tok  tree cost
-      lead             ⠹ thinking          1         0          –
+      agent             state              tree tok  tree cost
+      lead              ⠹ thinking                0          –
       ⠹ 200ms  1 agent, 1 running
       "
     `);

@@ -160,11 +160,11 @@ test("shares the screen between two runs and leaves the last frame of each", asy
   fixture.clock.advance(100);
   expect(frame(terminal)).toMatchInlineSnapshot(`
     "
-    agent             state                step  own tok  tree tok  own cost  tree cost    time  task
-    first             ⠙ thinking              1        0         0         –          –   100ms  Do it.
+    agent             state              step  own tok  tree tok  own cost  tree cost    time  task
+    first             ⠙ thinking            1        0         0         –          –   100ms  Do it.
     ⠙ 100ms  1 agent, 1 running
-    agent             state                step  own tok  tree tok  own cost  tree cost    time  task
-    second            ⠙ thinking              1        0         0         –          –   100ms  Do it.
+    agent             state              step  own tok  tree tok  own cost  tree cost    time  task
+    second            ⠙ thinking            1        0         0         –          –   100ms  Do it.
     ⠙ 100ms  1 agent, 1 running
     "
   `);
@@ -176,8 +176,8 @@ test("shares the screen between two runs and leaves the last frame of each", asy
     agent   state        step  own tok  tree tok  own cost  tree cost   time  task
     second  ✔ completed     1       15        15   unknown    unknown  100ms  Do it.
     ✔ completed in 100ms  1 agent
-    agent             state                step  own tok  tree tok  own cost  tree cost    time  task
-    first             ⠹ thinking              1        0         0         –          –   200ms  Do it.
+    agent             state              step  own tok  tree tok  own cost  tree cost    time  task
+    first             ⠹ thinking            1        0         0         –          –   200ms  Do it.
     ⠹ 200ms  1 agent, 1 running
     "
   `);

@@ -93,8 +93,8 @@ proves(["V27"], "shows a failed run with its root cause first, then its tree", a
         Wrong key.
 
     agent        state     step  own tok  tree tok  own cost  tree cost  time  task
-    lead         ✖ failed     2       15        30   unknown    unknown   0ms  Wrong key.
-    └─ reader#1  ✖ failed     2       15        15   unknown    unknown   0ms  Wrong key.
+    lead         ✖ failed     2       15        30   unknown    unknown   0ms  Audit the code. · Wrong key.
+    └─ reader#1  ✖ failed     2       15        15   unknown    unknown   0ms  Read the docs. · Wrong key.
     ✖ failed in 0ms  2 agents
     "
   `);
@@ -140,9 +140,9 @@ proves(
         ■ lead/reader#1 · step 1: step_limit
           The steps budget of lead/reader#1 allows 1; 1 are spent and 1 more were requested.
 
-      agent        state                  step  own tok  tree tok  own cost  tree cost  time  task
-      lead         ✔ completed               2       30        45   unknown    unknown   0ms  Audit the code.
-      └─ reader#1  ■ stopped: step_limit     1       15        15   unknown    unknown   0ms  The steps budget of lead/reader#1 allows 1; 1 are spent and 1 more were…
+      agent        state         step  own tok  tree tok  own cost  tree cost  time  task
+      lead         ✔ completed      2       30        45   unknown    unknown   0ms  Audit the code.
+      └─ reader#1  ■ step_limit     1       15        15   unknown    unknown   0ms  Read the docs. · The steps budget of lead/reader#1 allows 1; 1 are spent and 1 m…
       ✔ completed in 0ms  2 agents
 
       Result

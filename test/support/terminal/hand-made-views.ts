@@ -11,7 +11,7 @@ type Call = CallUnderWay & { readonly callId: null };
 
 /** The current activity of an agent. */
 export type Activity =
-  | { readonly kind: "preparing" | "queued" | "thinking" }
+  | { readonly kind: "preparing" | "queued" | "thinking" | "awaiting_budget" }
   | { readonly kind: "retrying"; readonly attempt: number; readonly code: string }
   | { readonly kind: "calling"; readonly calls: readonly Call[] }
   | {
@@ -37,11 +37,11 @@ export const PAUSED: Activity = {
   durationMs: 2_000,
 };
 
-export function ended(status: "completed" | "failed" | "cancelled", message: string): Activity {
+export function ended(status: SettledStatus, message: string, code: string = status): Activity {
   return {
     kind: "settled",
     status,
-    reason: { code: status, message, data: {} },
+    reason: { code, message, data: {} },
     durationMs: 61_000,
   };
 }
