@@ -13,7 +13,7 @@ import {
   memoryStore,
   Orchestrator,
   type OrchestratorOptions,
-  type Question,
+  type EspalierEvent,
   type Run,
 } from "espalier";
 import { says, ScriptedModel } from "espalier/testing";
@@ -51,7 +51,7 @@ const options: OrchestratorOptions = {
 let orchestrator = new Orchestrator(options);
 
 /** What a page shows: the questions, as events or `toSse` give them. */
-const questions = new Map<string, Question>();
+const questions = new Map<string, EspalierEvent<"question.asked">>();
 async function show(run: Run): Promise<void> {
   for await (const event of run.events({ from: 1 })) {
     if (event.type === "question.asked") questions.set(event.questionId, event);

@@ -677,7 +677,7 @@ export interface EventBodies extends BudgetEventBodies {
    *     console.log(event.questionId, event.reason, event.toolName, event.arguments);
    * ```
    */
-  readonly "question.asked": Question;
+  readonly "question.asked": Omit<Question, "agentId" | "agentPath" | "callId">;
   /** A question is closed: it was answered, its deadline passed, or its agent ended. */
   readonly "question.answered": {
     /** Id of the question, as in `question.asked`. */

@@ -263,7 +263,8 @@ export const EVENT_SCHEMAS = {
     removed: z.array(z.strictObject({ toolName: text(), filter: text() })).readonly(),
   }),
   "reply.filtered": () => ({ toolName: text(), characters: count() }),
-  "question.asked": () => QuestionSchema().shape,
+  "question.asked": () =>
+    QuestionSchema().omit({ agentId: true, agentPath: true, callId: true }).shape,
   "question.answered": () => ({
     questionId: QuestionIdSchema(),
     toolName: text(),

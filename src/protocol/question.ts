@@ -138,7 +138,7 @@ export const QuestionSchema = lazyObject(() => ({
 const EventQuestionSchema = lazySchema(() => QuestionSchema().strip());
 
 /** Returns the question of an event, without the fields that only the event has. */
-export function toQuestion(event: Question): Question {
+export function toQuestion(event: object): Question {
   return EventQuestionSchema().parse(event);
 }
 

@@ -15,9 +15,11 @@ const LONGEST_ARGUMENTS = 40;
 const LONGEST_REASON = 160;
 
 /** Cache of question texts. A live view shows them in every frame. */
-const texts = new WeakMap<Question, QuestionText>();
+const texts = new WeakMap<object, QuestionText>();
 
-export function formatQuestion(question: Question): QuestionText {
+export function formatQuestion(
+  question: Pick<Question, "agentPath" | "toolName" | "arguments" | "reason">,
+): QuestionText {
   const known = texts.get(question);
   if (known !== undefined) return known;
   const text = {

@@ -122,6 +122,8 @@ import type {
 import type {
   ToolErrorSeverity,
   ToolErrorSeveritySchema,
+  ToolFailure,
+  ToolFailureSchema,
 } from "../../src/protocol/tool-error-record.ts";
 import type {
   ToolExecution,
@@ -238,6 +240,7 @@ test("the schema beside an interface parses the type of that interface", () => {
     Read<ReturnType<typeof ToolErrorSeveritySchema>>
   >().toEqualTypeOf<ToolErrorSeverity>();
   expectTypeOf<Read<ReturnType<typeof ToolOutcomeTypeSchema>>>().toEqualTypeOf<ToolOutcomeType>();
+  expectTypeOf<Read<ReturnType<typeof ToolFailureSchema>>>().toEqualTypeOf<Frozen<ToolFailure>>();
   expectTypeOf<Read<ReturnType<typeof ToolExecutionSchema>>>().toEqualTypeOf<
     Frozen<ToolExecution>
   >();

@@ -54,7 +54,7 @@ export function toSpanEvent(body: SpanNote, moment: SpanMoment): SpanEvent | und
         [ESPALIER.grantedAxes]: Object.keys(body.budget),
       });
     case "question.asked":
-      return createSpanEvent(SPAN_EVENT.approvalRequested, buildRequestAttributes(body));
+      return createSpanEvent(SPAN_EVENT.approvalRequested, buildRequestAttributes(body, moment));
     case "question.answered":
       return createSpanEvent(SPAN_EVENT.approvalDecided, buildDecisionAttributes(body, moment));
     case "conversation.compacted":
@@ -99,12 +99,15 @@ function createSpanEvent(name: string, attributes: Attributes): SpanEvent {
  * Returns the attributes of a question. Its tool name is known, because only valid calls lead to
  * questions.
  */
-function buildRequestAttributes(question: EventBody<"question.asked">): Attributes {
+function buildRequestAttributes(
+  { questionId, kind, toolName }: EventBody<"question.asked">,
+  { scope }: SpanMoment,
+): Attributes {
   return {
-    [ESPALIER.approvalId]: question.questionId,
-    [ESPALIER.approvalKind]: question.kind,
-    [GEN_AI.toolName]: question.toolName,
-    [GEN_AI.toolCallId]: question.callId,
+    [ESPALIER.approvalId]: questionId,
+    [ESPALIER.approvalKind]: kind,
+    [GEN_AI.toolName]: toolName,
+    [GEN_AI.toolCallId]: scope.callId ?? undefined,
   };
 }
 
@@ -154,7 +157,10 @@ export function toSideSpan(
         kind: APPROVAL,
         name: buildSpanName(APPROVAL, body.toolName),
         ...momentary,
-        attributes: { ...buildRequestAttributes(body), [ESPALIER.approvalState]: STATE.requested },
+        attributes: {
+          ...buildRequestAttributes(body, moment),
+          [ESPALIER.approvalState]: STATE.requested,
+        },
       };
     case "question.answered":
       return describeApproval(body, moment, sinceUs);
