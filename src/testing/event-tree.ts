@@ -59,7 +59,7 @@ function draw(tree: Drawing, event: EspalierEvent): void {
       tree.open.set(buildStepKey(event), addBranch(event.toolName, step));
       break;
     case "question.asked": {
-      const { questionId, toolName, kind } = event.question;
+      const { questionId, toolName, kind } = event;
       tree.open.set(questionId, addBranch(`${toolName} asked (${kind})`, step));
       break;
     }
