@@ -2378,6 +2378,9 @@ const requirements = {
   D786: {
     text: "A run that was released or lost while it paused asks its approver each open question once when it is resumed",
   },
+  D795: {
+    text: "The command that `espalier run` and `espalier resume` suggest next names the program, role folder and model of the run, and resumes it",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -63,13 +63,9 @@ const GRANTS: Readonly<Record<string, string>> = {
  * Returns the command that continues a run which a limit stopped. `undefined` if it ended for
  * another reason.
  */
-export function suggestGrantCommand(
-  reasonCode: string,
-  runId: string,
-  command: string,
-): string | undefined {
+export function suggestGrantCommand(reasonCode: string, resumeCommand: string): string | undefined {
   const grant = GRANTS[reasonCode];
-  return grant === undefined ? undefined : `${command} resume ${runId} --grant ${grant}`;
+  return grant === undefined ? undefined : `${resumeCommand} --grant ${grant}`;
 }
 
 /** Returns the amounts of an option, in addition to those of `usual`. Throws UsageError. */

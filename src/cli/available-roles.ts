@@ -1,13 +1,14 @@
 // Loads the roles for a command: from the configuration, from a program, or from role files with
 // the models, tools and servers that they name.
 
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
 
 import type { AgentRole, Model } from "espalier";
 import type { EspalierConfig } from "espalier/config";
 import { parseRoleFileNames } from "espalier/roles";
 
+import { type CommandCall, resolveReadableFolder } from "./command-call.ts";
 import { importFile } from "./import-file.ts";
 import { connectServers, readKnownServers } from "./mcp-servers.ts";
 import { checkConfigExport, type Project } from "./project.ts";
@@ -64,7 +65,7 @@ export async function loadRoleToRun(name: string, search: RoleSearch): Promise<R
   if (!PROGRAM.test(name)) return await loadNamedRole(name, search);
   checkFileExists(file, name);
   const exported = await importFile(file, shell);
-  if (isRole(exported)) return useCodedRole(exported, [], project, search);
+  if (isRole(exported)) return useCodedRole(exported, [exported], project, search);
   const config = await checkConfigExport(exported, file);
   const own: Project = { folder: dirname(file), config, configFile: file };
   const [only, ...others] = typeof config.roles === "string" ? [] : (config.roles ?? []);
@@ -75,34 +76,62 @@ export async function loadRoleToRun(name: string, search: RoleSearch): Promise<R
 }
 
 /**
- * Returns the roles with which a run continues: those of the configuration, else role files in
- * `folder`.
+ * Returns the absolute path of the folder or program of `--roles`. `undefined` without the option.
+ *
+ * @throws UsageError if there is neither.
+ */
+export function resolveRolesOption({ shell, text }: CommandCall): string | undefined {
+  const named = text("roles");
+  if (named === undefined) return undefined;
+  const file = resolve(shell.cwd, named);
+  return isProgram(file) ? file : resolveReadableFolder(shell, named);
+}
+
+function isProgram(file: string): boolean {
+  return PROGRAM.test(file) && statSync(file, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+/**
+ * Returns the `--roles` option with which `resume` finds the role that `run` loaded by this name.
+ * `undefined` if `resume` finds it without the option.
+ */
+export function suggestRolesOption(name: string): string | undefined {
+  if (PROGRAM.test(name)) return name;
+  const folder = dirname(name);
+  return extname(name) === ROLE_FILE && folder !== "." ? folder : undefined;
+}
+
+/**
+ * Returns the roles with which a run continues: those of the program `place`, or of the
+ * configuration, else role files in the folder `place`.
  *
  * @throws the errors of `loadRoleToRun`.
  */
 export async function loadNamedRole(
   name: string,
   search: RoleSearch,
-  folder: string = search.shell.cwd,
+  place?: string,
 ): Promise<RoleSources> {
-  const { project } = search;
+  if (place !== undefined && isProgram(place)) return await loadRoleToRun(place, search);
+  const { project, shell } = search;
   const { config } = project;
   const { roles = [] } = config;
-  const place = typeof roles === "string" ? resolve(project.folder, roles) : folder;
+  const usual = typeof roles === "string" ? resolve(project.folder, roles) : shell.cwd;
+  const folder = place ?? usual;
   const coded = typeof roles === "string" ? [] : roles;
   const known = coded.find((role) => role.name === name);
   if (known !== undefined) return useCodedRole(known, coded, project, search);
-  const text = existsSync(place)
-    ? readFolderRoles(place).find((role) => role.name === name)
+  const text = existsSync(folder)
+    ? readFolderRoles(folder).find((role) => role.name === name)
     : undefined;
-  if (text !== undefined) return await loadRolesFromFile(text, place, search);
-  if (typeof roles === "string" && !existsSync(place))
+  if (text !== undefined) return await loadRolesFromFile(text, folder, search);
+  if (typeof roles === "string" && !existsSync(folder))
     throw new UsageError(
-      `Expected config.roles to be a folder of role files, but ${place} does not exist. Correct it in ${project.configFile ?? "the configuration"}.`,
+      `Expected config.roles to be a folder of role files, but ${folder} does not exist. Correct it in ${project.configFile ?? "the configuration"}.`,
     );
   const names = getRoleNames(project).join(", ") || "none";
   throw new UsageError(
-    `Expected a role file, a program or the name of a role, got ${JSON.stringify(name)}. Roles of the configuration: ${names}. Role files of that name in ${place}: none. Create role files: espalier init. Or list the role of a program in \`roles\` of espalier.config.ts.`,
+    `Expected a role file, a program or the name of a role, got ${JSON.stringify(name)}. Roles of the configuration: ${names}. Role files of that name in ${folder}: none. Create role files: espalier init. Or list the role of a program in \`roles\` of espalier.config.ts. To resume a run of a program, pass it: --roles <program>.`,
   );
 }
 

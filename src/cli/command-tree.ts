@@ -82,6 +82,10 @@ const EVENTS = [
   "--events",
   "print the events of the run on stdout, one JSON object per line",
 ] as const;
+const ROLES = [
+  "--roles <place>",
+  "folder of its role files (default: the working folder), or its program",
+] as const;
 const QUIET = ["--quiet", "print only problems and questions on stderr"] as const;
 const OTEL = [
   "--otel",
@@ -215,9 +219,9 @@ function addAnswers(add: Add): void {
 function addRequests(add: Add): void {
   add("resume <run>", async () => (await import("./commands/resume-command.ts")).body)
     .description(
-      `Resume a paused, interrupted or limit-stopped run. Roles come from the configuration or from role files. ${RUN}`,
+      `Resume a paused, interrupted or limit-stopped run. Roles come from the configuration, from role files or from a program. ${RUN}`,
     )
-    .option("--roles <folder>", "folder of its role files (default: the working folder)")
+    .option(...ROLES)
     .option("--take-over", "resume even if another process seems to own the run")
     .option("--grant <amounts>", "raise limits of the run, such as cost=1,steps=50,time=10m")
     .option(...MODEL)
@@ -229,7 +233,7 @@ function addRequests(add: Add): void {
   add("cancel <run>", async () => (await import("./commands/cancel-command.ts")).body)
     .description(`Cancel a run, in whichever process it runs. ${RUN}`)
     .option("--reason <text>", "the reason, recorded with the run")
-    .option("--roles <folder>", "folder of its role files (default: the working folder)");
+    .option(...ROLES);
 }
 
 function addSetUp(add: Add, tree: Command): void {

@@ -27,6 +27,8 @@ export interface FollowOptions {
   readonly isKept: boolean;
   /** How the user calls this command again, for the store of the run. */
   readonly command: string;
+  /** Options with which `resume` finds the roles of the run, such as ` --roles lead.ts`. */
+  readonly resumeOptions: string;
   /**
    * Returns the report of a settled run, for stderr. If it is absent, a line about the end is
    * printed, and the last frame stays.
@@ -164,7 +166,7 @@ export class RunFollower {
   }
 
   #printResult(result: RunResult): void {
-    const { output, isQuiet, isKept, command, report } = this.#options;
+    const { output, report, ...options } = this.#options;
     this.view?.stop();
     if (output === "json") printLine(this.#shell, formatJsonLine(summarizeResult(result)));
     if (output === "result") {
@@ -173,7 +175,6 @@ export class RunFollower {
     }
     const causes = this.#fold?.causes() ?? [];
     if (report === undefined) {
-      const options = { isQuiet, isKept, command };
       for (const line of describeSettledRun(result, causes, options))
         printNotice(this.#shell, line);
       return;

@@ -15,7 +15,7 @@ import {
   type ChosenStore,
 } from "./project.ts";
 import type { RoleSources } from "./available-roles.ts";
-import { isTerminal, printNotice, type Shell } from "./shell.ts";
+import { isTerminal, printNotice, quoteForShell, type Shell } from "./shell.ts";
 import { describeCause, UsageError } from "./exit-codes.ts";
 import type { Viewing } from "./open-viewer.ts";
 
@@ -86,6 +86,8 @@ interface RunParts {
   /** Shows the active run. */
   readonly viewing?: Viewing | undefined;
   readonly report?: FollowOptions["report"];
+  /** The `--roles` option with which `resume` finds the roles. Default: that of the command. */
+  readonly roles?: string | undefined;
 }
 
 /**
@@ -94,11 +96,12 @@ interface RunParts {
  */
 export function prepareRun(call: CommandCall, parts: RunParts) {
   const { shell } = call;
-  const { hand, chosenStore, tracing, viewing, report } = parts;
+  const { hand, chosenStore, tracing, viewing, report, roles } = parts;
   const follower = new RunFollower(shell, {
     ...readOutputChoice(call),
     isKept: chosenStore !== undefined,
     command: call.command,
+    resumeOptions: formatResumeOptions(call, roles),
     ...(report === undefined ? {} : { report }),
   });
   const { approver, ...configured } = selectOrchestratorOptions(hand.config);
@@ -140,6 +143,14 @@ function createConfiguredOrchestrator(
     if (configFile === undefined || !EspalierError.is(cause)) throw cause;
     throw new EspalierError({ ...addFileToError(configFile, cause), cause });
   }
+}
+
+/** Returns the options with which `resume` loads the roles as this command did. */
+function formatResumeOptions({ text }: CommandCall, roles = text("roles")): string {
+  const options = { roles, model: text("model"), "allow-read": text("allowRead") };
+  return Object.entries(options)
+    .map(([name, value]) => (value === undefined ? "" : ` --${name} ${quoteForShell(value)}`))
+    .join("");
 }
 
 /** Asks at the terminal in place of the tree. Prompts are loaded with the first question. */

@@ -252,13 +252,15 @@ interface RestOptions {
   readonly isKept: boolean;
   /** Name of this command. */
   readonly command: string;
+  /** Options with which `resume` finds the roles of the run, such as ` --roles lead.ts`. */
+  readonly resumeOptions: string;
 }
 
 /** Returns the lines for a settled run. */
 export function describeSettledRun(
   result: RunResult,
   causes: readonly Cause[],
-  { isQuiet, isKept, command }: RestOptions,
+  { isQuiet, isKept, command, resumeOptions }: RestOptions,
 ): readonly string[] {
   const { status, runId } = result;
   const closing = isQuiet && status === "completed" ? [] : [summarizeRunEnd(result, causes)];
@@ -268,7 +270,7 @@ export function describeSettledRun(
     ...closing,
     ...(status === "paused" ? describeOpenQuestions(result) : describeCauses(causes)),
     ...(isKept
-      ? suggestNextCommands(result, command)
+      ? suggestNextCommands(result, command, resumeOptions)
       : [`The run was not stored: it cannot be shown or resumed.`]),
     ...(isKept && status === "failed" ? [`See it: ${command} show ${runId} --errors`] : []),
   ].map(stripControlCharacters);
@@ -339,13 +341,14 @@ function describeOpenQuestions({ questions }: RunResult): readonly string[] {
 function suggestNextCommands(
   { status, reason, runId, questions }: RunResult,
   command: string,
+  resumeOptions: string,
 ): readonly string[] {
+  const next = `${command} resume ${runId}${resumeOptions}`;
   if (status === "stopped") {
-    const more = suggestGrantCommand(reason.code, runId, command);
+    const more = suggestGrantCommand(reason.code, next);
     return more === undefined ? [] : [`Raise its limits: ${more}`];
   }
   if (status !== "paused") return [];
-  const next = `${command} resume ${runId}`;
   const [first, ...others] = questions;
   if (first === undefined) return [`Resume: ${next}`];
   return others.length === 0

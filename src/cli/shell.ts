@@ -112,7 +112,8 @@ function hidePassword(store: string): string {
   return store.replace(PASSWORD, "<password>");
 }
 
-function quoteForShell(text: string): string {
+/** Returns the text as one argument of a shell. */
+export function quoteForShell(text: string): string {
   return /^[\w@%+=:,./~-]+$/u.test(text) ? text : `"${text.replaceAll(/["\\$`]/gu, "\\$&")}"`;
 }
 

@@ -39,7 +39,7 @@ const TOOLS = [
 ];
 const PAY = { toolName: "pay", arguments: { eur: 400 } };
 const ASK = { toolName: "askUser", arguments: { question: "Which?" } };
-const LOUD = { isQuiet: false, isKept: true, command: "npx espalier" };
+const LOUD = { isQuiet: false, isKept: true, command: "npx espalier", resumeOptions: "" };
 
 /** Starts a run that pauses with these calls. */
 async function paused(

@@ -78,7 +78,7 @@ export const RUN_FUNCTIONS: Readonly<Record<string, (run: TextRun) => unknown>> 
   "plain view": ({ events }) => viewed(false, events),
 };
 
-const REST = { isQuiet: false, isKept: true };
+const REST = { isQuiet: false, isKept: true, resumeOptions: "" };
 const SCREEN = { width: 100, height: 40, hasColor: true };
 
 /** Runs an agent whose task and answer are the text. */

@@ -14,11 +14,11 @@ import {
 import type { Store, StoredRun, ToolsetTool } from "espalier/extend";
 import { z } from "zod";
 
-import { type CommandBody, type CommandCall, resolveReadableFolder } from "../command-call.ts";
+import type { CommandBody, CommandCall } from "../command-call.ts";
 import { resolveRunName, readRootRole, StoredRunReader } from "../stored-run-reader.ts";
 import { createRunContext, selectOrchestratorOptions } from "../run-settings.ts";
 import { openProjectStore, type Project } from "../project.ts";
-import { loadNamedRole } from "../available-roles.ts";
+import { loadNamedRole, resolveRolesOption } from "../available-roles.ts";
 import { printNotice } from "../shell.ts";
 import { UsageError } from "../exit-codes.ts";
 
@@ -128,16 +128,17 @@ async function describeCancelOutcome(
  * called. Empty if the roles are unavailable.
  */
 async function findRoles(
-  { shell, text }: CommandCall,
+  call: CommandCall,
   project: Project,
   run: StoredRun,
 ): Promise<readonly AgentRole[]> {
-  const folder = resolveReadableFolder(shell, text("roles"));
+  const { shell, text } = call;
+  const place = resolveRolesOption(call);
   const usual = text("model");
   const models = { model: undefined, ...(usual === undefined ? {} : { usualModel: usual }) };
   const search = { shell, project, ...models, readFolder: shell.cwd };
   try {
-    await using hand = await loadNamedRole(readRootRole(run), search, folder);
+    await using hand = await loadNamedRole(readRootRole(run), search, place);
     return hand.roles;
   } catch (cause) {
     if (cause instanceof UsageError) return [];

@@ -25,7 +25,7 @@ import {
   StoredRunReader,
 } from "../stored-run-reader.ts";
 import { openProjectStore } from "../project.ts";
-import { loadNamedRole } from "../available-roles.ts";
+import { loadNamedRole, resolveRolesOption } from "../available-roles.ts";
 import { createRunContext, readAnswerMode, prepareRun, readOutputChoice } from "../run-settings.ts";
 import { printNotice, printLine } from "../shell.ts";
 import { openToolCalls } from "../../read-model/agent-row.ts";
@@ -42,7 +42,7 @@ export const body: CommandBody = async (call) => {
   const grants =
     granted === undefined ? [] : [{ budget: parseGrantOption(granted), by: GRANTED_BY }];
   const readFolder = resolveReadableFolder(shell, text("allowRead"));
-  const roleFolder = resolveReadableFolder(shell, text("roles"));
+  const place = resolveRolesOption(call);
   await using chosenStore = await openProjectStore(call, "write");
   const run = await resolveRunName(chosenStore, args[0] ?? "");
   const reading = new StoredRunReader(chosenStore.store, run);
@@ -52,7 +52,7 @@ export const body: CommandBody = async (call) => {
   const isContinuable = granted !== undefined && reading.fold.end?.status === "stopped";
   if (hasEnded && !isContinuable) throw new UsageError(describeEndedRun(reading));
   const search = { shell, project: chosenStore.project, model: text("model"), readFolder };
-  await using hand = await loadNamedRole(readRootRole(run), search, roleFolder);
+  await using hand = await loadNamedRole(readRootRole(run), search, place);
   const { orchestrator, follower, person } = prepareRun(call, { hand, chosenStore });
   const context = await createRunContext(hand);
   const interrupted = hasEnded ? [] : describeInterrupted(reading.fold, hand.roles);
@@ -89,7 +89,8 @@ export const body: CommandBody = async (call) => {
 function describeEndedRun({ stored: { runId }, fold: { end } }: StoredRunReader): string {
   const { status = "ended", reason } = end ?? {};
   const code = reason?.code ?? "";
-  const more = status === "stopped" ? suggestGrantCommand(code, runId, "espalier") : undefined;
+  const more =
+    status === "stopped" ? suggestGrantCommand(code, `espalier resume ${runId}`) : undefined;
   const advice =
     more === undefined ? `See it: espalier show ${runId}` : `Raise its limits: ${more}`;
   return `Cannot resume ${runId}: it has ended: ${status} (${code}). ${advice}`;

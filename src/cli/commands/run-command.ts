@@ -14,7 +14,7 @@ import {
 } from "../command-call.ts";
 import { startNodeTracing } from "../follow-run.ts";
 import { findProject, type Project, type ChosenStore } from "../project.ts";
-import { loadRoleToRun, type RoleSources } from "../available-roles.ts";
+import { loadRoleToRun, suggestRolesOption, type RoleSources } from "../available-roles.ts";
 import {
   createRunContext,
   readAnswerMode,
@@ -42,7 +42,7 @@ export const body: CommandBody = async (call) => {
   await using viewing = has("view") ? await openRunViewer(call, project, chosenStore) : undefined;
   const { orchestrator, follower } = prepareRun(
     { ...call, command: formatNextCommand(call, project, hand, chosenStore) },
-    { hand, chosenStore, tracing, viewing },
+    { hand, chosenStore, tracing, viewing, roles: suggestRolesOption(args[0] ?? "") },
   );
   const session = text("session");
   if (session !== undefined && chosenStore === undefined)

@@ -154,7 +154,7 @@ proves(
     });
     const role = agent("buyer", [asks("pay", {})], { tools: [pay] });
     const result = await new Orchestrator({ store: kept.store, clock }).start(role, "Buy.").result;
-    const options = { isQuiet: false, isKept: true, command: "espalier" };
+    const options = { isQuiet: false, isKept: true, command: "espalier", resumeOptions: "" };
     expect(describeSettledRun(result, [], options)[0]).toMatch(
       / paused \(input_required\): .*, 5\.0s$/,
     );

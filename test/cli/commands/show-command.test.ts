@@ -151,7 +151,7 @@ proves(
     `);
     const fold = new RunFold(run.runId);
     for await (const event of run.events({ from: 1 })) fold.apply(event);
-    const options = { isQuiet: true, isKept: true, command: "espalier" };
+    const options = { isQuiet: true, isKept: true, command: "espalier", resumeOptions: "" };
     expect(describeSettledRun(result, fold.causes(), options)).toEqual([
       "Limits reached, first one first:",
       "  ■ lead/reader#1 · step 1: step_limit",
