@@ -55,7 +55,7 @@ export function findRepetition(call: CallInProgress, bound: OwnCall): Repetition
     if (maximum === "unlimited" || count < maximum) return undefined;
     return decideRepetition(call, "identical-calls", maximum, {
       first: count === 0 ? `Each call of ${toolName} needs approval.` : undefined,
-      again: `${toolName} was called with the same arguments ${count + 1} times in a row.`,
+      again: `${toolName} was already called with the same arguments${count === 1 ? "" : ` ${count} times in a row`}.`,
       advice: "Use its last result, or other arguments.",
     });
   }

@@ -76,7 +76,8 @@ function repetitions(fixture: Fixture): readonly string[] {
 
 function times(count: number): string {
   if (count === 1) return "Each call of look needs approval.";
-  return `look was called with the same arguments ${count} times in a row.`;
+  const before = count === 2 ? "" : ` ${count - 1} times in a row`;
+  return `look was already called with the same arguments${before}.`;
 }
 
 /** The instruction to the model without an approver. */
@@ -165,7 +166,7 @@ proves(["D522"], "states the repetition beside the tool's own reason in the ques
     return approve(question);
   };
   await newFixture({ approver }).run(role);
-  expect(reasons[2]).toContain("pay was called with the same arguments 3 times in a row.");
+  expect(reasons[2]).toContain("pay was already called with the same arguments 2 times in a row.");
   expect(reasons[2]).toContain(reasons[1]);
 });
 
@@ -218,11 +219,7 @@ describe("the count of identical calls", () => {
     const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
     expect([fates(result), receivedTexts(model.requests[1])]).toEqual([
       [["succeeded"], ["succeeded"], ["refused", "denied"]],
-      [
-        "look 1",
-        "look 2",
-        refusal("look", "Enough.", "look was called with the same arguments 3 times in a row."),
-      ],
+      ["look 1", "look 2", refusal("look", "Enough.", times(3))],
     ]);
   });
 
