@@ -37,10 +37,8 @@ export interface StepFacts {
   /** The role's cap on output tokens. The cap of a step is lower if the budget had less left. */
   readonly maxOutputTokens: number;
   readonly hasOutput: boolean;
-  /** True if the model returns its typed result as text and has no `Finish`. */
-  readonly isNative: boolean;
-  /** Returns the problems of the last invalid result. */
-  readonly listProblems: () => readonly string[];
+  /** Returns what the model had to do for a typed result, and the problems of its last one. */
+  readonly describeMiss: () => { readonly way: string; readonly problems: readonly string[] };
   /** True if the mailbox has unread messages. */
   readonly hasMessages: boolean;
   /** True if the agent must not end before its background subagents, and has some. */
@@ -78,8 +76,7 @@ export function decideStepOutcome(log: ExecutionLog, facts: StepFacts): StepOutc
     return { type: "stop", signal: { source: "model", reason: cutOff } };
   if (hasMissed) {
     const missed = MAX_MISSED_OUTPUTS + 1;
-    const way = facts.isNative ? "answer" : `call ${FINISH_TOOL_NAME}`;
-    const problems = facts.listProblems();
+    const { way, problems } = facts.describeMiss();
     const shown = completeSentence(problems.slice(0, MAX_SHOWN_PROBLEMS).join("; "));
     const result = `${way} with a result that fits its schema, but it failed ${missed} times. Last problems: ${shown} Simplify the output schema, or use a stronger model.`;
     return failMisbehaved(facts, result, { missed, problems });

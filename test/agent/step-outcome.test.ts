@@ -26,8 +26,10 @@ const FACTS: StepFacts = {
   modelId: "scripted",
   maxOutputTokens: 8_192,
   hasOutput: false,
-  isNative: false,
-  listProblems: () => ["a: expected b, got c", "d", "e", "f"],
+  describeMiss: () => ({
+    way: "call Finish",
+    problems: ["a: expected b, got c", "d", "e", "f"],
+  }),
   hasMessages: false,
   mustAwait: false,
 };

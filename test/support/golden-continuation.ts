@@ -17,8 +17,7 @@ export const FACTS: StepFacts = {
   modelId: "scripted",
   maxOutputTokens: 8_192,
   hasOutput: false,
-  isNative: false,
-  listProblems: () => [],
+  describeMiss: () => ({ way: "call Finish", problems: [] }),
   hasMessages: false,
   mustAwait: false,
 };

@@ -32,6 +32,7 @@ import {
   decideStepOutcome,
   isTextAlone,
   listRejectedResults,
+  type StepFacts,
   type StepOutcome,
 } from "../step-outcome.ts";
 import {
@@ -56,11 +57,7 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
     modelId: agent.model.id,
     maxOutputTokens: agent.role.maxOutputTokens,
     hasOutput: agent.role.hasOutput,
-    isNative: agent.nativeOutputSchema !== undefined,
-    listProblems: () => {
-      const rejected = next.log.steps.slice(-1).flatMap(listRejectedResults).at(-1);
-      return listResultProblems(agent, getLastText(next), rejected);
-    },
+    describeMiss: () => describeMiss(agent, next),
     hasMessages: agent.mailbox?.hasMessages === true,
     mustAwait: next.log.background.length > 0 && agent.role.delegation.parentEndPolicy === "await",
   });
@@ -205,6 +202,16 @@ async function stop(
   const by = chain.changedBy.at(-1)?.hook;
   recordContinuation(agent, vetoed, { type: "continue", work: ["veto"] }, by);
   return vetoed;
+}
+
+function describeMiss(
+  agent: AgentRuntime,
+  state: AgentState,
+): ReturnType<StepFacts["describeMiss"]> {
+  const rejected = state.log.steps.slice(-1).flatMap(listRejectedResults).at(-1);
+  const problems = listResultProblems(agent, getLastText(state), rejected);
+  const isNative = agent.nativeOutputSchema !== undefined;
+  return { way: isNative ? "answer" : `call ${FINISH_TOOL_NAME}`, problems };
 }
 
 /** Adds a notice that tells the model why its result is missing or invalid. */
