@@ -199,20 +199,26 @@ export function toExecutedCall(
 }
 
 /**
- * Returns the outcome of a call that does not run. If a guard or a rule forbids a call of
- * `SpawnSubagent`, it also counts as a refused spawn.
+ * Returns the outcome of a call that does not run. If a guard or a rule forbids a delegation that
+ * names a role, it also counts as a refused spawn.
  */
 export function toForbiddenOutcome(call: CallInProgress, rejected: RejectedCall): FailedOutcome {
   const { agent } = call;
   const outcome = createRejectedOutcome(rejected);
   const { code, text: message } = rejected;
   const isForbidden = code === "blocked" || code === "tool_not_available";
-  if (call.toolName !== SPAWN_TOOL_NAME || !isForbidden) return outcome;
+  if (!isForbidden || !isDelegation(call)) return outcome;
   const refusal = { code, message };
   const input = getWrittenArguments(call);
   const delegated = createNextDelegation(call);
   const spawn = agent.run.supervisor.recordForbiddenSpawn(agent, input, refusal, delegated);
   return spawn === undefined ? outcome : { ...outcome, spawn };
+}
+
+/** True for a call of a delegation tool, even if the agent cannot use it. */
+function isDelegation({ agent, toolName }: CallInProgress): boolean {
+  const own = agent.role.tools.find(({ name }) => name === toolName);
+  return (agent.tools.find(toolName) ?? own)?.kind === "delegation" || toolName === SPAWN_TOOL_NAME;
 }
 
 /**

@@ -4,6 +4,7 @@
 // of a replay compared in full.
 
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 
 import type { AgentRole } from "../../../src/agent/agent-role.ts";
 import { transform } from "../../../src/hooks/hook.ts";
@@ -14,6 +15,7 @@ import { deny } from "../../../src/protocol/question.ts";
 import { memoryStore } from "../../../src/store/memory-store.ts";
 import { loadRecording } from "../../../src/testing/replay/recording.ts";
 import { says } from "../../../src/testing/scripted-model.ts";
+import { defineDelegation } from "../../../src/tools/define-tool.ts";
 import { toolFilter } from "../../../src/tools/tool-filter.ts";
 import { toolGuard, type GuardDecision } from "../../../src/tools/tool-guard.ts";
 import { asksAbout, denies, refusal } from "../../support/guard-stories.ts";
@@ -143,6 +145,30 @@ describe("a forbidden spawn", () => {
     const { result, s } = await ran(leadOf);
     expect(result.refusalsByCode).toEqual({ blocked: 1 });
     expect(s.sink.ofType("subagent.refused").map(({ role }) => role)).toEqual(["worker"]);
+  });
+
+  proves(["S7.27"], "is counted for a delegation of the user that names its role", async () => {
+    const assign = defineDelegation({
+      name: "assign",
+      description: "Assigns a task.",
+      inputSchema: z.object({ role: z.string(), task: z.string() }),
+      execute: (request, { spawn: start }) => start(request),
+    });
+    const delegatingBy = (more: Parameters<typeof part>[2] = {}): AgentRole => {
+      const worker = part("worker", [says("Worked.")]);
+      const assignment = { toolName: "assign", arguments: { role: "worker", task: "Work." } };
+      const script = [calls(assignment), says("Done.")];
+      return part("lead", script, { subagents: [worker.role], tools: [assign], ...more }).role;
+    };
+    const denied = await ran(() => delegatingBy({ guards: [denies("Do it yourself.")] }));
+    expect(denied.result.refusalsByCode).toEqual({ blocked: 1 });
+    const ruledOut = await ran(() => {
+      const contextPolicy = { deniedTools: ["assign"] };
+      const script = [calls(spawn("lead")), says("Done.")];
+      return part("top", script, { subagents: [delegatingBy()], contextPolicy }).role;
+    });
+    expect(ruledOut.result.refusalsByCode).toEqual({ tool_not_available: 1 });
+    expect(ruledOut.s.sink.ofType("subagent.refused").map(({ role }) => role)).toEqual(["worker"]);
   });
 
   proves(["S7.27"], "is counted if a guard denies it when the run resumes", async () => {
