@@ -256,13 +256,10 @@ function checkSectionNames(field: string, sections: readonly RequestSection[]): 
   const names = new Set<string>(BUILT_IN_NAMES);
   for (const [index, { name }] of sections.entries()) {
     if (names.has(name)) {
-      const advice = `Built in are ${[...BUILT_IN_NAMES].join(", ")}. Rename it.`;
-      throw mismatch(
-        `${field}[${index}].name`,
-        "a name that no built-in section has",
-        name,
-        advice,
-      );
+      const isBuiltIn = BUILT_IN_NAMES.has(name);
+      const expected = `a name that no ${isBuiltIn ? "built-in" : "other"} section has`;
+      const builtIn = isBuiltIn ? `Built in are ${[...BUILT_IN_NAMES].join(", ")}. ` : "";
+      throw mismatch(`${field}[${index}].name`, expected, name, `${builtIn}Rename it.`);
     }
     names.add(name);
   }

@@ -39,10 +39,13 @@ proves(["R94"], "rejects a name that another section or a built-in section has",
     ]),
   ).toEqual([
     "invalid_argument",
-    'Expected solo.sections[1].name to be a name that no built-in section has, got "state". Built in are instructions, history, wrapUp, budget. Rename it.',
+    'Expected solo.sections[1].name to be a name that no other section has, got "state". Rename it.',
   ]);
   for (const name of ["instructions", "history", "wrapUp", "budget"])
-    expect(refusal([{ ...step, name }])[0]).toBe("invalid_argument");
+    expect(refusal([{ ...step, name }])).toEqual([
+      "invalid_argument",
+      `Expected solo.sections[0].name to be a name that no built-in section has, got "${name}". Built in are instructions, history, wrapUp, budget. Rename it.`,
+    ]);
 });
 
 proves(["R94"], "rejects a place next to an unknown section or in a cycle", () => {
