@@ -9,13 +9,32 @@ import {
   adviseDefault,
   mismatch,
 } from "../kernel/argument-checks.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { checkAccepts } from "./check-options.ts";
 import type { Model } from "./model.ts";
 import { checkModelLimits } from "./model-limits.ts";
 import { checkPriceOption } from "./model-price.ts";
 
-/** Throws `invalid_argument` if a member of `model` is invalid. */
+/** Throws `invalid_argument` if a member of `model` is invalid or cannot be read. */
 export function checkModel(field: string, model: Model): void {
+  try {
+    checkMembers(field, model);
+  } catch (cause) {
+    throw EspalierError.is(cause) ? cause : createUnreadableModelError(field, cause);
+  }
+}
+
+/** Returns the error for a model of which a getter threw. */
+export function createUnreadableModelError(field: string, cause: unknown): EspalierError {
+  return new EspalierError({
+    code: "invalid_argument",
+    message: `Expected ${field} to have properties that can be read, but a property threw: ${getErrorMessage(cause)}. Correct the model's adapter.`,
+    data: { field },
+    cause,
+  });
+}
+
+function checkMembers(field: string, model: Model): void {
   const fits = typeof model === "object" && model !== null && typeof model.generate === "function";
   if (!fits) throw mismatch(field, "a model", model, 'Use openai("…") or a model of your own.');
   checkText(`${field}.id`, model.id);

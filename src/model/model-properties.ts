@@ -1,8 +1,8 @@
 // Reads the properties of a model once for each agent. A getter that throws fails the set-up of the
 // agent, and is never called again once the agent is announced (T3).
 
-import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { omitUndefined, sameJson } from "../kernel/json.ts";
+import { createUnreadableModelError } from "./check-model.ts";
 import { asFallback } from "./fallback.ts";
 import type { Model } from "./model.ts";
 
@@ -45,11 +45,7 @@ export function readModel(owner: string, source: Model): Model {
     copies.set(source, { properties, model });
     return model;
   } catch (cause) {
-    throw new EspalierError({
-      code: "invalid_argument",
-      message: `Expected the model of ${owner} to have properties that can be read, but a property threw: ${getErrorMessage(cause)}. Correct the model's adapter.`,
-      cause,
-    });
+    throw createUnreadableModelError(`${owner}.model`, cause);
   }
 }
 

@@ -307,6 +307,23 @@ test("an invalid price is rejected", () => {
   ]);
 });
 
+test("reports the field of a model whose getter throws", () => {
+  const unreadable = {
+    provider: "own",
+    id: "m",
+    get supportsStructuredOutputs(): boolean {
+      throw new Error("Not connected");
+    },
+    generate: () => Promise.reject(new Error()),
+  };
+  expect(thrownBy(() => define({ model: unreadable }))).toEqual({
+    code: "invalid_argument",
+    message:
+      "Expected lead.model to have properties that can be read, but a property threw: Not connected. Correct the model's adapter.",
+    data: { field: "lead.model" },
+  });
+});
+
 test("rejects a value that is not a definition", () => {
   for (const nothing of [null, undefined, 5, "lead", [GOOD]]) {
     const { code, data } = thrownBy(() => Reflect.apply(defineAgent, undefined, [nothing]));
@@ -348,8 +365,8 @@ test("a definition of a subagent instead of a role is rejected", () => {
   expect([code, data["field"]]).toEqual(["invalid_argument", "lead.subagents[0]"]);
 });
 
-test("an output that is not an object schema is rejected with the name of the user's field", () => {
-  const fields = [z.string(), { answer: "number" }].map(
+test("an output that is not an accepted schema is rejected with the name of the user's field", () => {
+  const fields = [z.any(), { answer: "number" }].map(
     (output: object) => thrownBy(() => define({ output })).data["field"],
   );
   expect(fields).toEqual(["lead.output", "lead.output"]);
