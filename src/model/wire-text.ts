@@ -49,7 +49,7 @@ const CLAUDE: CallIdForm = /^[\w-]{1,64}$/;
 const MISTRAL: CallIdForm = /^[A-Za-z0-9]{9}$/;
 
 const FORMS_BY_HOST: readonly (readonly [host: RegExp, form: CallIdForm])[] = [
-  [/(^|\.)openai(\.azure)?\.com$/, CHAT],
+  [/(^|\.)openai\.com$|\.azure\.com$/, CHAT],
   [/(^|\.)anthropic\.com$/, CLAUDE],
   [/(^|\.)mistral\.ai$/, MISTRAL],
 ];

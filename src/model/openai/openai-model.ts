@@ -186,7 +186,9 @@ const DEFAULT_TIMEOUT_MS = 600_000;
 const HTTP_PORT = 80;
 const HTTPS_PORT = 443;
 const OPENAI_ORIGIN = "https://api.openai.com";
-const OPENAI_HOSTS = /(^|\.)openai(\.azure)?\.com$/;
+/** Addresses of OpenAI and Azure OpenAI. Other hosts of Azure also have other interfaces. */
+const OPENAI_ADDRESSES =
+  /^([^/]+\.)?openai(\.azure)?\.com\/|^[^/]+\.(services\.ai|cognitiveservices)\.azure\.com\/openai\//;
 /** Hosts of OpenAI and its regions. */
 const RESPONSES_HOSTS = /(^|\.)api\.openai\.com$/;
 /** Lowest output cap that Responses accepts. */
@@ -277,7 +279,7 @@ type Address = ReturnType<typeof describeAddress>;
 function describeAddress(baseUrl: string | undefined, modelId: string) {
   const text = baseUrl ?? `${OPENAI_ORIGIN}/v1`;
   const url = isHttpAddress(text) ? new URL(text) : undefined;
-  const { hostname = "" } = url ?? {};
+  const { hostname = "", pathname = "" } = url ?? {};
   const usualPort = url?.protocol === "http:" ? HTTP_PORT : HTTPS_PORT;
   const isItself = isOpenAiItself(text);
   const usualApi: OpenAiApi = RESPONSES_HOSTS.test(hostname) ? "responses" : "chat_completions";
@@ -291,7 +293,7 @@ function describeAddress(baseUrl: string | undefined, modelId: string) {
     /** False at a region's address and at Azure: they may charge more. */
     isOpenAiItself: isItself,
     /** At OpenAI or at Azure, which take all fields that OpenAI has. */
-    isAtOpenAi: OPENAI_HOSTS.test(hostname),
+    isAtOpenAi: OPENAI_ADDRESSES.test(`${hostname}${pathname}/`),
     callIdForm: findHostIdForm(hostname),
     /** Used without the option `api`. */
     usualApi,
