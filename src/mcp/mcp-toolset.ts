@@ -146,8 +146,7 @@ function createMcpTool(callee: Callee, name: string, descriptor: McpTool): Funct
     inputSchema: createServerSchema(JsonObjectSchema().parse(structuredClone(tool.inputSchema))),
     timeoutMs: settings.timeoutMs,
     ...omitUndefined({ needsApproval }),
-    // A destructive tool that is not idempotent is never called twice.
-    retryAfterCrash: destructiveHint !== true || idempotentHint === true,
+    retryAfterCrash: !mayDestroy || idempotentHint === true,
     execute: (input: JsonObject, context: ToolContext) => execute(callee, input, context),
   });
 }

@@ -274,6 +274,21 @@ describe("approval", () => {
   });
 });
 
+test("repeats no call after a crash that may destroy, including tools without hints", async () => {
+  const { tools } = await connected();
+  const listed = ["odd_hang", "odd_seen", "odd_sound", "odd_die", "odd_grow"].map((name) => {
+    const tool = tools.find((candidate) => candidate.name === name);
+    return [name, tool?.retryAfterCrash];
+  });
+  expect(Object.fromEntries(listed)).toEqual({
+    odd_hang: true,
+    odd_seen: true,
+    odd_sound: false,
+    odd_die: false,
+    odd_grow: true,
+  });
+});
+
 test("closes with `await using`", async () => {
   const peer = handMadeOverStdio("well");
   {

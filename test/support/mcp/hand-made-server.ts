@@ -41,7 +41,7 @@ const TOOLS = [
   { name: "hang", inputSchema: OBJECT, annotations: { readOnlyHint: true } },
   { name: "seen", inputSchema: OBJECT, annotations: { destructiveHint: false } },
   { name: "die", inputSchema: OBJECT, annotations: { destructiveHint: true } },
-  { name: "grow", inputSchema: OBJECT, title: "Grows" },
+  { name: "grow", inputSchema: OBJECT, title: "Grows", annotations: { idempotentHint: true } },
   { name: "shy", inputSchema: OBJECT },
   { name: "empty", inputSchema: OBJECT },
   { name: "sound", inputSchema: OBJECT },
