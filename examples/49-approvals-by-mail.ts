@@ -13,7 +13,6 @@ import {
   memoryStore,
   Orchestrator,
   type OrchestratorOptions,
-  type EspalierEvent,
   type Run,
 } from "espalier";
 import { says, ScriptedModel } from "espalier/testing";
@@ -50,39 +49,47 @@ const options: OrchestratorOptions = {
 };
 let orchestrator = new Orchestrator(options);
 
-/** What a page shows: the questions, as events or `toSse` give them. */
-const questions = new Map<string, EspalierEvent<"question.asked">>();
-async function show(run: Run): Promise<void> {
-  for await (const event of run.events({ from: 1 })) {
-    if (event.type === "question.asked") questions.set(event.questionId, event);
-    if (event.type !== "question.answered") continue;
-    questions.delete(event.questionId);
-    console.log(`${event.toolName}: ${event.answer} by ${event.by ?? event.source}`);
-  }
-}
-
-/** What it posts: an answer to one of them. */
-async function answer(runId: string, questionId: string, user: string): Promise<void> {
-  const question = questions.get(questionId);
-  if (question === undefined) return;
+/** Answers a question for a user of the page, which has read it from `listQuestions`. */
+async function answer(questionId: string, user: string): Promise<void> {
+  const { questions } = await orchestrator.listQuestions();
+  const question = questions.find((open) => open.questionId === questionId);
+  if (question === undefined) return; // somebody else has answered it
+  const { runId } = question;
   await orchestrator.answer(runId, [approve(question, { by: user })]);
 }
 
+/** Returns the ids of the open questions of all runs, once there are enough. */
+async function waitForQuestions(count: number): Promise<readonly string[]> {
+  for (;;) {
+    const { questions } = await orchestrator.listQuestions();
+    if (questions.length >= count) return questions.map(({ questionId }) => questionId);
+    await setImmediate();
+  }
+}
+
+/** Logs who answered. */
+async function log(run: Run): Promise<void> {
+  for await (const event of run.events({ from: 1 }))
+    if (event.type === "question.answered")
+      console.log(`${event.toolName}: ${event.answer} by ${event.by ?? event.source}`);
+}
+
 const run = orchestrator.start(clerk, "Write of pears and of shade.");
-const shown = show(run).catch(() => undefined); // it ends when the process gives the run up
-while (questions.size < 2) await setImmediate();
-const [first = "", second = ""] = questions.keys();
-await answer(run.runId, first, "ada@example.com");
+const logged = log(run).catch(() => undefined); // it ends when the process gives the run up
+await run.whenPersisted();
+const [first = ""] = await waitForQuestions(2);
+await answer(first, "ada@example.com");
 while (written.length === 0) await setImmediate();
 assert.deepEqual(written, ["pears"]); // the run waits for the other one, and has not paused
 
 // The process ends. Another one continues, and the question is still there.
 run.result.catch(() => undefined);
 await run.release({ graceMs: 0 });
-await shown;
+await logged;
 orchestrator = new Orchestrator(options);
 const { runs } = await orchestrator.resumeLostRuns();
-await answer(run.runId, second, "ben@example.com");
+const [second = ""] = await waitForQuestions(1);
+await answer(second, "ben@example.com");
 const result = await runs[0]?.result;
 assert.equal(result?.status, "completed");
 assert.deepEqual(written, ["pears", "shade"]);

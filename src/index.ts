@@ -75,6 +75,7 @@ export type {
   StoredResumeOptions,
   ResumeOptions,
 } from "./orchestrator/run/run-options.ts";
+export type { RunQuestion, RunQuestions } from "./orchestrator/run/list-questions.ts";
 export type { ResumedRuns } from "./orchestrator/run/resume-lost-runs.ts";
 export type { Run } from "./orchestrator/run/run.ts";
 export { toSse } from "./orchestrator/run/to-sse.ts";

@@ -2378,6 +2378,9 @@ const requirements = {
   D786: {
     text: "A run that was released or lost while it paused asks its approver each open question once when it is resumed",
   },
+  D787: {
+    text: "`orchestrator.listQuestions` returns the open questions of all runs of the store, active or paused, without those that have a saved answer; a run that cannot be read is listed in `failed` and hides no other",
+  },
   D795: {
     text: "The command that `espalier run` and `espalier resume` suggest next names the program, role folder and model of the run, and resumes it",
   },

@@ -127,10 +127,7 @@ export function isOfOneRun(cause: unknown): cause is EspalierError {
 }
 
 /** Returns the line for an unreadable run in a list. */
-export function describeUnreadableRun(
-  { runId }: StoredRun,
-  { message, code }: EspalierError,
-): string {
+export function describeUnreadableRun(runId: RunId, { message, code }: EspalierError): string {
   return stripControlCharacters(`${runId} cannot be read: ${message} [${code}]`);
 }
 

@@ -15,6 +15,7 @@ import type { Answer, Question } from "../protocol/question.ts";
 import type { PausedRun } from "./durability/paused-run.ts";
 import type { ResumedRuns } from "./run/resume-lost-runs.ts";
 import type { ExecuteOptions } from "./run/execute-request.ts";
+import type { RunQuestions } from "./run/list-questions.ts";
 import { prepareFork, prepareResumption, prepareStart } from "./run/prepare-run.ts";
 import { LiveRuns } from "./run/live-runs.ts";
 import type { Run } from "./run/run.ts";
@@ -362,6 +363,27 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     const { checkExecuteOptions, executeRequest } = await import("./run/execute-request.ts");
     checkExecuteOptions(options);
     return await executeRequest(this.#live, request, options);
+  }
+
+  /**
+   * Returns the open questions of all stored runs, whether a process executes them, they are paused
+   * or their process died. Questions with a saved answer are left out, also if their run has not
+   * read the answer yet. Reads the journals of all runs that have not ended. Roles are not needed.
+   *
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws EspalierError `invalid_argument` if the orchestrator has no store.
+   *
+   * @example
+   * ```ts
+   * const { questions } = await orchestrator.listQuestions();
+   * for (const { runId, questionId, agentPath, toolName } of questions)
+   *   console.log(runId, questionId, `${agentPath} wants to call ${toolName}`);
+   * ```
+   */
+  async listQuestions(): Promise<RunQuestions> {
+    const { store } = requireStorage(this.#settings);
+    const { collectQuestions } = await import("./run/list-questions.ts");
+    return await collectQuestions(store);
   }
 
   /**

@@ -169,7 +169,8 @@ export class RunFold {
   }
 
   /**
-   * Open questions, oldest first.
+   * Open questions, oldest first. Includes questions whose answer is in the mailbox of the run, and
+   * was not read yet: `orchestrator.listQuestions` leaves these out.
    *
    * @example
    * ```ts

@@ -6,13 +6,12 @@ import {
   Orchestrator,
   type Answer,
   type Question,
-  type RunId,
+  type RunQuestion,
   approve,
   deny,
   provideResult,
   provideError,
 } from "espalier";
-import type { QuestionId, Store, StoredRun } from "espalier/extend";
 import { stripControlCharacters } from "espalier/terminal";
 
 import type { CommandCall, CommandBody } from "../command-call.ts";
@@ -21,12 +20,7 @@ import { formatJsonLine, parseJsonObject, parseJsonOrText } from "../json-text.t
 import { openProjectStore, type ChosenStore } from "../project.ts";
 import { suggestAnswerCommands } from "../run-text.ts";
 import { isConfirmed, isTerminal, printNotice, printLine, readAuthor } from "../shell.ts";
-import {
-  LAST_RUN,
-  isOfOneRun,
-  StoredRunReader,
-  describeUnreadableRun,
-} from "../stored-run-reader.ts";
+import { LAST_RUN, describeUnreadableRun } from "../stored-run-reader.ts";
 
 /**
  * Shows the named question, answers it, and prints the remaining questions. Returns the exit code.
@@ -39,8 +33,8 @@ async function giveAnswer(
   const { shell, args, has } = call;
   await using chosenStore = await openProjectStore(call, "write");
   const { store } = chosenStore;
-  const { run, question } = await resolveQuestionName(chosenStore, args[0] ?? "");
-  const { runId } = run;
+  const question = await resolveQuestionName(chosenStore, args[0] ?? "");
+  const { runId } = question;
   const answer = answerTo(question);
   if (!has("json"))
     for (const line of describeAnswer(question, answer))
@@ -67,8 +61,9 @@ async function giveAnswer(
   const author = answer.by === undefined ? "" : ` by ${answer.by}`;
   const outcome = `${question.toolName} ${ANSWERED[answer.type]}${author}`;
   printNotice(shell, stripControlCharacters(`${question.agentPath}: ${outcome}.`));
+  const { owner = null } = (await store.find(runId)) ?? {};
   const continuation =
-    run.owner === null
+    owner === null
       ? `Resume the run: ${call.command} resume ${runId}`
       : "The process that owns the run will continue.";
   const isLast = open.length === 0;
@@ -109,73 +104,6 @@ const ANSWERED: Readonly<Record<Answer["type"], string>> = {
   failure: "is reported as failed",
 };
 
-/** A question with its run. */
-interface AskedQuestion {
-  readonly run: StoredRun;
-  readonly question: Question;
-  /** Number from 1. It stays the same until a run with earlier questions ends. */
-  readonly number: number;
-}
-
-/** Number of runs per page of the list. All pages are read. */
-const RUNS_PER_LIST = 200;
-const STATUSES = ["paused", "open"] as const;
-
-/**
- * Returns the open questions of a store, from the oldest run to the newest. Answered questions keep
- * their numbers, so that the numbers of the others do not change. Calls `pass` for an unreadable
- * run, and still lists the others.
- */
-export async function collectAskedQuestions(
-  store: Store,
-  pass: (run: StoredRun, problem: EspalierError) => void = () => {},
-): Promise<readonly AskedQuestion[]> {
-  const found: AskedQuestion[] = [];
-  let before = 0;
-  for (const run of await collectUnendedRuns(store)) {
-    try {
-      const { open, ids } = await readRunQuestions(store, run);
-      for (const question of open)
-        found.push({ run, question, number: before + ids.indexOf(question.questionId) + 1 });
-      before += ids.length;
-    } catch (cause) {
-      if (!isOfOneRun(cause)) throw cause;
-      pass(run, cause);
-    }
-  }
-  return found;
-}
-
-/** Returns the open questions of a run, and the ids of all its questions, in order. */
-async function readRunQuestions(
-  store: Store,
-  run: StoredRun,
-): Promise<{ readonly open: readonly Question[]; readonly ids: readonly QuestionId[] }> {
-  const ids = new Set<QuestionId>();
-  const reading = new StoredRunReader(store, run);
-  await reading.advance((event) => {
-    if (event.type === "question.asked") ids.add(event.questionId);
-  });
-  const open = reading.questions.map(({ runId: _run, role: _role, task: _task, ...rest }) => rest);
-  return { open, ids: [...ids] };
-}
-
-async function collectUnendedRuns(store: Store): Promise<readonly StoredRun[]> {
-  const runs: StoredRun[] = [];
-  for (const status of STATUSES) {
-    let before: RunId | undefined;
-    do {
-      const filter = { status, limit: RUNS_PER_LIST };
-      const found = await store.list(before === undefined ? filter : { ...filter, before });
-      runs.push(...found);
-      before = found.length < RUNS_PER_LIST ? undefined : found.at(-1)?.runId;
-    } while (before !== undefined);
-  }
-  return runs.toSorted(
-    (left, right) => left.createdAtMs - right.createdAtMs || (left.runId < right.runId ? -1 : 1),
-  );
-}
-
 const NUMBER = /^[1-9]\d{0,5}$/;
 
 /**
@@ -184,13 +112,13 @@ const NUMBER = /^[1-9]\d{0,5}$/;
  *
  * @throws UsageError if no question matches, or more than one.
  */
-async function resolveQuestionName(chosenStore: ChosenStore, name: string): Promise<AskedQuestion> {
-  const all = await collectAskedQuestions(chosenStore.store);
-  const [newest] = all.map(({ run }) => run).toSorted((a, b) => b.createdAtMs - a.createdAtMs);
-  const exact = all.filter(({ question }) => question.questionId === name);
-  const begun = all.filter(({ run, question }) => {
-    if (name === LAST_RUN) return run.runId === newest?.runId;
-    return name !== "" && (question.questionId.startsWith(name) || run.runId.startsWith(name));
+async function resolveQuestionName(chosenStore: ChosenStore, name: string): Promise<RunQuestion> {
+  const { questions: all } = await new Orchestrator({ store: chosenStore.store }).listQuestions();
+  const newest = all.at(-1);
+  const exact = all.filter(({ questionId }) => questionId === name);
+  const begun = all.filter(({ runId, questionId }) => {
+    if (name === LAST_RUN) return runId === newest?.runId;
+    return name !== "" && (questionId.startsWith(name) || runId.startsWith(name));
   });
   const numbered = NUMBER.test(name) ? all.filter(({ number }) => number === Number(name)) : [];
   const found = [exact, begun, numbered].find(({ length }) => length > 0) ?? [];
@@ -200,7 +128,7 @@ async function resolveQuestionName(chosenStore: ChosenStore, name: string): Prom
     throw new UsageError(
       `No open question matches ${JSON.stringify(name)} in ${chosenStore.name}. Use a question id, a prefix of one, or a run with one open question. List them: espalier questions`,
     );
-  const ids = found.map(({ number, question }) => `${number} (${question.questionId})`).join(", ");
+  const ids = found.map(({ number, questionId }) => `${number} (${questionId})`).join(", ");
   throw new UsageError(
     `${JSON.stringify(name)} is ambiguous: it matches ${found.length} questions: ${ids}. Use the number of one.`,
   );
@@ -213,16 +141,12 @@ async function resolveQuestionName(chosenStore: ChosenStore, name: string): Prom
 export const listQuestions: CommandBody = async (call) => {
   const { shell, has } = call;
   await using chosenStore = await openProjectStore(call, "list");
-  const open = await collectAskedQuestions(chosenStore.store, (run, problem) =>
-    printNotice(shell, describeUnreadableRun(run, problem)),
-  );
+  const { questions: open, failed } = await new Orchestrator({
+    store: chosenStore.store,
+  }).listQuestions();
+  for (const { runId, error } of failed) printNotice(shell, describeUnreadableRun(runId, error));
   if (has("json")) {
-    const rows = open.map(({ run, question }) => ({
-      runId: run.runId,
-      title: run.title,
-      ...question,
-    }));
-    printLine(shell, formatJsonLine({ questions: rows }));
+    printLine(shell, formatJsonLine({ questions: open }));
     return 0;
   }
   if (open.length === 0) printNotice(shell, "No run has a pending question.");
@@ -233,12 +157,13 @@ export const listQuestions: CommandBody = async (call) => {
   return 0;
 };
 
-function describeQuestion({ run, question, number }: AskedQuestion, command: string): string {
+function describeQuestion(question: RunQuestion, command: string): string {
+  const { runId, runTitle, number } = question;
   const { questionId, agentPath, toolName, reason, deadlineAtMs } = question;
   const until = deadlineAtMs === null ? "" : ` · answer by ${new Date(deadlineAtMs).toISOString()}`;
   return [
     `${number}. ? ${questionId}  ${agentPath} asks: ${toolName}${until}`,
-    `run ${run.runId}  ${run.title}`,
+    `run ${runId}  ${runTitle}`,
     formatJsonLine(question.arguments),
     ...(question.writtenArguments === undefined
       ? []

@@ -40,8 +40,9 @@ export const printWords: CommandBody = async (call) => {
 async function readCompletionWords(call: CommandCall): Promise<readonly string[]> {
   await using chosenStore = await openProjectStore(call, "read");
   if (call.args[0] === "question") {
-    const { collectAskedQuestions: askedQuestions } = await import("./answer-commands.ts");
-    return (await askedQuestions(chosenStore.store)).map(({ question }) => question.questionId);
+    const { Orchestrator } = await import("espalier");
+    const { questions } = await new Orchestrator({ store: chosenStore.store }).listQuestions();
+    return questions.map(({ questionId }) => questionId);
   }
   const runs = await chosenStore.store.list({ limit: MAX_RUNS });
   return [LAST_RUN, ...runs.map(({ runId }) => runId)];

@@ -111,7 +111,7 @@ function listNewestRuns(store: Store, limit: number, matches: Matches | undefine
       } catch (cause) {
         // An unreadable run does not hide the others.
         if (!isOfOneRun(cause)) throw cause;
-        problems.push(describeUnreadableRun(run.stored, cause));
+        problems.push(describeUnreadableRun(stored.runId, cause));
       }
       row ??= run.getListing(nowMs);
       if (matches?.(row) !== false) rows.push(row);

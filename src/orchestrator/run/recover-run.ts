@@ -252,7 +252,10 @@ export function findStoredRun(store: RunStore, runId: RunId): Promise<StoredRun 
 }
 
 /** Calls the store, and converts foreign errors to `store_failed`. */
-async function askStore<Answer>(subject: string, ask: () => Promise<Answer>): Promise<Answer> {
+export async function askStore<Answer>(
+  subject: string,
+  ask: () => Promise<Answer>,
+): Promise<Answer> {
   try {
     return await ask();
   } catch (cause) {
