@@ -44,7 +44,7 @@ import {
   resumeExecution,
 } from "./transition.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
-import { failCall, NOT_BEGUN } from "./tool-calls/call-outcome.ts";
+import { failCall, NOT_STARTED } from "./tool-calls/call-outcome.ts";
 import { toRejectedEvent } from "./tool-calls/record-calls.ts";
 
 /** The model call of a step, with the lease that pays for it. */
@@ -170,7 +170,7 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   const limited = limit === undefined || hasAppliedResults ? state : addSignal(agent, state, limit);
   const elapsedMs = computeElapsedMs(agent, state, atMs);
   const isComplete = hasAppliedResults || (reply?.message.toolCalls.length ?? 0) === 0;
-  const complete = isComplete ? limited : answerRest(agent, limited, atMs);
+  const complete = isComplete ? limited : settleRemainingCalls(agent, limited, atMs);
   const completed = recordStep(complete, { atMs, elapsedMs });
   const record = completed.log.steps.at(-1);
   if (record !== undefined && !agent.run.recorder.countUnread("step.completed"))
@@ -246,12 +246,13 @@ const UNEXPLAINED: ErrorRecord = {
   data: {},
 };
 
-// Results for the calls of a step that ends early, so that every call has exactly one result (L3).
+// Results for the calls of a step that ends early, so that the history has exactly one result for
+// each call (L3).
 
 /**
  * Returns the state with a result for every call of its open step, and all results in the history.
  */
-function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): AgentState {
+function settleRemainingCalls(agent: AgentRuntime, state: AgentState, atMs: number): AgentState {
   const { step } = state;
   if (step === undefined) return state;
   const times = { startedAtMs: atMs, endedAtMs: atMs };
@@ -263,7 +264,7 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
     );
     if (isDelegated) return { call, ...SUBAGENT_CUT_SHORT, ...times };
     const text = `Not executed: the agent stopped before this call (${code}).`;
-    const outcome = { ...NOT_BEGUN, text };
+    const outcome = { ...NOT_STARTED, text };
     const { callId, toolName } = call;
     const place = { toolName, index: ofReply.indexOf(call) };
     const body = toRejectedEvent(place, agent.tools.find(toolName), outcome);

@@ -55,7 +55,7 @@ import {
 
 /**
  * Calls the model until it replies or fails for good. Never rejects. Calls made by hooks have a
- * number and are charged here one by one. A plain call is charged in `settleCall`.
+ * number and are charged here one by one. A plain call is charged in `settleModelCall`.
  */
 export async function runAttempts(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
   const attempts = new Attempts(agent, call);

@@ -63,7 +63,7 @@ export async function requestCallLease(
  * Charges the usage of a call to the agent and every ancestor, exactly once and whatever the
  * outcome. Returns the charged usage.
  */
-export function settleCall(
+export function settleModelCall(
   agent: AgentRuntime,
   position: EffectPosition,
   lease: Lease,
@@ -198,7 +198,7 @@ export async function createSideCall(
   const capped = Object.freeze({ ...request, maxOutputTokens: lease.maxOutputTokens });
   const call = { effectPosition: position, lease, request: capped, isEstimated, ephemeralCount: 0 };
   const outcome = await callModel(agent, call);
-  const usage = settleCall(agent, position, lease, outcome);
+  const usage = settleModelCall(agent, position, lease, outcome);
   const timing = computeTiming(outcome.spans ?? []);
   return { usage, timing, waitedMs, text: readSideText(outcome) };
 }

@@ -52,10 +52,10 @@ export type Asker = AccountFigures | typeof NEW_CHILD;
 export const NEW_CHILD = null;
 
 /**
- * Returns the amount that can become free for the asker. `Infinity` if the account does not limit
- * the axis.
+ * Returns the amount that can become free for the asker: open leases are not subtracted. `Infinity`
+ * if the account does not limit the axis.
  */
-export function findRoom(at: AccountFigures, asker: Asker, axis: LedgerAxis): number {
+export function findUnspentRoom(at: AccountFigures, asker: Asker, axis: LedgerAxis): number {
   const limit = at.limits[axis];
   if (limit === undefined) return Infinity;
   const spent = axis === "costMicroUsd" ? toMicroUsd(at.total.costUsd ?? 0) : at.total[axis];
@@ -71,7 +71,7 @@ export function findTightest(
   let found: AccountFigures | undefined;
   let least = Infinity;
   for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
-    const room = findRoom(at, asker, axis);
+    const room = findUnspentRoom(at, asker, axis);
     if (room < least) [found, least] = [at, room];
   }
   return found;
@@ -93,7 +93,7 @@ export function createBudgetRefusal(
 ): BudgetRefusal {
   const { agentPath: accountPath, limits } = at;
   const maximum = limits[axis] ?? Infinity;
-  const room = findRoom(at, at, axis);
+  const room = findUnspentRoom(at, at, axis);
   const reserveOnAxis = asker === at ? 0 : (at.reserve[axis] ?? 0);
   const reserve = Math.min(reserveOnAxis, Math.max(0, room));
   return {

@@ -39,7 +39,7 @@ import {
   type UsageReport,
 } from "../protocol/usage.ts";
 import {
-  findRoom,
+  findUnspentRoom,
   createReachedThreshold,
   mapAxes,
   NEW_CHILD,
@@ -346,7 +346,7 @@ export class BudgetAccount implements AccountFigures {
       for (const axis of at.axes) {
         const maximum = at.limits[axis];
         if (maximum === undefined || used[axis] === 0) continue;
-        const spent = maximum - findRoom(at, at, axis);
+        const spent = maximum - findUnspentRoom(at, at, axis);
         if (!isEarly(maximum, spent)) at.#emitThresholds(axis, maximum, spent - used[axis], spent);
       }
   }
@@ -366,8 +366,8 @@ export class BudgetAccount implements AccountFigures {
   // Usage and room
 
   /**
-   * Returns the first limit on the path that is exhausted on the axes of a reply, or in time: then
-   * no call of the reply may start. Steps and tool calls are not checked.
+   * Returns a limit on the path that is exhausted on the axes of a reply, or in time: then no call
+   * of the reply may start. Steps and tool calls are not checked.
    */
   exhaustedForReply(): BudgetRefusal | undefined {
     return findReachedLimit(this, this.#ledger.clock);
@@ -378,7 +378,7 @@ export class BudgetAccount implements AccountFigures {
     return findReachedLimit(this, this.#ledger.clock, NEW_CHILD);
   }
 
-  /** Returns the least room on the path, for each limited axis. */
+  /** Returns the least room on the path, less open leases, for each limited axis. */
   remaining(): Remaining {
     return computeRemaining(this, this.#ledger.clock);
   }

@@ -10,7 +10,7 @@ import { computeMaxCost, computeHighestRates, type ModelPrice } from "../model/m
 import { NO_AMOUNTS, type Amounts } from "../policies/budget.ts";
 import type { BudgetAxis, LedgerAxis } from "../protocol/account.ts";
 import {
-  findRoom,
+  findUnspentRoom,
   findTightest,
   createBudgetRefusal,
   NEW_CHILD,
@@ -63,7 +63,8 @@ function findLackingAccount(account: AccountFigures, hold: Amounts): AccountFigu
  */
 export function hasNoRoom(account: AccountFigures, at: AccountFigures, hold: Amounts): boolean {
   for (const axis of account.axes)
-    if (hold[axis] > 0 && hold[axis] > findRoom(at, account, axis) - at.reserved[axis]) return true;
+    if (hold[axis] > 0 && hold[axis] > findUnspentRoom(at, account, axis) - at.reserved[axis])
+      return true;
   return false;
 }
 
@@ -72,7 +73,7 @@ export function findUnfitLimit(account: AccountFigures, hold: Amounts): BudgetRe
   for (const axis of account.axes) {
     const requested = hold[axis];
     const at = requested === 0 ? undefined : findTightest(account, account, axis);
-    if (at !== undefined && requested > findRoom(at, account, axis))
+    if (at !== undefined && requested > findUnspentRoom(at, account, axis))
       return createBudgetRefusal(at, { axis, requested, asker: account });
   }
   return undefined;
@@ -96,10 +97,10 @@ export function createWantedHold(account: AccountFigures, ask: LeaseAsk): Amount
   const least = findLeastOutput(ask);
   let cap = ask.maxOutputTokens;
   for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
-    const outputRoom = findRoom(at, account, "outputTokens");
-    cap = Math.min(cap, outputRoom, findRoom(at, account, "totalTokens") - inputTokens);
+    const outputRoom = findUnspentRoom(at, account, "outputTokens");
+    cap = Math.min(cap, outputRoom, findUnspentRoom(at, account, "totalTokens") - inputTokens);
     if (at.limits.costMicroUsd === undefined || price === undefined) continue;
-    const room = findRoom(at, account, "costMicroUsd");
+    const room = findUnspentRoom(at, account, "costMicroUsd");
     cap = clampToCost(price, inputTokens, { cap, least, room });
   }
   return createHold(ask, Math.max(least, cap));
@@ -141,7 +142,8 @@ export function findLastStep(account: AccountFigures, count: number): LastStep |
   for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
     const { agentPath: accountPath, limits, reserved, reserve } = at;
     const { steps } = limits;
-    if (steps === undefined || findRoom(at, account, "steps") > reserved.steps + count) continue;
+    if (steps === undefined || findUnspentRoom(at, account, "steps") > reserved.steps + count)
+      continue;
     const reservedSteps = at === account ? 0 : (reserve.steps ?? 0);
     return { accountPath, maximum: Math.max(0, steps - reservedSteps) };
   }
@@ -163,8 +165,8 @@ const REPLY_AXES: readonly LedgerAxis[] = [
 const CHILD_AXES: readonly LedgerAxis[] = ["steps", ...REPLY_AXES];
 
 /**
- * Returns the first limit on the path that is reached, on the axes of a reply. For `NEW_CHILD`,
- * also checks steps.
+ * Returns the limit that is reached on the first of the axes of a reply, of the account with the
+ * least room on it. For `NEW_CHILD`, also checks steps.
  */
 export function findReachedLimit(
   account: AccountFigures,
@@ -174,7 +176,7 @@ export function findReachedLimit(
   for (const axis of account.axes) {
     if (!(asker === NEW_CHILD ? CHILD_AXES : REPLY_AXES).includes(axis)) continue;
     const at = findTightest(account, asker, axis);
-    if (at !== undefined && findRoom(at, asker, axis) <= 0)
+    if (at !== undefined && findUnspentRoom(at, asker, axis) <= 0)
       return createBudgetRefusal(at, { axis, requested: 0, asker });
   }
   return account.isTimed ? findTimeRefusal(account, clock.nowMs()) : undefined;
@@ -198,7 +200,7 @@ export function computeRemaining(
   for (const axis of axes) {
     let least = Infinity;
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting)
-      least = Math.min(least, findRoom(at, asker, axis) - at.reserved[axis]);
+      least = Math.min(least, findUnspentRoom(at, asker, axis) - at.reserved[axis]);
     if (axis === "costMicroUsd") left.costUsd = Math.max(0, least + returned[axis]) / MICRO_PER_USD;
     else left[axis] = Math.max(0, least + returned[axis]);
   }
@@ -213,7 +215,7 @@ export function computeRemaining(
 export function findOvershoots(account: AccountFigures): readonly BudgetRefusal[] {
   const passed: BudgetRefusal[] = [];
   for (const axis of account.axes)
-    if (findRoom(account, account, axis) < 0)
+    if (findUnspentRoom(account, account, axis) < 0)
       passed.push(createBudgetRefusal(account, { axis, requested: 0, asker: account }));
   return passed;
 }

@@ -24,7 +24,7 @@ import { addAbortHandler, type AnySignal } from "../kernel/cancel-signal.ts";
 import { NO_AMOUNTS, type Amounts } from "../policies/budget.ts";
 import { LEDGER_AXES, type LedgerAxis } from "../protocol/account.ts";
 import type { LeaseId } from "../protocol/ids.ts";
-import { findRoom, NEW_CHILD, type AccountFigures } from "./account-figures.ts";
+import { findUnspentRoom, NEW_CHILD, type AccountFigures } from "./account-figures.ts";
 import { computeDeadline } from "./account-time.ts";
 import {
   decideLease,
@@ -174,7 +174,7 @@ export class LeaseQueue {
     const { account, least, wanted } = node;
     let isTight = false;
     for (const axis of account.axes) {
-      const room = findRoom(account, NEW_CHILD, axis);
+      const room = findUnspentRoom(account, NEW_CHILD, axis);
       if (least[axis] > room) this.#mayRefuse = true;
       if (wanted[axis] > room - account.reserved[axis]) isTight = true;
     }

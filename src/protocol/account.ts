@@ -195,8 +195,8 @@ export const AccountSchema = lazyObject(() => ({
 })) satisfies () => z.ZodType<LedgerAccount>;
 
 /**
- * The first limit on a path that leaves no room for a request. Amounts are in the units of a
- * budget.
+ * The first axis on which a request does not fit, and the account with the least room on it.
+ * Amounts are in the units of a budget.
  */
 export const RefusalSchema = lazyObject(() => ({
   axis: z.enum(BUDGET_AXES),

@@ -82,7 +82,7 @@ export interface BudgetEventBodies {
     /** Id of the reservation. */
     readonly leaseId: LeaseId;
   };
-  /** A model call exceeds the remaining budget of the agent or an ancestor, and is not made. */
+  /** A model call exceeds the unspent budget of the agent or an ancestor, and is not made. */
   readonly "budget.refused": {
     /** Axis of the exceeded budget. All amounts are in its unit, as in `Budget`. */
     readonly axis: keyof AccountGrant["budget"];
@@ -92,7 +92,7 @@ export interface BudgetEventBodies {
     readonly maximum: number;
     /** Amount already spent. */
     readonly spent: number;
-    /** Amount that the call requested. */
+    /** Least amount that the call needs. It may have asked for a longer reply. */
     readonly requested: number;
     /** Amount that the ancestor reserves for its own answer. */
     readonly reserve?: number | undefined;

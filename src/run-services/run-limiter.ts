@@ -71,7 +71,7 @@ export class RunLimiter {
     return this.#models.acquire(signal);
   }
 
-  /** Returns the slot of a tool's execution like `model`, but without the throttle. */
+  /** Returns the slot of a tool's execution, like `acquireModelSlot`, but without the throttle. */
   acquireToolSlot(signal: AnySignal): Acquired {
     return this.#tools.acquire(signal);
   }

@@ -20,7 +20,7 @@ export interface RejectedCall {
 }
 
 /** Text of a call that did not begin before its agent had to end. */
-export const UNBEGUN_TEXT = "Not executed: the agent was stopped before this call could begin.";
+export const UNSTARTED_TEXT = "Not executed: the agent was stopped before this call could begin.";
 
 /** Returns the text of a denied call. */
 export function describeDenial(toolName: string, reason: string): string {

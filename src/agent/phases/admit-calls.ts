@@ -11,7 +11,7 @@ import type { ToolCall } from "../../protocol/message.ts";
 import { parseRawArguments, bindCall, rebindCall, type BoundCall } from "../../tools/bind-call.ts";
 import {
   rejectDeniedCall,
-  UNBEGUN_TEXT,
+  UNSTARTED_TEXT,
   rejectUnknownTool,
   type RejectedCall,
 } from "../../tools/rejected-call.ts";
@@ -213,7 +213,7 @@ function bindOrReject(
   const { toolName } = call;
   // The agent had to end, or fails, before the call.
   if (isFailing || hooked?.change?.type === "cancelled")
-    return rejectCall(tool, "not_executed", UNBEGUN_TEXT);
+    return rejectCall(tool, "not_executed", UNSTARTED_TEXT);
   if (skip !== undefined)
     return refuseUnread(step, call, rejectCall(tool, "skipped", `Not executed: ${skip}`));
   const isHidden = step.hiddenTools.some((hidden) => hidden.toolName === toolName);

@@ -9,7 +9,7 @@ import type { AgentRuntime } from "../agent-runtime.ts";
 import { isUseless, type AgentState } from "../agent-state.ts";
 import { failWith, addSignal, toBudgetSignal } from "../stop-requests.ts";
 import { beginStep, type PreparedCall } from "../life-cycle.ts";
-import { callModel, settleCall } from "../model-call.ts";
+import { callModel, settleModelCall } from "../model-call.ts";
 import { discardReply, recordOverflow, recordReply, recordUsage } from "../transition.ts";
 import { findLeakedCall } from "../../policies/argument-leak.ts";
 import { createCallId, type StepId } from "../../protocol/ids.ts";
@@ -33,7 +33,7 @@ export async function infer(
   const state = beginStep(agent, shown, call);
   const { effectPosition: position } = call;
   const outcome = await callModel(agent, call);
-  const usage = settleCall(agent, position, call.lease, outcome);
+  const usage = settleModelCall(agent, position, call.lease, outcome);
   const { spans = [] } = outcome;
   const charged = recordUsage(state, usage, computeTiming(spans));
   if (outcome.type !== "replied") {

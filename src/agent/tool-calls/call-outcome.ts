@@ -10,7 +10,7 @@ import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
 import type { ToolExecution, ToolOutcomeType } from "../../protocol/tool-outcome.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
-import { UNBEGUN_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
+import { UNSTARTED_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { CallEnd } from "../effect-outcomes.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { omitUndefined, isRecord } from "../../kernel/json.ts";
@@ -143,7 +143,7 @@ export const INTERRUPTED = Object.freeze(
   ),
 );
 
-export const NOT_BEGUN = failCall("not_executed", UNBEGUN_TEXT);
+export const NOT_STARTED = failCall("not_executed", UNSTARTED_TEXT);
 
 /** Returns the outcome of a call that does not run. */
 export function createRejectedOutcome({

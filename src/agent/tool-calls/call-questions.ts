@@ -40,7 +40,7 @@ import {
 } from "./parsed-call.ts";
 import { formatToolResult } from "../../tools/result-text.ts";
 import type { CallEnd } from "../effect-outcomes.ts";
-import { recordBegin, recordEnd, rejectUnbegun } from "./record-calls.ts";
+import { recordBegin, recordEnd, settleUnstartedCall } from "./record-calls.ts";
 
 /**
  * Returns the permission of a call whose question was open when the run was paused. Without an
@@ -280,9 +280,9 @@ export async function callExternally(call: CallInProgress, bound: ExternalCall):
       return { type: "deferred", deferral };
     return await endWithAnswer(call, question, answer);
   }
-  if (call.signal.aborted) return rejectUnbegun(call);
+  if (call.signal.aborted) return settleUnstartedCall(call);
   const decision = await decideByGuards(call, bound);
-  if (call.signal.aborted) return rejectUnbegun(call);
+  if (call.signal.aborted) return settleUnstartedCall(call);
   if (decision.type === "rejected") return await recordEnd(call, createRejectedOutcome(decision));
   const why = `${bound.tool.name} is executed elsewhere.`;
   const reason = decision.type === "ask" ? `${why} ${decision.reason}` : why;

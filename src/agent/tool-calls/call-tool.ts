@@ -29,7 +29,7 @@ import {
 import { delegate, isTooLate, resumeDelegation } from "./delegate.ts";
 import { closeCall, createNextDelegation, type CallInProgress } from "./open-call.ts";
 import { callExternally } from "./call-questions.ts";
-import { toForbiddenOutcome, recordBegin, recordEnd, rejectUnbegun } from "./record-calls.ts";
+import { toForbiddenOutcome, recordBegin, recordEnd, settleUnstartedCall } from "./record-calls.ts";
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 
@@ -58,7 +58,7 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
       case "deferred":
         return permission;
       case "cancelled":
-        return rejectUnbegun(call);
+        return settleUnstartedCall(call);
       case "unrunnable":
         return await recordEnd(call, permission.outcome);
       case "rejected":
@@ -70,7 +70,7 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
         const claiming = persistence?.whenOwned();
         if (claiming !== undefined) await claiming;
         if (permission.bound.type === "function") return await runTool(call, permission.bound);
-        return isTooLate(call) ? rejectUnbegun(call) : await delegate(call, permission.bound);
+        return isTooLate(call) ? settleUnstartedCall(call) : await delegate(call, permission.bound);
       }
     }
   });
@@ -88,7 +88,7 @@ async function runTool(call: CallInProgress, bound: FunctionCall): Promise<CallE
   try {
     const entered = limiter.acquireToolSlot(signal);
     releaseSlot = entered instanceof Promise ? await entered : entered;
-    if (releaseSlot === undefined || signal.aborted) return rejectUnbegun(call, askedAtMs);
+    if (releaseSlot === undefined || signal.aborted) return settleUnstartedCall(call, askedAtMs);
     const begun = recordBegin(call, askedAtMs);
     const beginning = agent.persistence?.begin(call, bound.tool);
     if (beginning !== undefined) await beginning;

@@ -10,7 +10,7 @@ import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { CallEnd, ExecutedCall } from "../effect-outcomes.ts";
 import {
   failCall,
-  NOT_BEGUN,
+  NOT_STARTED,
   createRejectedOutcome,
   type CallOutcome,
   type PausedChild,
@@ -100,13 +100,14 @@ export async function recordEnd(
 }
 
 /**
- * Records the end of a call that did not begin because its agent has to end. Hooks do not see it.
+ * Records the end of a call that did not begin because its agent stops, or a failure of another call
+ * ends the reply. Hooks do not see it.
  */
-export function rejectUnbegun(
+export function settleUnstartedCall(
   call: CallInProgress,
   startedAtMs = call.agent.run.clock.nowMs(),
 ): CallEnd {
-  return emitEnd(call, NOT_BEGUN, { startedAtMs, endedAtMs: call.agent.run.clock.nowMs() });
+  return emitEnd(call, NOT_STARTED, { startedAtMs, endedAtMs: call.agent.run.clock.nowMs() });
 }
 
 function emitEnd(
