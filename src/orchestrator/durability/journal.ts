@@ -302,10 +302,10 @@ export class Journal {
         const seq = this.#lastSeq;
         const records = this.#codec.take();
         const firstNumber = recordCount + this.#lineCount + 1;
-        const batch = { firstNumber, records, hasProgress: this.#hasProgress };
-        this.#hasProgress = false;
         const { isQueued } = this;
-        await retry(clock, () => store.append(ownership, { ...batch, isQueued }));
+        const batch = { firstNumber, records, hasProgress: this.#hasProgress, isQueued };
+        this.#hasProgress = false;
+        await retry(clock, () => store.append(ownership, batch));
         this.#lineCount += records.length;
         this.#persisted = last;
         if (seq > 0) this.#onPersisted(seq);

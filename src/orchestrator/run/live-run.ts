@@ -95,10 +95,7 @@ export class LiveRun {
     this.mail?.start();
     for (const record of this.#early) record();
     if (prepared.mail !== undefined) this.mail?.handle(prepared.mail, prepared.settledMail);
-    if (journal?.writer.isQueued === true) {
-      journal.writer.isQueued = false;
-      await journal.writer.whenPersisted(); // From here on, a crash counts.
-    }
+    if ((this.#queuedMs ?? 0) > 0) await journal?.writer.whenPersisted(); // Now a crash counts.
     while (!root.hasEnded) {
       await root.stepper?.pass();
       await runUntilSettled(root);
@@ -121,10 +118,12 @@ export class LiveRun {
     const sinceMs = clock.nowMs();
     let release = slots.acquire(this.root.cancelSignal);
     if (release instanceof Promise) {
-      if (this.run.journal !== undefined) this.run.journal.writer.isQueued = true;
+      const { writer } = this.run.journal ?? {};
+      if (writer !== undefined) writer.isQueued = true;
       const agents = tree.nodes.filter(({ hasEnded }) => !hasEnded);
       for (const agent of agents) agent.holdClock();
       release = await release;
+      if (writer !== undefined) writer.isQueued = false;
       for (const agent of agents) agent.releaseClock();
     }
     if (release === undefined) return;
