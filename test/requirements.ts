@@ -2372,6 +2372,9 @@ const requirements = {
   D805: {
     text: "Ctrl-C at a question of `espalier run` or `resume` pauses a stored run, with its questions open",
   },
+  D806: {
+    text: "A fork that waited for its slot when its process crashed begins with its origin in the next process",
+  },
   D785: {
     text: "A spawn that its approver turns into a continuation gives its place to later calls of the reply",
   },

@@ -56,8 +56,8 @@ export interface FoldedRun {
   readonly unknownIds: readonly AgentId[];
   /** Open spans. Empty if the run had settled. */
   readonly spans: OpenSpans;
-  /** Span of its caller, if no persisted event has it. */
-  readonly traceparent: string | undefined;
+  /** Span of its caller and origin of a fork, if no persisted event has them. */
+  readonly origin: Pick<RecordOf<"run">, "traceparent" | "forkedFrom">;
 }
 
 /** State of a run that can continue. */
@@ -204,7 +204,7 @@ class JournalFold {
       resultRecord: this.#resultRecord,
       unknownIds: [...this.#agents.values()].flatMap((agent) => agent.startedAgentIds),
       spans: this.#spans,
-      traceparent: this.#eventCount === 0 ? head.traceparent : undefined,
+      origin: this.#eventCount === 0 ? head : {},
     };
   }
 

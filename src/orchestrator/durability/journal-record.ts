@@ -5,6 +5,7 @@ import { getErrorMessage } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import type { JsonDelta } from "../../kernel/json-delta.ts";
 import { AccountSchema } from "../../protocol/account.ts";
+import { EVENT_SCHEMAS } from "../../protocol/event-schemas.ts";
 import {
   AgentIdSchema,
   CallIdSchema,
@@ -55,8 +56,9 @@ const RECORDS = {
     runId: RunIdSchema(),
     limits: TreeLimitsSchema(),
     session: SessionRefSchema().exactOptional(),
-    /** Span of the caller, until the event that contains it is persisted. */
+    /** Span of the caller and origin of a fork, until the event that contains them is persisted. */
     traceparent: z.string().exactOptional(),
+    forkedFrom: EVENT_SCHEMAS["run.started"]().forkedFrom,
   })),
   /** The paused run from which this run continues. */
   restored: lazyObject(() => ({ type: z.literal("restored"), run: z.unknown() })),

@@ -8,6 +8,7 @@ import { randomIds } from "../../kernel/id-source.ts";
 import { omitUndefined } from "../../kernel/json.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import { formatContent, type MessageContent } from "../../protocol/message-content.ts";
+import type { EventBody } from "../../protocol/event.ts";
 import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { PausedRunRecord } from "./paused-run.ts";
@@ -77,14 +78,15 @@ type Headed = Pick<PausedRunRecord, "runId" | "limits"> & {
   readonly session?: SessionRef | undefined;
   /** Span of its caller. */
   readonly traceparent?: string | undefined;
+  readonly forkedFrom?: EventBody<"run.started">["forkedFrom"];
 };
 
 /** Returns a journal with its first record. */
 function beginJournal(options: JournalOptions, { runId, limits, ...more }: Headed): RunJournal {
   const journal = createJournal(options);
   const head = { type: "run", version: JOURNAL_VERSION, runId, limits: { ...limits } } as const;
-  const { session, traceparent } = more;
-  journal.append({ ...head, ...omitUndefined({ session, traceparent }) });
+  const { session, traceparent, forkedFrom } = more;
+  journal.append({ ...head, ...omitUndefined({ session, traceparent, forkedFrom }) });
   return journal;
 }
 
@@ -97,23 +99,24 @@ function createJournal(options: JournalOptions): RunJournal {
 
 /**
  * Returns the journal of a paused run that continues: a new one, or its existing one if that has
- * not advanced since. `refused` is called if the store rejects the journal.
+ * not advanced since. `refused` is called if the store rejects the journal. `forkedFrom` is the
+ * origin of a fork.
  */
 export function createResumedJournal(
   storage: RunStorage,
   run: PausedRunRecord,
-  refused: () => void = () => undefined,
+  { refused, forkedFrom }: { readonly refused?: () => void } & Pick<Headed, "forkedFrom">,
 ): RunJournal {
   const owner = createOwner();
   const open = async (): Promise<OpenJournal> => {
     try {
       return await retry(storage.clock, () => reopenJournal(storage, run, owner));
     } catch (cause) {
-      refused();
+      refused?.();
       throw cause;
     }
   };
-  const journal = beginJournal({ ...storage, open }, run);
+  const journal = beginJournal({ ...storage, open }, { ...run, forkedFrom });
   // The root of a fork has no execution yet. Its first one follows.
   const agents = run.agents.map((agent) => ({ ...agent, execution: Math.max(1, agent.execution) }));
   journal.append({ type: "restored", run: { ...run, agents } });

@@ -171,7 +171,7 @@ export function prepareResumption(
   const ready = checkContinuation(settings, run, options, { answers, wasCutOff: false });
   const giveBack = takePause(run, settings.tracing); // If nothing happened, the caller may try again.
   const { storage } = settings;
-  const journal = storage && createResumedJournal(storage, paused, giveBack);
+  const journal = storage && createResumedJournal(storage, paused, { refused: giveBack });
   try {
     return restoreRun(settings, run, ready, { journal });
   } catch (cause) {
@@ -218,7 +218,7 @@ export function prepareFork(
   assertReady(run, registry);
   const ready = checkFork(run, registry, message, options);
   const { storage } = settings;
-  const journal = storage && createResumedJournal(storage, paused);
+  const journal = storage && createResumedJournal(storage, paused, { forkedFrom });
   return restoreRun(settings, run, ready, { journal, forkedFrom });
 }
 

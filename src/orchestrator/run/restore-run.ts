@@ -188,7 +188,7 @@ function restoreParts(
   settings: Settings,
   run: RestoredRun,
   ready: Continuation,
-  { journal, folded, failure, forkedFrom }: RestoreContext,
+  { journal, folded, failure, forkedFrom = folded?.origin.forkedFrom }: RestoreContext,
 ): PreparedRun {
   const { answers, session, grants } = ready;
   const runtime = new RunRuntime(
@@ -219,7 +219,7 @@ function restoreParts(
     folded?.status === "open"
       ? { lostCallCount: folded.lost.length, isSpanOpen: folded.spans.isRunOpen }
       : undefined;
-  const { traceparent } = folded ?? {};
+  const { traceparent } = folded?.origin ?? {};
   const resumed = {
     type: "run.resumed",
     pauseCount,

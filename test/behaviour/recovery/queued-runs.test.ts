@@ -63,6 +63,33 @@ for (const crashes of [1, 2])
     },
   );
 
+proves(["D806"], "keeps the origin of a fork that crashed while it was queued", async () => {
+  const world = engineWorld();
+  const role = defineAgent({
+    name: "queued",
+    instructions: "Work.",
+    model: new ScriptedModel([says("Done."), says("Again.")]),
+  });
+  const first = world.process({ roles: [role] });
+  const { traceId } = await world.pushed(first.start(role, "Go.", { runId: "original" }).result);
+  const { orchestrator, die } = mortalProcess(world, {
+    roles: [ROLES[0], role],
+    maxConcurrentRuns: 1,
+  });
+  orchestrator.start(ROLES[0], "Hold.");
+  const fork = await orchestrator.fork("original", { message: "Go on." });
+  await fork.whenPersisted();
+  void die();
+  world.clock.advance(STALE_MS);
+  const next = world.process({ roles: [role] });
+  const resumed = await world.pushed(next.resume(fork.runId));
+  expect((await world.pushed(resumed.result)).text).toBe("Again.");
+  expect(next.sink.events[0]).toMatchObject({
+    type: "run.started",
+    forkedFrom: { runId: "original", stepNumber: 1, traceId },
+  });
+});
+
 proves(["D801"], "counts no crash of a run that only waited for its slot", async () => {
   const world = engineWorld();
   await queueAndDie(world, "start");
