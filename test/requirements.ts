@@ -2384,6 +2384,9 @@ const requirements = {
   D787: {
     text: "`orchestrator.listQuestions` returns the open questions of all runs of the store, active or paused, without those that have a saved answer; a run that cannot be read is listed in `failed` and hides no other",
   },
+  D788: {
+    text: "An answer or a command that reaches a run of this process while it pauses continues the run, also if its mailbox was read before",
+  },
   D795: {
     text: "The command that `espalier run` and `espalier resume` suggest next names the program, role folder and model of the run, and resumes it",
   },

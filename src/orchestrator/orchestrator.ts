@@ -412,7 +412,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     const ledHere = this.#live.find(runId);
     const { sendAnswers } = await import("./run/send-answers.ts");
     const open = await sendAnswers({ ...requireStorage(this.#settings), ledHere }, runId, answers);
-    this.#live.find(runId)?.mail?.look();
+    this.#live.find(runId)?.readMail();
     return open;
   }
 
@@ -469,7 +469,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   async sendCommand(runId: string, request: RunCommand): Promise<void> {
     checkRunId("runId", runId);
     await sendMail(requireStorage(this.#settings).store, runId, copyCommand(request));
-    this.#live.find(runId)?.mail?.look();
+    this.#live.find(runId)?.readMail();
   }
 
   /**

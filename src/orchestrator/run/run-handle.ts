@@ -55,6 +55,8 @@ export class RunHandle implements Run {
   #stepper: Stepper | undefined;
   /** `undefined` until somebody reads events or stream parts. */
   #iterators: RunIterators | undefined;
+  /** True if mail was sent in this process since a paused run last looked for a continuation. */
+  #hasNewMail = false;
   /** Requests to the paused run, carried out if it continues. */
   #requests: readonly (() => void)[] = NONE;
   /**
@@ -99,6 +101,12 @@ export class RunHandle implements Run {
   /** `undefined` if the run has no store. */
   get mail(): MailReader | undefined {
     return this.#live.mail;
+  }
+
+  /** Reads the mailbox now. A run that is about to pause looks once more before it settles. */
+  readMail(): void {
+    this.#hasNewMail = true;
+    this.mail?.look();
   }
 
   get settled(): Promise<JsonRunResult> {
@@ -336,12 +344,21 @@ export class RunHandle implements Run {
     const result = await this.#live.conclude();
     const { mismatch, pauseSignal } = run;
     if (result.status === "paused" && !pauseSignal.aborted && mismatch === undefined) {
-      const prepared = await this.prepareContinuation?.();
+      const prepared = await this.#findContinuation();
       if (prepared !== undefined) return await this.#continueWith(prepared);
     }
     this.#close(mismatch && { cause: mismatch });
     if (mismatch !== undefined) throw mismatch;
     return result;
+  }
+
+  /** Returns the parts with which the paused run continues, if its mail requests that. */
+  async #findContinuation(): Promise<PreparedRun | undefined> {
+    for (;;) {
+      this.#hasNewMail = false;
+      const prepared = await this.prepareContinuation?.();
+      if (prepared !== undefined || !this.#hasNewMail) return prepared;
+    }
   }
 
   /** Continues after a pause. Readers of this handle keep reading. */

@@ -9,6 +9,7 @@ import type { Run } from "../../../src/orchestrator/run/run.ts";
 import { approve, toQuestion, type Question } from "../../../src/protocol/question.ts";
 import { loadRecording } from "../../../src/testing/replay/recording.ts";
 import { proves } from "../../harness/proves.ts";
+import { forwarding } from "../../support/journal/forwarding-store.ts";
 import { replaysToTheSame } from "../../support/journal/replay-story.ts";
 import { storedEvents } from "../../support/journal/stored-events.ts";
 import { countedTool, spawnCall, thinker } from "../../support/journal/thinkers.ts";
@@ -192,5 +193,36 @@ proves(
       });
       expect(counts(done)).toEqual([1, 1]);
     }
+  },
+);
+
+proves(
+  ["D788"],
+  "continues a run that is answered after it has read its mailbox to pause",
+  async () => {
+    const done = doings();
+    const { process, store, clock, pushed } = engineWorld();
+    let answer: (() => Promise<unknown>) | undefined;
+    const late = forwarding(store, {
+      find: async (id: typeof ID) => {
+        const found = await store.find(id);
+        if (found?.status !== "paused" || answer === undefined) return found;
+        const send = answer;
+        answer = undefined;
+        await send();
+        return found; // The run reads the state before the answer.
+      },
+    });
+    const gate = latch();
+    const role = lead(done, gate, 1);
+    const here = process({ roles: [role], store: late });
+    const run = here.start(role, "Go.", { runId: ID });
+    const [question] = await asked(run, 1);
+    if (question === undefined) throw new Error("Nothing was asked.");
+    answer = () => here.answer(ID, [approve(question)]);
+    gate.open();
+    const { status } = await pushed(run.result);
+    expect([status, counts(done), here.findActiveRun(ID)]).toEqual(["completed", [1], undefined]);
+    expect(clock.pendingTimers).toBe(0);
   },
 );
