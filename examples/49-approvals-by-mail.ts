@@ -105,3 +105,22 @@ const resumed = await later.resume(runId, { answers });
 const { status, text } = await resumed.result;
 console.log(status, text);
 assert.equal(status, "completed");
+
+// A service whose runs pause: it answers, and continues the run if it has paused.
+const desk = new Orchestrator({ roles: [clerk], store });
+async function decide(questionId: string, user: string): Promise<void> {
+  const { questions } = await desk.listQuestions();
+  const question = questions.find((open) => open.questionId === questionId);
+  if (question === undefined) return;
+  const { runId } = question;
+  await desk.answer(runId, [approve(question, { by: user })]);
+  await desk.resumeLostRuns(); // continues the run if it has paused
+}
+
+const ticket = await desk.start(clerk, "Write of pears and of shade.").result;
+const [pears, shade] = ticket.questions;
+await decide(pears?.questionId ?? "", "ada@example.com"); // this note is written at once
+await desk.findActiveRun(ticket.runId)?.result; // the run pauses again
+await decide(shade?.questionId ?? "", "ben@example.com");
+const done = await desk.findActiveRun(ticket.runId)?.result;
+assert.equal(done?.status, "completed");
