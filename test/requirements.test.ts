@@ -29,6 +29,13 @@ test("cites every requirement that is not planned in a test", () => {
   expect(uncited).toEqual([]);
 });
 
+test("gives no requirement the id of an invariant", () => {
+  const invariants = readFileSync("docs/invariants.md", "utf8");
+  const ids = [...invariants.matchAll(/\*\*([A-Z]\d+)\*\*/g)].map(([, id = ""]) => id);
+  expect(ids).not.toEqual([]);
+  expect(ids.filter((id) => id in REQUIREMENTS)).toEqual([]);
+});
+
 test("cites only existing requirements", () => {
   expect([...citedIds()].filter((id) => !(id in REQUIREMENTS))).toEqual([]);
 });

@@ -929,10 +929,10 @@ const requirements = {
   H22: {
     text: "A run stays within fixed bounds on executed lines, functions, calls and stack frames, which may only decrease, and enters no file of a feature that it does not use",
   },
-  E1: {
+  E128: {
     text: "Any process may post to the mailbox of a run, each key once and in an order without gaps; a post reopens a paused run, and an ended run accepts none",
   },
-  E3: {
+  E129: {
     text: "A process can release a run while it is open, and whichever process claims the run continues it",
   },
   E60: {

@@ -41,7 +41,7 @@ export class JsonMeter {
     this.#maxBytes = maxBytes;
   }
 
-  /** Reads a chunk. Returns a fault about `what` once a text exceeds a limit. */
+  /** Reads a chunk. Returns a fault about `subject` once a text exceeds a limit. */
   read(chunk: Uint8Array, subject: string): McpFault | undefined {
     for (let index = 0; index < chunk.length; index += 1) {
       const byte = chunk[index] ?? 0;

@@ -38,7 +38,7 @@ proves(["S7.5"], "ignores a change of the wall clock in the age of an owner", as
   expect(await store.claim(runId, claim)).toMatchObject({ epoch: 2 });
 });
 
-proves(["E1", "E3"], "records the time of each mail, and reopens a paused run", async () => {
+proves(["E128", "E129"], "records the time of each mail, and reopens a paused run", async () => {
   const clock = new ManualClock(1_000);
   const store = memoryStore({ clock });
   const held = await store.create(runId, "", owner);
