@@ -35,9 +35,9 @@ export interface InheritanceRecord {
   };
   /** Keys of the inherited metadata. */
   readonly metadataKeys: readonly string[];
-  /** Siblings whose results the subagent received as a short summary, by `childName`. */
+  /** Siblings whose results the subagent received as a short summary, by `subagent`. */
   readonly siblingResults: readonly string[];
-  /** Siblings whose full results the subagent received, by `childName`. */
+  /** Siblings whose full results the subagent received, by `subagent`. */
   readonly results: readonly string[];
   /** Number of the parent's failed tool calls that the subagent was shown. */
   readonly failedAttempts: number;

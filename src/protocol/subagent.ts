@@ -68,7 +68,7 @@ export interface SpawnRequest {
    */
   readonly background?: boolean;
   /**
-   * Ended subagents of the same parent, by `childName`. The new subagent receives their full
+   * Ended subagents of the same parent, by `subagent`. The new subagent receives their full
    * results.
    *
    * @example
@@ -169,7 +169,7 @@ export interface SubagentResult {
    * Name under which the parent knows the subagent: the last part of its path, such as
    * `researcher#2`.
    */
-  readonly childName: string;
+  readonly subagent: string;
   /** Path of the subagent in the tree, such as `lead/researcher#2`. */
   readonly agentPath: string;
   /** Depth of the subagent. 1 is directly below the root. */
@@ -244,7 +244,7 @@ export interface SubagentReceipt {
   /** Id of the subagent. */
   readonly childId: AgentId;
   /** Name under which the parent knows the subagent, such as `researcher#2`. */
-  readonly childName: string;
+  readonly subagent: string;
   /** Role name of the subagent. */
   readonly role: string;
 }

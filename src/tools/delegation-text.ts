@@ -12,14 +12,14 @@ export function describeDelegation(
 ): string {
   if (outcome.type === "refused") return outcome.refusal.message;
   if (outcome.type === "ended") return formatSubagentReport(outcome.result);
-  const { childName } = outcome;
+  const { subagent } = outcome;
   const note = "It runs in the background. Its result will arrive as a message.";
-  return stringifyCanonical({ subagent: childName, status: "running", note });
+  return stringifyCanonical({ subagent, status: "running", note });
 }
 
 /** Returns the report about the end of a subagent for the parent's model. */
 function formatSubagentReport(result: SubagentResult): string {
-  const { childName, outcome, reason, text, output, stepCount: steps, usage, errors } = result;
+  const { subagent, outcome, reason, text, output, stepCount: steps, usage, errors } = result;
   const error = errors[0]?.code;
   const isCompleted = outcome === "completed";
   // The report's own keys are already sorted. The keys of an output are not.
@@ -31,7 +31,7 @@ function formatSubagentReport(result: SubagentResult): string {
     ...(output === undefined ? {} : { output }),
     ...(isCompleted ? {} : { reason: reason.code }),
     steps,
-    subagent: childName,
+    subagent,
     ...(output === undefined ? { text } : {}),
     totalTokens: usage.total.totalTokens,
   });

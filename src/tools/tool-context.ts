@@ -272,7 +272,7 @@ export interface DelegationContext<out Context = unknown> extends Omit<
 
 /**
  * Actions of an agent on the subagents that it has started. Each subagent is identified by its
- * `childName`, such as `researcher#2`.
+ * `subagent`, such as `researcher#2`.
  *
  * @example
  * ```ts
@@ -282,7 +282,7 @@ export interface DelegationContext<out Context = unknown> extends Omit<
  *   inputSchema: z.object({}),
  *   execute: async (_input, { subagents }) => {
  *     const running = subagents.list().filter(({ status }) => status === "running");
- *     for (const { childName } of running) await subagents.cancel(childName, "No longer needed.");
+ *     for (const { subagent } of running) await subagents.cancel(subagent, "No longer needed.");
  *     return { type: "answered", text: `Stopped ${running.length} subagents.` };
  *   },
  * });
@@ -302,7 +302,7 @@ export interface SubagentService {
    *   description: "Has the writer revise the draft.",
    *   inputSchema: z.object({ criticism: z.string() }),
    *   execute: ({ criticism }, { subagents }) =>
-   *     subagents.continue({ childName: "writer#1", task: criticism }),
+   *     subagents.continue({ subagent: "writer#1", task: criticism }),
    * });
    * ```
    */
@@ -328,7 +328,7 @@ export interface SubagentService {
      *
      * @default all background subagents
      */
-    readonly childNames?: readonly string[];
+    readonly subagents?: readonly string[];
     /**
      * Maximum time in milliseconds.
      *
@@ -340,18 +340,18 @@ export interface SubagentService {
    * Sends a message to a running subagent, which reads it before its next model call. A subagent
    * that has ended is refused.
    */
-  sendMessage(childName: string, text: string): DelegationOutcome;
+  sendMessage(subagent: string, text: string): DelegationOutcome;
   /**
    * Cancels a subagent with all its descendants, and waits until they have ended. The outcome
    * contains what the subagent had so far.
    */
-  cancel(childName: string, reason?: string): Promise<DelegationOutcome>;
+  cancel(subagent: string, reason?: string): Promise<DelegationOutcome>;
 }
 
 /** The current state of a subagent. */
 export interface SubagentInfo {
   /** The name of the subagent among its siblings, such as `researcher#2`. */
-  readonly childName: string;
+  readonly subagent: string;
   /** The name of its role. */
   readonly role: string;
   /** The text of its task. */
@@ -369,12 +369,12 @@ export interface SubagentInfo {
  *
  * @example
  * ```ts
- * const request: ContinueRequest = { childName: "researcher#2", task: "Add sources from 2026." };
+ * const request: ContinueRequest = { subagent: "researcher#2", task: "Add sources from 2026." };
  * ```
  */
 export interface ContinueRequest {
   /** The name of the subagent, such as `researcher#2`. */
-  readonly childName: string;
+  readonly subagent: string;
   /** The new task: a text, or parts such as images and files. */
   readonly task: MessageContent;
   /**

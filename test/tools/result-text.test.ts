@@ -354,7 +354,7 @@ const RESULT: SubagentResult = {
   agentId: AgentIdSchema().parse("agent_2"),
   executionId: ExecutionIdSchema().parse("execution_2"),
   role: "reader",
-  childName: "reader#1",
+  subagent: "reader#1",
   agentPath: "lead/reader#1",
   depth: 1,
   outcome: "completed",
@@ -414,8 +414,8 @@ test("reports a delegation without output as no_output", () => {
 });
 
 test("reports a background subagent as running, with a note that its result will arrive", () => {
-  const { agentId: childId, childName, role } = RESULT;
-  expect(describeDelegation({ type: "started", childId, childName, role })).toBe(
+  const { agentId: childId, subagent, role } = RESULT;
+  expect(describeDelegation({ type: "started", childId, subagent, role })).toBe(
     '{"note":"It runs in the background. Its result will arrive as a message.","status":"running","subagent":"reader#1"}',
   );
 });

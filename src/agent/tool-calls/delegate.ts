@@ -187,7 +187,7 @@ function isOutcome(value: unknown): value is DelegationOutcome {
   const { type, result, refusal, childId } = value;
   if (type === "answered") return typeof value["text"] === "string";
   if (type === "started")
-    return typeof childId === "string" && typeof value["childName"] === "string";
+    return typeof childId === "string" && typeof value["subagent"] === "string";
   if (type === "ended") return isRecord(result) && isRecord(result["usage"]);
   if (type === "refused") return isRecord(refusal) && typeof refusal["message"] === "string";
   return type === "paused" && typeof childId === "string";
@@ -312,10 +312,10 @@ function bindSubagentService(call: CallInProgress): SubagentService {
     ...service,
     wait: async (request?: Parameters<SubagentService["wait"]>[0]) =>
       call.isClosed ? refuseLate(NOT_DONE) : await service.wait(request),
-    sendMessage: (childName: string, text: string) =>
-      call.isClosed ? refuseLate(NOT_DONE) : service.sendMessage(childName, text),
-    cancel: async (childName: string, reason?: string) =>
-      call.isClosed ? refuseLate(NOT_DONE) : await service.cancel(childName, reason),
+    sendMessage: (subagent: string, text: string) =>
+      call.isClosed ? refuseLate(NOT_DONE) : service.sendMessage(subagent, text),
+    cancel: async (subagent: string, reason?: string) =>
+      call.isClosed ? refuseLate(NOT_DONE) : await service.cancel(subagent, reason),
     continue: (request: ContinueRequest) => {
       const checked = continueRequest(request);
       return call.isClosed
@@ -330,16 +330,9 @@ function bindSubagentService(call: CallInProgress): SubagentService {
  * is invalid.
  */
 function continueRequest(request: ContinueRequest): ContinueRequest {
-  const fields = [
-    "childName",
-    "task",
-    "background",
-    "role",
-    "includeResultsFrom",
-    "roleDefinition",
-  ];
+  const fields = ["subagent", "task", "background", "role", "includeResultsFrom", "roleDefinition"];
   checkKeys("continue", request, fields);
-  checkText("continue.childName", request.childName);
+  checkText("continue.subagent", request.subagent);
   return { ...request, task: copyContent("continue.task", request.task) };
 }
 
@@ -351,7 +344,7 @@ async function continueWithHooks(
 ): Promise<SpawnOutcome> {
   const { agent } = delegator;
   const { supervisor } = agent.run;
-  const known = agent.findChild(request.childName);
+  const known = agent.findChild(request.subagent);
   if (known === undefined) return await supervisor.continue(agent, request, call);
   const delegation = { role: known.role.name, task: request.task };
   const task = await applyTaskHooks(delegator, delegation, call);

@@ -185,7 +185,7 @@ export function createSubagentResult(node: AgentRuntime): SubagentResult {
     agentId,
     executionId,
     role: role.name,
-    childName,
+    subagent: childName,
     agentPath,
     depth,
     outcome: createSubagentOutcome({ status, text, output }),

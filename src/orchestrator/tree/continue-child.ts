@@ -24,10 +24,10 @@ export function continueChild(
   request: ContinueRequest,
   { call, group }: SpawnCall,
 ): AgentRuntime | SpawnRefusal {
-  const { childName, task, background: isBackground = false } = request;
-  const ended = parent.findChild(childName);
+  const { subagent, task, background: isBackground = false } = request;
+  const ended = parent.findChild(subagent);
   if (parent.noStartSignal.aborted) return PARENT_ENDING;
-  if (ended === undefined) return refuseUnknownChild(parent, childName);
+  if (ended === undefined) return refuseUnknownChild(parent, subagent);
   if (group?.decision !== undefined) return refuseContinuation("group_decided", group.decision);
   const refusal =
     refuseChangedRequest(ended, request) ?? refuseUnlessRead(parent, ended, request, call);
@@ -44,7 +44,7 @@ export function continueChild(
       spawnStepId: call.stepId,
     });
   } catch (cause) {
-    return refuseSetup(childName, cause);
+    return refuseSetup(subagent, cause);
   }
   run.journal?.recordContinuation(child, isBackground, call.nth);
   run.recorder.record(parent.getScope(call), {

@@ -108,7 +108,7 @@ function refuseEndedChild({ childName, identity, settled }: AgentRuntime): Spawn
 function describeChild(child: AgentRuntime): SubagentInfo {
   const { childName, role, taskText: task, settled } = child;
   return Object.freeze({
-    childName,
+    subagent: childName,
     role: role.name,
     task,
     status: settled?.status ?? "running",
@@ -123,10 +123,10 @@ async function waitForChildren(
   call: DelegatedCall,
   request: NonNullable<Parameters<SubagentService["wait"]>[0]>,
 ): Promise<DelegationOutcome> {
-  checkKeys("wait", request, ["childNames", "timeoutMs"]);
-  const { childNames, timeoutMs } = request;
+  checkKeys("wait", request, ["subagents", "timeoutMs"]);
+  const { subagents, timeoutMs } = request;
   if (timeoutMs !== undefined) checkAmount("wait.timeoutMs", timeoutMs, NO_LIMIT_ADVICE);
-  const names = childNames === undefined ? undefined : [...new Set(childNames)];
+  const names = subagents === undefined ? undefined : [...new Set(subagents)];
   const named =
     names?.map((childName) => findOrRefuse(run, parent, call, childName)) ??
     parent.children.filter(isOpen);
@@ -169,8 +169,8 @@ function reportChildren(
   const reportedAgentIds: AgentId[] = [];
   const texts = children.map((child) => {
     if (!child.hasEnded) {
-      const { childName, status } = describeChild(child);
-      return stringifyCanonical({ subagent: childName, status });
+      const { subagent, status } = describeChild(child);
+      return stringifyCanonical({ subagent, status });
     }
     reportedAgentIds.push(child.identity.agentId);
     parent.mailbox?.withdraw(child.identity.agentId);

@@ -182,14 +182,14 @@ export function parseSpawnRequest(input: JsonValue): SpawnRequest | undefined {
 function createSubagentRequest({
   role,
   task,
-  continue: childName,
+  continue: subagent,
   includeResultsFrom,
   background,
   newRole: roleDefinition,
 }: SpawnArguments): SubagentRequest {
   const fields = { task, ...omitUndefined({ background, includeResultsFrom, roleDefinition }) };
-  if (isSubagentName(childName)) {
-    const again = isSubagentName(role) ? { childName, role } : { childName };
+  if (isSubagentName(subagent)) {
+    const again = isSubagentName(role) ? { subagent, role } : { subagent };
     return { type: "continue", request: { ...again, ...fields } };
   }
   invariant(role !== undefined, "without continue the schema asks for a role");
@@ -226,9 +226,9 @@ function createBackgroundTools(): readonly DelegationTool[] {
           description: "Maximum time to wait. Default: until they have ended.",
         }),
       }),
-      ({ subagents: childNames, timeoutSeconds }, { subagents }) =>
+      ({ subagents: awaited, timeoutSeconds }, { subagents }) =>
         subagents.wait({
-          ...omitUndefined({ childNames }),
+          ...omitUndefined({ subagents: awaited }),
           ...(timeoutSeconds === undefined ? {} : { timeoutMs: timeoutSeconds * MS_PER_SECOND }),
         }),
     ),
@@ -249,10 +249,5 @@ function createBackgroundTools(): readonly DelegationTool[] {
 }
 
 function formatSubagents(subagents: readonly SubagentInfo[]): string {
-  return stringifyCanonical(
-    subagents.map(({ childName: subagent, isBackground: _how, ...info }) => ({
-      subagent,
-      ...info,
-    })),
-  );
+  return stringifyCanonical(subagents.map(({ isBackground: _how, ...info }) => info));
 }

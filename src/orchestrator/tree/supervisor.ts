@@ -50,8 +50,8 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     request: ContinueRequest,
     call: DelegatedCall,
   ): Promise<SpawnOutcome> {
-    const { childName, background: isBackground = false } = request;
-    const role = findChildRole(parent, childName);
+    const { subagent, background: isBackground = false } = request;
+    const role = findChildRole(parent, subagent);
     return this.#start(parent, { role, isBackground, call }, (group) =>
       continueChild(this.run, parent, request, { call, group }),
     );
@@ -317,12 +317,12 @@ function createEndedOutcome(child: AgentRuntime): EndedSpawn {
 }
 
 function createReceipt({ identity, childName, role }: AgentRuntime): SpawnOutcome {
-  return { type: "started", childId: identity.agentId, childName, role: role.name };
+  return { type: "started", childId: identity.agentId, subagent: childName, role: role.name };
 }
 
 function describeReport(outcome: EndedSpawn): string {
-  const { childName } = outcome.result;
-  return `${childName}, which ran in the background, has ended. Its result: ${describeDelegation(outcome)}`;
+  const { subagent } = outcome.result;
+  return `${subagent}, which ran in the background, has ended. Its result: ${describeDelegation(outcome)}`;
 }
 
 function describeStoppedParent({ identity }: AgentRuntime): string {

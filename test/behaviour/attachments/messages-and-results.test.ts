@@ -148,7 +148,7 @@ describe("a delegation in code", () => {
   proves(["M70"], "passes attachments to a new subagent and to a continued one", async () => {
     const start = delegation((context) => context.spawn({ role: "helper", task: told }), "start");
     const next = delegation(
-      (context) => context.subagents.continue({ childName: "helper#1", task: [CHART] }),
+      (context) => context.subagents.continue({ subagent: "helper#1", task: [CHART] }),
       "next",
     );
     const helper = part("helper", [says("Ok."), says("Ok.")], { scripted: seeing });

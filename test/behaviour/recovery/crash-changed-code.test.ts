@@ -51,7 +51,7 @@ function drawn(
   const childName = `${role}#1`;
   const how = random();
   if (how < 0.8) return () => spawn({ role, task, background });
-  if (how < 0.9) return () => subagents.continue({ childName, task, background });
+  if (how < 0.9) return () => subagents.continue({ subagent: childName, task, background });
   return () => subagents.cancel(childName);
 }
 

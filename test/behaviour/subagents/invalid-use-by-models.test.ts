@@ -147,9 +147,9 @@ describe("a custom delegation", () => {
     "a wait of minus nothing": ({ subagents }) => subagents.wait({ timeoutMs: -1 }),
     "a field that is not there": ({ subagents }) => subagents.wait({ timeoutMs: 1, ...ODD }),
     "a continuation without a task": ({ subagents }) =>
-      subagents.continue({ childName: "worker#1", task: " " }),
+      subagents.continue({ subagent: "worker#1", task: " " }),
     "a continuation of no subagent": ({ subagents }) =>
-      subagents.continue({ childName: "", task: "More." }),
+      subagents.continue({ subagent: "", task: "More." }),
     "a subagent without a task": ({ spawn: start }) => start({ role: "worker", task: "" }),
   };
   for (const [name, attempt] of Object.entries(attempts))
@@ -218,7 +218,7 @@ describe("a custom delegation", () => {
       const [context] = kept;
       if (context === undefined) return "nothing kept";
       late.push(await context.spawn({ role: "worker", task: "Work.", background: true }));
-      late.push(await context.subagents.continue({ childName: "worker#1", task: "More." }));
+      late.push(await context.subagents.continue({ subagent: "worker#1", task: "More." }));
       late.push(await context.subagents.wait());
       late.push(context.subagents.sendMessage("worker#1", "More."));
       late.push(await context.subagents.cancel("worker#1"));

@@ -184,7 +184,7 @@ async function stoppedMeanwhile(options: Watched): Promise<void> {
   const reader = part("reader", [says(SAID)]);
   const again = {
     toolName: "ContinueSubagent",
-    arguments: { childName: `${CANARY}#1`, task: CANARY },
+    arguments: { subagent: `${CANARY}#1`, task: CANARY },
   };
   const lead = part(
     "lead",
