@@ -189,9 +189,9 @@ class InnerCalls {
       const { usage: _counted, ...unmeasured } = reply;
       const isCharged = value.usage !== undefined && !isNothing(value.usage);
       const isOwn = this.#replies.size === 0 && isCharged;
-      const own = { type: "replied", reply, brokenAttempts: 0, lostOutputTokens: 0 } as const;
+      const replied = { type: "replied", reply, brokenAttempts: 0, lostOutputTokens: 0 } as const;
       const sum = isOwn
-        ? addUsage(usage, toCallUsage(this.#agent, { lease, steps: 0 }, own))
+        ? addUsage(usage, toCallUsage(this.#agent, { lease, steps: 0 }, replied))
         : usage;
       return { type: "replied", reply: unmeasured, usage: sum };
     } catch (cause) {

@@ -75,8 +75,8 @@ function checkWrappedResult(
   const bare = wrapResult(input);
   if (!isRecord(input) || !(WRAPPING_KEY in input)) return check(bare);
   const checked = check(input);
-  const own = checked.type === "valid" ? checked : check(bare);
-  return own.type === "valid" ? own : checked;
+  const checkedText = checked.type === "valid" ? checked : check(bare);
+  return checkedText.type === "valid" ? checkedText : checked;
 }
 
 const UNBOUNDED = Object.freeze({ maxRetries: Number.MAX_SAFE_INTEGER });

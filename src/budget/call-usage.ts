@@ -82,7 +82,7 @@ export function findFallbackUsage(
   { lease, steps }: LeasedCall,
   end: Exclude<ModelCallEnd, { readonly type: "unsent" }>,
 ): readonly ModelUsage[] | undefined {
-  const [own] = getFallbackModels(model);
+  const [firstModel] = getFallbackModels(model);
   const charges = computeShares(model, lease, end).map((share) => ({
     requested: share.model,
     usage: chargeShare(priceOf, share),
@@ -91,7 +91,7 @@ export function findFallbackUsage(
   const answered = end.type === "replied" ? end.repliedBy : undefined;
   const others = charges.flatMap((charge): readonly ModelUsage[] => {
     const { requested, usage } = charge;
-    if (requested === own || requested === model) return [];
+    if (requested === firstModel || requested === model) return [];
     const isAnswer = requested === answered;
     const unpricedCalls = charge === unpriced ? 1 : 0;
     const counts = { modelCalls: isAnswer ? 1 : 0, steps: isAnswer ? steps : 0, unpricedCalls };
@@ -112,11 +112,11 @@ function computeShares(
   const lost = losses.map(([loser, loss]) => createLostShare(loser, lease, loss));
   if (end.type !== "replied") return lost;
   const answer = replyShare(model, lease, end);
-  const own = lost.find((share) => share.model === answer.model);
-  if (own === undefined) return [answer, ...lost];
-  const requests = [...answer.requests, ...own.requests];
-  const estimatedCalls = answer.estimatedCalls + own.estimatedCalls;
-  return [{ ...answer, requests, estimatedCalls }, ...lost.filter((share) => share !== own)];
+  const answerLoss = lost.find((share) => share.model === answer.model);
+  if (answerLoss === undefined) return [answer, ...lost];
+  const requests = [...answer.requests, ...answerLoss.requests];
+  const estimatedCalls = answer.estimatedCalls + answerLoss.estimatedCalls;
+  return [{ ...answer, requests, estimatedCalls }, ...lost.filter((share) => share !== answerLoss)];
 }
 
 /**

@@ -67,11 +67,12 @@ export async function loadRoleToRun(name: string, search: RoleSearch): Promise<R
   const exported = await importFile(file, shell);
   if (isRole(exported)) return useCodedRole(exported, [exported], project, search);
   const config = await checkConfigExport(exported, file);
-  const own: Project = { folder: dirname(file), config, configFile: file };
+  const ownProject: Project = { folder: dirname(file), config, configFile: file };
   const [only, ...others] = typeof config.roles === "string" ? [] : (config.roles ?? []);
-  if (only !== undefined && others.length === 0) return useCodedRole(only, [only], own, search);
+  if (only !== undefined && others.length === 0)
+    return useCodedRole(only, [only], ownProject, search);
   throw new UsageError(
-    `Expected ${name} to have one role, got a configuration with ${getRoleNames(own).join(", ") || "none"}. Export one role, or run a role by its name in the project of that configuration.`,
+    `Expected ${name} to have one role, got a configuration with ${getRoleNames(ownProject).join(", ") || "none"}. Export one role, or run a role by its name in the project of that configuration.`,
   );
 }
 
@@ -299,16 +300,16 @@ export function readFolderRoles(folder: string): readonly FoundRole[] {
  */
 function collectReachableRoles(root: FoundRole, folder: string): readonly FoundRole[] {
   let others: readonly FoundRole[] | undefined;
-  const found = new Map([[root.name, root]]);
+  const rolesByName = new Map([[root.name, root]]);
   // Entries that are added during the iteration are visited, too.
-  for (const { subagents } of found.values())
+  for (const { subagents } of rolesByName.values())
     for (const name of subagents) {
-      if (found.has(name)) continue;
+      if (rolesByName.has(name)) continue;
       others ??= readFolderRoles(folder);
       const other = others.find((role) => role.name === name);
-      if (other !== undefined) found.set(name, other);
+      if (other !== undefined) rolesByName.set(name, other);
     }
-  return [...found.values()];
+  return [...rolesByName.values()];
 }
 
 const NOTHING_NAMED = { model: undefined, tools: [], subagents: [] };

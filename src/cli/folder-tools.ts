@@ -142,9 +142,9 @@ async function searchFiles(
       break;
     }
     filesSearched += 1;
-    const found = await searchFile(folder, path, needle);
-    matches.push(...found.matches);
-    isComplete &&= found.isComplete;
+    const inFile = await searchFile(folder, path, needle);
+    matches.push(...inFile.matches);
+    isComplete &&= inFile.isComplete;
   }
   const shown = matches.slice(0, MAX_MATCHES);
   return {

@@ -105,9 +105,9 @@ async function startProjectViewer(
 }
 
 function prepareTokenFile({ folder }: Project, isNew: boolean): string {
-  const own = join(folder, DEFAULT_FOLDER);
-  createOwnFolder(own);
-  const file = join(own, TOKEN_FILE);
+  const ownFolder = join(folder, DEFAULT_FOLDER);
+  createOwnFolder(ownFolder);
+  const file = join(ownFolder, TOKEN_FILE);
   if (isNew) rmSync(file, { force: true });
   return file;
 }

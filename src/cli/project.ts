@@ -204,8 +204,8 @@ function overrideStoreMethods(store: Store, others: Pick<Store, "sendMail" | "cl
   return new Proxy(store, {
     get: (_store, name) => {
       const method: unknown = Reflect.get(name in others ? others : store, name);
-      const own: unknown = typeof method === "function" ? method.bind(store) : method;
-      return own;
+      const bound: unknown = typeof method === "function" ? method.bind(store) : method;
+      return bound;
     },
   });
 }

@@ -180,14 +180,14 @@ export async function resolveRunName(chosenStore: ChosenStore, name: string): Pr
   const exact = await store.find(name);
   if (exact !== undefined) return exact;
   const all = await store.list({ limit: MAX_RUNS });
-  const found = all.filter(({ runId }) => runId.startsWith(name));
-  const [only] = found;
-  if (only !== undefined && found.length === 1) return only;
-  if (found.length === 0) throw createNoMatchError(chosenStore, name);
-  const shown = found.slice(0, MAX_SHOWN).map(({ runId }) => runId);
-  const more = found.length > MAX_SHOWN ? `, and ${found.length - MAX_SHOWN} more` : "";
+  const matches = all.filter(({ runId }) => runId.startsWith(name));
+  const [only] = matches;
+  if (only !== undefined && matches.length === 1) return only;
+  if (matches.length === 0) throw createNoMatchError(chosenStore, name);
+  const shown = matches.slice(0, MAX_SHOWN).map(({ runId }) => runId);
+  const more = matches.length > MAX_SHOWN ? `, and ${matches.length - MAX_SHOWN} more` : "";
   throw new UsageError(
-    `Run id prefix ${JSON.stringify(name)} is ambiguous (${found.length} matches: ${shown.join(", ")}${more}). Use a longer prefix.`,
+    `Run id prefix ${JSON.stringify(name)} is ambiguous (${matches.length} matches: ${shown.join(", ")}${more}). Use a longer prefix.`,
   );
 }
 

@@ -116,6 +116,6 @@ function filterList<One, Fitting extends One>(
 function filterList<One>(list: readonly One[], fits: (entry: One) => boolean): readonly One[];
 function filterList<One>(list: readonly One[], fits: (entry: One) => boolean): readonly One[] {
   if (list.length === 0) return NONE;
-  const found = list.filter(fits);
-  return found.length === 0 ? NONE : Object.freeze(found);
+  const fitting = list.filter(fits);
+  return fitting.length === 0 ? NONE : Object.freeze(fitting);
 }

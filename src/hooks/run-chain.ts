@@ -57,12 +57,12 @@ export async function runChain<P extends TransformPoint>(
     const returned = await callHook({ point, hook: name }, bounds, (context) =>
       hook.handle(shown, context),
     );
-    const own = readPatch(point, { name, hook }, shown, returned);
-    const fields = Object.keys(own);
+    const changes = readPatch(point, { name, hook }, shown, returned);
+    const fields = Object.keys(changes);
     if (fields.length === 0) continue;
-    patch = mergePatches(patch, own);
+    patch = mergePatches(patch, changes);
     changedBy.push({ hook: name, fields });
-    if (isFinal(own)) break;
+    if (isFinal(changes)) break;
   }
   return deepFreeze({ patch, changedBy });
 }

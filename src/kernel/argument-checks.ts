@@ -151,8 +151,8 @@ export function nameFunction(
   work: { readonly name: unknown },
 ): string | undefined {
   if (name !== undefined) checkText(field, name);
-  const own = typeof work.name === "string" && work.name.trim() !== "" ? work.name : undefined;
-  return name ?? own;
+  const ownName = typeof work.name === "string" && work.name.trim() !== "" ? work.name : undefined;
+  return name ?? ownName;
 }
 
 /** Returns a frozen copy of names of tools. Throws `invalid_argument` for an empty list. */

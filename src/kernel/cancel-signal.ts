@@ -122,8 +122,8 @@ const lines = new WeakMap<EventTarget, Set<() => void>>();
  */
 export function addAbortHandler(signal: AnySignal, handle: () => void): () => void {
   if (signal instanceof CancelSignal) return signal.onAbort(handle);
-  const own = owners.get(signal);
-  if (own !== undefined) return own.onAbort(handle);
+  const owner = owners.get(signal);
+  if (owner !== undefined) return owner.onAbort(handle);
   const line = lines.get(signal) ?? openLine(signal);
   line.add(handle);
   return () => removeAbortHandler(signal, handle);
@@ -135,8 +135,8 @@ export function addAbortHandler(signal: AnySignal, handle: () => void): () => vo
  */
 export function removeAbortHandler(signal: AnySignal, handle: () => void): void {
   if (signal instanceof CancelSignal) return signal.offAbort(handle);
-  const own = owners.get(signal);
-  if (own !== undefined) return own.offAbort(handle);
+  const owner = owners.get(signal);
+  if (owner !== undefined) return owner.offAbort(handle);
   const line = lines.get(signal);
   if (line?.delete(handle) === true && line.size === 0) close(signal);
 }

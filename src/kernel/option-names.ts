@@ -43,10 +43,10 @@ function adviseElsewhere(name: string): string | undefined {
 /** Returns the paths of the options that a name can mean, likely ones first. */
 function listPaths(name: string): readonly (readonly string[])[] {
   const owned = Object.values(names.owners).flatMap((options) => options.split(" "));
-  const own = [...Object.keys(names.counterparts), ...owned].filter((path) =>
+  const candidates = [...Object.keys(names.counterparts), ...owned].filter((path) =>
     isSameOption(path.split(".").at(-1) ?? "", name),
   );
-  return [...listKeys(names.counterparts, name), ...own].map((path) => path.split("."));
+  return [...listKeys(names.counterparts, name), ...candidates].map((path) => path.split("."));
 }
 
 /** Returns the keys of the entries that list the name. */

@@ -317,9 +317,9 @@ const FIELDS = ["traceparent", "tracestate", "baggage"] as const;
 export function getCurrentTrace(): Readonly<Record<string, string>> {
   try {
     const carrier: Record<string, unknown> = {};
-    const own = context.active().getValue(createContextKey(OWN_BAGGAGE));
+    const baggage = context.active().getValue(createContextKey(OWN_BAGGAGE));
     const bare = propagation.deleteBaggage(context.active());
-    propagation.inject(isBaggage(own) ? propagation.setBaggage(bare, own) : bare, carrier);
+    propagation.inject(isBaggage(baggage) ? propagation.setBaggage(bare, baggage) : bare, carrier);
     const entries = FIELDS.flatMap((field) => {
       const value = carrier[field];
       return typeof value === "string" && value !== "" ? [[field, value] as const] : [];

@@ -294,7 +294,7 @@ function readUsage(reported: unknown): TokenUsage | undefined {
   if (reportedCostUsd !== undefined && !isCost(reportedCostUsd)) return undefined;
   if (serviceTier !== undefined && typeof serviceTier !== "string") return undefined;
   if (hasServerTools !== undefined && hasServerTools !== true) return undefined;
-  const own = hasServerTools === true ? ({ hasServerTools: true } as const) : {};
+  const serverFields = hasServerTools === true ? ({ hasServerTools: true } as const) : {};
   const isWithin = cachedInputTokens + (cacheWriteInputTokens ?? 0) <= inputTokens;
   if (!isWithin || reasoningTokens > outputTokens) return undefined;
   const optional = omitUndefined({
@@ -302,7 +302,14 @@ function readUsage(reported: unknown): TokenUsage | undefined {
     reportedCostUsd,
     serviceTier,
   });
-  return { inputTokens, cachedInputTokens, outputTokens, reasoningTokens, ...optional, ...own };
+  return {
+    inputTokens,
+    cachedInputTokens,
+    outputTokens,
+    reasoningTokens,
+    ...optional,
+    ...serverFields,
+  };
 }
 
 /**

@@ -175,8 +175,8 @@ export function copyModelError(
   { code, message, data, retryAfterMs, lostOutputTokens, lostInput, cause }: ModelError,
   changes: ModelFailureDetails & { readonly message?: string },
 ): ModelError {
-  const own = { code, message, data, retryAfterMs, lostOutputTokens, lostInput, cause };
-  return createModelError({ ...own, ...changes });
+  const fields = { code, message, data, retryAfterMs, lostOutputTokens, lostInput, cause };
+  return createModelError({ ...fields, ...changes });
 }
 
 /**
@@ -344,8 +344,8 @@ const UNITS_MS: readonly (readonly [RegExp, number])[] = [
 function parseDuration(text: string): number | undefined {
   const part = /(?:\s|,|and\b)*(\d+(?:\.\d+)?)\s*([a-z]+)/iy;
   let totalMs: number | undefined;
-  for (let found = part.exec(text); found !== null; found = part.exec(text)) {
-    const [, amount, word = ""] = found;
+  for (let match = part.exec(text); match !== null; match = part.exec(text)) {
+    const [, amount, word = ""] = match;
     const [, unitMs] = UNITS_MS.find(([unit]) => unit.test(word)) ?? [];
     if (unitMs === undefined) break;
     totalMs = (totalMs ?? 0) + Number(amount) * unitMs;

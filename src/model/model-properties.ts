@@ -53,11 +53,11 @@ function readProperties(owner: string, source: ReadableModel): Properties {
   const { provider, id, replayKey, replayKeys, minOutputTokens } = source;
   const { apiType, serviceTier, price, baseUrl, limits, inputModalities, server } = source;
   const { supportsStructuredOutputs, supportsToolChoice } = source;
-  const own = { replayKey, replayKeys, supportsStructuredOutputs, supportsToolChoice };
+  const fields = { replayKey, replayKeys, supportsStructuredOutputs, supportsToolChoice };
   const more = { minOutputTokens, apiType, serviceTier, price, baseUrl, inputModalities, server };
   const behind = (replayKeys && asFallback(source)?.models) ?? [];
   return {
-    own: { provider, id, ...omitUndefined({ ...own, ...more }) },
+    own: { provider, id, ...omitUndefined({ ...fields, ...more }) },
     limits,
     // oxlint-disable-next-line typescript/unbound-method -- the copy binds it
     generate: source.generate,

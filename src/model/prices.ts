@@ -75,13 +75,13 @@ export function createPriceLookup(prices: Prices | undefined): PriceOf {
       checkPrice(`${id}.price`, price); // May have changed since the role was defined.
       return { price: copyPrice(price) };
     }
-    const found = prices?.getPrice({ provider, baseUrl, model: id });
-    if (found === undefined) {
+    const known = prices?.getPrice({ provider, baseUrl, model: id });
+    if (known === undefined) {
       const isOpenAi = baseUrl === undefined ? provider === "openai" : isOpenAiItself(baseUrl);
       return { price: isOpenAi ? lookUpModelPrice("openai", id) : undefined };
     }
-    checkPrice(`prices.getPrice(${id})`, found);
-    return { price: copyPrice(found) };
+    checkPrice(`prices.getPrice(${id})`, known);
+    return { price: copyPrice(known) };
   }
 }
 

@@ -63,7 +63,7 @@ export function withFallback(
     ? undefined
     : (request: ModelRequest): number =>
         Math.max(...all.map((member) => member.countTokens?.(narrowRequest(request, member)) ?? 0));
-  const own = {
+  const fields = {
     id: first.id,
     ...omitUndefined({ countTokens }),
     checkSettings: (settings) => all.forEach((member) => member.checkSettings?.(settings)),
@@ -84,7 +84,7 @@ export function withFallback(
       throw signal.reason;
     },
   } satisfies Omit<Model, "provider">;
-  const model: Model = addComputedFields(own, {
+  const model: Model = addComputedFields(fields, {
     provider: () => first.provider,
     server: () => first.server,
     apiType: () => first.apiType,

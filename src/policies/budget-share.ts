@@ -136,8 +136,8 @@ function divideBudget({ share, role, delegatedRoles }: ShareFacts, left: SpendLi
     }
     case "weighted": {
       const sum = sumWeights(share, delegatedRoles);
-      const own = getWeight(share, role);
-      return divideLimits(left, (amount) => takePart(amount, own / Math.max(own, sum)));
+      const ownWeight = getWeight(share, role);
+      return divideLimits(left, (amount) => takePart(amount, ownWeight / Math.max(ownWeight, sum)));
     }
   }
 }

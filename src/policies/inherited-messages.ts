@@ -99,21 +99,21 @@ function matchGroups(
   const startsAt = (at: number, group: Group): boolean =>
     group.every((message, offset) => isSame(items[at + offset], message));
   let at = 0;
-  const found = groups.filter((group) => {
+  const matching = groups.filter((group) => {
     const isNext = startsAt(at, group);
     if (isNext) at += group.length;
     return isNext;
   });
-  if (at === items.length) return found;
-  const own = groups.find((candidate) => candidate.some((message) => isSame(items[at], message)));
-  if (own === undefined)
+  if (at === items.length) return matching;
+  const group = groups.find((candidate) => candidate.some((message) => isSame(items[at], message)));
+  if (group === undefined)
     throw createSelectionError(
       agentPath,
       `got ${describeItem(items[at])} at [${at}], which is not one of them`,
     );
   throw createSelectionError(
     agentPath,
-    startsAt(at, own)
+    startsAt(at, group)
       ? `got the one at [${at}] out of order, or twice`
       : `got the one at [${at}] without the calls or results that belong to it`,
   );
@@ -126,7 +126,7 @@ function matchGroups(
 function createEquality(
   messages: readonly Message[],
 ): (item: unknown, message: Message) => boolean {
-  const own = new Set<unknown>(messages);
+  const ownMessages = new Set<unknown>(messages);
   const texts = new Map<unknown, string | undefined>();
   const getText = (value: unknown): string | undefined => {
     if (!texts.has(value)) texts.set(value, tryCanonicalJson(value));
@@ -134,7 +134,7 @@ function createEquality(
   };
   return (item, message) =>
     item === message ||
-    (!own.has(item) && getText(item) !== undefined && getText(item) === getText(message));
+    (!ownMessages.has(item) && getText(item) !== undefined && getText(item) === getText(message));
 }
 
 function tryCanonicalJson(value: unknown): string | undefined {

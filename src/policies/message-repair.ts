@@ -120,8 +120,8 @@ function findResult(
   results: Turn["results"],
   repairs: MessageRepair[],
 ): ToolMessage {
-  const found = results.get(callId);
-  if (found !== undefined) return found.message;
+  const result = results.get(callId);
+  if (result !== undefined) return result.message;
   repairs.push({ type: "added_result", callId });
   const text = "The result of this call is no longer available.";
   return Object.freeze({ role: "tool", callId, toolName, text });

@@ -125,10 +125,13 @@ function countWithinMaximum(maximum: number, started: number, ahead: number): nu
 /**
  * Returns the limits of depth and breadth below an agent: those from above, tightened by its own.
  */
-export function tightenShape(above: ShapeLimits, own: Partial<SubagentLimits>): ShapeLimits {
+export function tightenShape(above: ShapeLimits, limits: Partial<SubagentLimits>): ShapeLimits {
   return {
-    maxDepth: Math.min(above.maxDepth, own.maxDepth ?? Infinity),
-    maxBreadthPerParent: Math.min(above.maxBreadthPerParent, own.maxBreadthPerParent ?? Infinity),
+    maxDepth: Math.min(above.maxDepth, limits.maxDepth ?? Infinity),
+    maxBreadthPerParent: Math.min(
+      above.maxBreadthPerParent,
+      limits.maxBreadthPerParent ?? Infinity,
+    ),
   };
 }
 
@@ -140,12 +143,12 @@ const LIMIT_NAMES = ["maxDepth", "maxBreadthPerParent", "maxTotalSubagents"] as 
  */
 export function listTightenedLimits(
   above: SubagentLimits,
-  own: Partial<SubagentLimits>,
+  limits: Partial<SubagentLimits>,
   source: string,
 ): readonly Tightening[] {
   const tightened: Tightening[] = [];
   for (const name of LIMIT_NAMES) {
-    const requested = own[name];
+    const requested = limits[name];
     const granted = above[name];
     if (requested !== undefined && requested > granted)
       tightened.push({ field: `limits.${name}`, requested, granted, source });

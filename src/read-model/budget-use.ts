@@ -46,8 +46,8 @@ export class BudgetUse {
     const above = this.#above?.computeLeft() ?? {};
     for (const [axis, amount] of Object.entries(this.#left)) {
       const since = addAmounts(axis, this.#tree[axis] ?? 0, -(this.#before[axis] ?? 0));
-      const own = addAmounts(axis, amount, -since);
-      left[axis] = Math.max(0, Math.min(own, above[axis] ?? Infinity));
+      const unspent = addAmounts(axis, amount, -since);
+      left[axis] = Math.max(0, Math.min(unspent, above[axis] ?? Infinity));
     }
     return left;
   }

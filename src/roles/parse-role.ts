@@ -98,8 +98,8 @@ function resolveRoleTools(
   { tools }: RoleFileSettings,
 ): readonly unknown[] {
   const named = readNames(field, value).flatMap((name, index) => {
-    const found = findMatchingTools(name, tools);
-    if (found.length > 0) return found;
+    const matching = findMatchingTools(name, tools);
+    if (matching.length > 0) return matching;
     const expected = `the name of a given tool (${enumerateNames(tools.keys())})`;
     const advice = "Correct the name, or give the tool where the files are read.";
     throw mismatch(`${field}[${index}]`, expected, name, advice);

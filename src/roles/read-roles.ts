@@ -59,21 +59,21 @@ export async function readRoles(
   checkKeys("readRoles", options, OPTION_FIELDS);
   const settings = checkRoleFileOptions("readRoles", options);
   const { path, names } = await listRoleFiles(folder);
-  const found = new Map<string, { readonly role: AgentRole; readonly file: string }>();
+  const rolesByName = new Map<string, { readonly role: AgentRole; readonly file: string }>();
   for (const name of names) {
     const file = join(path, name);
     const read = await readRole(file, settings);
     if (read === undefined) continue;
     const { role, nameLine } = read;
-    const first = found.get(role.name);
+    const first = rolesByName.get(role.name);
     if (first !== undefined) {
       const message = `Expected a name that no other file has, got "${role.name}", which ${first.file} has. Rename one of them.`;
       throw createFileErrorFactory(file)(nameLine, message);
     }
-    found.set(role.name, { role, file });
+    rolesByName.set(role.name, { role, file });
   }
-  checkExtensions("readRoles", settings, [...found.keys()]);
-  return Object.freeze([...found.values()].map(({ role }) => role));
+  checkExtensions("readRoles", settings, [...rolesByName.keys()]);
+  return Object.freeze([...rolesByName.values()].map(({ role }) => role));
 }
 
 /**

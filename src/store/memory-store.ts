@@ -126,12 +126,12 @@ class MemoryStore implements Store {
   async create(runId: RunId, title: string, claimant: RunOwner): Promise<Ownership> {
     this.#check("runId", runId);
     const owner = copyOwner(claimant);
-    const found = this.#runs.get(runId);
+    const entry = this.#runs.get(runId);
     const ownership = { runId, token: owner.token, epoch: 1 };
-    if (found !== undefined) {
-      const { epoch, recordCount } = found.run;
+    if (entry !== undefined) {
+      const { epoch, recordCount } = entry.run;
       const isFresh = epoch === 1 && recordCount === 0;
-      if (isFresh && hasAlready(this.#createHolding(found), owner)) return ownership;
+      if (isFresh && hasAlready(this.#createHolding(entry), owner)) return ownership;
       throw createRunExistsError(runId);
     }
     const nowMs = this.#clock.nowMs();
@@ -285,12 +285,12 @@ class MemoryStore implements Store {
     this.#check("sessionId", sessionId);
     checkExpectedVersion(expectedVersion);
     checkStoredText("body", body);
-    const found = this.#sessions.get(sessionId)?.version ?? 0;
-    if (found !== expectedVersion)
-      throw createSessionConflictError(sessionId, expectedVersion, found);
+    const version = this.#sessions.get(sessionId)?.version ?? 0;
+    if (version !== expectedVersion)
+      throw createSessionConflictError(sessionId, expectedVersion, version);
     this.#sessions.delete(sessionId);
-    this.#sessions.set(sessionId, { version: found + 1, body });
-    return found + 1;
+    this.#sessions.set(sessionId, { version: version + 1, body });
+    return version + 1;
   }
 
   async listSessions(options: { readonly limit?: number } = {}): Promise<readonly SessionId[]> {

@@ -91,16 +91,16 @@ function isLastOwner({ token, epoch }: Ownership, holding: Holding): boolean {
 
 /**
  * Returns true if this owner has already released the run, and only missed the acknowledgement.
- * `found` is the present status of the run.
+ * `present` is the present status of the run.
  */
 export function hasReleased(
   ownership: Ownership,
   holding: Holding,
   status: StoredStatus,
-  found: StoredStatus,
+  present: StoredStatus,
 ): boolean {
   // Mail changes a paused run to open.
-  const isSame = found === status || (found === "open" && status === "paused");
+  const isSame = present === status || (present === "open" && status === "paused");
   return isSame && holding.owner === null && isLastOwner(ownership, holding);
 }
 

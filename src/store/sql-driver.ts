@@ -107,7 +107,7 @@ function renderQuery(dialect: SqlDialect, { text, values }: SqlQuery): string {
   });
   const joined = text.map((part, index) => part + (marks[index] ?? "")).join("");
   return Object.entries(dialect.words).reduce(
-    (found, [word, meaning]) => found.replaceAll(`{${word}}`, meaning),
+    (text, [word, meaning]) => text.replaceAll(`{${word}}`, meaning),
     joined,
   );
 }

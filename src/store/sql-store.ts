@@ -93,9 +93,9 @@ export class SqlStore implements Store {
         from (select ${NOW_MS} as at_ms) as moment where true
         on conflict (run_id) do nothing returning epoch`;
       if (inserted.length > 0) return ownership;
-      const found = yield* findRun(runId);
-      const isFresh = found?.epoch === 1 && found.recordCount === 0;
-      if (isFresh && found.owner?.token === token) return ownership;
+      const stored = yield* findRun(runId);
+      const isFresh = stored?.epoch === 1 && stored.recordCount === 0;
+      if (isFresh && stored.owner?.token === token) return ownership;
       throw createRunExistsError(runId);
     });
   }
@@ -261,8 +261,8 @@ export class SqlStore implements Store {
               update {schema}.session set version = ${version}, body = ${body}, written = {next_written}, updated_at_ms = ${NOW_MS}
               where session_id = ${sessionId} and version = ${expectedVersion} returning version`;
       if (written.length > 0) return version;
-      const found = yield* findSession(sessionId);
-      throw createSessionConflictError(sessionId, expectedVersion, found?.version ?? 0);
+      const stored = yield* findSession(sessionId);
+      throw createSessionConflictError(sessionId, expectedVersion, stored?.version ?? 0);
     });
   }
 

@@ -185,8 +185,8 @@ export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing 
 }
 
 function checkNodeOptions(options: NodeTracingOptions): void {
-  const own = ["serviceName", "serviceNamePerRole", "tracesUrl", "exporter", "clock"];
-  checkKeys("setUpNodeTracing", options, [...own, ...SHOWN_OPTIONS]);
+  const ownOptions = ["serviceName", "serviceNamePerRole", "tracesUrl", "exporter", "clock"];
+  checkKeys("setUpNodeTracing", options, [...ownOptions, ...SHOWN_OPTIONS]);
   const { serviceName, serviceNamePerRole = false, tracesUrl, exporter } = options;
   if (serviceName !== undefined) checkText("serviceName", serviceName);
   checkBoolean("serviceNamePerRole", serviceNamePerRole);

@@ -31,7 +31,7 @@ export function createPrintable(text: string, { layout, tab }: PrintableOptions)
  * hide them.
  */
 export function stripEscapeSequences(text: string): string {
-  return text.replace(SEQUENCES, (found) => (LAYOUT.test(found) ? found : ""));
+  return text.replace(SEQUENCES, (sequence) => (LAYOUT.test(sequence) ? sequence : ""));
 }
 
 const SEQUENCES = ansiRegex();

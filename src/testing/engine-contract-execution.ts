@@ -12,9 +12,9 @@ export const executionChecks: readonly EngineCheck[] = [
       const early = await fixture.startRun(first, "note early");
       const { engine } = await fixture.startWorker();
       const late = await fixture.startRun(other, "note late");
-      const own = await fixture.startRun(fixture.createClient({ engine }), "note own");
+      const run = await fixture.startRun(fixture.createClient({ engine }), "note own");
       for (const client of [first, other])
-        for (const { runId } of [early, late, own])
+        for (const { runId } of [early, late, run])
           deepStrictEqual(await fixture.waitForRest(client.attach(runId)), "completed");
       deepStrictEqual(fixture.agents.effects.toSorted(), [
         "early by worker",

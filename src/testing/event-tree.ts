@@ -64,8 +64,8 @@ function draw(tree: Drawing, event: EspalierEvent): void {
       break;
     }
     case "question.answered": {
-      const asked = tree.open.get(event.questionId) ?? addBranch(event.toolName, step);
-      describe(asked, `${event.answer} (${event.source})`);
+      const branch = tree.open.get(event.questionId) ?? addBranch(event.toolName, step);
+      describe(branch, `${event.answer} (${event.source})`);
       break;
     }
     case "tool.rejected":

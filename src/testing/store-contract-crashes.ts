@@ -80,9 +80,9 @@ export const crashChecks: readonly StoreCheck[] = [
     await store.append(ownership, { ...createBatch(3, "3"), hasProgress: true });
     deepStrictEqual(await readCrashCount(store), 0);
     await store.claim(run1, createClaimOptions("c", ofStale));
-    const found = await store.find(run1);
-    deepStrictEqual(found?.crashCount, 1);
-    ok(Number(found.lastCrashAtMs) >= Number(lastCrashAtMs));
+    const run = await store.find(run1);
+    deepStrictEqual(run?.crashCount, 1);
+    ok(Number(run.lastCrashAtMs) >= Number(lastCrashAtMs));
   }),
 
   createRunCheck("the loss of an owner that only queued the run is not counted", async (store) => {

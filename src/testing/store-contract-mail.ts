@@ -28,10 +28,10 @@ export const mailChecks: readonly StoreCheck[] = [
       key: `key ${index}`,
       body,
     }));
-    const found = await store.readMail(run1);
-    deepStrictEqual(removeMailTimes(found), expected);
-    for (const [index, { atMs }] of found.entries())
-      ok(Number.isSafeInteger(atMs) && atMs >= (found[index - 1]?.atMs ?? 1));
+    const mail = await store.readMail(run1);
+    deepStrictEqual(removeMailTimes(mail), expected);
+    for (const [index, { atMs }] of mail.entries())
+      ok(Number.isSafeInteger(atMs) && atMs >= (mail[index - 1]?.atMs ?? 1));
     for (const [from, count] of [
       [1, 4],
       [3, 2],
@@ -39,7 +39,7 @@ export const mailChecks: readonly StoreCheck[] = [
       [5, 0],
       [1_000, 0],
     ] as const)
-      deepStrictEqual(await store.readMail(run1, from), found.slice(4 - count), `from ${from}`);
+      deepStrictEqual(await store.readMail(run1, from), mail.slice(4 - count), `from ${from}`);
     for (const from of [0, -1, 1.5, Number.NaN])
       await expectRejection(store.readMail(run1, from), "invalid_argument");
   }),
@@ -109,14 +109,14 @@ export const mailChecks: readonly StoreCheck[] = [
       await owner;
       for (const ofOne of numbers) deepStrictEqual(ofOne, ofOne.toSorted(compareNumbers));
       deepStrictEqual(numbers.flat().toSorted(compareNumbers), countUpTo(30));
-      const found = await store.readMail(run1);
+      const mail = await store.readMail(run1);
       deepStrictEqual(
-        found.map(({ number }) => number),
+        mail.map(({ number }) => number),
         countUpTo(30),
       );
       for (const [index, writer] of ["a", "b", "c"].entries())
         deepStrictEqual(
-          found.flatMap(({ key, number }) => (key.startsWith(writer) ? [number] : [])),
+          mail.flatMap(({ key, number }) => (key.startsWith(writer) ? [number] : [])),
           numbers[index],
         );
       deepStrictEqual((await store.find(run1))?.recordCount, 10);
@@ -130,8 +130,8 @@ export const mailChecks: readonly StoreCheck[] = [
       const posting = [0, 1, 2].map((more) =>
         store.sendMail(run1, { key: `${count + more}`, body: "1" }),
       );
-      const found = await Promise.all([reading, store.readMail(run1, seen.length + 1)]);
-      const [longer = []] = found.toSorted((left, right) => right.length - left.length);
+      const pages = await Promise.all([reading, store.readMail(run1, seen.length + 1)]);
+      const [longer = []] = pages.toSorted((left, right) => right.length - left.length);
       seen.push(...longer.map(({ number }) => number));
       await Promise.all(posting);
     }
@@ -170,8 +170,8 @@ export const mailChecks: readonly StoreCheck[] = [
       await store.sendMail(run1, { key: "b", body: "2" });
       for (const count of [1, 2]) {
         await store.release(ownership, "paused", seen);
-        const found = await store.find(run1);
-        deepStrictEqual([found?.status, found?.owner, count], ["open", null, count]);
+        const run = await store.find(run1);
+        deepStrictEqual([run?.status, run?.owner, count], ["open", null, count]);
       }
       deepStrictEqual(await readOpenIds(store), [run1]);
       const taken = await store.claim(run1, createClaimOptions("b"));
@@ -190,8 +190,8 @@ export const mailChecks: readonly StoreCheck[] = [
       await store.append(ownership, createBatch(1, "1"));
       for (let count = 1; count <= 2; count += 1) {
         await store.release(ownership, "open");
-        const found = await store.find(run1);
-        deepStrictEqual([found?.status, found?.owner, found?.epoch], ["open", null, 1]);
+        const run = await store.find(run1);
+        deepStrictEqual([run?.status, run?.owner, run?.epoch], ["open", null, 1]);
       }
       await expectRejection(store.release(ownership, "ended"), "run_fenced", {
         epoch: 1,
@@ -248,14 +248,14 @@ export const mailChecks: readonly StoreCheck[] = [
     const bodies = ["  1  ", '"\u2028"', '"\\\\"', "'", '"\\ud800\\u0000"', '"\u{1F600}"', long];
     const posts = keys.map((key, index) => ({ key, body: bodies[index % bodies.length] ?? "" }));
     for (const post of posts) await store.sendMail(run1, post);
-    const found = await store.readMail(run1);
+    const mail = await store.readMail(run1);
     deepStrictEqual(
-      found.map(({ key }) => key),
+      mail.map(({ key }) => key),
       keys,
     );
     // Not compared as a whole, because the difference would be printed.
     deepStrictEqual(
-      found.map(({ body }, index) => body === posts[index]?.body),
+      mail.map(({ body }, index) => body === posts[index]?.body),
       keys.map(() => true),
     );
   }),

@@ -25,9 +25,9 @@ const creation: readonly StoreCheck[] = [
   check("a created run is open, empty and owned, in epoch 1", async (store) => {
     const ownership = await store.create(run1, "the first", createLivingOwner("a"));
     deepStrictEqual(ownership, { runId: run1, token: "a", epoch: 1 });
-    const found = await store.find(run1);
-    const { createdAtMs = 0, updatedAtMs = 0, heartbeatAtMs = 0 } = found ?? {};
-    deepStrictEqual(found, {
+    const run = await store.find(run1);
+    const { createdAtMs = 0, updatedAtMs = 0, heartbeatAtMs = 0 } = run ?? {};
+    deepStrictEqual(run, {
       runId: run1,
       status: "open",
       title: "the first",
@@ -57,8 +57,8 @@ const creation: readonly StoreCheck[] = [
     await expectRejection(store.create(run1, "the first", createLivingOwner("a")), "run_exists");
     await store.release(ownership, "ended");
     await expectRejection(store.create(run1, "another", createLivingOwner("b")), "run_exists");
-    const found = await store.find(run1);
-    deepStrictEqual([found?.title, found?.status, found?.epoch], ["the first", "ended", 1]);
+    const run = await store.find(run1);
+    deepStrictEqual([run?.title, run?.status, run?.epoch], ["the first", "ended", 1]);
   }),
 
   check("one of several concurrent creations succeeds", async (store) => {
@@ -70,8 +70,8 @@ const creation: readonly StoreCheck[] = [
     const winners = outcomes.flatMap((outcome) =>
       outcome.status === "fulfilled" ? [outcome.value.token] : [],
     );
-    const found = await store.find(run1);
-    deepStrictEqual(winners, [found?.owner?.token]);
+    const run = await store.find(run1);
+    deepStrictEqual(winners, [run?.owner?.token]);
   }),
 
   check("a title is stored, with unsuitable characters replaced", async (store) => {
@@ -200,8 +200,8 @@ const ownership: readonly StoreCheck[] = [
     const winners = outcomes.flatMap((outcome) =>
       outcome.status === "fulfilled" ? [outcome.value] : [],
     );
-    const found = await store.find(run1);
-    deepStrictEqual(winners, [{ runId: run1, token: found?.owner?.token, epoch: 2 }]);
+    const run = await store.find(run1);
+    deepStrictEqual(winners, [{ runId: run1, token: run?.owner?.token, epoch: 2 }]);
   }),
 
   createRunCheck("writes of a replaced owner are rejected", async (store, first) => {
@@ -241,10 +241,10 @@ const ownership: readonly StoreCheck[] = [
     for (const status of ["paused", "open", "ended", "paused"] as const) {
       await store.release(ownership, status);
       const { epoch } = ownership;
-      const found = await store.find(run1);
-      const [owner, heartbeatAtMs] = [found?.owner, found?.heartbeatAtMs];
+      const run = await store.find(run1);
+      const [owner, heartbeatAtMs] = [run?.owner, run?.heartbeatAtMs];
       deepStrictEqual(
-        { status: found?.status, owner, heartbeatAtMs, epoch: found?.epoch },
+        { status: run?.status, owner, heartbeatAtMs, epoch: run?.epoch },
         { status, owner: null, heartbeatAtMs: null, epoch },
       );
       // A process that never got the response may repeat the release, but nothing else.

@@ -55,8 +55,8 @@ export async function expectRejection(
     result = await work;
   } catch (error) {
     if (!EspalierError.is(error)) throw error;
-    const found = Object.fromEntries(Object.keys(data).map((key) => [key, error.data[key]]));
-    deepStrictEqual({ code: error.code, data: found }, { code, data });
+    const actual = Object.fromEntries(Object.keys(data).map((key) => [key, error.data[key]]));
+    deepStrictEqual({ code: error.code, data: actual }, { code, data });
     return;
   }
   fail(`Expected ${code}, got ${JSON.stringify(result)}.`);
@@ -64,9 +64,9 @@ export async function expectRejection(
 
 /** Collects the texts of an iterable. */
 export async function collectTexts(texts: AsyncIterable<string>): Promise<readonly string[]> {
-  const found: string[] = [];
-  for await (const text of texts) found.push(text);
-  return found;
+  const problems: string[] = [];
+  for await (const text of texts) problems.push(text);
+  return problems;
 }
 
 export const run1: RunId = RunIdSchema().parse("run_1");

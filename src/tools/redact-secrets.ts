@@ -51,15 +51,15 @@ const BEARER = /(?<![A-Za-z])(bearer[ \t]{1,4})([\w.~+/-]{16,}=*)/gi;
 const BASIC = /(?<![A-Za-z])(basic[ \t]{1,4})([A-Za-z0-9+/]{8,}={0,2})/gi;
 
 /** Redacts a token with a digit. Tokens of this length contain digits, words do not. */
-function redactToken(found: string, scheme: string, token: string): string {
-  return /\d/.test(token) ? `${scheme}${REDACTED}` : found;
+function redactToken(match: string, scheme: string, token: string): string {
+  return /\d/.test(token) ? `${scheme}${REDACTED}` : match;
 }
 
 /** Redacts encoded credentials, which contain a colon when decoded. Words do not. */
-function redactPassword(found: string, scheme: string, encoded: string): string {
+function redactPassword(match: string, scheme: string, encoded: string): string {
   const decoded = Buffer.from(encoded, "base64").toString("utf8");
   const isCredentials = decoded.includes(":") && !/[\p{Cc}\ufffd]/u.test(decoded);
-  return isCredentials ? `${scheme}${REDACTED}` : found;
+  return isCredentials ? `${scheme}${REDACTED}` : match;
 }
 
 /** A name whose value is a secret, with the separator. Any prefix of the name matches. */
@@ -84,16 +84,16 @@ interface SecretPlace {
 function redactNamed(text: string): string {
   const pieces: string[] = [];
   let copiedTo = 0;
-  for (const { 0: found, index, groups } of text.matchAll(SECRET_NAME)) {
+  for (const { 0: match, index, groups } of text.matchAll(SECRET_NAME)) {
     if (index < copiedTo) continue;
     const name = groups?.["name"] ?? "";
-    const from = index + found.length;
+    const from = index + match.length;
     if (
       name.toLowerCase() === "token" &&
       HARMLESS_TOKEN.test(text.slice(Math.max(0, index - 14), index))
     )
       continue;
-    const isTight = groups?.["before"] === "" && groups["after"] === "" && !found.endsWith(":");
+    const isTight = groups?.["before"] === "" && groups["after"] === "" && !match.endsWith(":");
     const place = findSecret({ name, isTight, rest: text.slice(from) });
     if (place === undefined) continue;
     pieces.push(text.slice(copiedTo, from + place.start), REDACTED);
@@ -124,12 +124,12 @@ function findClosingQuote(rest: string, opening: string): number {
   const quote = opening.slice(-1);
   const slashes = opening.length - 1;
   const inner = rest.slice(opening.length);
-  for (const { 0: found, index } of inner.matchAll(/(?<!\\)\\*["'`]|[\r\n]/g)) {
-    const before = found.length - 1;
+  for (const { 0: mark, index } of inner.matchAll(/(?<!\\)\\*["'`]|[\r\n]/g)) {
+    const before = mark.length - 1;
     const isEscaped = slashes === 0 ? before % 2 === 1 : before > slashes;
-    const isClosing = found.endsWith(quote) && !isEscaped;
+    const isClosing = mark.endsWith(quote) && !isEscaped;
     const ownSlashes = Math.max(0, before - slashes);
-    if (isClosing || !/["'`]$/.test(found)) return opening.length + index + ownSlashes;
+    if (isClosing || !/["'`]$/.test(mark)) return opening.length + index + ownSlashes;
   }
   return rest.length;
 }
@@ -170,8 +170,8 @@ function findBareSecret({ name, isTight, rest }: NamedSecret): SecretPlace | und
  * sentence.
  */
 function readBareValue(rest: string): string {
-  const found = /^[^\s"'`,;&<>(){}[\]|\\]*/.exec(rest)?.[0] ?? "";
-  return found.replace(/[.:!?]{1,3}$/, "");
+  const value = /^[^\s"'`,;&<>(){}[\]|\\]*/.exec(rest)?.[0] ?? "";
+  return value.replace(/[.:!?]{1,3}$/, "");
 }
 
 /** Words and placeholders in the place of a secret. */

@@ -160,8 +160,8 @@ export class ToolRetryError extends ToolError {
 /** Returns the attachments of a tool's error. `undefined` if there are none. */
 export function findErrorAttachments(thrown: unknown): readonly Attachment[] | undefined {
   if (!EspalierError.is(thrown) || !("attachments" in thrown)) return undefined;
-  const found = AttachmentsSchema().safeParse(thrown.attachments).data ?? [];
-  return found.length === 0 ? undefined : deepFreeze(found);
+  const attachments = AttachmentsSchema().safeParse(thrown.attachments).data ?? [];
+  return attachments.length === 0 ? undefined : deepFreeze(attachments);
 }
 
 const AttachmentsSchema = lazySchema(() => z.array(AttachmentSchema()));

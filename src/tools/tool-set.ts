@@ -66,11 +66,11 @@ interface KnownTool {
 }
 
 /** Returns the settings of a tool in a role with these defaults. */
-function mergeToolSettings(own: ToolSettings, defaults: ToolDefaults): EffectiveSettings {
+function mergeToolSettings(settings: ToolSettings, defaults: ToolDefaults): EffectiveSettings {
   return Object.freeze({
     ...DEFAULT_TOOL_SETTINGS,
     ...omitUndefined(defaults),
-    ...omitUndefined(own),
+    ...omitUndefined(settings),
   });
 }
 

@@ -171,13 +171,13 @@ export function generateToken(): string {
 }
 
 async function readTokenFile(file: string): Promise<string | undefined> {
-  const found = await stat(file).catch((cause: unknown) => {
+  const stats = await stat(file).catch((cause: unknown) => {
     if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return undefined;
     throw cause;
   });
   const isShared =
-    process.platform !== "win32" && found !== undefined && (found.mode & OTHERS) !== 0;
-  if (found === undefined || isShared) return undefined;
+    process.platform !== "win32" && stats !== undefined && (stats.mode & OTHERS) !== 0;
+  if (stats === undefined || isShared) return undefined;
   const text = (await readFile(file, "utf8")).trim();
   return TOKEN.test(text) ? text : undefined;
 }

@@ -189,9 +189,9 @@ export class RunActions {
   async #hasOwner(runId: RunId): Promise<boolean> {
     const { store, clock, attached } = this.#dependencies;
     if (attached.findOwner(runId) !== undefined) return true;
-    const found = await store.find(runId);
-    if (found === undefined) throw createUnknownRunError(runId);
-    return hasOwner(found, clock.nowMs());
+    const stored = await store.find(runId);
+    if (stored === undefined) throw createUnknownRunError(runId);
+    return hasOwner(stored, clock.nowMs());
   }
 }
 

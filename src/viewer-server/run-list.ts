@@ -112,15 +112,15 @@ export class RunList {
     let { before } = query;
     for (let searched = 0; searched < MAX_SEARCHED; searched += MAX_ROWS) {
       const filter = { status: "ended", limit: MAX_ROWS, ...omitUndefined({ before }) } as const;
-      const found = await this.#dependencies.store.list(filter);
+      const page = await this.#dependencies.store.list(filter);
       const wanted =
-        query.status === undefined && query.q === undefined ? found.slice(0, limit) : found;
+        query.status === undefined && query.q === undefined ? page.slice(0, limit) : page;
       const matching = await this.#filterMatching(wanted, query);
       rows.push(...matching.slice(0, limit - rows.length));
-      const isMore = found.length === MAX_ROWS || matching.length < found.length;
-      before = rows.length === limit ? rows.at(-1)?.runId : found.at(-1)?.runId;
+      const isMore = page.length === MAX_ROWS || matching.length < page.length;
+      before = rows.length === limit ? rows.at(-1)?.runId : page.at(-1)?.runId;
       if (rows.length === limit) return { rows, next: isMore ? before : undefined };
-      if (found.length < MAX_ROWS) return { rows, next: undefined };
+      if (page.length < MAX_ROWS) return { rows, next: undefined };
     }
     return { rows, next: before };
   }

@@ -7,8 +7,8 @@ import { useLayoutEffect } from "preact/hooks";
 export function focusQuestion(): void {
   requestAnimationFrame(() => {
     const selectors = [".question.current", "main h1"];
-    const found = selectors.map((selector) => document.querySelector<HTMLElement>(selector));
-    const element = found.find((candidate) => candidate !== null);
+    const elements = selectors.map((selector) => document.querySelector<HTMLElement>(selector));
+    const element = elements.find((candidate) => candidate !== null);
     // A field of the question may already have the focus.
     if (element?.contains(document.activeElement) !== true) element?.focus();
   });

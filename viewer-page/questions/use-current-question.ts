@@ -26,8 +26,8 @@ export function useCurrentQuestion(questions: readonly QuestionRow[]) {
     const question = questions[at];
     current.current = { id: question === undefined ? "" : toCardId(question), at };
   };
-  const found = questions.findIndex((question) => toCardId(question) === current.current.id);
-  select(found === -1 ? Math.min(Math.max(0, current.current.at), length - 1) : found);
+  const index = questions.findIndex((question) => toCardId(question) === current.current.id);
+  select(index === -1 ? Math.min(Math.max(0, current.current.at), length - 1) : index);
   return {
     at: current.current.at,
     /** Selects another question. Positions beyond the ends of the list wrap around. */

@@ -149,7 +149,7 @@ function updateHover(event: PointerEvent, view: RunView, hover: Hover): void {
     window: view.timeWindow.value ?? ALL,
     widthPx: currentTarget.clientWidth,
   };
-  const found =
+  const hovered =
     line?.kind === "agent"
       ? findSpan(
           view,
@@ -158,10 +158,10 @@ function updateHover(event: PointerEvent, view: RunView, hover: Hover): void {
           toTime(sheet, offsetX + NEAR_PX),
         )
       : undefined;
-  hover.tip.value = found && {
+  hover.tip.value = hovered && {
     x: event.clientX,
     y: event.clientY,
-    text: describeSpan(found, view),
+    text: describeSpan(hovered, view),
   };
 }
 

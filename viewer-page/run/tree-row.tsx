@@ -176,12 +176,12 @@ function describeCodes(line: GroupLine, view: RunView): string {
 }
 
 function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: RunView }) {
-  let own = 0;
+  let ownTokens = 0;
   const spent = { totalTokens: 0, costUsd: 0, unpricedCalls: 0 };
   for (const index of line.members) {
     const row = view.state.agents[index];
     if (row === undefined) continue;
-    own += row[AT.ownTokens];
+    ownTokens += row[AT.ownTokens];
     spent.totalTokens += row[AT.treeTokens];
     spent.costUsd = addUsd(spent.costUsd, row[AT.treeUsd] ?? 0);
     spent.unpricedCalls += row[AT.treeUnpricedCalls];
@@ -212,7 +212,7 @@ function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: R
           </span>
         )}
       </span>
-      <Cell column="own">{formatShortCount(own)}</Cell>
+      <Cell column="own">{formatShortCount(ownTokens)}</Cell>
       <Cell column="tree-tokens">{formatShortCount(spent.totalTokens)}</Cell>
       <Cell column="cost">{formatCost(spent)}</Cell>
     </>

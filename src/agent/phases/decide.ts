@@ -107,10 +107,10 @@ function takeTextResult(agent: AgentRuntime, state: AgentState): AgentState {
   if (output === undefined || step?.reply === undefined || !isWholeReply(step)) return state;
   const { text, toolCalls } = step.reply.message;
   if (toolCalls.length > 0) return state;
-  const own = parseTextResult(agent, text);
+  const parsed = parseTextResult(agent, text);
   // A provider may pause a turn in the middle of its JSON.
-  const turn = own?.type === "valid" ? text : getLastText(state);
-  const result = turn === text ? own : parseTextResult(agent, turn);
+  const turn = parsed?.type === "valid" ? text : getLastText(state);
+  const result = turn === text ? parsed : parseTextResult(agent, turn);
   return result?.type === "valid" ? recordOutput(state, createParsedOutput(output, result)) : state;
 }
 

@@ -90,10 +90,10 @@ async function createStandIns(store: Store, run: StoredRun): Promise<readonly Ag
       ...(price === undefined ? {} : { price }),
     };
     const subagents = [...agents.keys()];
-    const own = questions.filter(({ agentId }) => reading.fold.find(agentId)?.role === name);
+    const ofRole = questions.filter(({ agentId }) => reading.fold.find(agentId)?.role === name);
     const tools = [
       ...new Map(
-        own.map((question) => [question.toolName, createPlaceholderTool(question)]),
+        ofRole.map((question) => [question.toolName, createPlaceholderTool(question)]),
       ).values(),
     ];
     return defineAgent({ name, description: name, instructions: name, model, subagents, tools });
@@ -116,8 +116,8 @@ async function describeCancelOutcome(
   store: Store,
   runId: RunId,
 ): Promise<string> {
-  const found = await store.find(runId);
-  if (found?.status !== "ended")
+  const stored = await store.find(runId);
+  if (stored?.status !== "ended")
     return `Cancellation requested: the process that owns ${runId} cancels it.`;
   const { status } = await orchestrator.getResult(runId);
   return status === "cancelled" ? `Cancelled ${runId}.` : `${runId} had already ended: ${status}.`;

@@ -29,11 +29,11 @@ const MAX_RUNS = 50;
  * any error, and always ends soon.
  */
 export const printWords: CommandBody = async (call) => {
-  const found = await Promise.race([
+  const words = await Promise.race([
     readCompletionWords(call).catch(() => []),
     setTimeout(PATIENCE_MS, [], { ref: false }),
   ]);
-  if (found.length > 0) printLine(call.shell, found.join("\n"));
+  if (words.length > 0) printLine(call.shell, words.join("\n"));
   return 0;
 };
 

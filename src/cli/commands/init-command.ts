@@ -198,9 +198,9 @@ function readManifest(folder: string): Manifest | undefined {
     const value: unknown = Reflect.get(Object(whole), name);
     return typeof value === "object" && value !== null ? value : {};
   };
-  const own: unknown = Reflect.get(whole, "name");
+  const ownName: unknown = Reflect.get(whole, "name");
   const names = ["dependencies", "devDependencies"].flatMap((name) => Object.keys(getObject(name)));
-  const dependencies = typeof own === "string" ? [...names, own] : names;
+  const dependencies = typeof ownName === "string" ? [...names, ownName] : names;
   const isModule = Reflect.get(whole, "type") === "module";
   return { file, text, whole, isModule, scripts: getObject("scripts"), dependencies };
 }

@@ -33,8 +33,8 @@ export const body: CommandBody = async (call) => {
   // A problem in a file that several roles name is reported once.
   else for (const fault of new Set(faults)) printLine(shell, stripControlCharacters(fault));
   const count = new Set(faults).size;
-  const found = count === 0 ? "no problems" : formatQuantity(count, "problem");
-  printNotice(shell, `${formatQuantity(texts.length, "role file")} in ${folder}, ${found}.`);
+  const summary = count === 0 ? "no problems" : formatQuantity(count, "problem");
+  printNotice(shell, `${formatQuantity(texts.length, "role file")} in ${folder}, ${summary}.`);
   return faults.length === 0 ? 0 : MISUSED;
 };
 

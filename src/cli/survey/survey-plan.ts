@@ -78,8 +78,8 @@ export function findUnread(position: Position): readonly string[] {
 function divideWork(position: Position): readonly SurveyPart[] {
   const { isLead, canDelegate, part, inside } = position;
   if (!canDelegate || hasDelegated(position)) return [];
-  const found = part.paths.flatMap((path) => inside.get(path) ?? []);
-  const units = isLead ? found : found.filter(isFolder);
+  const entries = part.paths.flatMap((path) => inside.get(path) ?? []);
+  const units = isLead ? entries : entries.filter(isFolder);
   const count = Math.min(isLead ? MAX_SURVEY_PARTS + 1 : 1, units.length);
   const skimmed = Math.min(count, MAX_SURVEY_PARTS) - 1;
   return Array.from({ length: count }, (_, index) => {

@@ -81,8 +81,8 @@ function recordCall(position: Position, { toolName, argumentsText }: ToolCall, a
   if (toolName === SPAWN_TOOL) readEnding(position, parseTask(task), value);
   else if (listing !== undefined) {
     const folders = listing.folders.map((name) => `${name}/`);
-    const found = [...folders, ...listing.files.map(({ name }) => name)];
-    const paths = found.map((name) => posix.join(path, name));
+    const names = [...folders, ...listing.files.map(({ name }) => name)];
+    const paths = names.map((name) => posix.join(path, name));
     inside.set(path, paths);
   } else if (answer.startsWith(`${path} (`)) readFile(position, path, answer);
   else if (toolName === WHOLE_TOOL) findings.push(`${path}: reading it whole was denied`);

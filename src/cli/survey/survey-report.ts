@@ -16,12 +16,12 @@ export function reportPart(position: Position): Survey {
   const name = formatPartName(part);
   const unread = findUnread(position).length;
   const below = reports.length === 0 ? "" : ` and ${count(reports.length, "part")} below`;
-  const own = [...texts].map(([path, text]) => ({ path, purpose: describeText(text) }));
+  const ownTexts = [...texts].map(([path, text]) => ({ path, purpose: describeText(text) }));
   const why = part.habit === "skims" ? "its budget allows few steps" : "too many for one agent";
   return {
     folder: name,
     purpose: `${count(texts.size, "file")}${below}.`,
-    files: [...own, ...reports.flatMap((report) => report.files)],
+    files: [...ownTexts, ...reports.flatMap((report) => report.files)],
     findings: [
       ...findings,
       ...(unread === 0 ? [] : [`${name}: ${count(unread, "path")} left out, ${why}`]),
@@ -39,8 +39,8 @@ export function reportFolder(position: Position): string {
   if (root === undefined) return `The folder could not be listed. ${findings[0]?.slice(4) ?? ""}`;
   if (root.length === 0) return "The folder is empty: there is nothing to survey.";
   const folders = Map.groupBy(files, ({ path }) => posix.dirname(path));
-  const parts = [...folders].map(([folder, found]) =>
-    describeFolder(folder, found, folders.size > 6 ? 1 : 3),
+  const parts = [...folders].map(([folder, entries]) =>
+    describeFolder(folder, entries, folders.size > 6 ? 1 : 3),
   );
   const surveyed = `${count(files.length, "file")} in ${count(folders.size, "folder")}`;
   const summary = `${surveyed}, surveyed in ${count(reports.length, "part")}.`;

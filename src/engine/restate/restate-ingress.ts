@@ -130,9 +130,9 @@ function createRegistrationError(
 function listServices(text: string): readonly unknown[] {
   // `undefined` if the reply is not from Restate.
   const reply = tryParseJson(text);
-  const found = isRecord(reply) ? reply["services"] : undefined;
-  if (!Array.isArray(found)) return [];
-  return found.map((service: unknown) => (isRecord(service) ? service["name"] : undefined));
+  const services = isRecord(reply) ? reply["services"] : undefined;
+  if (!Array.isArray(services)) return [];
+  return services.map((service: unknown) => (isRecord(service) ? service["name"] : undefined));
 }
 
 /** Failed request to an address of Restate. */

@@ -150,9 +150,12 @@ function convertApiCallError(error: Fields, lostOutputTokens: number | undefined
   if (status < 400 && isNetworkError(error["cause"])) return failures.cutStream(lostOutputTokens);
   const report = findSdkReport(error);
   // For a body that its provider does not know, the message is only the status in words.
-  const own = getErrorMessage(error);
+  const ownMessage = getErrorMessage(error);
   const words = report === undefined ? responseBody : (readFields(report)["message"] ?? report);
-  const message = isText(words) && !own.includes(words.trim()) ? `${own}: ${words.trim()}` : own;
+  const message =
+    isText(words) && !ownMessage.includes(words.trim())
+      ? `${ownMessage}: ${words.trim()}`
+      : ownMessage;
   if (status < 400) {
     if (report !== undefined) return failures.reported(report, lostOutputTokens);
     const got = `an answer that cannot be read: ${message}`;

@@ -86,8 +86,8 @@ function buildOllamaOptions(
   userOptions: OwnOptions = {},
 ): OwnOptions {
   const options = isRecord(userOptions["options"]) ? userOptions["options"] : {};
-  const { num_predict: own } = options;
-  const num_predict = typeof own === "number" && own > 0 ? Math.min(own, cap) : cap;
+  const { num_predict: ownCap } = options;
+  const num_predict = typeof ownCap === "number" && ownCap > 0 ? Math.min(ownCap, cap) : cap;
   return { ...userOptions, options: { ...options, num_predict } };
 }
 

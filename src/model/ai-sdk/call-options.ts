@@ -166,10 +166,10 @@ export class OutputCap {
     readonly isBudgeted: boolean;
   } {
     const learnt = this.#budgeted.has(uncapped.reasoning) ? cap * REASONING_SHARE : undefined;
-    const { type, budgetTokens: own } = readFields(
+    const { type, budgetTokens: ownBudget } = readFields(
       uncapped.providerOptions?.["anthropic"]?.["thinking"],
     );
-    const budget = typeof own === "number" ? own : MIN_BUDGET_TOKENS;
+    const budget = typeof ownBudget === "number" ? ownBudget : MIN_BUDGET_TOKENS;
     const requested = type === "enabled" ? budget : learnt;
     if (requested === undefined)
       return { options: { ...uncapped, maxOutputTokens: cap }, warnings: [], isBudgeted: false };
@@ -324,19 +324,19 @@ export function parseProviderArguments(text: string): unknown {
 }
 
 function toAssistantParts(piece: ReplyPiece, reader: PromptReader): readonly AssistantPart[] {
-  const own = isByProvider(piece.data) ? { providerOptions: piece.data } : {};
+  const dataFields = isByProvider(piece.data) ? { providerOptions: piece.data } : {};
   switch (piece.type) {
     case "text":
     case "reasoning": {
       const { type, text } = piece;
       const isLeftOut = type === "text" && !reader.takesBlanks && text.trim() === "";
-      return isLeftOut ? [] : [{ type, text, ...own }];
+      return isLeftOut ? [] : [{ type, text, ...dataFields }];
     }
     case "call": {
       const { toolName, argumentsText } = piece;
       const toolCallId = adaptCallId(piece.callId, reader.callIdForm);
       const input = parseProviderArguments(argumentsText);
-      return [{ type: "tool-call", toolCallId, toolName, input, ...own }];
+      return [{ type: "tool-call", toolCallId, toolName, input, ...dataFields }];
     }
     case "opaque": {
       const part = { type: piece.kind, ...piece.data };

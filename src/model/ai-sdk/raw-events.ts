@@ -308,18 +308,18 @@ interface Figures {
  * Returns the figures of all iterations of a reply of Anthropic. The figures of the AI SDK lack the
  * cache of a compaction and all tokens of an advisor.
  */
-function addIterations(own: Figures, iterations: readonly Fields[]): Figures {
+function addIterations(figures: Figures, iterations: readonly Fields[]): Figures {
   const isFallback = iterations.some(({ type }) => type === "fallback_message");
   const ownIterations = isFallback ? [] : iterations.filter(isOwnIteration);
   const others = iterations.filter((iteration) => !isOwnIteration(iteration));
-  if (ownIterations.length + others.length === 0) return own;
+  if (ownIterations.length + others.length === 0) return figures;
   const [read, write] = ["cache_read_input_tokens", "cache_creation_input_tokens"] as const;
   // An iteration may leave its cache to the top-level figures.
-  const cached = Math.max(sumField(ownIterations, read), own.cached ?? 0);
-  const written = Math.max(sumField(ownIterations, write), own.written ?? 0);
+  const cached = Math.max(sumField(ownIterations, read), figures.cached ?? 0);
+  const written = Math.max(sumField(ownIterations, write), figures.written ?? 0);
   const input = sumField(ownIterations, "input_tokens") + cached + written;
   const output = sumField(ownIterations, "output_tokens");
-  const base = ownIterations.length === 0 ? own : { input, output };
+  const base = ownIterations.length === 0 ? figures : { input, output };
   const [otherCached, otherWritten] = [sumField(others, read), sumField(others, write)];
   return {
     input: base.input + sumField(others, "input_tokens") + otherCached + otherWritten,

@@ -29,8 +29,9 @@ export type ReceivedPiece = GrowingPiece | LanguageModelV4ToolCall | OpaquePart;
 /** Returns true if the provider's data of a piece contains reasoning of OpenRouter. */
 export function hasReasoning(piece: ReceivedPiece, provider: string): boolean {
   const metadata = "metadata" in piece ? piece.metadata : undefined;
-  const own = metadata ?? ("providerMetadata" in piece ? piece.providerMetadata : undefined);
-  const details = own?.[provider]?.["reasoning_details"];
+  const pieceMetadata =
+    metadata ?? ("providerMetadata" in piece ? piece.providerMetadata : undefined);
+  const details = pieceMetadata?.[provider]?.["reasoning_details"];
   return Array.isArray(details) && details.length > 0;
 }
 

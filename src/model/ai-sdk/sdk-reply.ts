@@ -347,8 +347,8 @@ export class SdkReply {
   }
 
   #collectUnfinishedCalls(): readonly LanguageModelV4ToolCall[] {
-    const own = [...this.#unfinished].filter(([, { isOwn }]) => isOwn);
-    return own.map(([toolCallId, { toolName, input }]) => {
+    const ownCalls = [...this.#unfinished].filter(([, { isOwn }]) => isOwn);
+    return ownCalls.map(([toolCallId, { toolName, input }]) => {
       return { type: "tool-call", toolCallId, toolName, input };
     });
   }

@@ -72,9 +72,9 @@ export async function loadPrices(
     getPrice: (model: PricedModel): ModelPrice | undefined => {
       const providerId = findProviderId(source, model);
       if (providerId === undefined) return undefined;
-      const found = source.calcPrice({ input_tokens: 0 }, model.model, { providerId })?.model
+      const prices = source.calcPrice({ input_tokens: 0 }, model.model, { providerId })?.model
         .prices;
-      const { data } = SourcePricesSchema().safeParse(found);
+      const { data } = SourcePricesSchema().safeParse(prices);
       const known = data === undefined ? undefined : computeSourcePrice(data, asOf);
       if (known === undefined) return undefined;
       const name = known.isHighest ? `${PACKAGE}, highest rate` : PACKAGE;
@@ -97,9 +97,9 @@ function findProviderId(
   // A gateway whose path contains the address of another server is not that server.
   if (pathname.includes("//")) return undefined;
   const address = origin + pathname;
-  const found = source.findProvider({ providerApiUrl: address });
+  const matched = source.findProvider({ providerApiUrl: address });
   // The package matches only the beginning of an address. The match must end where a segment of the
   // address ends.
-  const pattern = found && new RegExp(`^(?:${found.api_pattern})(?:(?<=[/.])|(?=/|$))`);
-  return pattern?.test(address) === true ? found?.id : undefined;
+  const pattern = matched && new RegExp(`^(?:${matched.api_pattern})(?:(?<=[/.])|(?=/|$))`);
+  return pattern?.test(address) === true ? matched?.id : undefined;
 }

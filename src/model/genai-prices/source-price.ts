@@ -46,8 +46,8 @@ export interface SourcePrice {
  * `undefined` if the model charges for something that our usage does not contain.
  */
 export function computeSourcePrice(prices: SourcePrices, day: string): SourcePrice | undefined {
-  const found = Array.isArray(prices) ? selectCurrentPrices(prices, day) : [prices];
-  const candidates = found.flatMap(convertRates);
+  const current = Array.isArray(prices) ? selectCurrentPrices(prices, day) : [prices];
+  const candidates = current.flatMap(convertRates);
   const price = computeHighestPrice(candidates);
   if (price === undefined) return undefined;
   return { price, isHighest: !candidates.every((other) => sameJson(other, price)) };

@@ -142,10 +142,10 @@ export function isApi(api: unknown): api is OpenAiApi {
 function checkExtraBody(field: string, extraBody: unknown): void {
   const advice = "Pass plain JSON.";
   if (!isRecord(extraBody)) throw mismatch(field, "a plain object", extraBody, advice);
-  const own = Object.keys(extraBody).find((name) => OWN_FIELDS.includes(name));
-  if (own !== undefined) {
+  const reserved = Object.keys(extraBody).find((name) => OWN_FIELDS.includes(name));
+  if (reserved !== undefined) {
     const advice = "Use the option of the model, or the field of the request, for that.";
-    throw mismatch(`${field}.${own}`, "left out", extraBody[own], advice);
+    throw mismatch(`${field}.${reserved}`, "left out", extraBody[reserved], advice);
   }
   try {
     copyForeignJson(extraBody);
@@ -167,9 +167,9 @@ export function findUncarriedError(
     api === "chat_completions"
       ? { "reasoning.summary": reasoning?.summary }
       : { seed, stopSequences };
-  const [found] = Object.entries<unknown>(omitUndefined(uncarried));
-  if (found === undefined) return undefined;
-  const [name, value] = found;
+  const [firstField] = Object.entries<unknown>(omitUndefined(uncarried));
+  if (firstField === undefined) return undefined;
+  const [name, value] = firstField;
   return mismatch(`${field}.${name}`, "left out", value, UNCARRIED_ADVICE[api]);
 }
 

@@ -319,11 +319,11 @@ export class ChatReasoning {
     const thought = String(this.#text);
     if (thought !== "" || details.length > 0) {
       // Reasoning in a field beside the text.
-      const own = {
+      const ownData = {
         ...omitUndefined({ field: this.#field }),
         ...(details.length === 0 ? {} : { details }),
       } satisfies ReasoningData;
-      pieces.push({ type: "reasoning", text: thought, data: { [NAMESPACE]: own } });
+      pieces.push({ type: "reasoning", text: thought, data: { [NAMESPACE]: ownData } });
     }
     return [...pieces, { type: "text", text: text.slice(from), data }];
   }
@@ -433,8 +433,8 @@ export function writeReasoning(pieces: readonly ReplyPiece[], option: ReasoningO
     if (piece.type !== "reasoning") continue;
     const field = findReasoningField(piece, option);
     if (field !== undefined) sent[field] = (sent[field] ?? "") + piece.text;
-    const { details: own } = readOwnData(piece.data, NAMESPACE);
-    if (Array.isArray(own)) details = details.concat(own);
+    const { details: ownDetails } = readOwnData(piece.data, NAMESPACE);
+    if (Array.isArray(ownDetails)) details = details.concat(ownDetails);
   }
   return details.length === 0 ? sent : { ...sent, reasoning_details: details };
 }

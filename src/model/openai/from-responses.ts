@@ -160,12 +160,12 @@ export function readItem(
       const lengths = summaries.map(({ length }) => length);
       const isOne = text === "" ? lengths.length === 0 : lengths[0] === text.length;
       // Encrypted reasoning is sent back with its complete summary, or not at all.
-      const own =
+      const ownData =
         isText(sealed) && text === whole
           ? { encrypted_content: sealed, ...(isOne ? {} : { summary: lengths }) }
           : undefined;
-      if (text === "" && own === undefined) return NO_ITEM;
-      const data = own && { [NAMESPACE]: own };
+      if (text === "" && ownData === undefined) return NO_ITEM;
+      const data = ownData && { [NAMESPACE]: ownData };
       return { ...NO_ITEM, pieces: [{ type, text, data }], dataBytes: measureProviderData(data) };
     }
     case "function_call": {
@@ -303,10 +303,10 @@ function toItems(message: Message): readonly object[] {
 }
 
 function toItem(piece: ReplyPiece): readonly object[] {
-  const own = readOwnData(piece.data, NAMESPACE);
+  const ownData = readOwnData(piece.data, NAMESPACE);
   switch (piece.type) {
     case "reasoning": {
-      const { encrypted_content, summary } = own;
+      const { encrypted_content, summary } = ownData;
       if (typeof encrypted_content !== "string") return [];
       // `summary` contains lengths unless the summary is the text in one part.
       const whole = piece.text === "" ? [] : [piece.text];
@@ -315,7 +315,7 @@ function toItem(piece: ReplyPiece): readonly object[] {
       return [{ type: "reasoning", summary: parts, encrypted_content }];
     }
     case "text": {
-      const phase = own["phase"] === undefined ? {} : { phase: own["phase"] };
+      const phase = ownData["phase"] === undefined ? {} : { phase: ownData["phase"] };
       return [{ role: "assistant", content: piece.text, ...phase }];
     }
     case "call": {
@@ -325,7 +325,7 @@ function toItem(piece: ReplyPiece): readonly object[] {
       return [{ type: "function_call", call_id, name, arguments: args }];
     }
     case "opaque":
-      return own["type"] === piece.kind ? [own] : [];
+      return ownData["type"] === piece.kind ? [ownData] : [];
   }
 }
 

@@ -235,7 +235,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
     return known;
   };
   const getApi = (): OpenAiApi => settings?.api ?? chooseApi(options, getAddress().usualApi);
-  const own = {
+  const fields = {
     id: modelId,
     ...(price === undefined ? {} : { price: price === "unknown" ? price : copyPrice(price) }),
     ...omitUndefined({ countTokens, limits }),
@@ -251,7 +251,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   } satisfies Omit<Model, "provider">;
   // These depend on the environment until the model is used.
   return Object.freeze(
-    addComputedFields(own, {
+    addComputedFields(fields, {
       provider: () => options.provider ?? getAddress().provider,
       // At other servers the user's provider name determines the price.
       baseUrl: () => {

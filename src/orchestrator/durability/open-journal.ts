@@ -40,10 +40,10 @@ export function startJournal(
   claimed?: Ownership,
 ): RunJournal {
   const owner = createOwner();
-  const own = (): Promise<Ownership> =>
+  const create = (): Promise<Ownership> =>
     retry(storage.clock, () => createOrClaim(storage, run.runId, title, owner));
   const open = async (): Promise<OpenJournal> => ({
-    ownership: claimed ?? (await own()),
+    ownership: claimed ?? (await create()),
     recordCount: 0,
     posts: [],
   });
@@ -130,14 +130,14 @@ async function reopenJournal(
   owner: RunOwner,
 ): Promise<OpenJournal> {
   const { runId } = run;
-  const found = await store.find(runId);
-  if (found === undefined) {
+  const stored = await store.find(runId);
+  if (stored === undefined) {
     const [root] = run.agents;
     const title = toRunTitle(root?.role ?? "", root?.task ?? "");
     return { ownership: await store.create(runId, title, owner), recordCount: 0, posts: [] };
   }
   // Without records, its first process crashed before the first record.
-  const before = found.recordCount > 0 ? await fold(store, runId) : undefined;
+  const before = stored.recordCount > 0 ? await fold(store, runId) : undefined;
   const { status, run: persistedRun, recordCount = 0, posts = [] } = before ?? {};
   const isSame = status !== "open" && persistedRun?.eventCount === run.eventCount;
   if (before !== undefined && !isSame) throw createAlreadyResumedError(run);

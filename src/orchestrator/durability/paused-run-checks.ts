@@ -274,8 +274,8 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
   const foundLimits = toLedgerLimits(first.context.budget);
   const granted = sumGrants(account.grants.filter(({ atMs }) => atMs >= first.startedAtMs));
   const raised = LEDGER_AXES.find((axis) => {
-    const found = foundLimits[axis] ?? Infinity;
-    return (account.limits[axis] ?? 0) > found + used[axis] + (granted[axis] ?? 0);
+    const foundLimit = foundLimits[axis] ?? Infinity;
+    return (account.limits[axis] ?? 0) > foundLimit + used[axis] + (granted[axis] ?? 0);
   });
   return raised === undefined
     ? undefined
@@ -285,8 +285,8 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
 /** Returns true if the history has a subtask before the first step of the execution. */
 function hasEarlierSubtask(state: PausedAgent["state"]): boolean {
   const { messages } = state.conversation;
-  const own = collectSteps(state).length;
-  const firstReply = messages.filter(({ role }) => role === "assistant").at(-own);
+  const ownSteps = collectSteps(state).length;
+  const firstReply = messages.filter(({ role }) => role === "assistant").at(-ownSteps);
   return messages
     .slice(0, firstReply === undefined ? 0 : messages.indexOf(firstReply))
     .some((message) => message.role === "user" && message.origin === "subtask");

@@ -212,11 +212,11 @@ export class RecordCodec {
     }
     const keys = Object.keys(value);
     if (isTemplate(before)) {
-      const own = Object.keys(before);
-      if (isSameList(own, keys)) return this.#diffParts(before, keys, value);
+      const beforeKeys = Object.keys(before);
+      if (isSameList(beforeKeys, keys)) return this.#diffParts(before, keys, value);
       const present = keys.filter((key) => !isAbsent(value[key]));
-      if (hasSameKeyOrder(own, present)) {
-        const gone = own.filter((key) => !Object.hasOwn(value, key));
+      if (hasSameKeyOrder(beforeKeys, present)) {
+        const gone = beforeKeys.filter((key) => !Object.hasOwn(value, key));
         return this.#diffParts(before, [...keys, ...gone], value);
       }
     }

@@ -385,21 +385,21 @@ export class RunRecord {
 
   /** Returns the texts of these hashes that the journal has. */
   async #readTexts(hashes: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    const found = new Map<string, string>();
+    const texts = new Map<string, string>();
     const lines = new Set<number>();
     for (const hash of hashes) {
       const [text, line] = [this.#texts.get(hash), this.#definitions.get(hash)];
-      if (text !== undefined) found.set(hash, text);
+      if (text !== undefined) texts.set(hash, text);
       else if (line !== undefined) lines.add(line);
     }
     const inOrder = [...lines].toSorted((left, right) => left - right);
     for await (const { value } of this.#read(inOrder, hasDefinitions)) {
       const definitions = readDefinitions(value);
       for (const hash of hashes)
-        if (Object.hasOwn(definitions, hash)) found.set(hash, String(definitions[hash]));
+        if (Object.hasOwn(definitions, hash)) texts.set(hash, String(definitions[hash]));
     }
-    for (const [hash, text] of found) this.#remember(hash, text);
-    return found;
+    for (const [hash, text] of texts) this.#remember(hash, text);
+    return texts;
   }
 
   #remember(hash: string, text: string): void {

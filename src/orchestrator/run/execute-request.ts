@@ -244,16 +244,16 @@ export class RequestExecution {
     const live = this.#live;
     live.assertOpen();
     return await live.during(async () => {
-      const found = await findStoredRun(this.#storage.store, this.#order.runId);
-      if (found !== undefined) {
-        if (!this.#mayTakeOver && !this.#hasRested) assertFree(found, this.#storage);
-        const delayMs = await openQuarantine(live).computeDelay(found, this.#storage);
+      const stored = await findStoredRun(this.#storage.store, this.#order.runId);
+      if (stored !== undefined) {
+        if (!this.#mayTakeOver && !this.#hasRested) assertFree(stored, this.#storage);
+        const delayMs = await openQuarantine(live).computeDelay(stored, this.#storage);
         if (delayMs > 0) return { delayMs };
       }
       const prepared =
-        found === undefined || found.recordCount === 0
-          ? await this.#prepareStart(found !== undefined)
-          : await this.#prepareRecovery(found.status === "open" && !this.#hasRested);
+        stored === undefined || stored.recordCount === 0
+          ? await this.#prepareStart(stored !== undefined)
+          : await this.#prepareRecovery(stored.status === "open" && !this.#hasRested);
       return "root" in prepared ? live.start(prepared, this.#options.signal) : prepared;
     });
   }

@@ -353,9 +353,9 @@ function createAccounts(
     const before = accounts.find((candidate) => candidate.agentId === originals[index]?.agentId);
     const parent = parentAgentId === null ? undefined : opened.get(parentAgentId);
     const { limits: beforeLimits = {}, reserve, timeLimitMs = null } = before ?? {};
-    const own = parent === undefined ? budget : {};
-    const limits = tightenLimits(beforeLimits, toLedgerLimits(own));
-    const leastMs = Math.min(timeLimitMs ?? Infinity, own.timeMs ?? Infinity);
+    const added = parent === undefined ? budget : {};
+    const limits = tightenLimits(beforeLimits, toLedgerLimits(added));
+    const leastMs = Math.min(timeLimitMs ?? Infinity, added.timeMs ?? Infinity);
     const timeMs = leastMs === Infinity ? undefined : leastMs;
     const account = { agentId, agentPath, limits, reserve, timeMs, nowMs };
     const grantsBefore = before === undefined ? [] : collectGrants(before);

@@ -155,8 +155,8 @@ export function findLastMail({ folded, mail }: PersistedRun): number {
 }
 
 async function foldStoredRun(store: RunStore, runId: RunId): Promise<FoldedJournal> {
-  const found = await findStoredRun(store, runId);
-  if (found?.recordCount === 0) throw createNoRecordsError(runId);
+  const stored = await findStoredRun(store, runId);
+  if (stored?.recordCount === 0) throw createNoRecordsError(runId);
   return await askStore(`run ${runId}`, () => foldJournal(runId, store.read(runId)));
 }
 
@@ -297,10 +297,10 @@ export async function readResult(
  * the reason why no worker could execute the run, if its last mail contains that.
  */
 export async function readSettledRun(store: RunStore, runId: RunId) {
-  const found = await findStoredRun(store, runId);
-  if (found === undefined) throw createUnknownRunError(runId);
-  if (found.status === "open") return undefined;
-  const folded = found.recordCount === 0 ? undefined : await foldJournal(runId, store.read(runId));
+  const stored = await findStoredRun(store, runId);
+  if (stored === undefined) throw createUnknownRunError(runId);
+  if (stored.status === "open") return undefined;
+  const folded = stored.recordCount === 0 ? undefined : await foldJournal(runId, store.read(runId));
   const mail = await readUnreadMail(store, runId, folded?.posts ?? []);
   const last = folded?.status === "ended" ? undefined : mail.at(-1)?.mail;
   const refusal = last?.type === "refused" ? last : undefined;

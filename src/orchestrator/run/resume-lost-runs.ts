@@ -67,10 +67,10 @@ export async function resumeLostRuns(
   const runs: Run[] = [];
   const delayed: ResumedRuns["delayed"][number][] = [];
   const failed: ResumedRuns["failed"][number][] = [];
-  for (const found of await findLostRuns(storage)) {
-    const { runId, recordCount, crashCount } = found;
+  for (const lostRun of await findLostRuns(storage)) {
+    const { runId, recordCount, crashCount } = lostRun;
     if (recordCount === 0 || live.find(runId) !== undefined) continue;
-    const delayMs = await openQuarantine(live).computeDelay(found, storage);
+    const delayMs = await openQuarantine(live).computeDelay(lostRun, storage);
     if (delayMs > 0) {
       const dueAtMs = Math.ceil(storage.clock.nowMs() + delayMs);
       const run = recoverLater(live, { runId, delayMs }, options);
@@ -113,11 +113,11 @@ async function recoverLater(
   for (let delayMs = firstMs; delayMs > 0;) {
     await sleep(storage.clock, delayMs, live.closing);
     live.assertOpen();
-    const found = await findStoredRun(storage.store, runId);
-    if (found === undefined) throw createUnknownRunError(runId);
-    if (found.status !== "open") throw createRunEndedError(runId);
-    assertFree(found, storage); // Another process may have been faster.
-    delayMs = await openQuarantine(live).computeDelay(found, storage);
+    const stored = await findStoredRun(storage.store, runId);
+    if (stored === undefined) throw createUnknownRunError(runId);
+    if (stored.status !== "open") throw createRunEndedError(runId);
+    assertFree(stored, storage); // Another process may have been faster.
+    delayMs = await openQuarantine(live).computeDelay(stored, storage);
   }
   return await live.during(() => recoverNow(live, runId, options));
 }
@@ -152,11 +152,11 @@ export async function cancelRun(
     return;
   }
   const number = await sendMail(store, runId, { type: "cancel", message });
-  const found = await findStoredRun(store, runId);
+  const stored = await findStoredRun(store, runId);
   // The run has no records. Its mail cancels it before it begins.
-  if (found === undefined || found.recordCount === 0) return;
+  if (stored === undefined || stored.recordCount === 0) return;
   try {
-    assertFree(found, storage); // Checked first, since a run of another process needs no roles here.
+    assertFree(stored, storage); // Checked first, since a run of another process needs no roles here.
     const run = await live.during(async () =>
       live.start(await prepareRecovery(live.settings, runId, { context }), undefined),
     );

@@ -309,8 +309,8 @@ export class RunClient {
     const known = ownership === undefined ? await readRunRequest(store, runId) : undefined;
     if (ownership === undefined && known === undefined) {
       // A run without a request was started by a process itself, unless it has no records yet.
-      const found = await store.find(runId);
-      if (found !== undefined && found.recordCount > 0) throw createRunExistsError(runId);
+      const stored = await store.find(runId);
+      if (stored !== undefined && stored.recordCount > 0) throw createRunExistsError(runId);
     }
     const counts = known ?? (await sendRunRequest(store, order));
     // Another client may have sent the same request, which a worker executes already.
@@ -388,7 +388,7 @@ class StoredRemoteRun implements RemoteRun {
     let next = 1;
     let due = from;
     for (;;) {
-      const found = await store.find(this.runId);
+      const stored = await store.find(this.runId);
       for await (const line of store.read(this.runId, next)) {
         const events = readJournalLine(this.runId, next, () =>
           reader.read(line).map(parseRecord).flatMap(parseStoredEvent),
@@ -398,7 +398,7 @@ class StoredRemoteRun implements RemoteRun {
         due = Math.max(due, (events.at(-1)?.seq ?? 0) + 1);
       }
       // A run that had settled before it was read has been read completely.
-      if (found !== undefined && found.status !== "open") return undefined;
+      if (stored !== undefined && stored.status !== "open") return undefined;
       await this.#pass(signal);
     }
   }

@@ -156,11 +156,11 @@ export function findNode({ tree }: RunRuntime, agentId: AgentId): AgentRuntime {
 
 /** Returns the agent at a path of the tree, by default the root. Throws `unknown_agent`. */
 export function findNodeAt({ tree: { nodes } }: RunRuntime, agentPath?: string): AgentRuntime {
-  const found =
+  const node =
     agentPath === undefined
       ? nodes[0]
       : nodes.find(({ identity }) => identity.agentPath === agentPath);
-  if (found !== undefined) return found;
+  if (node !== undefined) return node;
   const paths = nodes.map(({ identity }) => identity.agentPath).join(", ");
   throw new EspalierError({
     code: "unknown_agent",

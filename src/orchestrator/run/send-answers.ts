@@ -108,8 +108,8 @@ async function waitForQuestions(
   for (let looks = 1; ; looks += 1) {
     const questions = await readQuestions(store, runId);
     if (ledHere !== undefined || isAllKnown(values, questions)) return questions;
-    const found = await store.find(runId);
-    const hasOwner = found?.status === "open" && found.owner !== null;
+    const stored = await store.find(runId);
+    const hasOwner = stored?.status === "open" && stored.owner !== null;
     if (!hasOwner) return questions;
     if (looks === MOST_LOOKS) return { ...questions, hasOwner };
     await sleep(clock, LOOK_MS, NEVER);

@@ -64,8 +64,8 @@ export function mergeExecution(
 ): SessionRecord {
   const { executionId } = execution;
   if (hasExecution(record, executionId)) return record;
-  const own = added.filter((message) => message.executionId === executionId);
-  return addExecution(record, execution, [...record.messages, ...own]);
+  const ofExecution = added.filter((message) => message.executionId === executionId);
+  return addExecution(record, execution, [...record.messages, ...ofExecution]);
 }
 
 /**
@@ -205,8 +205,8 @@ function findBoundary(
 ): { readonly message: Message; readonly tag: MessageTag } {
   const at = new Date(endedAtMs).toISOString();
   const text = `[Execution ${executionId} of ${role} ended here: ${status}, ${at}]`;
-  const own = messages.filter((message) => message.executionId === executionId);
-  const number = getGreatestNumber(own) + 1;
+  const ofExecution = messages.filter((message) => message.executionId === executionId);
+  const number = getGreatestNumber(ofExecution) + 1;
   return {
     message: { role: "user", text, origin: "notice" },
     tag: { ...tag, number, note: "boundary" },

@@ -96,8 +96,8 @@ function findLastExecution(
   const speaking = new Set(exchanged.map((message) => message.executionId));
   const candidates = executions.filter((execution) => speaking.has(execution.executionId));
   if (executionId === undefined) return candidates.at(-1);
-  const found = candidates.find((candidate) => candidate.executionId === executionId);
-  if (found !== undefined) return found;
+  const selected = candidates.find((candidate) => candidate.executionId === executionId);
+  if (selected !== undefined) return selected;
   throw createUnknownExecutionError("fork options.executionId", candidates, executionId);
 }
 

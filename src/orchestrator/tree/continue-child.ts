@@ -70,16 +70,16 @@ function refuseChangedRequest(
   }: ContinueRequest,
 ): SpawnRefusal | undefined {
   const who = `${childName} (${identity.agentPath})`;
-  const own = JSON.stringify(role.name);
+  const ownRole = JSON.stringify(role.name);
   if (draft !== undefined)
     return refuseContinuation(
       "invalid_role",
-      `${who} keeps its role ${own}. Call again without newRole, or start another subagent with it, without continue.`,
+      `${who} keeps its role ${ownRole}. Call again without newRole, or start another subagent with it, without continue.`,
     );
   if (requestedRole !== role.name)
     return refuseContinuation(
       "invalid_role",
-      `${who} has the role ${own}, not ${JSON.stringify(requestedRole)}. Call again with its own role, or start another subagent, without continue.`,
+      `${who} has the role ${ownRole}, not ${JSON.stringify(requestedRole)}. Call again with its own role, or start another subagent, without continue.`,
     );
   if (includeResultsFrom.length === 0) return undefined;
   return refuseContinuation(

@@ -215,8 +215,13 @@ function createRoleTools(
     subagents.every((subagent, index) => subagent === known.subagents[index]);
   if (isSame) return known;
   const { name, instructions, toolDefaults } = role;
-  const own = output === undefined ? role.tools : role.tools.filter((tool) => tool !== role.finish);
-  const tools = buildToolSet(name, [...own, ...createSubagentTools(role, subagents)], toolDefaults);
+  const ownTools =
+    output === undefined ? role.tools : role.tools.filter((tool) => tool !== role.finish);
+  const tools = buildToolSet(
+    name,
+    [...ownTools, ...createSubagentTools(role, subagents)],
+    toolDefaults,
+  );
   // Keyed by the role as it is defined: only these instructions and tools are the common prefix of
   // its agents' requests.
   const head = [typeof instructions === "string" ? instructions : name, tools.specs];

@@ -177,9 +177,9 @@ export class RunTree {
     const maximum = this.limits.maxTotalSubagents;
     const totals: SubagentTotal[] = [{ who: "this run", maximum, started: this.total }];
     for (let at: AgentRuntime | undefined = parent; at !== undefined; at = at.parent) {
-      const { maxTotalSubagents: own } = at.role.limits;
-      if (own === undefined) continue;
-      totals.push({ who: at.identity.agentPath, maximum: own, started: at.subagentsBelow });
+      const { maxTotalSubagents: limit } = at.role.limits;
+      if (limit === undefined) continue;
+      totals.push({ who: at.identity.agentPath, maximum: limit, started: at.subagentsBelow });
     }
     return totals;
   }

@@ -40,8 +40,8 @@ export function* checkSchema(schema: string): SqlWork<void> {
 
 function* createSchema(schema: string): SqlWork<void> {
   // "if not exists" would require the right to create the schema even if it exists.
-  const found = yield sql`select 1 from pg_namespace where nspname = ${schema}`;
-  if (found.length === 0) yield sql`create schema {schema}`;
+  const schemas = yield sql`select 1 from pg_namespace where nspname = ${schema}`;
+  if (schemas.length === 0) yield sql`create schema {schema}`;
   yield sql`
     create table {schema}.migration (
       version integer primary key,
@@ -55,9 +55,9 @@ function* createSchema(schema: string): SqlWork<void> {
 /** Returns false if the tables do not exist yet. */
 function* hasTables(schema: string): SqlWork<boolean> {
   // Within a transaction, to_regclass() may not see tables that others have created since it began.
-  const found = yield sql`
+  const rows = yield sql`
     select 1 from pg_tables where schemaname = ${schema} and tablename = 'migration'`;
-  if (found.length === 0) return false;
+  if (rows.length === 0) return false;
   const [row] = yield sql`select coalesce(max(version), 0) as version from {schema}.migration`;
   const version = readNumberColumn(row, "version");
   if (version === SCHEMA_VERSION) return true;

@@ -55,9 +55,9 @@ export class ReadOnlyFileDriver implements SqlDriver {
   #see<T>(look: (file: OpenFile) => T): Promise<T> {
     return retryWhileLocked(this.#options, async () => {
       for (;;) {
-        const found = findFile(this.#options.path);
-        const seen = await this.#readUnchanged(found, look);
-        const isSame = found.stamp === undefined || found.stamp === findFile(found.path).stamp;
+        const file = findFile(this.#options.path);
+        const seen = await this.#readUnchanged(file, look);
+        const isSame = file.stamp === undefined || file.stamp === findFile(file.path).stamp;
         if (isSame) return seen();
       }
     });

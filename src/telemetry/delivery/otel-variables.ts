@@ -27,14 +27,16 @@ export function readTracingVariables(environment: Environment) {
       "Spans are exported by OTLP. Pass another exporter to setUpNodeTracing as `exporter`.";
     reader.warn(exportName, "otlp or none", unknown, advice);
   }
-  const own = reader.readUrl("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
-  const shared = own === undefined ? reader.readUrl("OTEL_EXPORTER_OTLP_ENDPOINT") : undefined;
+  const ownUrl = reader.readUrl("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+  const shared = ownUrl === undefined ? reader.readUrl("OTEL_EXPORTER_OTLP_ENDPOINT") : undefined;
   return {
     isDisabled,
     isExportOff: words.includes("none"),
     /** URL with its path. */
     tracesUrl:
-      own === undefined ? shared && `${shared.replace(/\/$/, "")}/v1/traces` : new URL(own).href,
+      ownUrl === undefined
+        ? shared && `${shared.replace(/\/$/, "")}/v1/traces`
+        : new URL(ownUrl).href,
     protocol: reader.readOtlp("PROTOCOL", (name) => reader.readWord(name, PROTOCOLS, AS_JSON)),
     hasCompression: reader.readOtlp("COMPRESSION", (name) => reader.readText(name)) !== undefined,
     /** PEM files. The exporter also reads them, but only for its own connections. */

@@ -65,8 +65,8 @@ function toContentAttributes(content: SpanContent): Readonly<Record<string, Json
     case "request": {
       const { messages, tools } = content;
       // The leading system messages are the instructions of the agent.
-      const found = messages.findIndex(({ role }) => role !== "system");
-      const first = found === -1 ? messages.length : found;
+      const firstIndex = messages.findIndex(({ role }) => role !== "system");
+      const first = firstIndex === -1 ? messages.length : firstIndex;
       const instructions = messages.slice(0, first).map(({ text }) => createTextPart(text));
       const input = messages
         .slice(first)

@@ -315,15 +315,15 @@ const OWN_BAGGAGE_KEY = createContextKey(OWN_BAGGAGE);
 /** Returns the active context with the scope in its baggage, beside the entries of the caller. */
 export function createBaggageContext({ runId, agentPath }: EventScope): Context {
   const active = context.active();
-  const own = propagation.createBaggage({
+  const ownBaggage = propagation.createBaggage({
     [ESPALIER.runId]: { value: runId },
     [ESPALIER.agentPath]: { value: agentPath },
   });
   const existing = propagation.getBaggage(active) ?? propagation.createBaggage();
-  const merged = own
+  const merged = ownBaggage
     .getAllEntries()
     .reduce((baggage, [key, entry]) => baggage.setEntry(key, entry), existing);
-  return propagation.setBaggage(active, merged).setValue(OWN_BAGGAGE_KEY, own);
+  return propagation.setBaggage(active, merged).setValue(OWN_BAGGAGE_KEY, ownBaggage);
 }
 
 /**

@@ -199,11 +199,11 @@ export class SpanProjector implements Tracing {
     const { type } = draft.body;
     if (type !== "run.started" && type !== "run.resumed") return open.ids;
     const parentSpanId = findCaller(open)?.spanId;
-    const own = open.span.spanContext();
+    const ownContext = open.span.spanContext();
     return {
       ...open.ids,
       ...omitUndefined({ parentSpanId }),
-      ...(isSpanContextValid(own) ? { isSampled: isSampled(own) } : {}),
+      ...(isSpanContextValid(ownContext) ? { isSampled: isSampled(ownContext) } : {}),
     };
   }
 
@@ -252,11 +252,11 @@ export class SpanProjector implements Tracing {
     if (parent === undefined) {
       const open = this.#continueRun(body, moment) ?? this.#startRun(body, moment);
       const { span, run } = open;
-      const own = span.spanContext();
+      const ownContext = span.spanContext();
       run.root = open;
-      const isOfCaller = own.spanId === findCaller(open)?.spanId;
+      const isOfCaller = ownContext.spanId === findCaller(open)?.spanId;
       // No SDK created it.
-      if (!span.isRecording() && (!isSpanContextValid(own) || isOfCaller)) run.unseen = span;
+      if (!span.isRecording() && (!isSpanContextValid(ownContext) || isOfCaller)) run.unseen = span;
       return open;
     }
     if (body.type !== "agent.started" && body.type !== "agent.resumed") {

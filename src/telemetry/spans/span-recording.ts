@@ -228,18 +228,19 @@ class LostSpanRecorder {
         ? open
         : this.#begin(lost, back, wrapKnownSpan(toRemoteSpan(lost.ids)));
     const { span } = recorded;
-    const own = span.spanContext();
+    const ownContext = span.spanContext();
     if (span.isRecording())
       setAttributes(span, {
         // A span that continues is not replayed.
         [ESPALIER.replayed]: lost.parent === undefined ? undefined : true,
         [ESPALIER.replacesSpanId]:
-          isSpanContextValid(own) && !hasId(span, ids.spanId) ? ids.spanId : undefined,
+          isSpanContextValid(ownContext) && !hasId(span, ids.spanId) ? ids.spanId : undefined,
         ...back?.attributes,
       });
     const above = this.#findParent(lost);
     const isAgent = lost.body.type === "agent.started" || lost.body.type === "agent.resumed";
-    if (above !== undefined && isTraceStart(lost) && isAgent) addContinuationLink(above.span, own);
+    if (above !== undefined && isTraceStart(lost) && isAgent)
+      addContinuationLink(above.span, ownContext);
     if (isOwn) this.#recordOnward(recorded, lost);
     if (span.isRecording())
       for (const { body, ...moment } of notes) recordNote(recorded, body, moment);

@@ -161,9 +161,10 @@ export class Comparison extends ActionReader {
       expected === undefined || expected.kind === kind
         ? findFirstDifference(kind, expected?.facts, facts)
         : { field: "record", expected: expected.kind, got: kind };
-    const found = difference && { agentPath, stepNumber, ...difference };
-    if (expected === undefined || DERIVED.test(found?.field ?? "")) this.#suspected ??= found;
-    else this.found ??= found;
+    const divergence = difference && { agentPath, stepNumber, ...difference };
+    if (expected === undefined || DERIVED.test(divergence?.field ?? ""))
+      this.#suspected ??= divergence;
+    else this.found ??= divergence;
     return key;
   }
 
@@ -184,8 +185,8 @@ function findFirstDifference(
     return { field, expected, got };
   for (const key of Object.keys({ ...was, ...is })) {
     const name = key.startsWith("[") ? `${field}${key}` : `${field}.${key}`;
-    const found = findFirstDifference(name, was[key], is[key]);
-    if (found !== undefined) return found;
+    const inner = findFirstDifference(name, was[key], is[key]);
+    if (inner !== undefined) return inner;
   }
   return undefined;
 }

@@ -381,8 +381,8 @@ class Replayer {
     );
   }
 
-  #createError(found: Divergence): EspalierError {
-    return createDivergenceError(found, this.#number, this.#texts);
+  #createError(divergence: Divergence): EspalierError {
+    return createDivergenceError(divergence, this.#number, this.#texts);
   }
 
   /** Cancels the run and waits for its end. */

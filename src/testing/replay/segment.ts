@@ -153,8 +153,8 @@ function createForkFunction(
   const agents = [{ ...root, execution: root.execution - 1 }, ...paused.agents.slice(1)];
   const run = { ...paused, agents };
   return (settings, code, journal) => {
-    const own = resolveRootRole(run, code.role, settings.roles);
-    const registry = new RoleRegistry(own, settings, { isReplacing: true });
+    const ownRole = resolveRootRole(run, code.role, settings.roles);
+    const registry = new RoleRegistry(ownRole, settings, { isReplacing: true });
     const ready = checkFork(run, registry, message, code);
     return restoreRun(settings, run, ready, { journal, forkedFrom });
   };

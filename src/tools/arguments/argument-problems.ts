@@ -168,16 +168,16 @@ function* selectForm(forms: readonly Issues[], level: number): Generator<Validat
 }
 
 /** Adds the issues with the forms of a union, and with the forms of a union in its place. */
-function collectForms({ path, forms = [] }: ValidationIssue, found: Issues[] = []): Issues[] {
+function collectForms({ path, forms = [] }: ValidationIssue, collected: Issues[] = []): Issues[] {
   for (const form of forms) {
-    if (found.length >= MAX_FORMS) break;
+    if (collected.length >= MAX_FORMS) break;
     const issues = form();
     const [first, ...others] = issues;
     if (others.length > 0 || first?.forms === undefined || first.path.length !== path.length)
-      found.push(issues);
-    else collectForms(first, found);
+      collected.push(issues);
+    else collectForms(first, collected);
   }
-  return found;
+  return collected;
 }
 
 const NOTHING = "nothing: there is no such parameter";

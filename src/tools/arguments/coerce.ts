@@ -101,9 +101,9 @@ class ChangeSearch {
       if (this.#formsLeft < 0) return undefined;
       const changes: ValueChange[] = [];
       const isResolved = form().every((issue) => {
-        const found = this.#resolveIssue(issue, value);
-        if (found !== undefined) changes.push(...found);
-        return found !== undefined;
+        const resolved = this.#resolveIssue(issue, value);
+        if (resolved !== undefined) changes.push(...resolved);
+        return resolved !== undefined;
       });
       const text = `${formatKey(path)}: ${JSON.stringify(changes)}`;
       if (!isResolved || changes.length === 0 || this.#refused.has(text)) continue;

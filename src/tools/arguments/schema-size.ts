@@ -13,15 +13,15 @@ const MAX_NAME_PATTERNS = 200;
 export function findSchemaExcess(schema: JsonObject): string | undefined {
   const parts = countParts(schema);
   if (parts > MAX_PARTS) return `it has more than ${MAX_PARTS} parts`;
-  const found = createEmptyCounts();
-  countKinds(schema, found);
-  if (found.required > MAX_PARTS) return `it has more than ${MAX_PARTS} dependent names`;
-  if (found.namePatterns > MAX_NAME_PATTERNS)
+  const counts = createEmptyCounts();
+  countKinds(schema, counts);
+  if (counts.required > MAX_PARTS) return `it has more than ${MAX_PARTS} dependent names`;
+  if (counts.namePatterns > MAX_NAME_PATTERNS)
     return `its patternProperties have more than ${MAX_NAME_PATTERNS} patterns`;
   const named = collectNamedParts(schema);
   // A part with a dynamic anchor is compiled separately, also within another such part.
-  let compiled = parts * 2 ** found.anchors;
-  for (const reference of found.references) {
+  let compiled = parts * 2 ** counts.anchors;
+  for (const reference of counts.references) {
     const target = lookUp(schema, reference) ?? named.get(reference);
     // Ajv reports an unresolved pointer, unless an `$id` changes its meaning.
     if (target === undefined && named.size === 0) continue;
@@ -60,9 +60,9 @@ const MAX_NESTED_PARTS = 500;
  */
 export function isTooWide(schema: JsonObject): boolean {
   const { $defs: _parts, definitions: _earlier, ...whole } = schema;
-  const found = createEmptyCounts();
-  countKinds(schema, found);
-  const targets = [...found.references].map((reference) => lookUp(schema, reference));
+  const counts = createEmptyCounts();
+  countKinds(schema, counts);
+  const targets = [...counts.references].map((reference) => lookUp(schema, reference));
   return [whole, ...targets].some((part) => part !== schema && countParts(part) > MAX_NESTED_PARTS);
 }
 
@@ -85,15 +85,15 @@ function createEmptyCounts(): SchemaCounts {
   return { references: new Set(), anchors: 0, namePatterns: 0, required: 0 };
 }
 
-function countKinds(part: unknown, found: SchemaCounts): void {
+function countKinds(part: unknown, counts: SchemaCounts): void {
   if (typeof part !== "object" || part === null) return;
   for (const [key, below] of Object.entries<unknown>({ ...part })) {
-    if (key === "$ref" && typeof below === "string") found.references.add(below);
-    if (key === "$dynamicAnchor" || key === "$recursiveAnchor") found.anchors += 1;
+    if (key === "$ref" && typeof below === "string") counts.references.add(below);
+    if (key === "$dynamicAnchor" || key === "$recursiveAnchor") counts.anchors += 1;
     if (key === "patternProperties" && isRecord(below))
-      found.namePatterns += Object.keys(below).length;
+      counts.namePatterns += Object.keys(below).length;
     if ((key === "dependentRequired" || key === "dependencies") && isRecord(below))
-      found.required += Object.values(below).flat().length;
-    countKinds(below, found);
+      counts.required += Object.values(below).flat().length;
+    countKinds(below, counts);
   }
 }

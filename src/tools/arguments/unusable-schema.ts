@@ -67,8 +67,8 @@ export function createUnusableSchemaError(
   cause: unknown,
 ): EspalierError {
   if (hasEarlyZod(input)) return createEarlyZodError(field, "one with a part of zod 3");
-  const found = cause instanceof UnusablePart ? cause : findUnusablePart(input);
-  const part = found ?? new UnusablePart([], getErrorMessage(cause), "unknown");
+  const unusable = cause instanceof UnusablePart ? cause : findUnusablePart(input);
+  const part = unusable ?? new UnusablePart([], getErrorMessage(cause), "unknown");
   const place = `${field}${formatSchemaPath(part.path)}`;
   return new EspalierError({
     code: "invalid_argument",

@@ -44,10 +44,10 @@ function requireApproval<Context>(
   use: FunctionUse<Context>,
   reason: string | undefined,
 ): FunctionUse<Context>["needsApproval"] {
-  const { needsApproval: own } = use;
-  if (typeof own !== "function") return reason === undefined ? true : () => reason;
+  const { needsApproval: condition } = use;
+  if (typeof condition !== "function") return reason === undefined ? true : () => reason;
   return (context) => {
-    const decision = own(context);
+    const decision = condition(context);
     return isPromiseLike(decision)
       ? decision.then((settled) => joinReasons(settled, reason))
       : joinReasons(decision, reason);
@@ -58,8 +58,14 @@ function requireApproval<Context>(
  * Returns the reasons of the tool and of the wrapper as one. Any other value than a boolean or a
  * text is returned unchanged, so that the call is refused.
  */
-function joinReasons(own: unknown, reason: string | undefined): unknown {
-  if (typeof own === "boolean") return reason ?? true;
-  if (typeof own !== "string" || own === "" || reason === undefined || own === reason) return own;
-  return joinSentences([own, reason]);
+function joinReasons(decision: unknown, reason: string | undefined): unknown {
+  if (typeof decision === "boolean") return reason ?? true;
+  if (
+    typeof decision !== "string" ||
+    decision === "" ||
+    reason === undefined ||
+    decision === reason
+  )
+    return decision;
+  return joinSentences([decision, reason]);
 }
