@@ -383,8 +383,9 @@ export interface AgentDefinition<
    * Instructs the model to finish in the last step that a `steps` budget allows. `true` sends a
    * standard notice, a text replaces it.
    *
-   * In that step the model can call no tools, except `Finish` for a typed result. Its answer
-   * completes the agent. The option has no effect without a `steps` budget on the path.
+   * In that step the model can call no tools, except `Finish` for a typed result. The agent is then
+   * `stopped` with `step_limit`, and its result has the text of that step. The option has no effect
+   * without a `steps` budget on the path.
    *
    * @default false
    *

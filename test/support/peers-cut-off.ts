@@ -44,8 +44,8 @@ export const CUT_OFF: Readonly<Record<string, CutOff>> = {
     end: ["no_output", "stopped", "step_limit"],
     text: " \n\t ",
   },
-  "steps, although it was asked to wrap up": {
-    script: [looks(""), looks("As far as I came.")],
+  "steps, wound up on the last one": {
+    script: [looks(""), says("As far as I came.")],
     role: { budget: { steps: 2 }, wrapUp: true },
     end: ["partial", "stopped", "step_limit"],
     text: "As far as I came.",

@@ -26,7 +26,7 @@ import {
   parseTextResult,
 } from "../typed-result.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
-import { fail, failWith, recordOvershoots, addSignal } from "../stop-requests.ts";
+import { fail, failWith, toLastStepSignal, recordOvershoots, addSignal } from "../stop-requests.ts";
 import { dismissChildren, completeStep } from "../life-cycle.ts";
 import {
   decideStepOutcome,
@@ -89,14 +89,23 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
   }
 }
 
-/** Completes the step, and runs processors and stop conditions. */
+/**
+ * Completes the step, and runs processors and stop conditions. The last allowed step raises
+ * `step_limit`, so that the agent ends as `stopped` even with a valid answer.
+ */
 async function finishStep(agent: AgentRuntime, before: AgentState): Promise<AgentState> {
   const state = agent.role.hasOutput ? takeTextResult(agent, before) : before;
+  const closing = state.step?.lastStep;
   const alone = hasDeferredWork(state) ? await dismissChildren(agent, state) : state;
   const completed = completeStep(agent, alone);
   if (completed === alone) return failIfStalled(agent, alone);
+  const isRecorded = completed.log.signals.some(({ reason }) => reason.code === "step_limit");
+  const closed =
+    closing === undefined || isRecorded
+      ? completed
+      : addSignal(agent, completed, toLastStepSignal(closing));
   const seen =
-    agent.hooks.processors.length === 0 ? completed : await runStepProcessors(agent, completed);
+    agent.hooks.processors.length === 0 ? closed : await runStepProcessors(agent, closed);
   return agent.role.stopWhen.length === 0 ? seen : await checkConditions(agent, seen);
 }
 

@@ -24,8 +24,9 @@ import { summarizeResults } from "./summarize-results.ts";
 
 /**
  * Checks the limits before the calls of a reply. A reply whose only call is `Finish`, or that has
- * none, is never stopped by a limit, because it is the answer. Calls that were accepted before a
- * pause are not checked again.
+ * none, is never stopped by a limit, because it is the answer. In the last step announced by
+ * `wrapUp` the agent stops after its answer all the same: see `decide`. Calls that were accepted
+ * before a pause are not checked again.
  */
 export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
   const step = getOpenStep(state);

@@ -115,7 +115,7 @@ proves(["X6"], "the line follows the wrap-up notice in the last step", async () 
     ["Do it.", "Budget left: 2 steps."],
     ["Wrap it up!", "Budget left: 1 step."],
   ]);
-  expect([result.reason.code, result.text]).toEqual(["completed", "Half."]);
+  expect([result.reason.code, result.text]).toEqual(["step_limit", "Half."]);
 });
 
 proves(["X6"], "hooks change the messages before the line, and do not see it", async () => {

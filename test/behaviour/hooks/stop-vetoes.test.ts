@@ -151,7 +151,7 @@ interface OtherEnding {
 const OTHER_ENDINGS: Readonly<Record<string, OtherEnding>> = {
   "the step limit": { script: [work], budget: { steps: 1 }, end: ["stopped", "step_limit"] },
   "the step limit, announced in time": {
-    script: [work],
+    script: [says("Partial.")],
     more: { wrapUp: true },
     budget: { steps: 1 },
     end: ["stopped", "step_limit"],

@@ -7,7 +7,7 @@ import { describe, expect } from "vitest";
 
 import type { AgentState } from "../../../src/agent/agent-state.ts";
 import type { AgentDefinition } from "../../../src/agent/define-agent.ts";
-import { transform } from "../../../src/hooks/hook.ts";
+import { processStep, transform } from "../../../src/hooks/hook.ts";
 import { ModelError } from "../../../src/model/model-error.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import type { Budget } from "../../../src/policies/budget.ts";
@@ -259,6 +259,10 @@ const broken: StopCondition = ({ steps }) => {
 };
 const limited: StopCondition = ({ steps }) =>
   steps.length === 0 ? undefined : { code: "step_limit", message: "Enough.", data: {} };
+const breaking = processStep(() => {
+  throw new Error("bug");
+});
+const unauthorized = new ModelError({ code: "model_unauthorized", message: "No." });
 
 /** Runs whose last allowed step also fails, with the order in which the two signals arrive. */
 const BOTH: Readonly<
@@ -271,10 +275,20 @@ const BOTH: Readonly<
     ]
   >
 > = {
+  "a processor breaks after the limit": [
+    ["step_limit", "error"],
+    [says("done")],
+    { wrapUp: true, hooks: [breaking] },
+  ],
   "the calls of the last step are refused, then a condition breaks": [
     ["step_limit", "error"],
     [asks("work", {})],
     { wrapUp: true, stopWhen: [broken] },
+  ],
+  "the model fails in the last step": [
+    ["error", "step_limit"],
+    [{ error: unauthorized }],
+    { wrapUp: true },
   ],
   "a condition breaks before the limit is given": [
     ["error", "step_limit"],

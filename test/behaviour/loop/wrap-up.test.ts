@@ -39,7 +39,7 @@ function ending({ status, reason, text }: RunResult): readonly string[] {
 
 proves(
   ["R64"],
-  "the last of three steps has the notice and no tools, and its text completes the run",
+  "the last of three steps has the notice and no tools, and its text is the result of a stopped run",
   async () => {
     const fixture = newFixture();
     const { role, model } = worker([work, work, says("Half of it."), says("never")]);
@@ -54,9 +54,17 @@ proves(
       origin: "notice",
       text: NOTICE,
     });
-    expect(ending(result)).toEqual(["completed", "completed", "Half of it."]);
+    expect([ending(result), result.reason]).toEqual([
+      ["stopped", "step_limit", "Half of it."],
+      {
+        code: "step_limit",
+        message:
+          "The steps budget of solo allows 3; this was the last, and the request instructed the agent to finish in it.",
+        data: { axis: "steps", accountPath: "solo", maximum: 3, current: 3 },
+      },
+    ]);
     expect(fixture.sink.ofType("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
-      "completed",
+      "step_limit",
     ]);
   },
 );
@@ -75,12 +83,6 @@ proves(
       2,
       3,
     ]);
-    expect(result.reason).toEqual({
-      code: "step_limit",
-      message:
-        "The steps budget of solo allows 3; this was the last, and the request instructed the agent to finish in it.",
-      data: { axis: "steps", accountPath: "solo", maximum: 3, current: 3 },
-    });
     expect(result.steps[2]?.tools.executions.map(({ type, text }) => [type, text])).toEqual([
       ["not_executed", "Not executed: the agent stopped before this call (step_limit)."],
     ]);
@@ -121,7 +123,7 @@ proves(["R64"], "the only allowed step is the last step", async () => {
   const { role, model } = worker([says("Nothing yet.")]);
   const result = await newFixture().run(role, { budget: { steps: 1 } });
   expect([ending(result), model.requests.map(shown)]).toEqual([
-    ["completed", "completed", "Nothing yet."],
+    ["stopped", "step_limit", "Nothing yet."],
     [[[], NOTICE]],
   ]);
 });
@@ -170,8 +172,8 @@ proves(
       [["Finish"], expect.stringContaining("call Finish now")],
     ]);
     expect([result.status, result.reason.code, result.output]).toEqual([
-      "completed",
-      "completed",
+      "stopped",
+      "step_limit",
       { count: 2 },
     ]);
   },
@@ -216,8 +218,9 @@ proves(["R64"], "a child gets the notice in the last step of an ancestor's budge
   ]);
   expect(result.agents.map(({ status, reason, text }) => [status, reason.code, text])).toEqual([
     ["stopped", "step_limit", ""],
-    ["completed", "completed", "Child's half."],
+    ["stopped", "step_limit", "Child's half."],
   ]);
+  expect(result.agents[1]?.reason.data["accountPath"]).toBe("root");
 });
 
 proves(["R64"], "the last step of a child's own budget does not affect its parent", async () => {
@@ -234,7 +237,7 @@ proves(["R64"], "the last step of a child's own budget does not affect its paren
   const result = await newFixture().run(root.role);
   expect(result.agents.map(({ status, reason, text }) => [status, reason.code, text])).toEqual([
     ["completed", "completed", "Root."],
-    ["completed", "completed", "Half."],
+    ["stopped", "step_limit", "Half."],
   ]);
   expect(root.model.requests.map(({ tools }) => tools.length)).toEqual([1, 1]);
 });
@@ -293,7 +296,7 @@ test("an empty reply in the last step is not retried, and the earlier text is ke
   ]);
 });
 
-test("an answer in the last step that a stop hook vetoes ends at the limit", async () => {
+test("a stop hook cannot veto the end of the last step", async () => {
   const veto = transform("stop", () => ({ continueWith: "More!" }));
   const { role, model } = worker([says("Done."), says("never")], { hooks: [veto] });
   const result = await newFixture().run(role, { budget: { steps: 1 } });

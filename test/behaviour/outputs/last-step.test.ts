@@ -60,7 +60,7 @@ for (const [name, [abilities, reply, expected]] of Object.entries(CASES))
     );
     const result = await newFixture().run(role);
     expect([result.status, result.output, lastOf(model.requests)]).toEqual([
-      "completed",
+      "stopped",
       { count: 3 },
       expected,
     ]);

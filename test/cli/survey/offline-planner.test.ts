@@ -313,7 +313,7 @@ proves(["D748"], "finishes a skimmer after three steps with its reading so far",
   const { result } = await survey(folder);
 
   const skimmer = result.agents.find(({ role }) => role === "skimmer");
-  expect([skimmer?.reason.code, skimmer?.steps.length]).toEqual(["completed", 3]);
+  expect([skimmer?.reason.code, skimmer?.steps.length]).toEqual(["step_limit", 3]);
   expect(surveySchema.parse(skimmer?.output)).toMatchObject({
     purpose: "2 files.",
     findings: ["e/: 1 path left out, its budget allows few steps"],
