@@ -1818,7 +1818,7 @@ const requirements = {
     text: "A paused fork that ran the subtasks of its origin before its first step can be resumed under limits",
   },
   D530: {
-    text: "approve, deny and answer accept the number of a question in the list, and @last for the newest run that asks",
+    text: "approve, deny and answer accept the code of a question in the list, and @last for the newest run that asks",
   },
   D531: {
     text: "Approval arguments that do not match the schema shown to the model are refused at once, by the command with exit code 2 and by the viewer with 409, without storing anything, and corrected ones are accepted",
@@ -2019,7 +2019,7 @@ const requirements = {
     text: "tail of a lost run ends and reports that the run is lost and how to resume it",
   },
   D619: {
-    text: "The number of an open question stays the same after others are answered",
+    text: "The code of an open question in the list of `espalier questions` stays the same after others are answered or asked, and names no other question afterwards",
   },
   D608: {
     text: "A turn that the provider paused and continued has the same text and typed result as one without the pause",

@@ -193,7 +193,7 @@ function addReading(add: Add): void {
 
 function addAnswers(add: Add): void {
   const question =
-    "<question>: a number from `questions`, a question id, a prefix of one, a run with one open question, or @last.";
+    "<question>: a code from `questions`, a question id, a prefix of one, a run with one open question, or @last.";
   add("questions", async () => (await import("./commands/answer-commands.ts")).listQuestions)
     .description("List pending questions: calls that need approval or an external result.")
     .option(...JSON_OUTPUT);

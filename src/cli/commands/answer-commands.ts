@@ -1,6 +1,8 @@
 // The commands `questions`, `approve`, `deny` and `answer`. An answer is sent to the mailbox of its
 // run, where the first answer to a question counts.
 
+import { hash } from "node:crypto";
+
 import {
   EspalierError,
   Orchestrator,
@@ -104,11 +106,19 @@ const ANSWERED: Readonly<Record<Answer["type"], string>> = {
   failure: "is reported as failed",
 };
 
-const NUMBER = /^[1-9]\d{0,5}$/;
+const CODE_LENGTH = 6;
 
 /**
- * Returns the named question. A name is a question id or its prefix, a run with only one question,
- * `@last` for the newest run with questions, or the number in `espalier questions`.
+ * Returns the code of a question in the list. It is a hash of the question and its arguments, so
+ * that it names the same call whatever else is asked or answered.
+ */
+function computeQuestionCode({ runId, questionId, argumentsHash }: RunQuestion): string {
+  return hash("sha256", JSON.stringify([runId, questionId, argumentsHash])).slice(0, CODE_LENGTH);
+}
+
+/**
+ * Returns the named question. A name is the code in `espalier questions`, a question id or its
+ * prefix, a run with only one question, or `@last` for the newest run with questions.
  *
  * @throws UsageError if no question matches, or more than one.
  */
@@ -120,17 +130,20 @@ async function resolveQuestionName(chosenStore: ChosenStore, name: string): Prom
     if (name === LAST_RUN) return runId === newest?.runId;
     return name !== "" && (questionId.startsWith(name) || runId.startsWith(name));
   });
-  const numbered = NUMBER.test(name) ? all.filter(({ number }) => number === Number(name)) : [];
-  const found = [exact, begun, numbered].find(({ length }) => length > 0) ?? [];
+  const coded = all.filter((question) => computeQuestionCode(question) === name);
+  const found = [exact, coded, begun].find(({ length }) => length > 0) ?? [];
   const [only] = found;
   if (only !== undefined && found.length === 1) return only;
   if (only === undefined)
     throw new UsageError(
-      `No open question matches ${JSON.stringify(name)} in ${chosenStore.name}. Use a question id, a prefix of one, or a run with one open question. List them: espalier questions`,
+      `No open question matches ${JSON.stringify(name)} in ${chosenStore.name}. Use the code of a question, its id, a prefix of its id, or a run with one open question. List them: espalier questions`,
     );
-  const ids = found.map(({ number, questionId }) => `${number} (${questionId})`).join(", ");
+  const codes = found.map((question) => {
+    const { toolName, arguments: input } = question;
+    return `${computeQuestionCode(question)} (${toolName} ${truncate(formatJsonLine(input))})`;
+  });
   throw new UsageError(
-    `${JSON.stringify(name)} is ambiguous: it matches ${found.length} questions: ${ids}. Use the number of one.`,
+    `${JSON.stringify(name)} is ambiguous: it matches ${found.length} questions: ${codes.join(", ")}. Use the code of one.`,
   );
 }
 
@@ -158,18 +171,19 @@ export const listQuestions: CommandBody = async (call) => {
 };
 
 function describeQuestion(question: RunQuestion, command: string): string {
-  const { runId, runTitle, number } = question;
-  const { questionId, agentPath, toolName, reason, deadlineAtMs } = question;
+  const { runId, runTitle } = question;
+  const { agentPath, toolName, reason, deadlineAtMs } = question;
+  const code = computeQuestionCode(question);
   const until = deadlineAtMs === null ? "" : ` · answer by ${new Date(deadlineAtMs).toISOString()}`;
   return [
-    `${number}. ? ${questionId}  ${agentPath} asks: ${toolName}${until}`,
+    `${code} ? ${agentPath} asks: ${toolName}${until}`,
     `run ${runId}  ${runTitle}`,
     formatJsonLine(question.arguments),
     ...(question.writtenArguments === undefined
       ? []
       : [`made of ${formatJsonLine(question.writtenArguments)}`]),
     reason,
-    suggestAnswerCommands(question, questionId, command),
+    suggestAnswerCommands(question, code, command),
   ]
     .join("\n")
     .replaceAll("\n", "\n  ");
@@ -181,7 +195,7 @@ export const approveCall: CommandBody = async (call) => {
   const input = text === undefined ? undefined : parseJsonObject(text);
   if (text !== undefined && input === undefined)
     throw new UsageError(
-      `Expected --arguments to be a JSON object, as '{"path": "a.txt"}', of finite numbers and at most 200 levels, got ${formatJsonLine(text.length <= MAX_QUOTED ? text : `${text.slice(0, MAX_QUOTED)}…`)}.`,
+      `Expected --arguments to be a JSON object, as '{"path": "a.txt"}', of finite numbers and at most 200 levels, got ${formatJsonLine(truncate(text))}.`,
     );
   const edit = input === undefined ? {} : { arguments: input };
   return await giveAnswer(call, (question) =>
@@ -189,8 +203,12 @@ export const approveCall: CommandBody = async (call) => {
   );
 };
 
-/** Maximum length of wrong arguments in an error. */
+/** Maximum length of arguments in an error. */
 const MAX_QUOTED = 200;
+
+function truncate(text: string): string {
+  return text.length <= MAX_QUOTED ? text : `${text.slice(0, MAX_QUOTED)}…`;
+}
 
 /** `espalier deny <question>`: denies a call with a reason, which the model reads. */
 export const denyCall: CommandBody = async (call) =>

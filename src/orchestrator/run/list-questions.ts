@@ -23,11 +23,6 @@ export interface RunQuestion extends Question {
   readonly runId: RunId;
   /** Role and beginning of the task of the run. */
   readonly runTitle: string;
-  /**
-   * Number of the question among all questions of runs that have not ended, from 1. Answered
-   * questions count, so that the number stays the same until an older run ends.
-   */
-  readonly number: number;
 }
 
 /**
@@ -51,16 +46,11 @@ export interface RunQuestions {
 export async function collectQuestions(store: RunStore): Promise<RunQuestions> {
   const questions: RunQuestion[] = [];
   const failed: RunQuestions["failed"][number][] = [];
-  let before = 0;
   for (const { runId, title: runTitle } of await listUnendedRuns(store)) {
     try {
-      const { open, asked, posted } = await readQuestions(store, runId);
+      const { open, posted } = await readQuestions(store, runId);
       const unanswered = open.filter(({ questionId }) => !posted.has(questionId));
-      for (const question of unanswered) {
-        const number = before + asked.indexOf(question.questionId) + 1;
-        questions.push({ ...question, runId, runTitle, number });
-      }
-      before += asked.length;
+      for (const question of unanswered) questions.push({ ...question, runId, runTitle });
     } catch (cause) {
       if (!EspalierError.is(cause) || !OF_ONE_RUN.has(cause.code)) throw cause;
       // A run that is unknown was removed since the list was read.

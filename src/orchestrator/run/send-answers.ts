@@ -25,8 +25,6 @@ import { parseMail, sendMail } from "./run-mail.ts";
 interface AskedQuestions {
   /** In the order in which they were asked. */
   readonly open: readonly Question[];
-  /** Ids of all questions of the run, in the order in which they were asked. */
-  readonly asked: readonly QuestionId[];
   readonly record: RunRecord;
   /** Questions that were answered or no longer need an answer, with the type of answer. */
   readonly over: ReadonlyMap<QuestionId, AnswerType>;
@@ -132,13 +130,9 @@ function isAllKnown(values: unknown, { open, over }: AskedQuestions): boolean {
 export async function readQuestions(store: RunStore, runId: RunId): Promise<AskedQuestions> {
   const record = new RunRecord(store, runId);
   const open = new Map<QuestionId, Question>();
-  const asked = new Set<QuestionId>();
   const over = new Map<QuestionId, AnswerType>();
   await record.advance((event) => {
-    if (event.type === "question.asked") {
-      open.set(event.questionId, toQuestion(event));
-      asked.add(event.questionId);
-    }
+    if (event.type === "question.asked") open.set(event.questionId, toQuestion(event));
     if (event.type === "question.answered") {
       open.delete(event.questionId);
       over.set(event.questionId, event.answer);
@@ -155,7 +149,7 @@ export async function readQuestions(store: RunStore, runId: RunId): Promise<Aske
     if (!handled.has(post.number)) posted.set(questionId, mail.answer);
     else taken.set(questionId, (taken.get(questionId) ?? 0) + 1);
   }
-  return { open: [...open.values()], asked: [...asked], record, over, posted, taken };
+  return { open: [...open.values()], record, over, posted, taken };
 }
 
 function validateAnswers(

@@ -47,7 +47,7 @@ async function asking(): Promise<
 
 const approve = async ({ path, folder }: KeptRuns, input: unknown, ...more: readonly string[]) =>
   await performed(
-    ["approve", "1", "--store", path, "--arguments", JSON.stringify(input), ...more],
+    ["approve", "@last", "--store", path, "--arguments", JSON.stringify(input), ...more],
     { cwd: folder },
   );
 

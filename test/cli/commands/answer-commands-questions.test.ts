@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { defineTool, withApproval } from "espalier";
+import { defineTool, withApproval, Orchestrator } from "espalier";
 import { asks, says } from "espalier/testing";
 
 import { proves } from "../../harness/proves.ts";
@@ -29,18 +29,58 @@ async function startAsking(kept: KeptRuns, ...amounts: readonly number[]): Promi
 const command = async (kept: KeptRuns, ...args: readonly string[]) =>
   await performed([...args, "--store", kept.path], { cwd: kept.folder });
 
-proves(["D530"], "answers the question with the number in the list", async () => {
+/** Returns the codes in the list of questions, by the amounts of the questions. */
+async function codes(kept: KeptRuns): Promise<Readonly<Record<string, string>>> {
+  const { stdout } = await command(kept, "questions");
+  const listed = stdout.matchAll(/^([\da-f]{6}) \? .*\n(?: .*\n)*? {2}\{"eur":(\d)\}$/gmu);
+  return Object.fromEntries([...listed].map(([, code = "", eur = ""]) => [eur, code]));
+}
+
+proves(["D530"], "answers the question with the code in the list", async () => {
   await using kept = keptRuns();
   await startAsking(kept, 1, 2, 3);
-  const { stdout } = await command(kept, "questions");
-  expect([...stdout.matchAll(/^(\d)\. \? /gmu)].map(([, number]) => number)).toEqual([
-    "1",
-    "2",
-    "3",
-  ]);
-  const second = await command(kept, "approve", "2");
+  const known = await codes(kept);
+  expect([Object.keys(known), new Set(Object.values(known)).size]).toEqual([["1", "2", "3"], 3]);
+  const second = await command(kept, "approve", known["2"] ?? "");
   expect([second.code, second.stderr]).toEqual([0, expect.stringContaining('pay {"eur":2}')]);
 });
+
+proves(
+  ["D619"],
+  "keeps the code of each question, also if an older run asks again or ends",
+  async () => {
+    await using kept = keptRuns();
+    const again = [
+      { calls: [1, 2].map((eur) => ({ toolName: "pay", arguments: { eur } })) },
+      { calls: [{ toolName: "pay", arguments: { eur: 3 } }] },
+      says("Done."),
+    ];
+    const role = agent("buyer", again, { tools: [pay] });
+    const { runId } = await kept.orchestrator.start(role, "Buy.").result;
+    await startAsking(kept, 4);
+    const { "1": first = "", "2": second = "", "4": fourth = "" } = await codes(kept);
+    await command(kept, "approve", first);
+    expect(await codes(kept)).toEqual({ "2": second, "4": fourth });
+    await command(kept, "approve", second);
+    const orchestrator = new Orchestrator({ store: kept.store, roles: [role] });
+    await (
+      await orchestrator.resume(runId)
+    ).result;
+    const { "3": third = "", ...others } = await codes(kept);
+    expect([others, third]).toEqual([{ "4": fourth }, expect.stringMatching(/^[\da-f]{6}$/u)]);
+    for (const answered of [first, second]) {
+      const refused = await command(kept, "approve", answered);
+      expect([refused.code, refused.stderr]).toEqual([
+        2,
+        expect.stringContaining("No open question matches"),
+      ]);
+    }
+    await command(kept, "cancel", runId);
+    expect(await codes(kept)).toEqual({ "4": fourth });
+    const last = await command(kept, "deny", fourth, "--reason", "No.");
+    expect([last.code, last.stderr]).toEqual([0, expect.stringContaining('pay {"eur":4}')]);
+  },
+);
 
 proves(["D804"], "indents every line of a task and a reason in the list", async () => {
   await using kept = keptRuns();
@@ -58,46 +98,18 @@ proves(["D804"], "indents every line of a task and a reason in the list", async 
   ]);
 });
 
-proves(["D619"], "keeps the number of each question after others are answered", async () => {
-  await using kept = keptRuns();
-  await startAsking(kept, 1, 2, 3);
-  await startAsking(kept, 4);
-  const numbers = async () => {
-    const { stdout } = await command(kept, "questions");
-    const amounts = [...stdout.matchAll(/^  \{"eur":(\d)\}/gmu)].map(([, eur]) => eur);
-    return [...stdout.matchAll(/^(\d)\. \? /gmu)].map(([, number], at) => [number, amounts[at]]);
-  };
-  const all = [1, 2, 3, 4].map((one) => [`${one}`, `${one}`]);
-  expect(await numbers()).toEqual(all);
-  await command(kept, "approve", "2");
-  expect(await numbers()).toEqual(all.filter(([number]) => number !== "2"));
-  const again = await command(kept, "deny", "2");
-  expect([again.code, again.stderr]).toEqual([
-    2,
-    expect.stringContaining("No open question matches"),
-  ]);
-  const third = await command(kept, "deny", "3", "--reason", "No.");
-  expect([third.code, third.stderr]).toEqual([0, expect.stringContaining('pay {"eur":3}')]);
-  await command(kept, "approve", "1");
-  await startAsking(kept, 5);
-  expect(await numbers()).toEqual([
-    ["4", "4"],
-    ["5", "5"],
-  ]);
-});
-
 test("refuses arguments that no store can persist, and quotes their beginning", async () => {
   await using kept = keptRuns();
   await startAsking(kept, 1);
   const deep = "[".repeat(5_000) + "]".repeat(5_000);
   for (const eur of ["1e999", deep]) {
-    const wrong = await command(kept, "approve", "1", "--arguments", `{"eur":${eur}}`);
+    const wrong = await command(kept, "approve", "@last", "--arguments", `{"eur":${eur}}`);
     expect(wrong.code).toBe(2);
     expect(wrong.stderr).toMatch(
       /^Expected --arguments to be a JSON object, .{1,400} \[usage\]\n$/u,
     );
   }
-  expect((await command(kept, "approve", "1")).code).toBe(0);
+  expect((await command(kept, "approve", "@last")).code).toBe(0);
 });
 
 test("names the command that shows an ended run when its cancellation is refused", async () => {
@@ -122,12 +134,13 @@ proves(
   },
 );
 
-proves(["D530"], "lists the numbers if @last asks several questions", async () => {
+proves(["D530"], "lists the codes if @last asks several questions", async () => {
   await using kept = keptRuns();
   await startAsking(kept, 1, 2);
+  const { "1": first = "", "2": second = "" } = await codes(kept);
   const { code, stderr } = await command(kept, "deny", "@last");
-  expect(code).toBe(2);
-  expect(stderr).toMatch(
-    /is ambiguous: it matches 2 questions: 1 \(.*\), 2 \(.*\)\. Use the number of one\./u,
-  );
+  expect([code, stderr]).toEqual([
+    2,
+    `"@last" is ambiguous: it matches 2 questions: ${first} (pay {"eur":1}), ${second} (pay {"eur":2}). Use the code of one. [usage]\n`,
+  ]);
 });

@@ -54,11 +54,10 @@ function busyLead(gate: Latch): AgentRole {
   });
 }
 
-/** Returns the listed questions briefly: number, run and argument. */
+/** Returns the listed questions briefly: run and argument. */
 async function listed(orchestrator: Orchestrator): Promise<readonly unknown[]> {
   const { questions } = await orchestrator.listQuestions();
-  return questions.map(({ number, runId: id, runTitle, arguments: input }) => [
-    number,
+  return questions.map(({ runId: id, runTitle, arguments: input }) => [
     id,
     runTitle,
     input["thing"],
@@ -78,9 +77,9 @@ proves(["D787"], "lists the unanswered questions of paused and active runs", asy
   await busy.whenPersisted();
   await turns(20);
   const elsewhere = process({});
-  const a = [1, "first", "buyer: Buy.", "a"];
-  const b = [2, "first", "buyer: Buy.", "b"];
-  const q = [3, "second", "lead: Go.", "q"];
+  const a = ["first", "buyer: Buy.", "a"];
+  const b = ["first", "buyer: Buy.", "b"];
+  const q = ["second", "lead: Go.", "q"];
   expect(await listed(elsewhere)).toEqual([a, b, q]);
   expect(here.findActiveRun("second")).toBe(busy);
 
@@ -110,7 +109,7 @@ proves(["D787"], "lists the questions of other runs beside a run that cannot be 
   clock.advance(1_000);
   await here.start(role, "Buy.", { runId: "whole" }).result;
   expect(await here.listQuestions()).toMatchObject({
-    questions: [{ number: 1, runId: "whole", toolName: "work" }],
+    questions: [{ runId: "whole", toolName: "work" }],
     failed: [{ runId: "broken", error: { code: "invalid_journal" } }],
   });
 });
