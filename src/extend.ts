@@ -91,6 +91,7 @@ export type { ToolScope } from "./tools/tool-scope.ts";
 export type { BudgetShare } from "./policies/budget-share.ts";
 export { DEFAULT_SUBAGENT_LIMITS } from "./policies/subagent-limits.ts";
 export type { PauseCode, TerminalStatus } from "./protocol/stop.ts";
+export type { StopConditionReason } from "./policies/stop-conditions.ts";
 export type { AttachmentKind } from "./protocol/attachment.ts";
 export type { MessageContent } from "./protocol/message-content.ts";
 export type { Account, AccountGrant } from "./protocol/account.ts";

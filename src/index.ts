@@ -51,7 +51,6 @@ export {
   hasToolCall,
   isStepCount,
   type StopCondition,
-  type StopConditionReason,
   type StopContext,
 } from "./policies/stop-conditions.ts";
 export type { ModelSettings, ToolChoice } from "./protocol/model-settings.ts";

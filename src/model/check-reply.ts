@@ -294,7 +294,7 @@ function readUsage(reported: unknown): TokenUsage | undefined {
   if (reportedCostUsd !== undefined && !isCost(reportedCostUsd)) return undefined;
   if (serviceTier !== undefined && typeof serviceTier !== "string") return undefined;
   if (hasServerTools !== undefined && hasServerTools !== true) return undefined;
-  const serverFields = hasServerTools === true ? ({ hasServerTools: true } as const) : {};
+  const server = hasServerTools === true ? ({ hasServerTools: true } as const) : {};
   const isWithin = cachedInputTokens + (cacheWriteInputTokens ?? 0) <= inputTokens;
   if (!isWithin || reasoningTokens > outputTokens) return undefined;
   const optional = omitUndefined({
@@ -308,7 +308,7 @@ function readUsage(reported: unknown): TokenUsage | undefined {
     outputTokens,
     reasoningTokens,
     ...optional,
-    ...serverFields,
+    ...server,
   };
 }
 

@@ -125,13 +125,10 @@ function countWithinMaximum(maximum: number, started: number, ahead: number): nu
 /**
  * Returns the limits of depth and breadth below an agent: those from above, tightened by its own.
  */
-export function tightenShape(above: ShapeLimits, limits: Partial<SubagentLimits>): ShapeLimits {
+export function tightenShape(above: ShapeLimits, own: Partial<SubagentLimits>): ShapeLimits {
   return {
-    maxDepth: Math.min(above.maxDepth, limits.maxDepth ?? Infinity),
-    maxBreadthPerParent: Math.min(
-      above.maxBreadthPerParent,
-      limits.maxBreadthPerParent ?? Infinity,
-    ),
+    maxDepth: Math.min(above.maxDepth, own.maxDepth ?? Infinity),
+    maxBreadthPerParent: Math.min(above.maxBreadthPerParent, own.maxBreadthPerParent ?? Infinity),
   };
 }
 

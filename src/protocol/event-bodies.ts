@@ -687,8 +687,8 @@ export interface EventBodies extends BudgetEventBodies {
     /** Type of the answer. An unanswered approval counts as `denied`. */
     readonly answer: Answer["type"];
     /**
-     * Source of the answer. `caller` resumed the run with it. `nobody` means that there is no
-     * approver for the question, and `end` that the agent ended.
+     * Source of the answer. `caller` resumed the run with it. `nobody` means that no approver
+     * answered, and `end` that the agent ended.
      */
     readonly source: "approver" | "caller" | "deadline" | "nobody" | "end";
     /** Name of the person who decided, as in `by` of the answer. Absent if the answer has none. */

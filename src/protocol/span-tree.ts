@@ -113,7 +113,7 @@ interface Held<Span> {
 }
 
 interface OpenRunSpan<Span> {
-  readonly openSpan: Held<Span>;
+  readonly entry: Held<Span>;
   /** By agent id. An agent has one execution at a time. */
   readonly agents: Map<AgentId, OpenAgentSpan<Span>>;
   /** Time of its last event. */
@@ -121,7 +121,7 @@ interface OpenRunSpan<Span> {
 }
 
 interface OpenAgentSpan<Span> {
-  readonly openSpan: Held<Span>;
+  readonly entry: Held<Span>;
   readonly executionId: EventScope["executionId"];
   readonly parent: OpenAgentSpan<Span> | undefined;
   /** The parent's call that its span is a child of. */
@@ -152,19 +152,19 @@ export class SpanTree<Span> {
       if (run !== undefined) {
         this.#abandonAgents(run, moment, "abandoned");
         if (isSpanContinuation(body)) {
-          this.#listener.note(run.openSpan.span, body, moment);
-          return run.openSpan.span;
+          this.#listener.note(run.entry.span, body, moment);
+          return run.entry.span;
         }
         this.#runs.delete(scope.runId);
-        this.#abandon(run.openSpan, moment, "abandoned");
+        this.#abandon(run.entry, moment, "abandoned");
       }
-      const openSpan = this.#open(body, moment, undefined);
-      this.#runs.set(scope.runId, { openSpan, agents: new Map(), lastUs: moment.atUs });
-      return openSpan.span;
+      const entry = this.#open(body, moment, undefined);
+      this.#runs.set(scope.runId, { entry, agents: new Map(), lastUs: moment.atUs });
+      return entry.span;
     }
     if (run === undefined) return undefined;
     const agent = findAgent(run, scope);
-    const around = agent?.openSpan ?? findParent(run, scope)?.openSpan ?? run.openSpan;
+    const around = agent?.entry ?? findParent(run, scope)?.entry ?? run.entry;
     switch (body.type) {
       case "agent.started":
       case "agent.resumed":
@@ -188,14 +188,14 @@ export class SpanTree<Span> {
         if (body.type === "agent.paused") this.#suspendChildren(run, agent, moment);
         forgetAgent(run, scope.agentId);
         this.#abandonCalls(agent, moment, findAbandonment(body));
-        this.#close(agent.openSpan, body, moment);
+        this.#close(agent.entry, body, moment);
         return around.span;
       case "run.paused":
       case "run.ended":
         this.#abandonAgents(run, moment, findAbandonment(body));
         this.#runs.delete(scope.runId);
-        this.#close(run.openSpan, body, moment);
-        return run.openSpan.span;
+        this.#close(run.entry, body, moment);
+        return run.entry.span;
       default: {
         const { span } = (agent && findCall(agent, body.type, scope)) ?? around;
         this.#listener.note(span, body, moment);
@@ -212,15 +212,14 @@ export class SpanTree<Span> {
     const run = this.#runs.get(scope.runId);
     if (run === undefined) return undefined;
     const agent = findAgent(run, scope);
-    if (agent === undefined) return (findParent(run, scope)?.openSpan ?? run.openSpan).span;
-    return (findCall(agent, "tool", scope) ?? findCall(agent, "model", scope) ?? agent.openSpan)
-      .span;
+    if (agent === undefined) return (findParent(run, scope)?.entry ?? run.entry).span;
+    return (findCall(agent, "tool", scope) ?? findCall(agent, "model", scope) ?? agent.entry).span;
   }
 
   /** Continues the span of a run whose process crashed. `lastUs` is the time of its last event. */
   takeUp(runId: RunId, span: Span, lastUs: number): void {
-    const openSpan = { span, around: undefined, within: 0, isClosed: false };
-    this.#runs.set(runId, { openSpan, agents: new Map(), lastUs });
+    const entry = { span, around: undefined, within: 0, isClosed: false };
+    this.#runs.set(runId, { entry, agents: new Map(), lastUs });
   }
 
   /**
@@ -233,15 +232,15 @@ export class SpanTree<Span> {
     const moment = placeMoment(at, run);
     this.#runs.delete(at.scope.runId);
     const agents = [...run.agents.values()].toReversed();
-    for (const openSpan of [
-      ...agents.flatMap(({ calls, openSpan }) => [...calls.values(), openSpan]),
-      run.openSpan,
+    for (const entry of [
+      ...agents.flatMap(({ calls, entry }) => [...calls.values(), entry]),
+      run.entry,
     ]) {
       try {
-        this.#listener.abandon(openSpan.span, moment, why);
+        this.#listener.abandon(entry.span, moment, why);
         // Failed spans inside it no longer keep it open.
-        openSpan.within = 0;
-        if (why !== "released") this.#settle(openSpan, moment);
+        entry.within = 0;
+        if (why !== "released") this.#settle(entry, moment);
       } catch {
         // The listener failed before, which is why the run is released.
       }
@@ -269,20 +268,20 @@ export class SpanTree<Span> {
     return { span, around, within: 0, isClosed: false };
   }
 
-  #close(openSpan: Held<Span>, body: SpanClosing, moment: SpanMoment): void {
-    this.#listener.close(openSpan.span, body, moment);
-    this.#settle(openSpan, moment);
+  #close(entry: Held<Span>, body: SpanClosing, moment: SpanMoment): void {
+    this.#listener.close(entry.span, body, moment);
+    this.#settle(entry, moment);
   }
 
-  #abandon(openSpan: Held<Span>, moment: SpanMoment, why: Abandonment): void {
-    this.#listener.abandon(openSpan.span, moment, why);
-    this.#settle(openSpan, moment);
+  #abandon(entry: Held<Span>, moment: SpanMoment, why: Abandonment): void {
+    this.#listener.abandon(entry.span, moment, why);
+    this.#settle(entry, moment);
   }
 
   /** Ends the span, and the closed spans around it that were waiting for it. */
-  #settle(openSpan: Held<Span>, moment: SpanMoment): void {
-    openSpan.isClosed = true;
-    let ending: Held<Span> | undefined = openSpan;
+  #settle(entry: Held<Span>, moment: SpanMoment): void {
+    entry.isClosed = true;
+    let ending: Held<Span> | undefined = entry;
     while (ending?.isClosed === true && ending.within === 0) {
       this.#listener.end(ending.span, moment);
       ending = ending.around;
@@ -296,10 +295,10 @@ export class SpanTree<Span> {
     const parent = findParent(run, moment.scope);
     const spawnKey = body.spawnCallId === null ? undefined : `tool ${body.spawnCallId}`;
     const spawn = spawnKey === undefined ? undefined : parent?.calls.get(spawnKey);
-    const openSpan = this.#open(body, moment, spawn ?? parent?.openSpan ?? run.openSpan);
+    const entry = this.#open(body, moment, spawn ?? parent?.entry ?? run.entry);
     const calls = new Map<string, Held<Span>>();
     run.agents.set(agentId, {
-      openSpan,
+      entry,
       executionId,
       parent,
       spawnKey,
@@ -311,16 +310,16 @@ export class SpanTree<Span> {
       const siblings = parent.children.get(spawnKey) ?? new Set();
       parent.children.set(spawnKey, siblings.add(agentId));
     }
-    return openSpan.span;
+    return entry.span;
   }
 
   #openCall(agent: OpenAgentSpan<Span>, body: CallOpening, moment: SpanMoment): Span {
     const key = createCallKey(body.type, moment.scope);
     const stale = agent.calls.get(key);
     if (stale !== undefined) this.#abandon(stale, moment, "abandoned");
-    const openSpan = this.#open(body, moment, agent.openSpan);
-    agent.calls.set(key, openSpan);
-    return openSpan.span;
+    const entry = this.#open(body, moment, agent.entry);
+    agent.calls.set(key, entry);
+    return entry.span;
   }
 
   #closeCall(
@@ -330,12 +329,12 @@ export class SpanTree<Span> {
     moment: SpanMoment,
   ): Span {
     const key = createCallKey(body.type, moment.scope);
-    const openSpan = agent.calls.get(key);
-    if (openSpan === undefined) return agent.openSpan.span;
+    const entry = agent.calls.get(key);
+    if (entry === undefined) return agent.entry.span;
     if (body.type === "tool.paused") this.#suspendChildren(run, agent, moment, key);
     agent.calls.delete(key);
-    this.#close(openSpan, body, moment);
-    return openSpan.span;
+    this.#close(entry, body, moment);
+    return entry.span;
   }
 
   // Closes the agents of a run, youngest first. A child begins after its parent, so no span ends
@@ -373,11 +372,11 @@ export class SpanTree<Span> {
     const agent = forgetAgent(run, agentId);
     if (agent === undefined) return;
     this.#abandonCalls(agent, moment, why);
-    this.#abandon(agent.openSpan, moment, why);
+    this.#abandon(agent.entry, moment, why);
   }
 
   #abandonCalls(agent: OpenAgentSpan<Span>, moment: SpanMoment, why: Abandonment): void {
-    for (const openSpan of agent.calls.values()) this.#abandon(openSpan, moment, why);
+    for (const entry of agent.calls.values()) this.#abandon(entry, moment, why);
     agent.calls.clear();
   }
 }

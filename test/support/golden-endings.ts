@@ -9,7 +9,7 @@ import { ModelError } from "../../src/model/model-error.ts";
 import type { StartOptions } from "../../src/orchestrator/run/run-options.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
-import { hasToolCall } from "../../src/policies/stop-conditions.ts";
+import { hasToolCall, isStepCount } from "../../src/policies/stop-conditions.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
@@ -119,6 +119,9 @@ export const ENDINGS: readonly Ending[] = [
   ending(["stopped", "tool_called"], {
     role: () =>
       soloist(forever, { tools: [spyTool("work")], stopWhen: [hasToolCall("work")] }).role,
+  }),
+  ending(["stopped", "step_count"], {
+    role: () => soloist(forever, { tools: [spyTool("work")], stopWhen: [isStepCount(1)] }).role,
   }),
   ending(["stopped", "found_enough"], {
     role: () => {

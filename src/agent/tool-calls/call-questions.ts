@@ -173,9 +173,11 @@ function explainDenial(
   if (answer?.type === "denied") return { reason: answer.reason, source };
   if (failure !== undefined) return { reason: failure, source: "approver" };
   const { approver } = call.agent.run.settings.approvals;
-  return approver === undefined
-    ? explainNoAnswer(call, question, "No approver is configured for this run.")
-    : explainNoAnswer(call, question, "The approver returned no answer.", "approver");
+  const nobody =
+    approver === undefined
+      ? "No approver is configured for this run."
+      : "The approver returned no answer.";
+  return explainNoAnswer(call, question, nobody);
 }
 
 /**
@@ -239,18 +241,17 @@ export function refuseCall(
 }
 
 /**
- * Returns the reason why a question has no answer, and the source of that decision: the given ones,
- * unless its deadline has passed.
+ * Returns the reason why a question has no answer, and the source of that decision. `nobody` is the
+ * reason if its deadline has not passed.
  */
 function explainNoAnswer(
   { agent }: CallInProgress,
   question: Question,
-  reason: string,
-  source: AnswerSource = "nobody",
+  nobody: string,
 ): { readonly reason: string; readonly source: AnswerSource } {
   return isOverdue(question, agent.run.clock.nowMs())
     ? { reason: "Nobody answered in time.", source: "deadline" }
-    : { reason, source };
+    : { reason: nobody, source: "nobody" };
 }
 
 /** Returns the stored form of a call that waits for an answer. */

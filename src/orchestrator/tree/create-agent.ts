@@ -37,11 +37,8 @@ export interface NewAgent {
  * Returns the model of a role for another agent, and looks up its price. Both call user code, which
  * may throw, so call this before anything changes.
  */
-export function resolveModel(
-  { settings }: RunRuntime,
-  { name, model: roleModel }: AgentRole,
-): Model {
-  const model = readModel(name, roleModel);
+export function resolveModel({ settings }: RunRuntime, role: AgentRole): Model {
+  const model = readModel(role.name, role.model);
   settings.priceOf(model);
   return model;
 }

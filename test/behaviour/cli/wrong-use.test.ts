@@ -59,7 +59,9 @@ test("names the user's store in suggested commands", async () => {
     await suggested("deny", "@last", ...at),
   ]).toEqual([
     [
-      'npx espalier --store runs.db approve execution_4.1.0, or npx espalier --store runs.db deny execution_4.1.0 --reason "…"',
+      expect.stringMatching(
+        /^npx espalier --store runs\.db approve ([\da-f]{6}), or npx espalier --store runs\.db deny \1 --reason "…"$/,
+      ),
     ],
     ["npx espalier --store runs.db resume run_3 --grant steps=20 [usage]"],
     ["npx espalier --store runs.db runs. For another store, add --store <path>. [usage]"],
@@ -112,7 +114,9 @@ export default { roles: [defineAgent(role)], store: "own.db" };`;
   using folder = temporaryFolder({ "package.json": "{}", "lead.mjs": config });
   const { stderr } = await performed(["run", "lead.mjs", "Go."], { cwd: folder.path });
   expect(suggestionsIn(stderr)).toEqual([
-    expect.stringMatching(/^espalier --store \S+\/own\.db resume \S+ --grant steps=20$/u),
+    expect.stringMatching(
+      /^espalier --store \S+\/own\.db resume \S+ --roles lead\.mjs --grant steps=20$/u,
+    ),
   ]);
 });
 

@@ -354,7 +354,7 @@ describe('a run with `unansweredPolicy: "deny"`', () => {
     ]);
     expect(
       fixture.sink.ofType("question.answered").map(({ answer, source }) => [answer, source]),
-    ).toEqual([["denied", "approver"]]);
+    ).toEqual([["denied", "nobody"]]);
   });
 });
 

@@ -92,7 +92,7 @@ const BREACHES: Readonly<Record<string, Breach>> = {
   "runs nothing": { runInSpan: () => undefined, threw: "runInSpan() did not run its work" },
   "returns another value": {
     runInSpan: (_scope, work) => ({ given: work() }),
-    threw: "given.catch is not a function",
+    threw: "traced.catch is not a function",
   },
   "throws after it has run": {
     runInSpan: (_scope, work) => {
