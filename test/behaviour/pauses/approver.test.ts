@@ -14,7 +14,7 @@ import {
   toQuestion,
   type Question,
 } from "../../../src/protocol/question.ts";
-import { asks, says } from "../../../src/testing/scripted-model.ts";
+import { says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
 import { latch, newFixture } from "../../harness/run-scripted.ts";
 import { takeWarnings } from "../../harness/process-watch.ts";
