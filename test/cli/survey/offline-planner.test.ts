@@ -463,11 +463,11 @@ function failedTools({ agents }: RunResult): readonly string[] {
 
 /** Returns how many subagents each agent requested, by reply. */
 function spawnsPerReply(result: RunResult): Readonly<Record<string, readonly number[]>> {
-  const spawns = result.agents.map(({ agentPath, steps }) => {
-    const counts = steps.map(
-      ({ tools }) => tools.calls.filter((call) => call.toolName === "SpawnSubagent").length,
-    );
-    return [agentPath, counts.filter((count) => count > 0)] as const;
-  });
+  const countSpawns = ({ tools }: RunResult["steps"][number]) =>
+    tools.calls.filter(({ toolName }) => toolName === "SpawnSubagent").length;
+  const spawns = result.agents.map(
+    ({ agentPath, steps }) =>
+      [agentPath, steps.map(countSpawns).filter((count) => count > 0)] as const,
+  );
   return Object.fromEntries(spawns.filter(([, counts]) => counts.length > 0));
 }
