@@ -465,9 +465,8 @@ function failedTools({ agents }: RunResult): readonly string[] {
 function spawnsPerReply(result: RunResult): Readonly<Record<string, readonly number[]>> {
   const countSpawns = ({ tools }: RunResult["steps"][number]) =>
     tools.calls.filter(({ toolName }) => toolName === "SpawnSubagent").length;
-  const spawns = result.agents.map(
-    ({ agentPath, steps }) =>
-      [agentPath, steps.map(countSpawns).filter((count) => count > 0)] as const,
-  );
+  const spawns = result.agents.map(({ agentPath, steps }) => {
+    return [agentPath, steps.map(countSpawns).filter((count) => count > 0)] as const;
+  });
   return Object.fromEntries(spawns.filter(([, counts]) => counts.length > 0));
 }

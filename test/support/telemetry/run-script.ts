@@ -525,6 +525,6 @@ export class AgentScript {
 }
 
 /** Returns the error of a call, as the table of failures defines it. */
-export function toolFailure(code: ToolFailureCode): ToolFailure {
+function toolFailure(code: ToolFailureCode): ToolFailure {
   return { code, message: CANARY, severity: TOOL_FAILURES[code].severity };
 }
