@@ -308,7 +308,7 @@ const EMPTY_LOG: ExecutionLog = deepFreeze({
   background: [],
   isAwaiting: false,
 });
-const NOT_STARTED = deepFreeze<StateParts["telemetry"]>({
+const UNSTARTED = deepFreeze<StateParts["telemetry"]>({
   usage: NO_USAGE,
   startedAtMs: undefined,
   endedAtMs: undefined,
@@ -326,7 +326,7 @@ export function createPendingState(
 ): PendingState {
   const { messages, prefix, tags = NONE, dropped = NONE, added = 0 } = opening;
   const conversation = { messages, prefix, tags, dropped, added };
-  return freezeInTests({ status: "pending", conversation, log: EMPTY_LOG, telemetry: NOT_STARTED });
+  return freezeInTests({ status: "pending", conversation, log: EMPTY_LOG, telemetry: UNSTARTED });
 }
 
 /** True if the model ended the reply by itself, so that its text is complete. */

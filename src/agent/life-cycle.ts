@@ -44,7 +44,7 @@ import {
   resumeExecution,
 } from "./transition.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
-import { failCall, NOT_STARTED } from "./tool-calls/call-outcome.ts";
+import { failCall, CALL_NOT_STARTED } from "./tool-calls/call-outcome.ts";
 import { toRejectedEvent } from "./tool-calls/record-calls.ts";
 
 /** The model call of a step, with the lease that pays for it. */
@@ -264,7 +264,7 @@ function settleRemainingCalls(agent: AgentRuntime, state: AgentState, atMs: numb
     );
     if (isDelegated) return { call, ...SUBAGENT_CUT_SHORT, ...times };
     const text = `Not executed: the agent stopped before this call (${code}).`;
-    const outcome = { ...NOT_STARTED, text };
+    const outcome = { ...CALL_NOT_STARTED, text };
     const { callId, toolName } = call;
     const place = { toolName, index: ofReply.indexOf(call) };
     const body = toRejectedEvent(place, agent.tools.find(toolName), outcome);

@@ -41,7 +41,7 @@ export interface LastStep {
   readonly maximum: number;
 }
 
-/** Limit on the path that leaves no room. */
+/** Limit on the path whose unspent part is smaller than the least amount that the call needs. */
 export type BudgetRefusal = Readonly<z.infer<ReturnType<typeof RefusalSchema>>>;
 
 export type LeaseOutcome =

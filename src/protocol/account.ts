@@ -204,6 +204,7 @@ export const RefusalSchema = lazyObject(() => ({
   accountPath: z.string(),
   maximum: z.number(),
   spent: z.number(),
+  /** The least amount that the call needs: its input, its step and the shortest reply. */
   requested: z.number(),
   /** The part of the remaining budget that this agent keeps for itself. */
   reserve: z.number().exactOptional(),

@@ -39,7 +39,7 @@ export const SPAWN_REFUSAL_CODES = [
   "total_limit",
   /** The budget has no room for a subagent. */
   "budget_exhausted",
-  /** Creating the subagent failed. */
+  /** Creating the subagent failed, or its parent had stopped. */
   "setup_failed",
 ] as const;
 

@@ -143,7 +143,7 @@ export const INTERRUPTED = Object.freeze(
   ),
 );
 
-export const NOT_STARTED = failCall("not_executed", UNSTARTED_TEXT);
+export const CALL_NOT_STARTED = failCall("not_executed", UNSTARTED_TEXT);
 
 /** Returns the outcome of a call that does not run. */
 export function createRejectedOutcome({

@@ -29,7 +29,7 @@ import {
 import { delegate, isTooLate, resumeDelegation } from "./delegate.ts";
 import { closeCall, createNextDelegation, type CallInProgress } from "./open-call.ts";
 import { callExternally } from "./call-questions.ts";
-import { toForbiddenOutcome, recordBegin, recordEnd, settleUnstartedCall } from "./record-calls.ts";
+import { toRejectedOutcome, recordBegin, recordEnd, settleUnstartedCall } from "./record-calls.ts";
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 
@@ -41,7 +41,7 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
   const { persistence, run } = agent;
   return runInScope(call.scope, run.recorder, async () => {
     if (deferral?.type === "subagent") return await resumeDelegation(call, deferral);
-    if (bound.type === "rejected") return await recordEnd(call, toForbiddenOutcome(call, bound));
+    if (bound.type === "rejected") return await recordEnd(call, toRejectedOutcome(call, bound));
     if (bound.type === "finish") return await recordEnd(call, TAKEN, recordBegin(call));
     if (bound.type === "external") return await callExternally(call, bound);
     if (bound.type === "delegation") {
@@ -64,7 +64,7 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
       case "rejected":
         if (call.toolName === SPAWN_TOOL_NAME)
           run.supervisor.noteDeniedSpawn(agent, createNextDelegation(call));
-        return await recordEnd(call, toForbiddenOutcome(call, permission));
+        return await recordEnd(call, toRejectedOutcome(call, permission));
       case "granted": {
         call.bound = permission.bound;
         const claiming = persistence?.whenOwned();

@@ -37,8 +37,8 @@ import { recordBegin, recordEnd, recordPause, type BegunCall } from "./record-ca
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { applyChain } from "../run-user-code.ts";
 
-const NOT_STARTED = "Not started: the call that requested the subagent has ended.";
-const NOT_DONE = "Not done: the call has ended.";
+const SPAWN_TOO_LATE = "Not started: the call that requested the subagent has ended.";
+const REQUEST_TOO_LATE = "Not done: the call has ended.";
 
 /** Returns the outcome of a request that came after its call had ended. */
 function refuseLate(message: string): SpawnOutcome {
@@ -206,7 +206,7 @@ function createDelegationContext(call: CallInProgress): DelegationContext {
     spawn: (request: SpawnRequest) => {
       const checked = spawnRequest("spawn", request);
       return call.isClosed || isTooLate(call)
-        ? Promise.resolve(refuseLate(NOT_STARTED))
+        ? Promise.resolve(refuseLate(SPAWN_TOO_LATE))
         : takeChild(call, spawnWithHooks(call, checked, createNextDelegation(call)));
     },
     subagents: bindSubagentService(call),
@@ -311,15 +311,15 @@ function bindSubagentService(call: CallInProgress): SubagentService {
   return Object.freeze({
     ...service,
     wait: async (request?: Parameters<SubagentService["wait"]>[0]) =>
-      call.isClosed ? refuseLate(NOT_DONE) : await service.wait(request),
+      call.isClosed ? refuseLate(REQUEST_TOO_LATE) : await service.wait(request),
     sendMessage: (subagent: string, text: string) =>
-      call.isClosed ? refuseLate(NOT_DONE) : service.sendMessage(subagent, text),
+      call.isClosed ? refuseLate(REQUEST_TOO_LATE) : service.sendMessage(subagent, text),
     cancel: async (subagent: string, reason?: string) =>
-      call.isClosed ? refuseLate(NOT_DONE) : await service.cancel(subagent, reason),
+      call.isClosed ? refuseLate(REQUEST_TOO_LATE) : await service.cancel(subagent, reason),
     continue: (request: ContinueRequest) => {
       const checked = continueRequest(request);
       return call.isClosed
-        ? Promise.resolve(refuseLate(NOT_STARTED))
+        ? Promise.resolve(refuseLate(SPAWN_TOO_LATE))
         : takeChild(call, continueWithHooks(call, checked, createNextDelegation(call)));
     },
   });

@@ -10,7 +10,7 @@ import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { CallEnd, ExecutedCall } from "../effect-outcomes.ts";
 import {
   failCall,
-  NOT_STARTED,
+  CALL_NOT_STARTED,
   createRejectedOutcome,
   type CallOutcome,
   type PausedChild,
@@ -107,7 +107,7 @@ export function settleUnstartedCall(
   call: CallInProgress,
   startedAtMs = call.agent.run.clock.nowMs(),
 ): CallEnd {
-  return emitEnd(call, NOT_STARTED, { startedAtMs, endedAtMs: call.agent.run.clock.nowMs() });
+  return emitEnd(call, CALL_NOT_STARTED, { startedAtMs, endedAtMs: call.agent.run.clock.nowMs() });
 }
 
 function emitEnd(
@@ -203,7 +203,7 @@ export function toExecutedCall(
  * Returns the outcome of a call that does not run. If a guard or a rule forbids a delegation that
  * names a role, it also counts as a refused spawn.
  */
-export function toForbiddenOutcome(call: CallInProgress, rejected: RejectedCall): FailedOutcome {
+export function toRejectedOutcome(call: CallInProgress, rejected: RejectedCall): FailedOutcome {
   const { agent } = call;
   const outcome = createRejectedOutcome(rejected);
   const { code, text: message } = rejected;

@@ -20,7 +20,7 @@ export type Before = Pick<RestoredRun, "refusalsByCode" | "prices" | "failedIds"
 const NONE: readonly never[] = Object.freeze([]);
 /** Numbers of started and refused subagents. A result holds them in place of the tree. */
 export interface SubagentCounts {
-  /** Numbers of started subagents by depth. */
+  /** Numbers of admitted subagents by depth. */
   readonly byDepth: number[];
   /** Numbers of refusals by code. `undefined` without refusals. */
   refusals: Map<string, number> | undefined;
@@ -43,7 +43,7 @@ export class RunTree {
   /** Settles once all detached agents have. `undefined` without detached agents. */
   #detached: Promise<void> | undefined;
   #detachedOpen = 0;
-  /** Number of started subagents. */
+  /** Number of admitted subagents. */
   total = 0;
   #stops: readonly StopSignal[] = NONE;
   #failed: readonly AgentId[];
