@@ -184,8 +184,8 @@ export interface AgentSupervisor<Agent> {
     isReviewed: boolean,
   ): RefusedSpawn | undefined;
   /**
-   * Records and counts that a guard, a hook, a rule or a filter forbids a delegation. `undefined` if
-   * its arguments name no role and no subagent.
+   * Records and counts that a guard, a hook, a rule, a filter or a stop forbids a delegation.
+   * `undefined` if its arguments name no role and no subagent.
    */
   recordForbiddenSpawn(
     parent: Agent,

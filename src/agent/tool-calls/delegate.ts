@@ -41,8 +41,17 @@ const SPAWN_TOO_LATE = "Not started: the call that requested the subagent has en
 const REQUEST_TOO_LATE = "Not done: the call has ended.";
 
 /** Returns the outcome of a request that came after its call had ended. */
-function refuseLate(message: string): SpawnOutcome {
+function refuseLate(message: string): Extract<SpawnOutcome, { readonly type: "refused" }> {
   return deepFreeze({ type: "refused", refusal: { code: "setup_failed", message } });
+}
+
+/** Records and counts the refusal of a request of an agent that starts nothing further. */
+function refuseStopped(call: CallInProgress, role: string): SpawnOutcome {
+  const { agent } = call;
+  const outcome = refuseLate("Not started: the agent was stopped before the subagent could start.");
+  const at = createNextDelegation(call);
+  agent.run.supervisor.recordForbiddenSpawn(agent, { role }, outcome.refusal, at);
+  return outcome;
 }
 
 /** Runs a delegation from its beginning. */
@@ -205,8 +214,9 @@ function createDelegationContext(call: CallInProgress): DelegationContext {
   return createCallContext(call, {
     spawn: (request: SpawnRequest) => {
       const checked = spawnRequest("spawn", request);
-      return call.isClosed || isTooLate(call)
-        ? Promise.resolve(refuseLate(SPAWN_TOO_LATE))
+      if (call.isClosed) return Promise.resolve(refuseLate(SPAWN_TOO_LATE));
+      return isTooLate(call)
+        ? Promise.resolve(refuseStopped(call, checked.role))
         : takeChild(call, spawnWithHooks(call, checked, createNextDelegation(call)));
     },
     subagents: bindSubagentService(call),

@@ -200,3 +200,34 @@ test("fails the agent of a delegation if a hook fails at the start of its subage
   const result = await newFixture().run(role);
   expect([result.status, result.reason.data]).toEqual(["failed", { error: "hook_failed" }]);
 });
+
+test("counts the delegations that waited in a queue when their run is cancelled", async () => {
+  const cancelled = latch();
+  const child = part("child", [says("Child.", { after: new Promise(() => undefined) })]);
+  let position = 0;
+  const ask = defineDelegation({
+    name: "ask",
+    description: "Asks, one after the other.",
+    inputSchema: z.object({}),
+    execute: async (_input, { spawn }) => {
+      position += 1;
+      if (position > 1) await cancelled.opened;
+      return await spawn({ role: "child", task: "Work." });
+    },
+  });
+  const fixture = newFixture();
+  const { role } = part("root", [calls(use("ask"), use("ask"), use("ask"))], {
+    tools: [ask],
+    subagents: [child.role],
+  });
+  const run = fixture.start(role);
+  await quiet();
+  void run.cancel("Enough.");
+  cancelled.open();
+  const result = await fixture.outcome(run);
+  expect([result.status, result.refusalsByCode]).toEqual(["cancelled", { setup_failed: 2 }]);
+  expect(fixture.sink.ofType("subagent.refused").map(({ error }) => error.message)).toEqual([
+    "Not started: the agent was stopped before the subagent could start.",
+    "Not started: the agent was stopped before the subagent could start.",
+  ]);
+});
