@@ -35,10 +35,10 @@ test("states the required Node versions only in the README, as in the manifests"
       ([, version = ""]) => `${file}: ${version}`,
     ),
   );
-  const required = [needed, "20", pinned, pinned].map((version) => `README.md: ${version}`);
+  const required = [needed, "20", pinned].map((version) => `README.md: ${version}`);
   expect(named).toEqual([...required, ...FEATURES]);
   expect(readFileSync("README.md", "utf8")).toContain(
-    `Programs that use espalier need Node ${needed} or newer; a clone of this repository needs Node 20 or newer and npm.`,
+    `Needs Node ${needed} or newer. A clone needs Node 20: \`npm ci\` adds Node ${pinned}, except on macOS.`,
   );
 });
 
