@@ -6,7 +6,7 @@ import { globSync, readFileSync } from "node:fs";
 
 import { expect, test } from "vitest";
 
-import { REQUIREMENTS } from "./requirements.ts";
+import { REQUIREMENTS, SOURCES } from "./requirements.ts";
 
 const CITATION = /proves\(\s*\[([^\]]*)\]/g;
 
@@ -34,6 +34,11 @@ test("gives no requirement the id of an invariant", () => {
   const ids = [...invariants.matchAll(/\*\*([A-Z]\d+)\*\*/g)].map(([, id = ""]) => id);
   expect(ids).not.toEqual([]);
   expect(ids.filter((id) => id in REQUIREMENTS)).toEqual([]);
+});
+
+test("names the source of every requirement by the letter of its id", () => {
+  const letters = new Set(Object.keys(REQUIREMENTS).map((id) => id.charAt(0)));
+  expect([...letters].toSorted()).toEqual(Object.keys(SOURCES).toSorted());
 });
 
 test("cites only existing requirements", () => {

@@ -1,11 +1,24 @@
 // Every requirement of the product, by id. Tests cite the ids that they prove; an id that no test
-// cites must be marked as planned.
+// cites must be marked as planned. The letter of an id names its source.
 
 export interface Requirement {
   readonly text: string;
   /** Promised for a later release; no test need cite it yet. */
   readonly isPlanned?: true;
 }
+
+/** The source of the requirements whose ids begin with a letter. */
+export const SOURCES: Readonly<Record<string, string>> = {
+  R: "the first specification, from what users of other frameworks reported",
+  X: "the specification of budgets, delegation, approvals, replay and recovery",
+  S: "attacks on the first version: hostile servers, faults at every effect, and its own demo",
+  M: "the specification of providers, and bugs that their other clients had",
+  F: "the specification of streams",
+  E: "the specification of workers and engines on several machines",
+  H: "the specification of typed results and contexts, and the measures of a light core",
+  V: "the specification of the viewer",
+  D: "trials by new users, readers of the documents, audits, and defects found since",
+};
 
 const requirements = {
   R1: {
