@@ -41,7 +41,10 @@ export interface LastStep {
   readonly maximum: number;
 }
 
-/** Limit on the path whose unspent part is smaller than the least amount that the call needs. */
+/**
+ * Limit on the path whose unspent part is smaller than the least amount that the call needs, or
+ * whose time is over.
+ */
 export type BudgetRefusal = Readonly<z.infer<ReturnType<typeof RefusalSchema>>>;
 
 export type LeaseOutcome =

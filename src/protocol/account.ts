@@ -2,9 +2,11 @@
 // process resumes.
 //
 // A new axis begins in `BUDGET_AXES`, `LEDGER_AXES` and the public types, which write the axes out
-// for the reference. The compiler then names each table without it, except `REPLY_AXES` in
-// budget/lease-decision.ts and the command's option: cli/amount-options.ts, cli/command-tree.ts
-// and kernel/option-names.json.
+// for the reference. The compiler then names each table without it, except these:
+// `REPLY_AXES` and `CHILD_AXES` in budget/lease-decision.ts, the amount that a call reserves
+// (`LeaseAsk` and `extend` in budget/), `STOP_CODES` in protocol/stop.ts, and the command's option
+// (cli/amount-options.ts, cli/command-tree.ts and kernel/option-names.json). Records of earlier
+// runs lack the axis: give it a default in `AmountsSchema`.
 
 import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
@@ -204,7 +206,7 @@ export const RefusalSchema = lazyObject(() => ({
   accountPath: z.string(),
   maximum: z.number(),
   spent: z.number(),
-  /** The least amount that the call needs: its input, its step and the shortest reply. */
+  /** The least amount that the call needs on this axis, with the shortest reply. 0 for time. */
   requested: z.number(),
   /** The part of the remaining budget that this agent keeps for itself. */
   reserve: z.number().exactOptional(),

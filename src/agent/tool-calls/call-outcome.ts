@@ -128,6 +128,10 @@ export function createFailedOutcome(
   return failCall(code, `${before}${words}${after}`, { words: ownRange, ...more });
 }
 
+/**
+ * The outcome of a cancelled call that was running. `settleUnstartedCall` settles a call that had not
+ * begun, and `settleRemainingCalls` the calls of a later batch: both are `not_executed`.
+ */
 export const CANCELLED = failCall(
   "cancelled",
   "Cancelled: the agent was stopped before this call had a result.",
