@@ -1,7 +1,7 @@
 // Tables of a store in an SQL database, described once for all dialects.
 
 /** Version of the tables. A database holds the version that it was created with. */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 1;
 
 /** Column types and clauses of a dialect. */
 export interface TableWords {

@@ -192,7 +192,7 @@ describe.each(DRIVERS)("a file, opened read-only by %s", (driver) => {
         other.close();
         await expect(reading(join(place, "other.db")).list()).rejects.toMatchObject({
           code: "unsupported_version",
-          data: { expected: 2, got: version },
+          data: { expected: 1, got: version },
         });
       }
       writeFileSync(join(place, "text.db"), "no database at all".repeat(100));
@@ -318,7 +318,7 @@ describe.skipIf(server === undefined)("a schema, opened read-only [V1 V2]", () =
     const other = reading(schema);
     await expect(other.list()).rejects.toMatchObject({
       code: "unsupported_version",
-      data: { expected: 2, got: 3 },
+      data: { expected: 1, got: 3 },
     });
     for (const one of [writer, store, other]) await one.close();
   });
