@@ -41,7 +41,7 @@ const check = defineDelegation({
   inputSchema: z.object({ claim: z.string() }),
   async execute({ claim }, { spawn }) {
     const outcome = await spawn({ role: "checker", task: claim });
-    if (outcome.type !== "ended") return outcome; // refused or paused
+    if (outcome.type !== "ended") return outcome; // such as refused or paused
     const { output, text } = outcome.result;
     if (output === undefined) return { type: "answered", text };
     const { isTrue } = verdict.parse(output);
