@@ -23,7 +23,8 @@ const save = defineTool({
 
 // A condition is a plain function over what has happened.
 const twoSteps: StopCondition = ({ steps }) => {
-  if (steps.length < 2) return undefined;
+  const isAnswered = steps.at(-1)?.tools.calls.length === 0;
+  if (steps.length < 2 || isAnswered) return undefined;
   return { code: "enough_steps", message: "Two steps are enough." };
 };
 
