@@ -160,8 +160,9 @@ proves(["S7.34"], "lists outcome, reason, refusal and the totals of a subtree fi
 
 proves(["S7.34"], "documents which tab and which grouping to choose", () => {
   const [, section = ""] =
-    /### Which tab, which grouping\n([\s\S]*?)\n#/.exec(readFileSync("docs/jaeger.md", "utf8")) ??
-    [];
+    /### Find slow or expensive agents\n([\s\S]*?)\n#/.exec(
+      readFileSync("docs/jaeger.md", "utf8"),
+    ) ?? [];
   const tabs = [...section.matchAll(/\*\*(Trace \w+)\*\*/g)].map(([, tab]) => tab);
   expect(tabs).toEqual(["Trace Timeline", "Trace Statistics", "Trace Flamegraph", "Trace Graph"]);
   const groupings = [...section.matchAll(/`(gen_ai\.[\w.]+)`/g)].map(([, tag]) => tag);
