@@ -39,8 +39,8 @@ test("compares espalier in the README by the figures of the benchmarks", () => {
   const rows = {
     "CPU per step, after 3 warm-up runs": cpu("CPU per step, three warm-up runs"),
     "CPU per step, after 60 warm-up runs": cpu("CPU per step, sixty warm-up runs"),
-    "tokens spent, limit 10,000": limit(0),
-    "depth reached, limit 2": limit(1),
+    "tokens spent (goal: 10,000)": limit(0),
+    "depth reached (goal: 2)": limit(1),
     "model calls": limit(2),
   };
   const shown = Object.keys(rows).map((row) => [row, cellsOf(readme, row)]);
