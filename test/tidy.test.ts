@@ -187,3 +187,13 @@ test("finds a test file for every pattern in the lists of vitest.config.ts", () 
   expect(patterns.length).toBeGreaterThan(50);
   expect(patterns.filter((pattern) => globSync(pattern).length === 0)).toEqual([]);
 });
+
+test("keeps the demo within 500 code lines", () => {
+  const demo = sources.filter(({ file }) =>
+    /cli\/(?:survey\/|demo-story|commands\/demo-)/.test(file),
+  );
+  const lines = demo.flatMap(({ text }) => text.split("\n"));
+  const code = lines.filter((line) => !/^\s*(?:\/\/|\*|\/\*|$)/.test(line));
+  expect(code.length).toBeGreaterThan(400);
+  expect(code.length).toBeLessThanOrEqual(500);
+});

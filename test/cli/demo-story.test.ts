@@ -75,7 +75,9 @@ proves(["D752"], "shows tokens and costs above zero and marks them as simulated"
   const { path: cwd } = projectWith(FILES);
   const { stderr } = await startCommand(["demo", "--no-store"], { cwd }).ended;
 
-  expect(stderr).toContain("Its tokens, prices and delays are simulated.");
+  expect(stderr).toContain(
+    "Its tokens, prices and delays are simulated, also in later views of the run.",
+  );
   expect(stderr.match(/^(?:Tree|Budget|Usage).*$/gm)).toEqual([
     "Tree (simulated)",
     "Budget of the run (simulated)",

@@ -38,7 +38,7 @@ const PRICED_TITLES = /(?:Tree|Budget of the run|Usage by (?:role|model))(?=(?:\
 
 const OFFLINE_NOTICE = `\
 This is the offline planner, which follows fixed rules and is not a language model.
-Its tokens, prices and delays are simulated.
+Its tokens, prices and delays are simulated, also in later views of the run.
 For a real one, set ESPALIER_MODEL and OPENAI_API_KEY.`;
 
 export const body: CommandBody = async (call) => {
@@ -56,15 +56,13 @@ export const body: CommandBody = async (call) => {
   if (problem !== undefined) throw new UsageError(problem);
   const model = name === undefined ? planner : await createNamedModel(name);
   const project = await findProject(shell);
-  await using chosenStore = await openRunStore(call, project);
+  await using store = await openRunStore(call, project);
   const warn = (cause: unknown): undefined => {
     printNotice(shell, `No trace: ${describeCause(cause)}`);
   };
   const tracing =
     findTraceEndpoint(shell) === undefined ? undefined : await startNodeTracing().catch(warn);
-  await using viewing = call.has("view")
-    ? await openRunViewer(call, project, chosenStore)
-    : undefined;
+  await using viewing = call.has("view") ? await openRunViewer(call, project, store) : undefined;
   const report: FollowOptions["report"] = (result) => {
     const width = Math.min(WIDEST_REPORT, shell.stderr.columns || WIDEST_REPORT);
     const color = follower.view?.isLive ?? false;
@@ -80,27 +78,19 @@ export const body: CommandBody = async (call) => {
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
   };
   const hand = { roles: [], config, configFile: undefined };
-  const { orchestrator, follower } = prepareRun(call, {
-    hand,
-    chosenStore,
-    tracing,
-    viewing,
-    report,
-  });
+  const settings = { hand, chosenStore: store, tracing, viewing, report };
+  const { orchestrator, follower } = prepareRun(call, settings);
   // A cost limit needs a known price.
   const { costUsd, ...limits } = { ...DEFAULT_BUDGET, totalTokens: 1_000_000 };
   const budget =
     costUsd === undefined || model.price === undefined ? limits : { ...limits, costUsd };
-  const run = orchestrator.start(createSurveyLead(model, createSurveyTools(folder)), task, {
-    budget,
-  });
-  printNotice(
-    shell,
-    name === undefined ? OFFLINE_NOTICE : `Model: ${stripControlCharacters(name)}`,
-  );
+  const lead = createSurveyLead(model, createSurveyTools(folder));
+  const run = orchestrator.start(lead, task, { budget });
+  const notice = name === undefined ? OFFLINE_NOTICE : `Model: ${stripControlCharacters(name)}`;
+  printNotice(shell, notice);
   printNotice(shell, `Folder: ${stripControlCharacters(folder)}\n`);
   const exitCode = await follower.follow(run, { viewing, tracing });
-  if (chosenStore !== undefined) printNextCommands(call, run.runId, chosenStore.name);
+  if (store !== undefined) printNextCommands(call, run.runId, store.name);
   return exitCode;
 };
 
@@ -109,10 +99,8 @@ export const body: CommandBody = async (call) => {
  * folder of the documents.
  */
 function findFolder({ shell, command }: CommandCall, named: string | undefined): string {
-  const folder = resolveReadableFolder(
-    shell,
-    named ?? (existsSync(join(shell.cwd, "src")) ? "src" : "."),
-  );
+  const unnamed = existsSync(join(shell.cwd, "src")) ? "src" : ".";
+  const folder = resolveReadableFolder(shell, named ?? unnamed);
   const visible = readdirSync(folder).filter((name) => !/^(\.|node_modules$)/.test(name));
   if (visible.length > 0 && (named !== undefined || visible.length >= MIN_ENTRIES)) return folder;
   const docs = join(getPackageFolder(), "docs");
@@ -126,11 +114,8 @@ function findFolder({ shell, command }: CommandCall, named: string | undefined):
   return docs;
 }
 
-function printNextCommands(
-  { shell, command }: CommandCall,
-  runId: string,
-  storeName: string,
-): void {
+function printNextCommands(call: CommandCall, runId: string, storeName: string): void {
+  const { shell, command } = call;
   printNotice(shell, `\nThe run is stored in ${storeName}. Next:`);
   for (const [label, typed] of [
     ["the tree again", `${command} show ${runId}`],
