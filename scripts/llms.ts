@@ -1,18 +1,18 @@
-// Makes llms.txt (https://llmstxt.org): the documents for users, each with its first sentence, for coding agents. The root of the package has it,
-// and the root of the site. It is made where it is needed, so that no copy of it can be out of date.
+// Makes llms.txt (https://llmstxt.org), which lists the documents for users with their first sentences, for coding agents. The package and the
+// site contain the file in their root folder. Both generate it, so no copy can be outdated.
 
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { z } from "zod";
 
-import { groupsOf } from "../site/groups.ts";
+import { groupDocuments } from "../site/groups.ts";
 
 export const LLMS_FILE = "llms.txt";
 
 const ROOT = join(import.meta.dirname, "..");
 
-/** The last group of the sidebar: readers with little room may leave it out, which the format calls so. */
+/** The group of the sidebar that becomes the section `Optional`. By the format, readers with a small context may skip it. */
 const OPTIONAL_GROUP = "Project";
 
 /** Returns llms.txt. `linkTo` makes the address of a document; by default it is the path in the package. */
@@ -21,7 +21,7 @@ export function makeLlmsText(linkTo: (file: string) => string = (file) => file):
     .object({ name: z.string(), description: z.string() })
     .parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
   const files = globSync(["*.md", "docs/**/*.md", "examples/README.md"], { cwd: ROOT }).toSorted();
-  const sections = groupsOf(files).map(({ text, files: members }) => {
+  const sections = groupDocuments(files).map(({ text, files: members }) => {
     const lines = members.filter(isForUsers).map((file) => describeDocument(file, linkTo(file)));
     return `## ${text === OPTIONAL_GROUP ? "Optional" : text}\n\n${lines.join("\n")}\n`;
   });

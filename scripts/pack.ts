@@ -1,6 +1,6 @@
-// `npm run pack [-- <folder>]`: makes the tarball that users get, out of what `npm run build` made. It is put together in a folder of its own:
-// what of the manifest is for development stays out, and nothing of the working tree is touched, however this ends.
-// `npm run check:package` makes one, too, and has it looked at. `npm pack` at the root, which would take the manifest as it is, is refused.
+// `npm run pack [-- <folder>]`: makes the tarball for users from the output of `npm run build`. The files are staged in a temporary folder, with a
+// manifest without the fields for development. The working tree is not changed.
+// `npm run check:package` makes a tarball and checks it. `npm pack` in the root folder is refused, because it would pack the whole manifest.
 
 import { execFileSync } from "node:child_process";
 import {
@@ -20,12 +20,12 @@ import { z } from "zod";
 import { LLMS_FILE, makeLlmsText } from "./llms.ts";
 
 const SOURCE = "@espalier/source";
-/** Beside what `files` lists. */
+/** Files that are packed in addition to `files` of the manifest. */
 const ALWAYS = ["README.md", "LICENSE"];
-/** Of the manifest, what a user has no use for. */
+/** Fields of the manifest that only development needs. */
 const FOR_DEVELOPMENT = ["private", "scripts", "devDependencies", "allowScripts"];
 const EntrySchema = z.record(z.string(), z.string());
-/** What a manifest has to have for this. */
+/** The fields of the manifest that packing needs. */
 export const ManifestSchema = z.looseObject({
   version: z.string(),
   files: z.array(z.string()),
@@ -48,8 +48,8 @@ const PackedSchema = z.object({
 });
 export type Packed = z.infer<typeof PackedSchema>;
 
-/** The manifest of the package, of that of the repository: without what is for development. */
-export function packedManifest(text: string): Manifest {
+/** Returns the manifest of the package: that of the repository, without the fields and conditions for development. */
+export function createPackageManifest(text: string): Manifest {
   const manifest = ManifestSchema.parse(JSON.parse(text));
   const fields = Object.entries(manifest).filter(([field]) => !FOR_DEVELOPMENT.includes(field));
   const exports = Object.entries(manifest.exports).map(
@@ -64,26 +64,29 @@ export function packedManifest(text: string): Manifest {
   });
 }
 
-/** A script or a declaration without the line that names its map: maps lead to sources, which are not in the package. */
-export function withoutMap(text: string): string {
+/** Removes the line that names a source map, because the package contains neither maps nor sources. */
+export function removeSourceMap(text: string): string {
   return text.replace(/\n\/\/# sourceMappingURL=\S+\s*$/, "\n");
 }
 
 /** Writes the files of the package to a folder. */
 export function stagePackage(folder: string): void {
-  const manifest = packedManifest(readFileSync("package.json", "utf8"));
+  const manifest = createPackageManifest(readFileSync("package.json", "utf8"));
   for (const path of [...manifest.files, ...ALWAYS].filter((file) => file !== LLMS_FILE))
     cpSync(path, join(folder, path), { recursive: true, filter: (file) => !file.endsWith(".map") });
   for (const name of globSync("dist/**/*.{js,d.ts}", { cwd: folder })) {
     const file = join(folder, name);
-    writeFileSync(file, withoutMap(readFileSync(file, "utf8")));
+    writeFileSync(file, removeSourceMap(readFileSync(file, "utf8")));
   }
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
   writeFileSync(join(folder, LLMS_FILE), makeLlmsText());
 }
 
-/** What is wrong with a package: files that are not needed, files that it names and has not, and its manifest. */
-export function packageProblems(manifest: Manifest, files: readonly string[]): readonly string[] {
+/** Lists the faults of a package: unneeded files, files that the manifest names but the package lacks, and fields for development. */
+export function findPackageProblems(
+  manifest: Manifest,
+  files: readonly string[],
+): readonly string[] {
   const listed = new Set(files);
   const expected = new RegExp(`^(package\\.json|${[...ALWAYS, ...manifest.files].join("|")})(/|$)`);
   const strange = files.filter(
@@ -106,8 +109,8 @@ export function packageProblems(manifest: Manifest, files: readonly string[]): r
   ];
 }
 
-/** Where links of a document and its pictures lead: what is of another place, or of the document itself, is left out. */
-function linksOf(text: string): readonly string[] {
+/** Lists the relative links and pictures of a document, without anchors. */
+function listLinks(text: string): readonly string[] {
   const links = [...text.matchAll(/\]\(([^)\s]+)/g), ...text.matchAll(/\b(?:src|href)="([^"]+)"/g)];
   const sets = [...text.matchAll(/\bsrcset="([^"]+)"/g)].flatMap(([, set = ""]) =>
     set.split(",").map((candidate) => candidate.trim().split(/\s/)[0] ?? ""),
@@ -117,8 +120,8 @@ function linksOf(text: string): readonly string[] {
     .map((link) => link.split("#")[0] ?? "");
 }
 
-/** What links of packed documents lead to that is not packed. */
-export function brokenLinks(
+/** Lists the links of packed documents to files that are not packed. */
+export function findBrokenLinks(
   documents: ReadonlyMap<string, string>,
   files: readonly string[],
 ): readonly string[] {
@@ -128,14 +131,14 @@ export function brokenLinks(
     ),
   );
   return [...documents].flatMap(([document, text]) =>
-    linksOf(text)
+    listLinks(text)
       .map((link) => join(document, "..", link).replace(/\/$/, ""))
       .filter((path) => path !== "." && !there.has(path))
       .map((path) => `${document} leads to ${path}, which is not packed.`),
   );
 }
 
-/** Packs a folder, or a tarball again, into another. `isDry`: lists only. */
+/** Packs a folder or a tarball into the folder `into`. With `isDry` it lists the files only. */
 export function packFolder(folder: string, into: string, isDry = false): Packed {
   const args = [
     "pack",
@@ -150,14 +153,17 @@ export function packFolder(folder: string, into: string, isDry = false): Packed 
   const [packed] = z
     .array(PackedSchema)
     .parse(Object.values(z.record(z.string(), z.unknown()).or(z.array(z.unknown())).parse(output)));
-  if (packed === undefined) throw new Error("Expected npm to say what it packed, got nothing.");
+  if (packed === undefined)
+    throw new Error(
+      "Expected npm to report the packed files, got nothing. Run `npm pack --json` to see its output.",
+    );
   return packed;
 }
 
-/** The number of a promise or an invariant, such as `(R125)`: for those who work on the package. */
+/** Matches the id of a promise or an invariant, such as `(R125)`, which only maintainers know. */
 const PRIVATE_MARK = /\([A-Z]{1,2}\d+(?:\.\d+)?(?:,[^()]*)?\)/;
 
-/** Throws, with all that is wrong, unless the package is as it should be. */
+/** Throws an error with all faults of a package. */
 function checkPackage(folder: string, packed: Packed): void {
   const files = packed.files.map(({ path }) => path);
   const manifest = ManifestSchema.parse(
@@ -169,15 +175,17 @@ function checkPackage(folder: string, packed: Packed): void {
     (file) => file.endsWith(".d.ts") && PRIVATE_MARK.test(readFileSync(join(folder, file), "utf8")),
   );
   const problems = [
-    ...packageProblems(manifest, files),
-    ...brokenLinks(texts, files),
+    ...findPackageProblems(manifest, files),
+    ...findBrokenLinks(texts, files),
     ...marked.map((file) => `${file} cites a promise or an invariant by its number.`),
   ];
   if (problems.length > 0)
-    throw new Error(`The package is not as it should be:\n${problems.join("\n")}`);
+    throw new Error(
+      `Expected a valid package, got these faults; fix them and pack again:\n${problems.join("\n")}`,
+    );
 }
 
-/** What a program of each kind gets of the package, by its own name. */
+/** Imports the package by its name from an ES module and from a CommonJS module. */
 function checkImports(folder: string): void {
   for (const [type, program] of [
     ["module", 'import { Orchestrator } from "espalier"; new Orchestrator();'],
@@ -189,18 +197,18 @@ function checkImports(folder: string): void {
     });
 }
 
-/** Why a command of npm that packs the root must not; undefined: it does not pack it. Npm asks before `npm run pack`, too. */
-export function barePackProblem(command: string | undefined): string | undefined {
+/** Returns why npm must not pack the root folder, or `undefined` for `npm run`. The hook `prepack` also precedes `npm run pack`. */
+export function findBarePackProblem(command: string | undefined): string | undefined {
   return command === "run" || command === "run-script"
     ? undefined
-    : "Expected `npm run pack [-- <folder>]`, which leaves out what is for development, got the folder itself to be packed. Run that.";
+    : "Expected `npm run pack [-- <folder>]`, which leaves out the fields for development, got a command that packs the root folder. Use `npm run pack`.";
 }
 
 function pack(): void {
   const isCheck = process.argv.includes("--check");
   const into = isCheck ? "temp" : (process.argv[2] ?? ".");
   mkdirSync(into, { recursive: true });
-  // A check is within the project: its packages are found from there.
+  // A check stages inside the project, so that node_modules is found.
   const folder = mkdtempSync(
     isCheck ? join("temp", "package-") : join(tmpdir(), "espalier-package-"),
   );
@@ -226,7 +234,7 @@ function pack(): void {
 
 if (import.meta.main) {
   const isAsked = process.argv.includes("--refuse-root");
-  const problem = isAsked ? barePackProblem(process.env["npm_command"]) : undefined;
+  const problem = isAsked ? findBarePackProblem(process.env["npm_command"]) : undefined;
   if (problem !== undefined) {
     console.error(problem);
     process.exitCode = 1;

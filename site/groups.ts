@@ -1,6 +1,6 @@
-// Which group of the sidebar a page is in. Every document is in one: who adds a file to docs/ and forgets it here is told.
+// Assigns every document to a group of the sidebar. The build of the site fails if a document is in no group.
 
-/** The groups of the sidebar, in order. Files of a folder are in by themselves, those named first before the others. */
+/** The groups of the sidebar, in order. A group with a folder contains its named files first, then the other files of the folder. */
 const GROUPS = [
   {
     text: "Get started",
@@ -114,13 +114,13 @@ export interface Group {
   readonly files: readonly string[];
 }
 
-/** The groups with these files, which are all there are. Throws for a file that is in no group, and for one that is named and not there. */
-export function groupsOf(files: readonly string[]): readonly Group[] {
+/** Returns the groups with their files. Throws if a file is in no group, or if a named file does not exist. `files` are all documents. */
+export function groupDocuments(files: readonly string[]): readonly Group[] {
   const named = new Set<string>(GROUPS.flatMap((group) => group.files));
   const lost = [...named].filter((file) => !files.includes(file));
   if (lost.length > 0)
     throw new Error(
-      `Expected every page of site/groups.ts to be there, found no ${lost.join(", no ")}.`,
+      `Expected the documents named in site/groups.ts to exist, found no ${lost.join(", no ")}. Remove them there.`,
     );
   const groups = GROUPS.map((group) => {
     const rest = files.filter(
@@ -132,7 +132,7 @@ export function groupsOf(files: readonly string[]): readonly Group[] {
   const homeless = files.filter((file) => !placed.has(file));
   if (homeless.length > 0)
     throw new Error(
-      `Expected every document to be in a group of the sidebar; ${homeless.join(", ")} is in none. Name it in site/groups.ts.`,
+      `Expected every document to be in a group of the sidebar; ${homeless.join(", ")} is in none. Add it to site/groups.ts.`,
     );
   return groups;
 }

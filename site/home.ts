@@ -1,4 +1,4 @@
-// The home page: the beginning of README.md as a hero, and the rest of it below.
+// Makes the home page from README.md: its beginning becomes the hero, the rest is the body.
 
 export interface Home {
   readonly hero: object;
@@ -7,8 +7,8 @@ export interface Home {
   readonly body: string;
 }
 
-/** Divides README.md. The hero takes the title, the first paragraph and the commands with `npm install espalier`; the rest is the body. Throws if one of them is missing. */
-export function homeOf(readme: string): Home {
+/** Divides README.md into the hero and the body. The hero has the title, the first paragraph and the commands with `npm install espalier`. Throws if a part of the hero is missing. */
+export function parseHome(readme: string): Home {
   const [beginning, name = "", tagline = ""] = /^# (.+)\n\n((?:.+\n)+)/.exec(readme) ?? [];
   const [install, commands = ""] =
     /(?:^.+:\n\n)?^```sh\n([^`]*\bnpm install espalier\b[^`]*)```\n+/m.exec(readme) ?? [];

@@ -13,8 +13,8 @@ import {
 import { dirname, join, posix } from "node:path";
 
 import { LLMS_FILE, makeLlmsText } from "../scripts/llms.ts";
-import { groupsOf } from "./groups.ts";
-import { homeOf } from "./home.ts";
+import { groupDocuments } from "./groups.ts";
+import { parseHome } from "./home.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const PAGES = join(import.meta.dirname, "pages");
@@ -123,7 +123,7 @@ cpSync(join(import.meta.dirname, "public"), join(PAGES, "public"), { recursive: 
 for (const file of documents) {
   const text = withLinks(file, readFileSync(join(ROOT, file), "utf8"));
   if (file === "README.md") {
-    const { hero, commands, body } = homeOf(text);
+    const { hero, commands, body } = parseHome(text);
     write("/index", body, { layout: "home", hero, commands });
   } else write(pageOf(file), text);
 }
@@ -146,7 +146,7 @@ const linkOf = (file: string) => ({
   text: file === "README.md" ? "What it is" : titleOf(file),
   link: pageOf(file).replace(/\/index$/, "/"),
 });
-const sidebar = groupsOf(documents).map(({ text, files }) => ({
+const sidebar = groupDocuments(documents).map(({ text, files }) => ({
   text,
   collapsed: false,
   items: [

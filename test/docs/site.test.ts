@@ -7,27 +7,27 @@ import { globSync, readFileSync } from "node:fs";
 
 import { expect, test } from "vitest";
 
-import { groupsOf } from "../../site/groups.ts";
-import { homeOf } from "../../site/home.ts";
+import { groupDocuments } from "../../site/groups.ts";
+import { parseHome } from "../../site/home.ts";
 import { boostPage, tokenizeQuery } from "../../site/search.ts";
 import { proves } from "../harness/proves.ts";
 
 const documents = globSync(["*.md", "docs/**/*.md", "examples/README.md"]);
 
 test("places every document in one group of the sidebar", () => {
-  const placed = groupsOf(documents).flatMap(({ files }) => files);
+  const placed = groupDocuments(documents).flatMap(({ files }) => files);
   expect(placed.toSorted()).toEqual(documents.toSorted());
 });
 
 test("reports a document without a group, and a missing document", () => {
-  expect(() => groupsOf([...documents, "docs/new.md"])).toThrow(/docs\/new\.md is in none/);
+  expect(() => groupDocuments([...documents, "docs/new.md"])).toThrow(/docs\/new\.md is in none/);
   const less = documents.filter((file) => file !== "docs/tools.md");
-  expect(() => groupsOf(less)).toThrow(/no docs\/tools\.md/);
+  expect(() => groupDocuments(less)).toThrow(/no docs\/tools\.md/);
 });
 
 test("places guides, references and decisions by their folder", () => {
   const more = ["docs/guides/zzz.md", "docs/reference/zzz.md", "docs/decisions/zzz.md"];
-  const groups = groupsOf([...documents, ...more]);
+  const groups = groupDocuments([...documents, ...more]);
   expect(
     groups.flatMap(({ text, files }) =>
       files.some((file) => file.endsWith("zzz.md")) ? text : [],
@@ -36,7 +36,7 @@ test("places guides, references and decisions by their folder", () => {
 });
 
 proves(["D685"], "orders the groups of the sidebar for a newcomer", () => {
-  expect(groupsOf(documents).map(({ text }) => text)).toEqual([
+  expect(groupDocuments(documents).map(({ text }) => text)).toEqual([
     "Get started",
     "Core concepts",
     "Guides",
@@ -78,18 +78,18 @@ proves(
 proves(["D687"], "divides README.md into a hero, commands and the rest for the home page", () => {
   const readme =
     "# name\n\nOne\nsentence.\n\nInstall:\n\n```sh\nnpm install espalier zod\n```\n\n## More\n";
-  const { hero, commands, body } = homeOf(readme);
+  const { hero, commands, body } = parseHome(readme);
   expect(hero).toMatchObject({ name: "name", tagline: "One sentence." });
   expect({ commands, body }).toEqual({
     commands: "npm install espalier zod",
     body: "\n## More\n",
   });
-  expect(homeOf(readFileSync("README.md", "utf8")).commands).toContain("npx espalier demo");
+  expect(parseHome(readFileSync("README.md", "utf8")).commands).toContain("npx espalier demo");
 });
 
 proves(["D687"], "refuses a README.md without commands or without a title", () => {
-  expect(() => homeOf("# name\n\nOne sentence.\n")).toThrow(/npm install espalier/);
-  expect(() => homeOf("name\n\n```sh\nnpm install espalier\n```\n")).toThrow(/a title/);
+  expect(() => parseHome("# name\n\nOne sentence.\n")).toThrow(/npm install espalier/);
+  expect(() => parseHome("name\n\n```sh\nnpm install espalier\n```\n")).toThrow(/a title/);
 });
 
 proves(

@@ -8,17 +8,17 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import {
-  barePackProblem,
-  brokenLinks,
+  findBarePackProblem,
+  findBrokenLinks,
   ManifestSchema,
-  packageProblems,
-  packedManifest,
-  withoutMap,
+  findPackageProblems,
+  createPackageManifest,
+  removeSourceMap,
 } from "../../scripts/pack.ts";
 import { proves } from "../harness/proves.ts";
 
 const text = readFileSync("package.json", "utf8");
-const manifest = packedManifest(text);
+const manifest = createPackageManifest(text);
 const named = Object.values(manifest.exports).flatMap((entry) =>
   typeof entry === "string" ? [entry] : Object.values(entry),
 );
@@ -39,7 +39,7 @@ proves(
       types: "./dist/index.d.ts",
       default: "./dist/index.js",
     });
-    expect(packageProblems(manifest, FILES)).toEqual([]);
+    expect(findPackageProblems(manifest, FILES)).toEqual([]);
   },
 );
 
@@ -51,7 +51,7 @@ for (const [what, files] of [
   ["knip.json", ["knip.json"]],
 ] as const)
   proves(["D203"], `refuses a package with ${what}`, () => {
-    expect(packageProblems(manifest, [...FILES, ...files])).toEqual([
+    expect(findPackageProblems(manifest, [...FILES, ...files])).toEqual([
       `${what} is packed, and nobody needs it.`,
     ]);
   });
@@ -61,7 +61,7 @@ proves(
   "refuses a package without an entry file, or with the manifest of the repository",
   () => {
     expect(
-      packageProblems(
+      findPackageProblems(
         manifest,
         FILES.filter((file) => file !== "dist/index.d.ts"),
       ),
@@ -71,7 +71,7 @@ proves(
     const sources = Object.values(whole.exports).flatMap((entry) =>
       typeof entry === "string" ? [] : [entry["@espalier/source"] ?? ""],
     );
-    expect(packageProblems(whole, FILES)).toEqual([
+    expect(findPackageProblems(whole, FILES)).toEqual([
       ...sources.map((file) => `${file.replace("./", "")} is named and not packed.`),
       "The manifest has private.",
       "The manifest has scripts.",
@@ -87,7 +87,7 @@ proves(["D203"], "finds a document link that leads out of the package", () => {
     ["README.md", "[a](docs/a.md) [b](https://example.org) [c](#c) [d](CONTRIBUTING.md)"],
     ["docs/a.md", "[a](../examples/) [b](a.md#here) [c](../src/a.ts)"],
   ]);
-  expect(brokenLinks(documents, ["README.md", "docs/a.md", "examples/a.ts"])).toEqual([
+  expect(findBrokenLinks(documents, ["README.md", "docs/a.md", "examples/a.ts"])).toEqual([
     "README.md leads to CONTRIBUTING.md, which is not packed.",
     "docs/a.md leads to src/a.ts, which is not packed.",
   ]);
@@ -101,7 +101,7 @@ proves(["D203"], "finds pictures that are not packed, and HTML links", () => {
 <img src="b-light.png"> <img src="https://example.org/c.png"> <a href="#d">d</a> <a href="../src/a.ts#e">e</a>`,
     ],
   ]);
-  expect(brokenLinks(documents, ["docs/a.md", "docs/b-dark.png"])).toEqual([
+  expect(findBrokenLinks(documents, ["docs/a.md", "docs/b-dark.png"])).toEqual([
     "docs/a.md leads to docs/b-light.png, which is not packed.",
     "docs/a.md leads to src/a.ts, which is not packed.",
     "docs/a.md leads to docs/b-large.png, which is not packed.",
@@ -110,8 +110,8 @@ proves(["D203"], "finds pictures that are not packed, and HTML links", () => {
 
 test("removes only the line that names a source map", () => {
   const code = 'const a = "//# sourceMappingURL=b";\n';
-  expect(withoutMap(`${code}//# sourceMappingURL=a.js.map\n`)).toBe(code);
-  expect(withoutMap(code)).toBe(code);
+  expect(removeSourceMap(`${code}//# sourceMappingURL=a.js.map\n`)).toBe(code);
+  expect(removeSourceMap(code)).toBe(code);
 });
 
 proves(["D207"], "refuses `npm pack` at the root and names the command to run", () => {
@@ -125,7 +125,7 @@ proves(["D207"], "refuses `npm pack` at the root and names the command to run", 
 
 proves(["D207"], "lets only `npm run` commands pack the root", () => {
   const may = ["run", "run-script", "pack", "publish", "install", undefined].filter(
-    (command) => barePackProblem(command) === undefined,
+    (command) => findBarePackProblem(command) === undefined,
   );
   expect(may).toEqual(["run", "run-script"]);
 });
