@@ -36,19 +36,20 @@ const critic = defineAgent({
   model: criticModel,
 });
 
+const leadModel = new ScriptedModel([
+  asks("read_page", { page: 1 }),
+  asks("SpawnSubagent", { role: "reader", task: "Read page one." }),
+  asks("SpawnSubagent", {
+    role: "critic",
+    task: "Is that so?",
+    includeResultsFrom: ["reader#1"],
+  }),
+  says("Done."),
+]);
 const lead = defineAgent({
   name: "lead",
   instructions: "Delegate.",
-  model: new ScriptedModel([
-    asks("read_page", { page: 1 }),
-    asks("SpawnSubagent", { role: "reader", task: "Read page one." }),
-    asks("SpawnSubagent", {
-      role: "critic",
-      task: "Is that so?",
-      includeResultsFrom: ["reader#1"],
-    }),
-    says("Done."),
-  ]),
+  model: leadModel,
   tools: [readPage, writeNote],
   subagents: [reader, critic],
   contextPolicy: {

@@ -24,24 +24,25 @@ const digger = defineAgent({
   tools: [look],
 });
 
+const leadModel = new ScriptedModel([
+  {
+    calls: ["north", "south"].map((place) => ({
+      toolName: "SpawnSubagent",
+      arguments: { role: "digger", task: `Dig in the ${place}.` },
+    })),
+  },
+  says("Two half-dug holes."),
+]);
 const lead = defineAgent({
   name: "lead",
   instructions: "Delegate.",
-  model: new ScriptedModel([
-    {
-      calls: ["north", "south"].map((place) => ({
-        toolName: "SpawnSubagent",
-        arguments: { role: "digger", task: `Dig in the ${place}.` },
-      })),
-    },
-    says("Two half-dug holes."),
-  ]),
+  model: leadModel,
   subagents: [digger],
-  showBudget: true,
   delegation: {
     share: { type: "even" },
     reserve: { steps: 1 },
   },
+  showBudget: true,
 });
 
 const events: EspalierEvent[] = [];
