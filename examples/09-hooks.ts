@@ -34,8 +34,9 @@ const redact = transform("afterTool", ({ text }) => ({
   text: text.replaceAll(/sk-\w+/g, "[secret]"),
 }));
 // Adds a message to this request only.
+const hint = "Today is Monday.";
 const today = transform("beforeModel", ({ messages }) => ({
-  messages: [...messages, { role: "user", origin: "injected", text: "Today is Monday." }],
+  messages: [...messages, { role: "user", origin: "injected", text: hint }],
 }));
 // Runs code around a tool call.
 const timed = wrapToolCall(async ({ toolName }, next) => {

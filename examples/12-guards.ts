@@ -34,7 +34,7 @@ const onlyDocs = toolGuard(
   { tools: ["write"] },
 );
 // Asks before a subagent starts.
-const askFirst = toolGuard(() => ({ type: "ask", reason: "A subagent costs." }), {
+const askFirst = toolGuard(() => ({ type: "ask", reason: "It costs money." }), {
   tools: ["SpawnSubagent"],
 });
 
@@ -113,11 +113,11 @@ assert.deepEqual(written, ["docs/roses.md", "readme.md", "docs/tulips.md"]);
 
 // Hooks check the task and the answer.
 const refusePasswords = transform("userInput", ({ task }) =>
-  task.includes("password") ? { refuse: "I answer questions about gardens." } : undefined,
+  task.includes("password") ? { refuse: "Ask me about gardens." } : undefined,
 );
 // Asks for another answer, at most three times.
 const askAgain = transform("stop", ({ text }) =>
-  text.includes("guarantee") ? { continueWith: "Answer again without a guarantee." } : undefined,
+  text.includes("guarantee") ? { continueWith: "Promise nothing." } : undefined,
 );
 // Replaces what must never leave, in each reply.
 const maskKeys = wrapModelCall(async (_call, next) => {
@@ -140,7 +140,7 @@ const checked = await new Orchestrator().start(gardener, "Do roses grow here?").
 console.log(checked.text);
 assert.deepEqual(
   [refused.status, refused.reason.code, refused.reason.message, refused.newMessages],
-  ["stopped", "input_refused", "I answer questions about gardens.", []],
+  ["stopped", "input_refused", "Ask me about gardens.", []],
 );
 assert.equal(checked.text, "Roses may grow. Your key is [secret].");
 assert.equal(talker.requests.length, 2);

@@ -32,7 +32,7 @@ const role = buyer("Find the price.");
 
 // Once: run it in earnest, with a store, and keep the recording in a file of your repository.
 const store = memoryStore();
-const run = new Orchestrator({ store }).start(role, "What does a pear tree cost?");
+const run = new Orchestrator({ store }).start(role, "What does a pear cost?");
 const { text } = await run.result;
 const recording = await loadRecording(store, run.runId);
 

@@ -21,16 +21,22 @@ const draw = defineTool({
     toolResult({
       structured: { changed: 3 },
       attachments: [
-        { type: "image", mediaType: "image/png", name: "difference.png", data: monday },
+        {
+          type: "image",
+          mediaType: "image/png",
+          name: "difference.png",
+          data: monday,
+        },
       ],
     }),
 });
 
+const tuesday = "https://example.com/tuesday.png";
 const task: readonly ContentPart[] = [
   { type: "text", text: "What has changed from" },
   { type: "image", mediaType: "image/png", name: "monday.png", data: monday },
   { type: "text", text: "to" },
-  { type: "image", mediaType: "image/png", uri: "https://example.com/tuesday.png" },
+  { type: "image", mediaType: "image/png", uri: tuesday },
 ];
 
 const orchestrator = new Orchestrator();

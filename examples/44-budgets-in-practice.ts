@@ -120,8 +120,8 @@ const { status, reason, usage: used, agents } = result;
 const usdText = (costUsd: number | null): string =>
   costUsd === null ? "cost unknown" : `$${costUsd}`;
 console.log(`${status} (${reason.code}): ${usdText(used.total.costUsd)}`);
-for (const { agentPath, reason, usage } of agents)
-  console.log(`${agentPath}: ${reason.message} ${usdText(usage.total.costUsd)}`);
+for (const { agentPath: path, reason, usage } of agents)
+  console.log(`${path}: ${reason.message} ${usdText(usage.total.costUsd)}`);
 
 // Did a limit stop anything, and whom first?
 const limit = fold?.causes().find(({ isLimit }) => isLimit);

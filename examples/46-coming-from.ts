@@ -82,8 +82,9 @@ assert.deepEqual(
   const orchestrator = new Orchestrator({ store: memoryStore() });
   const session = await orchestrator.openSession(chat);
   if (session.version === 0) {
-    const stored = await loadMessages(chat); // from your own table
-    await session.importMessages(stored.map(({ role, content }) => ({ role, text: content })));
+    const rows = await loadMessages(chat); // from your own table
+    const messages = rows.map(({ role, content }) => ({ role, text: content }));
+    await session.importMessages(messages);
   }
   const run = orchestrator.start(guide, "And figs?", { session });
   await run.orThrow();

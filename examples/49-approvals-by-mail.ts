@@ -69,9 +69,11 @@ async function waitForQuestions(count: number): Promise<readonly string[]> {
 
 /** Logs who answered. */
 async function log(run: Run): Promise<void> {
-  for await (const event of run.events({ from: 1 }))
-    if (event.type === "question.answered")
-      console.log(`${event.toolName}: ${event.answer} by ${event.by ?? event.source}`);
+  for await (const event of run.events({ from: 1 })) {
+    if (event.type !== "question.answered") continue;
+    const { toolName, answer, by, source } = event;
+    console.log(`${toolName}: ${answer} by ${by ?? source}`);
+  }
 }
 
 const run = orchestrator.start(clerk, "Write of pears and of shade.");

@@ -42,6 +42,9 @@ function samplesOf(
   return [...blocks].map(([, language = "", sample = ""]) => ({ language, sample }));
 }
 
+/** The formatter puts an import into one line of up to 100 columns, so imports are exempt. */
+const PROGRAM_CODE = /^ *```(?:ts|tsx|typescript|js|sh|json)\b.*\n([\s\S]*?)^ *```/gm;
+
 /** A sample may be an excerpt of a function. */
 function unindented(text: string): string {
   return text.replaceAll(/^ +/gm, "");
@@ -52,6 +55,19 @@ proves(["R187"], "contains every sample of the documents in an example that runs
     ({ sample }) => !examples.some((text) => text.includes(unindented(sample))),
   );
   expect(lost).toEqual([]);
+});
+
+test("shows program code of at most 80 columns, so that no block scrolls", () => {
+  const texts = [...documents, { file: "README.md", text: readFileSync("README.md", "utf8") }];
+  const long = texts
+    .filter(({ file }) => !/^docs\/(reference|decisions)\//.test(file))
+    .flatMap(({ file, text }) =>
+      [...text.matchAll(PROGRAM_CODE)]
+        .flatMap(([, code = ""]) => code.split("\n"))
+        .filter((line) => line.length > 80 && !line.startsWith("import "))
+        .map((line) => `${file}: ${line}`),
+    );
+  expect(long).toEqual([]);
 });
 
 proves(
