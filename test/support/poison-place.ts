@@ -16,7 +16,7 @@ const NotedCallSchema = z.object({ runId: z.string(), tool: z.string(), pid: z.n
 
 const PROGRAM = join(import.meta.dirname, "engine/poison-worker.ts");
 /** A heap so small that a tool soon exhausts it. */
-const EXEC_ARGV = ["--conditions=@espalier/source", "--no-warnings", "--max-old-space-size=96"];
+const EXEC_ARGV = ["--conditions=@espalier/source", "--no-warnings", "--max-old-space-size=128"];
 
 /** A folder that is removed after the test. */
 export function newFolder(): string {
