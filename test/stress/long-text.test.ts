@@ -3,7 +3,7 @@
 // prints the times above 100 ms; on an idle machine all are below 800 ms.
 
 import { proves } from "../harness/proves.ts";
-import { expectFast, expectLinear, longText, REPEATED } from "../support/long-text.ts";
+import { expectFast, expectLinear, longText, PART, REPEATED } from "../support/long-text.ts";
 import { RUN_FUNCTIONS, runWith, TEXT_FUNCTIONS } from "../support/text-functions.ts";
 
 const BYTES = 10_000_000;
@@ -19,8 +19,16 @@ for (const [input, repeated] of Object.entries(REPEATED))
           [name, expectLinear(`${name} of ${input}`, repeated, { bytes: BYTES, work })] as const,
       );
       const run = await runWith(longText(repeated, BYTES));
+      const part = await runWith(longText(repeated, BYTES * PART));
       for (const [name, work] of Object.entries(RUN_FUNCTIONS))
-        times.push([name, expectFast(name, () => work(run))]);
+        times.push([
+          name,
+          expectFast(
+            name,
+            () => work(run),
+            () => work(part),
+          ),
+        ]);
       report(input, times);
     },
     LIMIT_MS,
