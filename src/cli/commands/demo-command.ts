@@ -99,8 +99,8 @@ export const body: CommandBody = async (call) => {
  * folder of the documents.
  */
 function findFolder({ shell, command }: CommandCall, named: string | undefined): string {
-  const unnamed = existsSync(join(shell.cwd, "src")) ? "src" : ".";
-  const folder = resolveReadableFolder(shell, named ?? unnamed);
+  const defaultFolder = existsSync(join(shell.cwd, "src")) ? "src" : ".";
+  const folder = resolveReadableFolder(shell, named ?? defaultFolder);
   const visible = readdirSync(folder).filter((name) => !/^(\.|node_modules$)/.test(name));
   if (visible.length > 0 && (named !== undefined || visible.length >= MIN_ENTRIES)) return folder;
   const docs = join(getPackageFolder(), "docs");
