@@ -3,7 +3,7 @@
 import type { EventBody } from "../../protocol/event.ts";
 import type { TimeSpan } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import type { SpawnOutcome } from "../../protocol/subagent.ts";
+import type { SpawnOutcome, SpawnRefusal } from "../../protocol/subagent.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure-code.ts";
 import { TOOL_FAILURES } from "../../protocol/tool-failure.ts";
 import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
@@ -127,6 +127,12 @@ export function createFailedOutcome(
   const ownRange = { start, end: start + words.length };
   return failCall(code, `${before}${words}${after}`, { words: ownRange, ...more });
 }
+
+/** The parent was asked to end or to stop meanwhile, so it starts nothing further. */
+export const PARENT_ENDING: SpawnRefusal = Object.freeze({
+  code: "setup_failed",
+  message: "Not started: the agent was stopped before the subagent could start.",
+});
 
 /**
  * The outcome of a cancelled call that was running. `settleUnstartedCall` settles a call that had not

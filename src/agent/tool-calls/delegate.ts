@@ -28,6 +28,7 @@ import {
   CANCELLED,
   failCall,
   createThrownOutcome,
+  PARENT_ENDING,
   type CallOutcome,
   type PausedChild,
 } from "./call-outcome.ts";
@@ -41,17 +42,15 @@ const SPAWN_TOO_LATE = "Not started: the call that requested the subagent has en
 const REQUEST_TOO_LATE = "Not done: the call has ended.";
 
 /** Returns the outcome of a request that came after its call had ended. */
-function refuseLate(message: string): Extract<SpawnOutcome, { readonly type: "refused" }> {
+function refuseLate(message: string): SpawnOutcome {
   return deepFreeze({ type: "refused", refusal: { code: "setup_failed", message } });
 }
 
 /** Records and counts the refusal of a request of an agent that starts nothing further. */
 function refuseStopped(call: CallInProgress, role: string): SpawnOutcome {
-  const { agent } = call;
-  const outcome = refuseLate("Not started: the agent was stopped before the subagent could start.");
-  const at = createNextDelegation(call);
-  agent.run.supervisor.recordForbiddenSpawn(agent, { role }, outcome.refusal, at);
-  return outcome;
+  const { supervisor } = call.agent.run;
+  supervisor.recordForbiddenSpawn(call.agent, { role }, PARENT_ENDING, createNextDelegation(call));
+  return { type: "refused", refusal: PARENT_ENDING };
 }
 
 /** Runs a delegation from its beginning. */

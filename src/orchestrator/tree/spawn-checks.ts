@@ -32,12 +32,6 @@ export type OrRefusal<T extends object> =
   | ({ readonly [K in keyof T]?: undefined } & { readonly refusal: SpawnRefusal });
 type RoleOrRefusal = OrRefusal<{ readonly role: AgentRole }>;
 
-/** The parent was asked to end or to stop meanwhile, so it starts nothing further. */
-export const PARENT_ENDING: SpawnRefusal = Object.freeze({
-  code: "setup_failed",
-  message: "Not started: the agent was stopped before the subagent could start.",
-});
-
 /**
  * Returns the role of a subagent that may start now, or the reason why it may not. Reserves
  * nothing. `ahead` is the number of subagents that start before.
