@@ -39,8 +39,10 @@ export const SPAWN_REFUSAL_CODES = [
   "total_limit",
   /** The budget has no room for a subagent. */
   "budget_exhausted",
-  /** Creating the subagent failed, or its parent had stopped. */
+  /** Creating the subagent failed. */
   "setup_failed",
+  /** The parent was stopping, or the call that requested the subagent had ended. */
+  "parent_stopped",
 ] as const;
 
 /**

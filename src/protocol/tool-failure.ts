@@ -55,6 +55,7 @@ export const TOOL_FAILURES: Readonly<Record<ToolFailureCode, FailureClass>> = {
   total_limit: LIMITED,
   budget_exhausted: LIMITED,
   setup_failed: LIMITED,
+  parent_stopped: ENDED,
   tool_call_limit: ENDED,
   time_limit: ENDED,
   cancelled: { severity: "abortive", outcome: "cancelled", counts: "nothing" },

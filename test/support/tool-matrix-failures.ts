@@ -21,6 +21,7 @@ import {
   type ScriptedCall,
   type ScriptStep,
 } from "../../src/testing/scripted-model.ts";
+import { transform } from "../../src/hooks/hook.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
@@ -294,6 +295,12 @@ export const ALONE: Readonly<Record<Exclude<ToolFailureCode, "interrupted">, Pla
   total_limit: { reply: spawning, options: { limits: { maxTotalSubagents: 0 } } },
   budget_exhausted: { reply: spawning, budget: { steps: 1 } },
   setup_failed: { reply: spawning, unbornAgent: 2 },
+  parent_stopped: {
+    reply: spawning,
+    definition: {
+      hooks: [transform("subagentStart", (_input, { requestStop }) => requestStop("Enough."))],
+    },
+  },
   tool_call_limit: { reply: besideOthers([look]), budget: { toolCalls: 2 } },
   time_limit: {
     reply: [look, use("busy"), look],

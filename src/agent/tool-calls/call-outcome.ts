@@ -130,7 +130,7 @@ export function createFailedOutcome(
 
 /** The parent was asked to end or to stop meanwhile, so it starts nothing further. */
 export const PARENT_ENDING: SpawnRefusal = Object.freeze({
-  code: "setup_failed",
+  code: "parent_stopped",
   message: "Not started: the agent was stopped before the subagent could start.",
 });
 

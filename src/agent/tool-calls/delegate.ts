@@ -43,7 +43,7 @@ const REQUEST_TOO_LATE = "Not done: the call has ended.";
 
 /** Returns the outcome of a request that came after its call had ended. */
 function refuseLate(message: string): SpawnOutcome {
-  return deepFreeze({ type: "refused", refusal: { code: "setup_failed", message } });
+  return deepFreeze({ type: "refused", refusal: { code: "parent_stopped", message } });
 }
 
 /** Records and counts the refusal of a request of an agent that starts nothing further. */

@@ -225,7 +225,7 @@ test("counts the delegations that waited in a queue when their run is cancelled"
   void run.cancel("Enough.");
   cancelled.open();
   const result = await fixture.outcome(run);
-  expect([result.status, result.refusalsByCode]).toEqual(["cancelled", { setup_failed: 2 }]);
+  expect([result.status, result.refusalsByCode]).toEqual(["cancelled", { parent_stopped: 2 }]);
   expect(fixture.sink.ofType("subagent.refused").map(({ error }) => error.message)).toEqual([
     "Not started: the agent was stopped before the subagent could start.",
     "Not started: the agent was stopped before the subagent could start.",

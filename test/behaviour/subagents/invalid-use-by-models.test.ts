@@ -241,7 +241,7 @@ describe("a custom delegation", () => {
     expect([late, result.agents.length, worker.model.requests.length]).toEqual([
       messages.map((message) => ({
         type: "refused",
-        refusal: { code: "setup_failed", message },
+        refusal: { code: "parent_stopped", message },
       })),
       2,
       1,

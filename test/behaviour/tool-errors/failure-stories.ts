@@ -94,6 +94,12 @@ const readFile = defineTool({
 
 const helper = (script: readonly ScriptStep[] = [says("Helped.")]): Part => part("helper", script);
 
+const unborn = part("helper", [], {
+  instructions: () => {
+    throw new Error("no such user");
+  },
+});
+
 /** Returns a role that delegates, with a helper to delegate to. */
 function delegating(more: Definition = {}): Definition {
   return { subagents: [helper().role], ...more };
@@ -300,6 +306,8 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
   budget_exhausted: () =>
     play({ script: [calls(spawn("helper"))], definition: delegating({ budget: { steps: 1 } }) }),
   setup_failed: () =>
+    play({ script: [calls(spawn("helper")), DONE], definition: { subagents: [unborn.role] } }),
+  parent_stopped: () =>
     play({
       script: [calls(spawn("helper"))],
       definition: delegating({

@@ -19,6 +19,7 @@ export const EXPECTED: readonly string[] = [
   "total_limit",
   "budget_exhausted",
   "setup_failed",
+  "parent_stopped",
   "step_limit",
   "token_limit",
   "time_limit",
