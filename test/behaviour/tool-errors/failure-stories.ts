@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 
+import { defineAgent } from "../../../src/agent/define-agent.ts";
 import { transform } from "../../../src/hooks/hook.ts";
 import type { Phase } from "../../../src/agent/phase-report.ts";
 import { ModelError } from "../../../src/model/model-error.ts";
@@ -94,10 +95,13 @@ const readFile = defineTool({
 
 const helper = (script: readonly ScriptStep[] = [says("Helped.")]): Part => part("helper", script);
 
-const unborn = part("helper", [], {
+const unborn = defineAgent({
+  name: "helper",
+  description: "Helps.",
   instructions: () => {
     throw new Error("no such user");
   },
+  model: new ScriptedModel([]),
 });
 
 /** Returns a role that delegates, with a helper to delegate to. */
@@ -306,7 +310,7 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
   budget_exhausted: () =>
     play({ script: [calls(spawn("helper"))], definition: delegating({ budget: { steps: 1 } }) }),
   setup_failed: () =>
-    play({ script: [calls(spawn("helper")), DONE], definition: { subagents: [unborn.role] } }),
+    play({ script: [calls(spawn("helper")), DONE], definition: { subagents: [unborn] } }),
   parent_stopped: () =>
     play({
       script: [calls(spawn("helper"))],
