@@ -11,7 +11,7 @@ import { sqliteStore } from "espalier/store/sqlite";
 import { loadRecording } from "espalier/testing";
 
 import { RunRecord } from "../src/orchestrator/durability/run-record.ts";
-import { rebuildRecordedRequest } from "../src/orchestrator/run/rebuild-request.ts";
+import { rebuildRecordedRequest } from "../test/support/journal/rebuild-recorded-request.ts";
 import { RunFold } from "../src/read-model/run-fold.ts";
 import { longestBlock, memoryInUse } from "./harness/event-loop.ts";
 import { makeLargeRun } from "./workloads/large-run.ts";

@@ -14,14 +14,14 @@ import {
   type RebuiltRequest,
 } from "../../agent/shown-messages.ts";
 import { createUnknownAgentError } from "../../agent/agent-identity.ts";
-import { deepFreeze, isRecord, parseJson } from "../../kernel/json.ts";
+import { deepFreeze, isRecord } from "../../kernel/json.ts";
 import { waitForTurnEnd, Turns } from "../../kernel/throttle.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
-import { parseId, isId, RunIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
+import { isId, type AgentId, type RunId } from "../../protocol/ids.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { readAgents, AgentSteps, readDefinitions, type RecordedExecution } from "./agent-steps.ts";
-import { readJournalLine, createEmptyJournalError } from "./journal-errors.ts";
+import { readJournalLine } from "./journal-errors.ts";
 import { RECORDS_PER_TURN, RecordCodec } from "./record-codec.ts";
 import {
   collectInheritedMessages,
@@ -449,39 +449,4 @@ function readEvent(value: unknown): EspalierEvent | undefined {
 function countInherited(context: unknown): number {
   const messages = isRecord(context) ? context["messages"] : undefined;
   return isRecord(messages) ? Number(messages["count"]) : 0;
-}
-
-/**
- * Reads a journal that is given as text. Rejects with `unsupported_version` or `invalid_journal` if
- * it cannot be read.
- */
-export async function readRecording(
-  journal: string,
-): Promise<{ readonly record: RunRecord; readonly rootId: AgentId }> {
-  const lines = journal.split("\n").filter((line) => line.trim() !== "");
-  const runId = findRunId(lines[0] ?? "");
-  const store = {
-    async *read(_runId: RunId, from = 1, limit = Infinity): AsyncGenerator<string> {
-      yield* lines.slice(from - 1, from - 1 + limit);
-    },
-  };
-  const record = new RunRecord(store, runId ?? UNNAMED);
-  await record.advance();
-  const [rootId] = record.agentIds;
-  if (runId === undefined || rootId === undefined) throw createEmptyJournalError(runId ?? UNNAMED);
-  return { record, rootId };
-}
-
-/** Placeholder for the id of a run whose journal does not contain its id. */
-const UNNAMED = parseId<"RunId">("unknown");
-
-/** Returns the run id in the first line of a journal. */
-function findRunId(line: string): RunId | undefined {
-  try {
-    const head = parseJson(line);
-    const isHead = isRecord(head) && head["type"] === "run";
-    return isHead ? RunIdSchema().safeParse(head["runId"]).data : undefined;
-  } catch {
-    return undefined;
-  }
 }

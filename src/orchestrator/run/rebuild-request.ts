@@ -3,7 +3,7 @@
 
 import { createUnknownAgentError } from "../../agent/agent-identity.ts";
 import { rebuildStepRequest, type RebuiltRequest } from "../../agent/shown-messages.ts";
-import { checkKeys, mismatch } from "../../kernel/argument-checks.ts";
+import { checkKeys } from "../../kernel/argument-checks.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
@@ -52,35 +52,6 @@ export function rebuildRequest(
     Object.hasOwn(definitions, hash) ? definitions[hash] : undefined,
   );
   return deepFreeze(rebuilt);
-}
-
-/**
- * Rebuilds the exact model request of a step from the journal of a run, as `loadRecording` returns
- * it. The run may have ended, be paused, or have lost its process.
- *
- * @throws EspalierError `unsupported_version` or `invalid_journal` if the journal cannot be read.
- * @throws EspalierError `unknown_agent` if the run has no agent with this id.
- * @throws EspalierError `invalid_argument` for an argument, or if the agent has no such step in its
- * last execution.
- *
- * @example
- * ```ts
- * const journal = await loadRecording(store, "order-4711");
- * const { request } = await rebuildRecordedRequest(journal, { stepNumber: 1 });
- * ```
- */
-export async function rebuildRecordedRequest(
-  journal: string,
-  options: Parameters<typeof rebuildRequest>[1],
-): Promise<RebuiltRequest> {
-  checkKeys("rebuild options", options, FIELDS);
-  if (typeof journal !== "string")
-    throw mismatch("journal", "text", journal, "Pass the result of loadRecording.");
-  const { readRecording } = await import("../durability/run-record.ts");
-  const { record, rootId } = await readRecording(journal);
-  const { stepNumber, agentId = rootId } = options;
-  const { model, request } = await record.request({ agentId, stepNumber });
-  return deepFreeze({ model, request });
 }
 
 const FIELDS = ["stepNumber", "agentId"];

@@ -10,7 +10,7 @@ import { defineAgent } from "../../../src/agent/define-agent.ts";
 import { countInputTokens } from "../../../src/model/count-tokens.ts";
 import type { Model, ModelRequest, OutputSchema } from "../../../src/model/model.ts";
 import { compareRequests } from "../../../src/model/request-prefix.ts";
-import { rebuildRecordedRequest } from "../../../src/orchestrator/run/rebuild-request.ts";
+import { rebuildRecordedRequest } from "../../support/journal/rebuild-recorded-request.ts";
 import { says, ScriptedModel } from "../../../src/testing/scripted-model.ts";
 import { loadGptTokenCounter } from "../../../src/tokens/gpt-token-counter.ts";
 import { proves } from "../../harness/proves.ts";

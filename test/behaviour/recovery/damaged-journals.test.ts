@@ -13,7 +13,7 @@ import { isRecord } from "../../../src/kernel/json.ts";
 import { RunRecord } from "../../../src/orchestrator/durability/run-record.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
 import { RunClient } from "../../../src/orchestrator/run/run-client.ts";
-import { rebuildRecordedRequest } from "../../../src/orchestrator/run/rebuild-request.ts";
+import { rebuildRecordedRequest } from "../../support/journal/rebuild-recorded-request.ts";
 import type { RunId } from "../../../src/protocol/ids.ts";
 import { approve, deny } from "../../../src/protocol/question.ts";
 import { memoryStore } from "../../../src/store/memory-store.ts";

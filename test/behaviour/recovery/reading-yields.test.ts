@@ -7,7 +7,7 @@ import { expect } from "vitest";
 
 import { RunRecord } from "../../../src/orchestrator/durability/run-record.ts";
 import { Orchestrator } from "../../../src/orchestrator/orchestrator.ts";
-import { rebuildRecordedRequest } from "../../../src/orchestrator/run/rebuild-request.ts";
+import { rebuildRecordedRequest } from "../../support/journal/rebuild-recorded-request.ts";
 import { memoryStore } from "../../../src/store/memory-store.ts";
 import { says } from "../../../src/testing/scripted-model.ts";
 import { loadRecording } from "../../../src/testing/replay/recording.ts";

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { EspalierError } from "../../../src/kernel/error.ts";
 import { transform } from "../../../src/hooks/hook.ts";
 import type { ModelRequest } from "../../../src/model/model.ts";
-import { rebuildRecordedRequest } from "../../../src/orchestrator/run/rebuild-request.ts";
+import { rebuildRecordedRequest } from "../../support/journal/rebuild-recorded-request.ts";
 import { AgentIdSchema } from "../../../src/protocol/ids.ts";
 import { proves } from "../../harness/proves.ts";
 import type { Build } from "../../fixtures/journals/fakes.ts";
