@@ -7,7 +7,6 @@ import { createUserMessage } from "../protocol/message.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
-import { createResultBody } from "../protocol/stream-part.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { EffectPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
@@ -21,8 +20,6 @@ import {
   type PausedState,
   type PendingState,
   type SettledState,
-  hasAllResults,
-  getPendingCalls,
   getPausedChildren,
   type MadeSection,
 } from "./agent-state.ts";
@@ -37,15 +34,11 @@ import {
   endExecution,
   markStarted,
   openStep,
-  recordExecutions,
-  recordResults,
   recordStep,
   recordTask,
   resumeExecution,
 } from "./transition.ts";
-import type { ToolExecution } from "../protocol/tool-outcome.ts";
-import { failCall, CALL_NOT_STARTED } from "./tool-calls/call-outcome.ts";
-import { toRejectedEvent } from "./tool-calls/record-calls.ts";
+import { settleRemainingCalls } from "./tool-calls/cancelled-calls.ts";
 
 /** The model call of a step, with the lease that pays for it. */
 export interface PreparedCall {
@@ -170,12 +163,18 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   const limited = limit === undefined || hasAppliedResults ? state : addSignal(agent, state, limit);
   const elapsedMs = computeElapsedMs(agent, state, atMs);
   const isComplete = hasAppliedResults || (reply?.message.toolCalls.length ?? 0) === 0;
-  const complete = isComplete ? limited : settleRemainingCalls(agent, limited, atMs);
+  const complete = isComplete
+    ? limited
+    : settleRemainingCalls(agent, limited, { atMs, code: findStopCode(limited) });
   const completed = recordStep(complete, { atMs, elapsedMs });
   const record = completed.log.steps.at(-1);
   if (record !== undefined && !agent.run.recorder.countUnread("step.completed"))
     agent.record(describeStep(record), { stepId });
   return completed;
+}
+
+function findStopCode({ log }: AgentState): string {
+  return findWinningSignal(log.signals)?.reason.code ?? "unknown";
 }
 
 function describeStep(record: StepRecord): EventBody<"step.completed"> {
@@ -245,48 +244,6 @@ const UNEXPLAINED: ErrorRecord = {
   message: "The loop ended without a signal. This is a bug in espalier.",
   data: {},
 };
-
-// Results for the calls of a step that ends early, so that the history has exactly one result for
-// each call (L3).
-
-/**
- * Returns the state with a result for every call of its open step, and all results in the history.
- */
-function settleRemainingCalls(agent: AgentRuntime, state: AgentState, atMs: number): AgentState {
-  const { step } = state;
-  if (step === undefined) return state;
-  const times = { startedAtMs: atMs, endedAtMs: atMs };
-  const code = findWinningSignal(state.log.signals)?.reason.code ?? "unknown";
-  const ofReply = step.reply?.message.toolCalls ?? [];
-  const executions = getPendingCalls(state).map((call): ToolExecution => {
-    const isDelegated = step.deferrals.some(
-      ({ callId, type }) => callId === call.callId && type === "subagent",
-    );
-    if (isDelegated) return { call, ...SUBAGENT_CUT_SHORT, ...times };
-    const text = `Not executed: the agent stopped before this call (${code}).`;
-    const outcome = { ...CALL_NOT_STARTED, text };
-    const { callId, toolName } = call;
-    const place = { toolName, index: ofReply.indexOf(call) };
-    const body = toRejectedEvent(place, agent.tools.find(toolName), outcome);
-    agent.record(body, { stepId: step.stepId, callId });
-    return { call, ...outcome, ...times };
-  });
-  const complete =
-    executions.length === 0 ? state : recordExecutions(state, { executions, deferrals: [] });
-  agent.noteState(complete);
-  const { pieces } = agent.run;
-  if (pieces !== undefined) {
-    const source = agent.toPartSource({ stepId: step.stepId, stepNumber: step.number });
-    for (const execution of executions) pieces.emitResult(source, createResultBody(execution));
-  }
-  return hasAllResults(complete) ? recordResults(complete) : complete;
-}
-
-/** The result of a call whose subagent was paused when its parent stopped. */
-const SUBAGENT_CUT_SHORT = failCall(
-  "subagent_cancelled",
-  "Cancelled: the agent stopped while the subagent was paused.",
-);
 
 // Subagents that remain when an agent ends or its step completes. None outlives its parent, except
 // detached ones (T2).

@@ -1,5 +1,6 @@
 // One logical model call in this process: its lease, the call and its settlement. Attempts are in
-// model-attempts.ts, hooks around a call in hooked-model-call.ts.
+// model-attempts.ts, hooks around a call in hooked-model-call.ts. A cancelled call is settled like any
+// other: `settleModelCall` charges the usage so far, and `infer` drops its reply.
 
 import { deepFreeze, omitUndefined } from "../kernel/json.ts";
 import { compareRequests, type RequestPrefix } from "../model/request-prefix.ts";

@@ -19,9 +19,6 @@ export interface RejectedCall {
   readonly reason?: string;
 }
 
-/** Text of a call that did not begin before its agent had to end. */
-export const UNSTARTED_TEXT = "Not executed: the agent was stopped before this call could begin.";
-
 /** Returns the text of a denied call. */
 export function describeDenial(toolName: string, reason: string): string {
   return `Not executed: ${toolName} was denied. ${completeSentence(reason)} Do without it, or answer with what you have.`;

@@ -11,7 +11,6 @@ import type { ToolCall } from "../../protocol/message.ts";
 import { parseRawArguments, bindCall, rebindCall, type BoundCall } from "../../tools/bind-call.ts";
 import {
   rejectDeniedCall,
-  UNSTARTED_TEXT,
   rejectUnknownTool,
   type RejectedCall,
 } from "../../tools/rejected-call.ts";
@@ -28,6 +27,7 @@ import {
 import type { BudgetRefusal } from "../../budget/lease.ts";
 import type { ParentHistory } from "../effect-outcomes.ts";
 import { createParsedOutput, type ParsedOutput } from "../typed-result.ts";
+import { describeUnstartedCall } from "../tool-calls/cancelled-calls.ts";
 import { restoreCall, getStoredCall, readArguments } from "../tool-calls/parsed-call.ts";
 import type { CallInProgress } from "../tool-calls/open-call.ts";
 import type { HookedCall } from "./rewrite-calls.ts";
@@ -211,9 +211,8 @@ function bindOrReject(
 ): BoundCall {
   const { call, tool, argumentsText, hooked, deferral } = planned;
   const { toolName } = call;
-  // The agent had to end, or fails, before the call.
   if (isFailing || hooked?.change?.type === "cancelled")
-    return rejectCall(tool, "not_executed", UNSTARTED_TEXT);
+    return rejectCall(tool, "not_executed", describeUnstartedCall(agent));
   if (skip !== undefined)
     return refuseUnread(step, call, rejectCall(tool, "skipped", `Not executed: ${skip}`));
   const isHidden = step.hiddenTools.some((hidden) => hidden.toolName === toolName);

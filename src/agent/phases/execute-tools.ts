@@ -1,7 +1,7 @@
 // The phases for the calls of a reply. evaluate checks the limits before any tool runs. execute
 // rewrites, checks, charges and runs the calls, in parallel, except that a sequential tool runs
 // alone. A call that waits for an answer from outside is deferred. applyToolResults adds the
-// results to the history.
+// results to the history. tool-calls/cancelled-calls.ts settles the calls that a cancel prevented.
 
 import { findCancelReason, addAbortHandler, CancelSignal } from "../../kernel/cancel-signal.ts";
 import { classifyErrorBudgetUse, hasFailures } from "../../policies/failure-counts.ts";

@@ -1,4 +1,5 @@
-// The outcome of a tool call as a value: a result or a failure.
+// The outcome of a tool call as a value: a result or a failure. The outcomes of cancelled calls are in
+// cancelled-calls.ts.
 
 import type { EventBody } from "../../protocol/event.ts";
 import type { TimeSpan } from "../../protocol/step-timing.ts";
@@ -10,7 +11,7 @@ import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
 import type { ToolExecution, ToolOutcomeType } from "../../protocol/tool-outcome.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
-import { UNSTARTED_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
+import type { RejectedCall } from "../../tools/rejected-call.ts";
 import type { CallEnd } from "../effect-outcomes.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { omitUndefined, isRecord } from "../../kernel/json.ts";
@@ -135,15 +136,6 @@ export const PARENT_ENDING: SpawnRefusal = Object.freeze({
 });
 
 /**
- * The outcome of a cancelled call that was running. `settleUnstartedCall` settles a call that had not
- * begun, and `settleRemainingCalls` the calls of a later batch: both are `not_executed`.
- */
-export const CANCELLED = failCall(
-  "cancelled",
-  "Cancelled: the agent was stopped before this call had a result.",
-);
-
-/**
  * The outcome of a call that was in progress when its process died and that must not be repeated.
  */
 export const INTERRUPTED = Object.freeze(
@@ -152,8 +144,6 @@ export const INTERRUPTED = Object.freeze(
     "Not repeated: the process ended during this call, so it is unknown whether the call took effect. Check that before you call it again.",
   ),
 );
-
-export const CALL_NOT_STARTED = failCall("not_executed", UNSTARTED_TEXT);
 
 /** Returns the outcome of a call that does not run. */
 export function createRejectedOutcome({

@@ -40,7 +40,8 @@ import {
 } from "./parsed-call.ts";
 import { formatToolResult } from "../../tools/result-text.ts";
 import type { CallEnd } from "../effect-outcomes.ts";
-import { recordBegin, recordEnd, settleUnstartedCall } from "./record-calls.ts";
+import { settleUnstartedCall } from "./cancelled-calls.ts";
+import { recordBegin, recordEnd } from "./record-calls.ts";
 
 /**
  * Returns the permission of a call whose question was open when the run was paused. Without an

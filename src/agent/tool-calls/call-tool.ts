@@ -20,16 +20,12 @@ import type { CallEnd } from "../effect-outcomes.ts";
 import { WrappedTime } from "../wrapped-time.ts";
 import { authorize } from "./authorize.ts";
 import { createToolContext } from "./call-context.ts";
-import {
-  CANCELLED,
-  createThrownOutcome,
-  serializeToolError,
-  type CallOutcome,
-} from "./call-outcome.ts";
+import { CANCELLED, settleUnstartedCall } from "./cancelled-calls.ts";
+import { createThrownOutcome, serializeToolError, type CallOutcome } from "./call-outcome.ts";
 import { delegate, isTooLate, resumeDelegation } from "./delegate.ts";
 import { closeCall, createNextDelegation, type CallInProgress } from "./open-call.ts";
 import { callExternally } from "./call-questions.ts";
-import { toRejectedOutcome, recordBegin, recordEnd, settleUnstartedCall } from "./record-calls.ts";
+import { toRejectedOutcome, recordBegin, recordEnd } from "./record-calls.ts";
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 
@@ -124,8 +120,8 @@ async function runBody(call: CallInProgress, bound: FunctionCall): Promise<CallO
   const doneAtMs = clock.nowMs();
   const spans =
     timed === undefined ? toSpans("tool", startedAtMs, doneAtMs) : [...timed.hooks, ...timed.tool];
-  // If the agent only stops, a result that arrived in time counts. An error caused by the abort
-  // does not.
+  // A cancelled call drops its result. If the agent only stops, a result that arrived in time
+  // counts. An error caused by the abort does not.
   const hasResult = bounded.type === "returned" && !agent.cancelSignal.aborted;
   if (signal.aborted && !hasResult) return { ...CANCELLED, spans };
   const outcome = readBodyOutcome(toolName, bounded);

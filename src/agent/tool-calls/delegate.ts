@@ -24,8 +24,8 @@ import type {
 import type { DelegatedCall } from "../run-ports.ts";
 import type { Deferral } from "../agent-state.ts";
 import type { CallEnd } from "../effect-outcomes.ts";
+import { CANCELLED } from "./cancelled-calls.ts";
 import {
-  CANCELLED,
   failCall,
   createThrownOutcome,
   PARENT_ENDING,

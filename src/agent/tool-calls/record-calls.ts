@@ -1,5 +1,6 @@
 // Records the begin and end of calls. Hooks after a call see its result and may change the text
-// that the model reads. No promise here rejects.
+// that the model reads. `cancelled-calls.ts` settles the calls that a cancel or a stop prevented. No
+// promise here rejects.
 
 import { omitUndefined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { SpanContent } from "../../protocol/message.ts";
@@ -10,7 +11,6 @@ import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { CallEnd, ExecutedCall } from "../effect-outcomes.ts";
 import {
   failCall,
-  CALL_NOT_STARTED,
   createRejectedOutcome,
   type CallOutcome,
   type PausedChild,
@@ -99,18 +99,8 @@ export async function recordEnd(
   return attachTimeSpans(emitEnd(call, outcome, { startedAtMs, endedAtMs }, begun), spans);
 }
 
-/**
- * Records the end of a call that did not begin because its agent stops, or a failure of another call
- * ends the reply. Hooks do not see it.
- */
-export function settleUnstartedCall(
-  call: CallInProgress,
-  startedAtMs = call.agent.run.clock.nowMs(),
-): CallEnd {
-  return emitEnd(call, CALL_NOT_STARTED, { startedAtMs, endedAtMs: call.agent.run.clock.nowMs() });
-}
-
-function emitEnd(
+/** Emits the result of a call and closes its record, without hooks. */
+export function emitEnd(
   call: CallInProgress,
   outcome: CallOutcome,
   times: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,

@@ -3,7 +3,7 @@
 
 import { readInferOutcome, type CallEnd, type InferOutcome } from "../../agent/effect-outcomes.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
-import { CANCELLED } from "../../agent/tool-calls/call-outcome.ts";
+import { CANCELLED } from "../../agent/tool-calls/cancelled-calls.ts";
 import { callTool } from "../../agent/tool-calls/call-tool.ts";
 import type { CallInProgress } from "../../agent/tool-calls/open-call.ts";
 import { toExecutedCall } from "../../agent/tool-calls/record-calls.ts";
