@@ -32,8 +32,9 @@ const SUBAGENT_CUT_SHORT = failCall(
 );
 
 /** Returns the text of a call that had not begun when its agent, or only its reply, was ended. */
-export function describeUnstartedCall(_agent: AgentRuntime): string {
-  return "Not executed: the agent was stopped before this call could begin.";
+export function describeUnstartedCall({ noStartSignal }: AgentRuntime): string {
+  const cause = noStartSignal.aborted ? "the agent was stopped" : "a failure ended the reply";
+  return `Not executed: ${cause} before this call could begin.`;
 }
 
 /** Records the end of a call that had not begun. Hooks do not see the call. */

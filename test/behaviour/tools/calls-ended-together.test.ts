@@ -246,3 +246,31 @@ test("starts the calls of the next reply with a new signal", async () => {
   await newFixture().run(root.role);
   expect(signals).toEqual([false, false]);
 });
+
+test("says in the result of a call that never began whether a failure or a stop ended its reply", async () => {
+  const texts: unknown[] = [];
+  for (const ending of ["failure", "hook", "stop"]) {
+    const held = latch();
+    const slow = spyTool("slow", async () => await held.opened);
+    const bad = spyTool("bad", () => {
+      if (ending === "stop") return run.requestStop();
+      throw new ToolError("No.", { severity: "abortive" });
+    });
+    const hook = transform("beforeTool", ({ toolName }) => {
+      if (ending === "hook" && toolName === "bad") throw new Error("broken");
+      return undefined;
+    });
+    const root = part("root", [calls(use("bad"), use("slow"))], {
+      tools: [bad, slow],
+      hooks: [hook],
+    });
+    const run = newFixture({ concurrency: { toolCalls: 1 } }).start(root.role);
+    const result = await run.result;
+    texts.push([slow.calls.length, result.steps[0]?.tools.executions[1]?.text]);
+  }
+  expect(texts).toEqual([
+    [0, "Not executed: a failure ended the reply before this call could begin."],
+    [0, "Not executed: a failure ended the reply before this call could begin."],
+    [0, "Not executed: the agent was stopped before this call could begin."],
+  ]);
+});
