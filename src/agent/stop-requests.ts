@@ -111,7 +111,7 @@ export function toLastStepSignal({ accountPath, maximum }: LastStep): StopSignal
 /** Returns the signal of a reply that used more than was left of a limit. */
 function toOvershootSignal(passed: BudgetRefusal): StopSignal {
   const { axis, accountPath, maximum, spent } = passed;
-  const message = `The ${axis} budget of ${accountPath} allows ${maximum}; ${spent} are spent, because a reply used more than was left.`;
+  const message = `The ${axis} budget of ${accountPath} allows ${maximum}; ${conjugate(spent)} spent, because a reply used more than was left.`;
   return { ...toLimitSignal(passed, message), isOvershoot: true };
 }
 
@@ -127,10 +127,15 @@ function toLimitSignal(
 function explainRefusal(refusal: BudgetRefusal): string {
   const { axis, accountPath, maximum, spent, requested, reserve } = refusal;
   if (axis === "timeMs") return describeTimeLimit(accountPath, maximum);
-  const rest = reserve === undefined ? "" : `, ${reserve} are reserved for its own answer`;
+  const rest = reserve === undefined ? "" : `, ${conjugate(reserve)} reserved for its own answer`;
   const lack =
     requested === 0
       ? "; nothing is left for the next call"
-      : ` and ${requested} more were requested`;
-  return `The ${axis} budget of ${accountPath} allows ${maximum}; ${spent} are spent${rest}${lack}.`;
+      : ` and ${requested} more ${requested === 1 ? "was" : "were"} requested`;
+  return `The ${axis} budget of ${accountPath} allows ${maximum}; ${conjugate(spent)} spent${rest}${lack}.`;
+}
+
+/** Returns an amount and its verb, such as "1 is" or "2 are". */
+function conjugate(amount: number): string {
+  return `${amount} ${amount === 1 ? "is" : "are"}`;
 }

@@ -122,7 +122,7 @@ test("reports the limit that stopped a run, and that a run had no limits", async
       model     model calls  tool calls  input  cached  output     cost
       scripted            1           0     10       0       5  unknown
 
-      ■ stopped in 0ms: The steps budget of lead allows 1; 1 are spent and 1 more were requested.
+      ■ stopped in 0ms: The steps budget of lead allows 1; 1 is spent and 1 more was requested.
       1 agent, deepest at depth 0, no spawn refused
       Trace id 0af7651916cd43dd8448eb211c80319c
       "
@@ -160,13 +160,12 @@ test("shows the task of a stopped subagent and its whole reason", async () => {
     [
       "Agents that did not complete",
       "lead/reader#1 · stopped (step_limit): The steps budget of",
-      "lead/reader#1 allows 1; 1 are spent and 1 more were",
-      "requested.",
+      "lead/reader#1 allows 1; 1 is spent and 1 more was requested.",
     ].join("\n"),
   );
   const wide = formatRunReport(result, { width: 200 });
   expect(wide).toContain(
-    "Read all. · The steps budget of lead/reader#1 allows 1; 1 are spent and 1 more were requested.",
+    "Read all. · The steps budget of lead/reader#1 allows 1; 1 is spent and 1 more was requested.",
   );
 });
 

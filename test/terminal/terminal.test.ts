@@ -310,7 +310,7 @@ test("prints retries and limit stops with the reason as plain lines", async () =
       500ms  lead has spent 95 % of its steps budget
       500ms  lead nothing failed (unknown_tool): There is no tool named "nothing". You have no tools; answer in text.
       500ms  lead step 1: 15 tokens, cost unknown
-      500ms  lead stopped (step_limit: The steps budget of lead allows 1; 1 are spent and 1 more were requested.): 1 step, 15 tokens, cost unknown, 500ms
+      500ms  lead stopped (step_limit: The steps budget of lead allows 1; 1 is spent and 1 more was requested.): 1 step, 15 tokens, cost unknown, 500ms
     "
   `);
 });

@@ -96,7 +96,7 @@ proves(
     expect([result.reason, endless.model.requests.length]).toEqual([
       {
         code: "step_limit",
-        message: "The steps budget of solo allows 2; 2 are spent and 1 more were requested.",
+        message: "The steps budget of solo allows 2; 2 are spent and 1 more was requested.",
         data: { axis: "steps", accountPath: "solo", maximum: 2, current: 2, requested: 1 },
       },
       2,

@@ -138,11 +138,11 @@ proves(
 
       Limits reached, first one first:
         ■ lead/reader#1 · step 1: step_limit
-          The steps budget of lead/reader#1 allows 1; 1 are spent and 1 more were requested.
+          The steps budget of lead/reader#1 allows 1; 1 is spent and 1 more was requested.
 
       agent        state         step  own tok  tree tok  own cost  tree cost  time  task
       lead         ✔ completed      2       30        45   unknown    unknown   0ms  Audit the code.
-      └─ reader#1  ■ step_limit     1       15        15   unknown    unknown   0ms  Read the docs. · The steps budget of lead/reader#1 allows 1; 1 are spent and 1 m…
+      └─ reader#1  ■ step_limit     1       15        15   unknown    unknown   0ms  Read the docs. · The steps budget of lead/reader#1 allows 1; 1 is spent and 1 mo…
       ✔ completed in 0ms  2 agents
 
       Result
