@@ -2,6 +2,7 @@
 // output tokens, or never ends, uses bounded memory, and the received output is charged.
 
 import { BYTES_PER_TOKEN, estimateTokensFromBytes } from "./count-tokens.ts";
+import type { AdapterFailures } from "./http-errors.ts";
 
 /** The most bytes that are read from one answer. */
 export interface ReplyLimits {
@@ -44,7 +45,9 @@ const STREAM_BYTES = 256 * MIB;
 export const MAX_DATA_BYTES = MIB;
 
 /** Bytes that an item or a call counts for, in addition to its id, name and text. */
-export const OPENED_BYTES = 16;
+const OPENED_BYTES = 16;
+/** Encrypted data is mostly base64, and represents charged reasoning. */
+const DECODED_SHARE = 3 / 4;
 
 /** Returns the limits of a reply with this cap. */
 export function computeReplyLimits(maxOutputTokens: number): ReplyLimits {
@@ -72,19 +75,26 @@ export const CUT_WARNING =
   "The provider ignored the cap on output tokens: its reply was cut at twice the cap. Check the name of the cap (openai.maxTokensField) and the server.";
 
 /**
- * Counts the model's output as it arrives, and cuts it at twice the cap: text, refusal, reasoning,
- * names and arguments of calls, streamed or complete.
+ * Counts a reply as it arrives. Cuts the model's output at twice the cap: text, refusal, reasoning,
+ * names and arguments of calls, streamed or complete. Refuses a reply with too many ids or too much
+ * data before it is stored.
  */
-export class ReplyCut {
+export class ReplyMeter {
   readonly #limits: ReplyLimits;
+  readonly #failures: AdapterFailures;
+  readonly #maxDataBytes: number;
   #cutBytes: number;
   /** Output tokens in the usage of a complete reply. */
   #reportedTokens = 0;
   #bytes = 0;
+  #openedBytes = 0;
+  #dataBytes = 0;
   #isCut = false;
 
-  constructor(limits: ReplyLimits) {
+  constructor(limits: ReplyLimits, failures: AdapterFailures, maxDataBytes = MAX_DATA_BYTES) {
     this.#limits = limits;
+    this.#failures = failures;
+    this.#maxDataBytes = maxDataBytes;
     this.#cutBytes = limits.cutBytes;
   }
 
@@ -93,9 +103,27 @@ export class ReplyCut {
     return this.#isCut;
   }
 
-  /** Received bytes, including those of the piece that did not fit. */
-  get bytes(): number {
-    return this.#bytes;
+  /** Estimate of the received output, including the piece that did not fit and the data. */
+  get receivedTokens(): number {
+    return estimateReceivedTokens(this.#bytes + this.#dataBytes * DECODED_SHARE, this.#limits);
+  }
+
+  /** Counts a new piece with its id, before the piece is stored. */
+  countOpened(id = ""): void {
+    this.#openedBytes += OPENED_BYTES + Buffer.byteLength(id);
+    this.#refuseExcess(this.#openedBytes, this.#limits.besideBytes);
+  }
+
+  /** Counts data of the server, before the data is stored. */
+  countData(bytes: number): void {
+    this.#dataBytes += bytes;
+    this.#refuseExcess(this.#dataBytes, this.#maxDataBytes);
+  }
+
+  #refuseExcess(bytes: number, most: number): void {
+    if (bytes <= most) return;
+    const got = `a reply with more than ${most} bytes of ids and data`;
+    throw this.#failures.excess(got, this.receivedTokens);
   }
 
   /**
@@ -146,6 +174,11 @@ export class ReplyCut {
       return beginning;
     });
   }
+}
+
+/** Returns the size of the data of a piece. */
+export function measureData(data: unknown): number {
+  return data === undefined ? 0 : Buffer.byteLength(JSON.stringify(data));
 }
 
 /** Returns the bytes of texts in UTF-8. */

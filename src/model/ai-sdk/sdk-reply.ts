@@ -11,13 +11,7 @@ import { omitUndefined } from "../../kernel/json.ts";
 import { parseId } from "../../protocol/ids.ts";
 import type { ModelDelta } from "../../protocol/stream-part.ts";
 import type { ModelReply } from "../model.ts";
-import {
-  CUT_WARNING,
-  OPENED_BYTES,
-  ReplyCut,
-  estimateReceivedTokens,
-  type ReplyLimits,
-} from "../reply-limits.ts";
+import { CUT_WARNING, measureData, ReplyMeter, type ReplyLimits } from "../reply-limits.ts";
 import { buildReplyMessage } from "../../protocol/reply-message.ts";
 import {
   failures,
@@ -70,8 +64,7 @@ type Content = Exclude<
 >;
 
 export class SdkReply {
-  readonly #limits: ReplyLimits;
-  readonly #cut: ReplyCut;
+  readonly #meter: ReplyMeter;
   readonly #provider: string;
   readonly #onDelta: ((delta: ModelDelta) => void) | undefined;
   readonly #pieces: ReceivedPiece[] = [];
@@ -81,9 +74,6 @@ export class SdkReply {
   /** Index in the reply of each call that was announced by a delta, by id. */
   readonly #announcedCalls = new Map<string, number>();
   readonly #warnings: string[] = [];
-  /** Bytes of ids and overhead of pieces. `#dataBytes` counts the provider's metadata. */
-  #openedBytes = 0;
-  #dataBytes = 0;
   #hasBegun = false;
   readonly #raw = new RawEvents();
   #finish: Finish | undefined;
@@ -93,8 +83,7 @@ export class SdkReply {
   contentType: string | undefined;
 
   constructor(limits: ReplyLimits, provider: string, onDelta?: (delta: ModelDelta) => void) {
-    this.#limits = limits;
-    this.#cut = new ReplyCut(limits);
+    this.#meter = new ReplyMeter(limits, failures, limits.bodyBytes);
     this.#provider = provider;
     this.#onDelta = onDelta;
   }
@@ -105,7 +94,7 @@ export class SdkReply {
 
   /** True if the reply exceeded twice the cap, and was cut there. */
   get isCut(): boolean {
-    return this.#cut.isCut;
+    return this.#meter.isCut;
   }
 
   /** True while the package has found nothing in the answer. */
@@ -121,7 +110,7 @@ export class SdkReply {
   /** The output lost if the stream breaks here, or `undefined` before the model has begun. */
   get lostOutputTokens(): number | undefined {
     if (!this.#hasBegun && this.#raw.input === undefined) return undefined;
-    return Math.max(this.#arrivedTokens, this.#raw.usage?.outputTokens ?? 0);
+    return Math.max(this.#meter.receivedTokens, this.#raw.usage?.outputTokens ?? 0);
   }
 
   /**
@@ -264,7 +253,7 @@ export class SdkReply {
       default: {
         const opaque = toOpaquePart(part);
         if (opaque === undefined) return;
-        this.#countData(opaque.data);
+        this.#meter.countData(measureData(opaque.data));
         this.#pieces.push(opaque);
       }
     }
@@ -276,17 +265,17 @@ export class SdkReply {
     const open = isStart ? undefined : this.#open.get(key);
     const piece = open ?? { type, text: "", metadata: {} };
     if (open === undefined) {
-      this.#countOpened(key);
+      this.#meter.countOpened(key);
       this.#open.set(key, piece);
       this.#pieces.push(piece);
     }
     if ("delta" in part) {
-      const delta = this.#cut.admit(part.delta);
+      const delta = this.#meter.admit(part.delta);
       piece.text += delta;
       if (!isCompaction(piece.metadata)) this.#onDelta?.({ type, text: delta });
     } else if (!isStart) this.#open.delete(key);
     if (part.providerMetadata === undefined) return;
-    this.#countData(part.providerMetadata);
+    this.#meter.countData(measureData(part.providerMetadata));
     piece.metadata = mergeMetadata(piece.metadata, part.providerMetadata);
   }
 
@@ -297,8 +286,8 @@ export class SdkReply {
   #openCall(id: string, toolName: string, isOwn: boolean): UnfinishedCall | undefined {
     const known = this.#unfinished.get(id);
     if (known !== undefined && (known.toolName !== "" || toolName === "")) return known;
-    if (this.#cut.admit(toolName) !== toolName) return undefined;
-    if (known === undefined) this.#countOpened(id);
+    if (this.#meter.admit(toolName) !== toolName) return undefined;
+    if (known === undefined) this.#meter.countOpened(id);
     const call = known ?? { toolName, isOwn, input: "", countedBytes: 0 };
     call.toolName = toolName;
     call.isOwn = isOwn;
@@ -308,7 +297,7 @@ export class SdkReply {
   }
 
   #takeArguments(id: string, delta: string): void {
-    const piece = this.#cut.admit(delta);
+    const piece = this.#meter.admit(delta);
     // Without a name the call is only counted.
     const call = this.#openCall(id, "", false);
     if (call !== undefined) {
@@ -325,9 +314,10 @@ export class SdkReply {
     const call = this.#openCall(id, toolName, part.providerExecuted !== true);
     const countedBytes = call?.countedBytes ?? 0;
     this.#unfinished.delete(id);
-    const [name, input = ""] = this.#cut.admitItem([toolName, part.input], countedBytes);
+    const [name, input = ""] = this.#meter.admitItem([toolName, part.input], countedBytes);
     if (name !== toolName) return;
-    if (part.providerMetadata !== undefined) this.#countData(part.providerMetadata);
+    if (part.providerMetadata !== undefined)
+      this.#meter.countData(measureData(part.providerMetadata));
     if (part.providerExecuted !== true) this.#pieces.push({ ...part, input });
     else if (!this.isCut) this.#pieces.push(toOpaquePart(part) ?? part);
   }
@@ -340,7 +330,7 @@ export class SdkReply {
       const isKept = this.#pieces.some((piece) => hasReasoning(piece, provider));
       if (!Array.isArray(details) || details.length === 0 || isKept) continue;
       const metadata = { [provider]: { reasoning_details: details } };
-      this.#countData(metadata);
+      this.#meter.countData(measureData(metadata));
       return [{ type: "reasoning", text: "", metadata }];
     }
     return [];
@@ -351,26 +341,5 @@ export class SdkReply {
     return ownCalls.map(([toolCallId, { toolName, input }]) => {
       return { type: "tool-call", toolCallId, toolName, input };
     });
-  }
-
-  /** Counts a new piece before it is stored. */
-  #countOpened(id: string): void {
-    this.#openedBytes += OPENED_BYTES + Buffer.byteLength(id);
-    const { besideBytes } = this.#limits;
-    if (this.#openedBytes > besideBytes) {
-      const got = `a reply with more than ${besideBytes} bytes of ids`;
-      throw failures.excess(got, this.#arrivedTokens);
-    }
-  }
-
-  #countData(data: object): void {
-    this.#dataBytes += Buffer.byteLength(JSON.stringify(data));
-    const { bodyBytes } = this.#limits;
-    if (this.#dataBytes > bodyBytes)
-      throw failures.excess(`more than ${bodyBytes} bytes of provider data`, this.#arrivedTokens);
-  }
-
-  get #arrivedTokens(): number {
-    return estimateReceivedTokens(this.#cut.bytes, this.#limits);
   }
 }

@@ -16,9 +16,9 @@ import { buildReplyMessage, type ReplyPiece } from "../../protocol/reply-message
 import {
   CUT_WARNING,
   estimateReceivedTokens,
-  type ReplyCut,
+  measureData,
   type ReplyLimits,
-  OPENED_BYTES,
+  type ReplyMeter,
 } from "../reply-limits.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { failures } from "./openai-errors.ts";
@@ -76,11 +76,6 @@ export function parseBody(
   );
 }
 
-/** Returns the size of a piece's data. */
-export function measureProviderData(data: ProviderData | undefined): number {
-  return data === undefined ? 0 : Buffer.byteLength(JSON.stringify(data));
-}
-
 /**
  * Returns the call in the report of a malformed call (Groq's `tool_use_failed`), which is the
  * model's fault and not the request's. `undefined` if the report is another, or the call is
@@ -105,11 +100,11 @@ export function readFailedCall(report: unknown): CompletionCall | undefined {
 /** Returns a reply with such a call. Like any other reply it is cut, and its call validated. */
 export function convertFailedCall(
   call: CompletionCall,
-  cut: ReplyCut,
+  meter: ReplyMeter,
   reasoning: readonly ReplyPiece[] = [],
 ): ModelReply {
-  const [name = "", argumentsText = ""] = cut.admitItem([call.name, call.argumentsText], 0);
-  if (!cut.isCut)
+  const [name = "", argumentsText = ""] = meter.admitItem([call.name, call.argumentsText], 0);
+  if (!meter.isCut)
     return toReply([...reasoning, toCallPiece(call, "call.0")], { finishReason: "tool_calls" });
   // A truncated name would call another tool.
   const calls = name === call.name ? [toCallPiece({ ...call, argumentsText }, "call.0")] : [];
@@ -256,47 +251,40 @@ interface ReasoningData {
   readonly details?: readonly JsonObject[];
 }
 
-interface TakenReasoning {
-  readonly text: string;
-  /** The overhead of new parts, without their texts. */
-  readonly openedBytes: number;
-  readonly dataBytes: number;
-}
-
 /** Collects the reasoning of a reply, from a message or from its deltas. */
 export class ChatReasoning {
   readonly #option: ReasoningOption;
+  readonly #meter: ReplyMeter;
   readonly #text = new GrowingText();
   #field: ReasoningField | undefined;
   readonly #details: Record<string, JsonValue>[] = [];
   readonly #thinking: ThinkingPart[] = [];
 
-  constructor(option: ReasoningOption) {
+  constructor(option: ReasoningOption, meter: ReplyMeter) {
     this.#option = option;
+    this.#meter = meter;
   }
 
   /**
    * Processes the reasoning of a message or delta after a text of this length. Returns the
-   * reasoning as limited by `admit`, and the further bytes that are stored.
+   * reasoning within the cap.
    */
-  take(message: Fields, textLength: number, admit: (text: string) => string): TakenReasoning {
+  take(message: Fields, textLength: number): string {
     const hasField = (this.#option || this.#field) !== undefined;
     const thinking = hasField
       ? []
       : readList(message["content"]).filter(isWireObject).filter(isThinking);
-    if (thinking.length > 0) return this.#takeThinking(thinking, textLength, admit);
+    if (thinking.length > 0)
+      return thinking.map((part) => this.#takeThinking(part, textLength)).join("");
     const known = this.#option === false ? undefined : (this.#option ?? this.#field);
     const field = known ?? REASONING_FIELDS.find((name) => joinTexts(message[name]) !== "");
-    const text = field === undefined ? "" : admit(joinTexts(message[field]));
-    if (this.#option === false) return { text, openedBytes: 0, dataBytes: 0 };
-    if (text !== "") {
-      this.#field ??= field;
-      this.#text.push(text);
-    }
-    let dataBytes = 0;
+    const text = field === undefined ? "" : this.#meter.admit(joinTexts(message[field]));
+    if (this.#option === false) return text;
+    if (text !== "") this.#field ??= field;
+    this.#text.push(text);
     for (const detail of readList(message["reasoning_details"]).filter(isWireObject))
-      dataBytes += this.#takeDetail(detail, text !== "");
-    return { text, openedBytes: 0, dataBytes };
+      this.#takeDetail(detail, text !== "");
+    return text;
   }
 
   /**
@@ -328,64 +316,52 @@ export class ChatReasoning {
     return [...pieces, { type: "text", text: text.slice(from), data }];
   }
 
-  /** Streamed parts continue the last part until its signature, or a text, has been received. */
-  #takeThinking(
-    parts: readonly JsonObject[],
-    textLength: number,
-    admit: (text: string) => string,
-  ): TakenReasoning {
-    let all = "";
-    let openedBytes = 0;
-    let dataBytes = 0;
-    for (const { type: _type, thinking, ...fields } of parts) {
-      const text = admit(joinTexts(thinking));
-      all += text;
-      const isEmpty = text === "" && Object.keys(fields).length === 0;
-      if (this.#option === false || isEmpty) continue;
-      const last = this.#thinking.at(-1);
-      // A part without text ends the last part, also after a text.
-      const isNew = text !== "" && last?.textLength !== textLength;
-      const open = last === undefined || isNew || "signature" in last.fields ? undefined : last;
-      const isText = typeof thinking === "string";
-      const part = open ?? { text: new GrowingText(), textLength, fields: {}, isText };
-      if (open === undefined) {
-        this.#thinking.push(part);
-        openedBytes += OPENED_BYTES;
-      }
-      part.text.push(text);
-      for (const [name, value] of Object.entries(fields)) {
-        if (part.fields[name] !== value) dataBytes += Buffer.byteLength(JSON.stringify(value));
-        part.fields[name] = value;
-      }
+  /** A streamed part continues the last part until its signature, or a text, has been received. */
+  #takeThinking({ type: _type, thinking, ...fields }: JsonObject, textLength: number): string {
+    const text = this.#meter.admit(joinTexts(thinking));
+    const isEmpty = text === "" && Object.keys(fields).length === 0;
+    if (this.#option === false || isEmpty) return text;
+    const last = this.#thinking.at(-1);
+    // A part without text ends the last part, also after a text.
+    const isNew = text !== "" && last?.textLength !== textLength;
+    const open = last === undefined || isNew || "signature" in last.fields ? undefined : last;
+    const isText = typeof thinking === "string";
+    const part = open ?? { text: new GrowingText(), textLength, fields: {}, isText };
+    if (open === undefined) {
+      this.#thinking.push(part);
+      this.#meter.countOpened();
     }
-    return { text: all, openedBytes, dataBytes };
+    part.text.push(text);
+    for (const [name, value] of Object.entries(fields)) {
+      if (part.fields[name] !== value) this.#meter.countData(measureData(value));
+      part.fields[name] = value;
+    }
+    return text;
   }
 
   /**
    * Adds a detail, or appends to the last one: streamed details come as deltas with one index.
-   * Returns the added bytes, without those of texts if `isCounted`.
+   * `isCounted`: their texts were counted.
    */
-  #takeDetail(detail: JsonObject, isCounted: boolean): number {
+  #takeDetail(detail: JsonObject, isCounted: boolean): void {
     const open = this.#details.at(-1);
     const { type, index } = detail;
     const isNext = typeof index === "number" && open?.["index"] === index && open["type"] === type;
     if (open === undefined || !isNext) {
       this.#details.push({ ...detail });
-      return Buffer.byteLength(JSON.stringify(detail));
+      this.#meter.countData(measureData(detail));
+      return;
     }
-    let bytes = 0;
     for (const [name, value] of Object.entries(detail)) {
       const before = open[name];
-      const isGrowing = GROWING.includes(name) && typeof before === "string";
-      if (!isGrowing || typeof value !== "string") {
-        if (before !== value) bytes += Buffer.byteLength(JSON.stringify(value));
+      if (GROWING.includes(name) && typeof before === "string" && typeof value === "string") {
+        open[name] = before + value;
+        if (!isCounted || name === "data") this.#meter.countData(Buffer.byteLength(value));
+      } else {
         open[name] = value;
-        continue;
+        if (before !== value) this.#meter.countData(measureData(value));
       }
-      open[name] = before + value;
-      if (!isCounted || name === "data") bytes += Buffer.byteLength(value);
     }
-    return bytes;
   }
 }
 

@@ -14,7 +14,7 @@ import {
 import { addLostInput } from "../http-errors.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { failures, createProtocolError } from "./openai-errors.ts";
-import { measureProviderData } from "./from-openai.ts";
+import { measureData } from "../reply-limits.ts";
 import {
   readCost,
   readCount,
@@ -166,7 +166,7 @@ export function readItem(
           : undefined;
       if (text === "" && ownData === undefined) return NO_ITEM;
       const data = ownData && { [NAMESPACE]: ownData };
-      return { ...NO_ITEM, pieces: [{ type, text, data }], dataBytes: measureProviderData(data) };
+      return { ...NO_ITEM, pieces: [{ type, text, data }], dataBytes: measureData(data) };
     }
     case "function_call": {
       const { name, arguments: args = "" } = item;
@@ -186,7 +186,7 @@ export function readItem(
       if (!isText(type) || !isWireObject(fields)) return NO_ITEM;
       const data = { [NAMESPACE]: fields };
       const pieces: readonly ReplyPiece[] = [{ type: "opaque", kind: type, data }];
-      return { ...NO_ITEM, pieces, dataBytes: measureProviderData(data) };
+      return { ...NO_ITEM, pieces, dataBytes: measureData(data) };
     }
   }
 }

@@ -11,13 +11,7 @@ import { parseId } from "../../protocol/ids.ts";
 import type { ProviderData } from "../../protocol/message.ts";
 import type { ModelDelta } from "../../protocol/stream-part.ts";
 import type { ModelReply } from "../model.ts";
-import {
-  CUT_WARNING,
-  OPENED_BYTES,
-  ReplyCut,
-  estimateReceivedTokens,
-  type ReplyLimits,
-} from "../reply-limits.ts";
+import { CUT_WARNING, measureData, ReplyMeter, type ReplyLimits } from "../reply-limits.ts";
 import { addLostInput } from "../http-errors.ts";
 import type { ReportedInput } from "../token-usage.ts";
 import { TextDeltaFastPath, GrowingText } from "./growing-text.ts";
@@ -30,7 +24,6 @@ import {
   toCallPiece,
   readCall,
   type CompletionCall,
-  measureProviderData,
   readFailedCall,
   findFirstChoice,
   convertFailedCall,
@@ -67,12 +60,8 @@ interface GrowingCall {
 }
 
 export class StreamedReply {
-  readonly #limits: ReplyLimits;
-  readonly #cut: ReplyCut;
+  readonly #meter: ReplyMeter;
   readonly #onDelta: (delta: ModelDelta) => void;
-  /** Bytes of ids and overhead of calls. `#dataBytes` counts the server's data. */
-  #openedBytes = 0;
-  #dataBytes = 0;
   readonly #reasoning: ChatReasoning;
   readonly #text = new GrowingText();
   readonly #fastPath = new TextDeltaFastPath(readBareText);
@@ -97,10 +86,9 @@ export class StreamedReply {
     onDelta: (delta: ModelDelta) => void,
     reasoningField: ReasoningOption,
   ) {
-    this.#limits = limits;
-    this.#cut = new ReplyCut(limits);
+    this.#meter = new ReplyMeter(limits, failures, limits.besideBytes);
     this.#onDelta = onDelta;
-    this.#reasoning = new ChatReasoning(reasoningField);
+    this.#reasoning = new ChatReasoning(reasoningField, this.#meter);
   }
 
   /** True if no further event can change the content of the reply. */
@@ -112,7 +100,7 @@ export class StreamedReply {
 
   /** True if the reply exceeded twice the cap, and was cut there. */
   get isCut(): boolean {
-    return this.#cut.isCut;
+    return this.#meter.isCut;
   }
 
   /** True after the end mark. Usage may arrive before it. */
@@ -123,7 +111,7 @@ export class StreamedReply {
   /** The output lost if the stream breaks here, or `undefined` before the model has begun. */
   get lostOutputTokens(): number | undefined {
     const reported = readReportedTokens(this.#usage);
-    return this.#hasBegun ? Math.max(this.#arrivedTokens, reported ?? 0) : reported;
+    return this.#hasBegun ? Math.max(this.#meter.receivedTokens, reported ?? 0) : reported;
   }
 
   get lostInput(): ReportedInput | undefined {
@@ -175,7 +163,7 @@ export class StreamedReply {
     // A choice that was filtered completely has a finish reason and no message.
     const delta = isRecord(message) ? { ...message, tool_calls } : {};
     const hasAnswer = isRecord(message) || isText(reason);
-    this.#cut.raiseLimit(readReportedTokens(findUsage(response, choice)));
+    this.#meter.raiseLimit(readReportedTokens(findUsage(response, choice)));
     this.#takeChunk(response, hasAnswer ? { ...choice, delta } : undefined);
     this.#hasEnded = true;
     return this.#hasBegun;
@@ -223,18 +211,18 @@ export class StreamedReply {
     if (!this.isComplete) throw failures.cutStream(this.lostOutputTokens);
     if (this.#failedCall !== undefined) {
       const reasoning = this.#reasoning.buildPieces("", undefined);
-      return convertFailedCall(this.#failedCall, this.#cut, reasoning);
+      return convertFailedCall(this.#failedCall, this.#meter, reasoning);
     }
     const { isCut } = this;
     const pieces = this.#reasoning.buildPieces(String(this.#text), this.#data);
     const calls = isCut ? this.#calls.filter(({ name }) => name !== "") : this.#calls;
     const callPieces = calls.map(({ argumentsText, index, ...call }) => {
       if (call.name === "")
-        throw createProtocolError("a tool call that names no tool", this.#arrivedTokens);
+        throw createProtocolError("a tool call that names no tool", this.#meter.receivedTokens);
       return toCallPiece({ ...call, argumentsText: String(argumentsText) }, this.#ownId(index));
     });
     // Uses the reported usage of a cut reply unless the received text counts for more.
-    const isHonest = !isCut || this.#cut.isHonest(readReportedTokens(this.#usage));
+    const isHonest = !isCut || this.#meter.isHonest(readReportedTokens(this.#usage));
     const reply = toReply([...pieces, ...callPieces], {
       refusal: this.#refusal,
       finishReason: isCut ? "length" : this.#finishReason,
@@ -248,19 +236,17 @@ export class StreamedReply {
   }
 
   #takeDelta(delta: Fields): string {
-    const admit = (text: string): string => this.#cut.admit(text);
-    const thought = this.#reasoning.take(delta, this.#text.length, admit);
-    this.#countExtras(thought.openedBytes, thought.dataBytes);
-    if (thought.text !== "") this.#onDelta({ type: "reasoning", text: thought.text });
+    const thought = this.#reasoning.take(delta, this.#text.length);
+    if (thought !== "") this.#onDelta({ type: "reasoning", text: thought });
     this.#hasServerTools ||= hasServerToolOutput(delta);
     const { data } = readExtraContent(delta);
     if (data !== undefined) {
       this.#data = data;
-      this.#countExtras(0, measureProviderData(data));
+      this.#meter.countData(measureData(data));
     }
     const text = joinTexts(delta["content"]);
     this.#takeText(text);
-    const refusal = this.#cut.admit(joinTexts(delta["refusal"]));
+    const refusal = this.#meter.admit(joinTexts(delta["refusal"]));
     this.#refusal += refusal;
     if (refusal !== "") this.#onDelta({ type: "refusal", text: refusal });
     for (const piece of readList(delta["tool_calls"]))
@@ -270,7 +256,7 @@ export class StreamedReply {
 
   #takeText(piece: string): void {
     if (piece === "") return;
-    const text = this.#cut.admit(piece);
+    const text = this.#meter.admit(piece);
     if (text === "") return;
     this.#text.push(text);
     this.#onDelta({ type: "text", text });
@@ -288,7 +274,7 @@ export class StreamedReply {
       piece.name !== "" && ((piece.id !== "" && piece.id !== open?.id) || (isWhole && isOther));
     const known = isAnother ? undefined : open;
     const isNamed = piece.name !== (known?.name ?? "");
-    if (isNamed) this.#cut.admit(piece.name);
+    if (isNamed) this.#meter.admit(piece.name);
     // A truncated name would call another tool.
     if (this.isCut) return;
     const call: GrowingCall = known ?? {
@@ -299,17 +285,17 @@ export class StreamedReply {
       isComplete: false,
       isAnnounced: false,
     };
+    // Some servers send the id after the name.
+    if (call.id === "" && (known === undefined || piece.id !== "")) {
+      this.#meter.countOpened(piece.id);
+      call.id = piece.id;
+    }
     if (known === undefined) {
-      this.#countExtras(OPENED_BYTES, 0);
       this.#calls.push(call);
       this.#callAt.set(index, call);
     }
-    if (call.id === "") {
-      this.#countExtras(Buffer.byteLength(piece.id), 0);
-      call.id = piece.id;
-    }
     if (isNamed) call.name += piece.name;
-    const argumentsText = this.#cut.admit(piece.argumentsText);
+    const argumentsText = this.#meter.admit(piece.argumentsText);
     if (argumentsText !== "")
       call.isComplete =
         call.argumentsText.isEmpty &&
@@ -319,7 +305,7 @@ export class StreamedReply {
     this.#emitCall(call, argumentsText);
     if (piece.data !== undefined) {
       call.data = piece.data;
-      this.#countExtras(0, measureProviderData(piece.data));
+      this.#meter.countData(measureData(piece.data));
     }
   }
 
@@ -341,22 +327,6 @@ export class StreamedReply {
 
   #ownId(index: number): string {
     return `${this.#responseId ?? "call"}.${index}`;
-  }
-
-  /** Counts ids and data before they are stored. */
-  #countExtras(openedBytes: number, addedBytes: number): void {
-    this.#openedBytes += openedBytes;
-    this.#dataBytes += addedBytes;
-    const { besideBytes } = this.#limits;
-    if (this.#openedBytes + this.#dataBytes > besideBytes) {
-      const got = `a reply with more than ${besideBytes} bytes of ids and data`;
-      throw failures.excess(got, this.#arrivedTokens);
-    }
-  }
-
-  /** Encrypted data is mostly base64, and represents charged reasoning. */
-  get #arrivedTokens(): number {
-    return estimateReceivedTokens(this.#cut.bytes + (this.#dataBytes * 3) / 4, this.#limits);
   }
 }
 
@@ -394,7 +364,9 @@ export function createChatApi(settings: WireSettings): WireApi {
     stream: (limits, onDelta) => new StreamedReply(limits, onDelta, reasoningField),
     rescue: (body, limits) => {
       const failed = readFailedCall(body);
-      return failed === undefined ? undefined : convertFailedCall(failed, new ReplyCut(limits));
+      return failed === undefined
+        ? undefined
+        : convertFailedCall(failed, new ReplyMeter(limits, failures));
     },
   };
 }

@@ -13,11 +13,9 @@ import type { ModelDelta } from "../../protocol/stream-part.ts";
 import type { ModelReply, ModelRequest } from "../model.ts";
 import {
   CUT_WARNING,
-  MAX_DATA_BYTES,
-  OPENED_BYTES,
-  ReplyCut,
   countBytes,
   estimateReceivedTokens,
+  ReplyMeter,
   type ReplyLimits,
 } from "../reply-limits.ts";
 import type { ReportedInput } from "../token-usage.ts";
@@ -78,16 +76,11 @@ interface Slot {
 }
 
 export class StreamedResponse implements ReplyStream {
-  readonly #limits: ReplyLimits;
-  readonly #cut: ReplyCut;
+  readonly #meter: ReplyMeter;
   readonly #onDelta: (delta: ModelDelta) => void;
   readonly #slots = new Map<number, Slot>();
   #lastPlace = -1;
   #callCount = 0;
-  /** Bytes of opened items beside the model's text. */
-  #openedBytes = 0;
-  /** Bytes of data of the completed items. */
-  #dataBytes = 0;
   #response: Fields | undefined;
   #failed: Fields = {};
   /** An error in a message without a type. It is thrown if the response does not end. */
@@ -98,8 +91,7 @@ export class StreamedResponse implements ReplyStream {
   #wholeTokens: number | undefined;
 
   constructor(limits: ReplyLimits, onDelta: (delta: ModelDelta) => void) {
-    this.#limits = limits;
-    this.#cut = new ReplyCut(limits);
+    this.#meter = new ReplyMeter(limits, failures);
     this.#onDelta = onDelta;
   }
 
@@ -108,7 +100,7 @@ export class StreamedResponse implements ReplyStream {
   }
 
   get isCut(): boolean {
-    return this.#cut.isCut;
+    return this.#meter.isCut;
   }
 
   get isOver(): boolean {
@@ -154,7 +146,7 @@ export class StreamedResponse implements ReplyStream {
     if (this.isCut) {
       // Uses the reported usage of a cut reply unless the received text counts for more.
       const { usage, ...response } = this.#response ?? {};
-      const isHonest = this.#cut.isHonest(readOutputTokens({ usage }));
+      const isHonest = this.#meter.isHonest(readOutputTokens({ usage }));
       const ended = { ...response, ...CUT_END, ...(isHonest ? { usage } : {}) };
       return { ...convertResponseToReply(ended, this.#collectItems()), warnings: [CUT_WARNING] };
     }
@@ -222,7 +214,7 @@ export class StreamedResponse implements ReplyStream {
   #appendDelta(event: Fields, itemType: string, field: GrowingField, before = ""): void {
     const slot = this.#findSlot(event, itemType);
     const { delta } = event;
-    const text = this.#cut.admit(before + (typeof delta === "string" ? delta : ""));
+    const text = this.#meter.admit(before + (typeof delta === "string" ? delta : ""));
     slot.countedBytes += Buffer.byteLength(text);
     if (text === "") return;
     slot[field].push(text);
@@ -243,7 +235,7 @@ export class StreamedResponse implements ReplyStream {
     const slot = this.#slots.get(place) ?? this.#addSlot(place, readFields(item));
     const { countedBytes } = slot;
     const admit: AdmitTexts = (texts) => {
-      const admitted = this.#cut.admitItem(texts, countedBytes);
+      const admitted = this.#meter.admitItem(texts, countedBytes);
       slot.countedBytes = Math.max(countedBytes, countBytes(admitted));
       return admitted;
     };
@@ -256,11 +248,8 @@ export class StreamedResponse implements ReplyStream {
       slot.text.push(rest);
       this.#onDelta({ type: "text", text: rest });
     }
-    this.#dataBytes += read.dataBytes - (slot.done?.dataBytes ?? 0);
+    this.#meter.countData(read.dataBytes - (slot.done?.dataBytes ?? 0));
     slot.done = read;
-    if (this.#dataBytes <= MAX_DATA_BYTES) return;
-    const got = `a reply with more than ${MAX_DATA_BYTES} bytes of data`;
-    throw failures.excess(got, this.#arrivedTokens);
   }
 
   #end(event: Fields): void {
@@ -287,7 +276,7 @@ export class StreamedResponse implements ReplyStream {
   /** Some servers send all of the output, or a part, only at the end. */
   #takeOutput(response: Fields): void {
     const { output } = response;
-    this.#cut.raiseLimit(readOutputTokens(response));
+    this.#meter.raiseLimit(readOutputTokens(response));
     const done = [...this.#slots.values()].filter((slot) => slot.done !== undefined);
     if (Array.isArray(output) && output.length > done.length) {
       for (const place of this.#slots.keys()) if (place >= output.length) this.#slots.delete(place);
@@ -311,13 +300,8 @@ export class StreamedResponse implements ReplyStream {
     const callName = type === "function_call" && isText(name) ? name : "";
     // A truncated name would call another tool.
     const fields: Fields =
-      this.#cut.admit(callName) === callName ? { type, call_id, id, name } : {};
-    this.#openedBytes += OPENED_BYTES + Buffer.byteLength(JSON.stringify(fields));
-    const { besideBytes } = this.#limits;
-    if (this.#openedBytes > besideBytes) {
-      const got = `a reply with more than ${besideBytes} bytes of ids`;
-      throw failures.excess(got, this.#arrivedTokens);
-    }
+      this.#meter.admit(callName) === callName ? { type, call_id, id, name } : {};
+    this.#meter.countOpened(JSON.stringify(fields));
     const toolName = fields["type"] === "function_call" ? fields["name"] : undefined;
     const callIndex = isText(toolName) ? this.#callCount : undefined;
     if (callIndex !== undefined && isText(toolName)) {
@@ -348,10 +332,8 @@ export class StreamedResponse implements ReplyStream {
     );
   }
 
-  /** Encrypted data is mostly base64, and represents charged reasoning. */
   get #arrivedTokens(): number {
-    const bytes = this.#cut.bytes + (this.#dataBytes * 3) / 4;
-    return this.#wholeTokens ?? estimateReceivedTokens(bytes, this.#limits);
+    return this.#wholeTokens ?? this.#meter.receivedTokens;
   }
 }
 
