@@ -12,8 +12,7 @@ import { deepFreeze, omitUndefined } from "../kernel/json.ts";
 import type { ModelCall } from "../hooks/hook.ts";
 import { createHookResultError } from "../hooks/hook-error.ts";
 import { runInsideWraps } from "../hooks/run-chain.ts";
-import { isNothing } from "../model/check-reply.ts";
-import { checkHookedReply } from "../model/check-hooked-reply.ts";
+import { checkHookedReply, isNothing } from "../model/check-reply.ts";
 import type { ModelReply } from "../model/model.ts";
 import { attachTimeSpans, type TimeSpan } from "../protocol/step-timing.ts";
 import {

@@ -133,7 +133,7 @@ export async function askModel(
     if (outcome.type === "threw") throw outcome.error;
     return { type: "replied", reply: checkReply(model, outcome.value, size) };
   } catch (thrown) {
-    const failed = createFailedAttempt(model, thrown, { size, arrived: arriving?.tokens() });
+    const failed = createFailedAttempt(model, thrown, size, arriving?.tokens());
     return { type: signal.aborted ? "aborted" : "failed", ...failed };
   } finally {
     arriving?.close();
@@ -165,21 +165,11 @@ function countLimitTokens(
   end: RequestEnd,
   { inputTokens, maxOutputTokens }: CallSize,
 ): number | undefined {
-  switch (end.type) {
-    case "unasked":
-      return undefined;
-    case "replied": {
-      const { usage } = end.reply;
-      return usage === undefined
-        ? inputTokens + maxOutputTokens
-        : usage.inputTokens + usage.outputTokens;
-    }
-    case "abandoned":
-      return inputTokens + maxOutputTokens;
-    case "failed":
-    case "aborted":
-      return inputTokens + (end.lostOutputTokens ?? 0);
-  }
+  if (end.type === "unasked") return undefined;
+  if ("error" in end) return inputTokens + (end.lostOutputTokens ?? 0);
+  const usage = end.type === "replied" ? end.reply.usage : undefined;
+  const { inputTokens: input = inputTokens, outputTokens = maxOutputTokens } = usage ?? {};
+  return input + outputTokens;
 }
 
 // The result of a failed attempt: its error, its cost and the delay of the next attempt. Delays are
@@ -203,7 +193,8 @@ export interface FailedAttempt {
 function createFailedAttempt(
   model: Model,
   thrown: unknown,
-  { size, arrived }: { readonly size: CallSize; readonly arrived: number | undefined },
+  size: CallSize,
+  arrived: number | undefined,
 ): FailedAttempt {
   if (!ModelError.is(thrown)) {
     const isCoded = EspalierError.is(thrown);

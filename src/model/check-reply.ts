@@ -1,7 +1,7 @@
 // Checks a reply of a model's adapter, which may be the user's code, once, before anything relies
 // on it.
 
-import { omitUndefined, isRecord, findJsonProblem } from "../kernel/json.ts";
+import { omitUndefined, isRecord, findJsonProblem, sameJson } from "../kernel/json.ts";
 import { freezeInTests } from "../kernel/freeze-shared.ts";
 import {
   type AssistantMessage,
@@ -14,6 +14,7 @@ import type { Model, ModelReply } from "./model.ts";
 import { toReplayKey } from "./recipient-messages.ts";
 import { getErrorMessage } from "../kernel/error.ts";
 import { copyForeignJson } from "../kernel/json-copy.ts";
+import { fitParts } from "../protocol/reply-message.ts";
 import { readFields } from "./wire-json.ts";
 import { lazySchema, z } from "../protocol/lazy-schema.ts";
 import { estimateTokens, isTokenCount, MAX_TOKENS } from "./count-tokens.ts";
@@ -25,7 +26,7 @@ import { warnOnce } from "../kernel/warn-once.ts";
 import { isCost, type ReportedInput, type TokenUsage } from "./token-usage.ts";
 
 /** The loop sets `writtenBy`, and the usage is checked apart. */
-export const PlainReplySchema = lazySchema(() =>
+const PlainReplySchema = lazySchema(() =>
   z.object({
     message: PlainAssistantMessageSchema().extend({
       parts: z.unknown().optional(),
@@ -72,6 +73,32 @@ export function checkReply(model: Model, reply: ModelReply, size: CallSize): Mod
 }
 
 /**
+ * Returns the checked reply. `replies` are the checked replies of the model. If the parts of the
+ * result equal the parts of one of the replies, the result keeps them, as far as they match its
+ * text and calls. Warnings of the model were recorded when it replied. Throws as `checkReply`.
+ */
+export function checkHookedReply(
+  model: Model,
+  reply: ModelReply,
+  size: CallSize,
+  replies: readonly ModelReply[],
+): ModelReply {
+  const { message, warnings: _warnings, ...rest } = parseReply(PlainReplySchema(), model, reply);
+  const { parts: claimed, writtenBy: _claim, ...plain } = copyCalls(message);
+  const origins = replies
+    .map(({ message }) => message)
+    .filter(({ parts }) => parts !== undefined && sameJson(parts, claimed));
+  const origin = origins.find(({ text }) => text === plain.text) ?? origins[0];
+  if (origin === undefined) return buildReply(model, { ...rest, message: plain }, size);
+  const { refusal: _refusal, ...plainOrigin } = origin;
+  return buildReply(
+    model,
+    { ...rest, message: fitParts({ ...plainOrigin, ...plain }, origin) },
+    size,
+  );
+}
+
+/**
  * Returns the reply with `writtenBy`, also if it has no parts: a fallback needs to know the writer.
  */
 export function signReply(reply: ModelReply, writer: Model): ModelReply {
@@ -84,7 +111,7 @@ export function signReply(reply: ModelReply, writer: Model): ModelReply {
  * Returns a message with its own list of calls, which may be frozen. Parsing freezes the list, but
  * not its items.
  */
-export function copyCalls<Read extends Pick<AssistantMessage, "toolCalls">>(message: Read): Read {
+function copyCalls<Read extends Pick<AssistantMessage, "toolCalls">>(message: Read): Read {
   return { ...message, toolCalls: [...message.toolCalls] };
 }
 
@@ -96,7 +123,7 @@ const MAX_WARNING_CHARACTERS = 500;
 const MAX_FINISH_REASON_CHARACTERS = 200;
 
 /** Creates the reply from parsed data. Omits an impossible usage. */
-export function buildReply(model: Model, read: ReadReply, size: CallSize): ModelReply {
+function buildReply(model: Model, read: ReadReply, size: CallSize): ModelReply {
   const { message, finishReason, warnings = [] } = read;
   const { rawFinishReason: raw, responseId, responseModel } = read;
   const usage = validateUsage(model, read.usage, size);
@@ -200,11 +227,7 @@ const ReplyWithPartsSchema = lazySchema(() =>
 );
 
 /** Throws a `ModelError` `model_invalid_reply` if `reply` does not fit. */
-export function parseReply<Parsed>(
-  schema: z.ZodType<Parsed>,
-  model: Model,
-  reply: unknown,
-): Parsed {
+function parseReply<Parsed>(schema: z.ZodType<Parsed>, model: Model, reply: unknown): Parsed {
   const parsed = schema.safeParse(reply);
   if (parsed.success) return parsed.data;
   const { usage, message } = readFields(reply);
@@ -253,7 +276,7 @@ function computeMaxTokens({ inputTokens, maxOutputTokens }: CallSize): number {
  */
 function validateUsage(model: Model, reported: unknown, size: CallSize): TokenUsage | undefined {
   if (reported === undefined) return undefined;
-  const usage = readUsage(reported);
+  const { data: usage } = UsageSchema().safeParse(reported);
   if (usage !== undefined && isNothing(usage) && size.inputTokens > 0) return undefined;
   if (usage !== undefined && isPossible(usage, size)) return usage;
   warnOfFigures(model, `an impossible usage (${listFigures(reported)})`, size);
@@ -280,37 +303,25 @@ export function isNothing({ inputTokens, outputTokens, reportedCostUsd = 0 }: To
   return inputTokens === 0 && outputTokens === 0 && reportedCostUsd === 0;
 }
 
-/**
- * Returns the usage if its parts are not larger than their totals, or `undefined` if it is invalid.
- */
-function readUsage(reported: unknown): TokenUsage | undefined {
-  if (!isRecord(reported)) return undefined;
-  const { inputTokens, cachedInputTokens, cacheWriteInputTokens, outputTokens, reasoningTokens } =
-    reported;
-  const { reportedCostUsd, serviceTier, hasServerTools } = reported;
-  if (!isTokenCount(inputTokens) || !isTokenCount(outputTokens)) return undefined;
-  if (!isTokenCount(cachedInputTokens) || !isTokenCount(reasoningTokens)) return undefined;
-  if (cacheWriteInputTokens !== undefined && !isTokenCount(cacheWriteInputTokens)) return undefined;
-  if (reportedCostUsd !== undefined && !isCost(reportedCostUsd)) return undefined;
-  if (serviceTier !== undefined && typeof serviceTier !== "string") return undefined;
-  if (hasServerTools !== undefined && hasServerTools !== true) return undefined;
-  const server = hasServerTools === true ? ({ hasServerTools: true } as const) : {};
-  const isWithin = cachedInputTokens + (cacheWriteInputTokens ?? 0) <= inputTokens;
-  if (!isWithin || reasoningTokens > outputTokens) return undefined;
-  const optional = omitUndefined({
-    cacheWriteInputTokens,
-    reportedCostUsd,
-    serviceTier,
-  });
-  return {
-    inputTokens,
-    cachedInputTokens,
-    outputTokens,
-    reasoningTokens,
-    ...optional,
-    ...server,
-  };
-}
+const UsageSchema = lazySchema(() => {
+  const count = z.int().min(0).max(MAX_TOKENS);
+  return z
+    .object({
+      inputTokens: count,
+      cachedInputTokens: count,
+      cacheWriteInputTokens: count.optional(),
+      outputTokens: count,
+      reasoningTokens: count,
+      reportedCostUsd: z.custom<number>(isCost).optional(),
+      serviceTier: z.string().optional(),
+      hasServerTools: z.literal(true).optional(),
+    })
+    .refine(
+      ({ inputTokens, cachedInputTokens, cacheWriteInputTokens = 0, ...usage }) =>
+        cachedInputTokens + cacheWriteInputTokens <= inputTokens &&
+        usage.reasoningTokens <= usage.outputTokens,
+    );
+});
 
 /**
  * Returns the lost output tokens that a failure reports, or `arrived` if the figure is impossible.

@@ -5,8 +5,7 @@
 import { describe, expect, test } from "vitest";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
-import { checkHookedReply } from "../../src/model/check-hooked-reply.ts";
-import { checkReply } from "../../src/model/check-reply.ts";
+import { checkHookedReply, checkReply } from "../../src/model/check-reply.ts";
 import type { Model, ModelReply } from "../../src/model/model.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { AssistantMessage } from "../../src/protocol/message.ts";
