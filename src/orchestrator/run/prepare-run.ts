@@ -28,6 +28,7 @@ import {
 } from "../durability/paused-run.ts";
 import { restorePausedRun, type RestoredRun } from "../durability/restored-run.ts";
 import { startRunSession } from "../sessions/sessions.ts";
+import { deriveRootToolLimits } from "../tree/child-context.ts";
 import { createAgent, type NewAgent } from "../tree/create-agent.ts";
 import { RoleRegistry } from "../tree/role-registry.ts";
 import { type NewRun, RunRuntime } from "../tree/run-runtime.ts";
@@ -90,15 +91,12 @@ export function prepareStart(
   const { storage } = settings;
   const head = { runId, limits: settings.limits, session: session?.ref, traceparent };
   const journal = storage && startJournal(storage, head, toRunTitle(role.name, task), ownership);
-  const ofRole = registry.getParts(role);
+  const { spendLimits: own } = registry.getParts(role);
   const root = {
     facts: { role, task, metadata, agentPath: role.name },
     instructions,
     history: session?.opening,
-    spendLimits:
-      options.budget === undefined
-        ? ofRole.spendLimits
-        : tightenLimits(ofRole.spendLimits, toLedgerLimits(budget)),
+    spendLimits: options.budget ? tightenLimits(own, toLedgerLimits(budget)) : own,
     timeMs: takeShorter(role.budget.timeMs, budget.timeMs),
     deadlineAtMs,
   };
@@ -129,7 +127,8 @@ export function assembleRun(
   let root: AgentRuntime;
   try {
     run = new RunRuntime(settings, newRun, Supervisor);
-    root = createAgent(run, newRoot);
+    const isFlat = settings.limits.maxDepth === 0 || newRoot.facts.role.limits.maxDepth === 0;
+    root = createAgent(run, isFlat ? withoutSpawnTools(run, newRoot) : newRoot);
   } catch (cause) {
     newRun.journal?.writer.abandon(); // Before its first record, so the store does not know the run.
     throw cause;
@@ -140,6 +139,11 @@ export function assembleRun(
   });
   newRun.session?.begin(run.runId);
   return { pauseCount: 0, answered: NO_ANSWERS, run, root, ...start };
+}
+
+/** Returns a root without the tools that start subagents, since the depth limit allows none. */
+function withoutSpawnTools(run: RunRuntime, root: NewAgent): NewAgent {
+  return { ...root, facts: { ...root.facts, toolLimits: deriveRootToolLimits(run, root.facts) } };
 }
 
 const NO_METADATA: JsonObject = Object.freeze({});

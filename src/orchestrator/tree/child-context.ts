@@ -228,6 +228,17 @@ function shortenResult(sibling: Sibling): readonly FramedResult[] {
   return [{ ...result, text: `${shown}\n[${shownCharacters} of ${text.length} characters]` }];
 }
 
+/** Returns the tool limits of a root, which only the depth limit can restrict. */
+export function deriveRootToolLimits(
+  run: RunRuntime,
+  root: { readonly role: AgentRole; readonly agentPath: string },
+): ToolLimits {
+  const noDepthLeft = findDepthLimit(run, undefined, root);
+  if (noDepthLeft === undefined) return NO_TOOL_LIMITS;
+  const { names } = run.registry.getParts(root.role).tools;
+  return { rules: [], removed: collectRemovedTools({ names, rules: [], noDepthLeft }) };
+}
+
 /** Returns the tool limits that follow from the rules that an agent had before a pause. */
 export function restoreToolLimits(
   run: RunRuntime,
@@ -239,7 +250,7 @@ export function restoreToolLimits(
     readonly draft?: DynamicRole | undefined;
   },
 ): ToolLimits {
-  if (parent === undefined) return NO_TOOL_LIMITS;
+  if (parent === undefined) return deriveRootToolLimits(run, child);
   const { role, toolRules: rules, draft } = child;
   const names = run.registry.getParts(role).tools.names;
   const noDepthLeft = findDepthLimit(run, parent, child);
@@ -273,14 +284,14 @@ const DELEGATION_TOOLS = [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES];
  */
 function findDepthLimit(
   { tree }: RunRuntime,
-  parent: AgentRuntime,
+  parent: AgentRuntime | undefined,
   { role, agentPath }: { readonly role: AgentRole; readonly agentPath: string },
 ): ChildToolFacts["noDepthLeft"] {
-  const depth = parent.identity.depth + 1;
+  const depth = parent === undefined ? 0 : parent.identity.depth + 1;
   const isTight = ({ limits }: AgentRole): boolean => (limits.maxDepth ?? Infinity) <= depth;
   let source = isTight(role) ? agentPath : undefined;
-  for (let node: AgentRuntime | undefined = parent; node !== undefined; node = node.parent)
+  for (let node = parent; node !== undefined; node = node.parent)
     if (isTight(node.role)) source = node.identity.agentPath;
-  if (tree.limits.maxDepth <= depth) source = parent.root.identity.agentPath;
+  if (tree.limits.maxDepth <= depth) source = parent?.root.identity.agentPath ?? agentPath;
   return source === undefined ? undefined : { toolNames: DELEGATION_TOOLS, source };
 }

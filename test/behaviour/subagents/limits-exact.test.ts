@@ -25,6 +25,7 @@ import {
   use,
   type Part,
 } from "../../harness/scripted-agents.ts";
+import { removed, removedByReport } from "./tool-audit.ts";
 
 /** Requires an approval for every delegation. */
 const ASKS = toolGuard(() => ({ type: "ask", reason: "Somebody has to say so." }), {
@@ -73,6 +74,29 @@ describe("the depth limit", () => {
       { depth_limit: 1 },
     ]);
   });
+
+  for (const [whose, options, limits] of [
+    ["the run", { limits: { maxDepth: 0 } }, {}],
+    ["the role", {}, { maxDepth: 0 }],
+  ] as const)
+    test(`hides the spawn tools of a root if that of ${whose} is 0, also after a pause`, async () => {
+      const pay = payTool();
+      const helper = part("helper", []);
+      const script = [
+        calls({ toolName: "pay", arguments: { amount: 1 } }),
+        calls(spawn("helper")),
+        says("Done."),
+      ];
+      const lead = part("lead", script, { subagents: [helper.role], tools: [pay], limits });
+      const s = newFixture(options);
+      const paused = await s.run(lead.role);
+      const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
+      const tools = lead.model.requests.map((request) => request.tools.map(({ name }) => name));
+      expect(tools).toEqual([["pay"], ["pay"], ["pay"]]);
+      const hidden = [removed("SpawnSubagent", "no_depth_left")];
+      expect([removedByReport(paused), removedByReport(result)]).toEqual([[hidden], [hidden]]);
+      expect([result.status, result.refusalsByCode]).toEqual(["completed", { depth_limit: 1 }]);
+    });
 });
 
 describe("the breadth limit", () => {
