@@ -66,12 +66,11 @@ export interface EngineCheck {
   run(make: () => Promise<EngineSetup>): Promise<void>;
 }
 
-/** Creates a check that closes its setup in any case. */
-export function createEngineCheck(
-  name: string,
-  promise: (fixture: EngineFixture) => Promise<void>,
-): EngineCheck {
-  return {
+/** Creates a check of each promise, by name. Each closes its setup in any case. */
+export function createEngineChecks(
+  promises: Readonly<Record<string, (fixture: EngineFixture) => Promise<void>>>,
+): readonly EngineCheck[] {
+  return Object.entries(promises).map(([name, promise]) => ({
     name,
     run: async (make) => {
       const fixture = new EngineFixture(await make());
@@ -82,7 +81,7 @@ export function createEngineCheck(
       }
       deepStrictEqual(fixture.ledTwice, []);
     },
-  };
+  }));
 }
 
 /** An `execute` call of an engine. */
@@ -243,6 +242,11 @@ export class EngineFixture {
       ...errors.map(({ message }) => message),
     ];
     return [status, ...details].join(" ");
+  }
+
+  /** Fails unless the run settles like this, as `waitForRest` describes it. */
+  async expectRest(run: RemoteRun, expected = "completed"): Promise<void> {
+    deepStrictEqual(await this.waitForRest(run), expected);
   }
 
   /** Fails unless the work rejects with this code. */
