@@ -12,7 +12,7 @@ import { readJsonBody, type RequestAuth } from "./request-auth.ts";
 import type { ReaderDependencies, RunFoldCache } from "./run-fold-cache.ts";
 import { readLogPage, type LogQuery, buildRunSnapshot } from "./run-rows.ts";
 import { createProblemReply } from "./problem-reply.ts";
-import { createRefusedRequest, sendJson } from "./http-reply.ts";
+import { RefusedRequest, sendJson } from "./http-reply.ts";
 import type { RunActions } from "./run-actions.ts";
 import { RunFeed } from "./run-feed.ts";
 import type { RunList } from "./run-list.ts";
@@ -48,11 +48,7 @@ export class Api {
     const { gate, request, response } = call;
     const isPost = request.method === "POST";
     if (!isPost && request.method !== "GET")
-      throw createRefusedRequest(
-        405,
-        "not_allowed",
-        "Only GET and POST are supported. Use one of them.",
-      );
+      throw new RefusedRequest("not_allowed", "Only GET and POST are supported. Use one of them.");
     await gate.checkCaller(request);
     if (isPost) gate.checkOrigin(request);
     try {
@@ -118,11 +114,7 @@ export class Api {
     const run = await this.#parts.runs.look(runId);
     const agent = run.fold.agents.find((other) => other.agentId === agentId);
     if (agent === undefined)
-      throw createRefusedRequest(
-        404,
-        "unknown_agent",
-        "The run has no agent of this id. Check the id.",
-      );
+      throw new RefusedRequest("unknown_agent", "The run has no agent of this id. Check the id.");
     if (rest.length === 0) return await readAgentDetail(run, agent);
     const [steps, number = ""] = rest;
     if (steps !== "steps" || rest.length !== 2) throw createNotFoundError();
@@ -144,7 +136,7 @@ export class Api {
         : parseWholeNumber("Last-Event-ID", last);
     const run = await runs.look(runId);
     if (this.#feeds.size >= MAX_FEEDS || !runs.canWatch(run))
-      throw createRefusedRequest(503, "too_many_feeds", "Too many feeds are open. Close some.");
+      throw new RefusedRequest("too_many_feeds", "Too many feeds are open. Close some.");
     const feed = new RunFeed(run, response, { after, clock });
     this.#feeds.add(feed);
     await feed.send().finally(() => this.#feeds.delete(feed));
@@ -162,8 +154,7 @@ function parseRunId(text: string): RunId {
     checkRunId("run", text);
     return text;
   } catch {
-    throw createRefusedRequest(
-      404,
+    throw new RefusedRequest(
       "unknown_run",
       "Expected the id of a run, got an invalid id. Check the id.",
     );
@@ -182,7 +173,7 @@ function parseLogQuery(query: URLSearchParams): LogQuery {
 }
 
 function createNotFoundError() {
-  return createRefusedRequest(404, "not_found", "The API has no such route. Check the path.");
+  return new RefusedRequest("not_found", "The API has no such route. Check the path.");
 }
 
 function readQueryNumber(query: URLSearchParams, name: string): number | undefined {
@@ -192,8 +183,7 @@ function readQueryNumber(query: URLSearchParams, name: string): number | undefin
 
 function parseWholeNumber(name: string, text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw createRefusedRequest(
-    400,
+  throw new RefusedRequest(
     "invalid_request",
     `Expected ${name} to be a whole number, got another value. Correct the query.`,
   );

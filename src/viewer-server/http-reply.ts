@@ -5,7 +5,6 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 
 import { systemClock } from "../kernel/clock.ts";
-import type { ViewerError } from "../read-model/viewer-data.ts";
 
 /**
  * Allows scripts, styles, images and requests of the same origin only, no framing, and no caching.
@@ -20,27 +19,34 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "cross-origin-resource-policy": "same-origin",
 };
 
-/** Refusal of a request: status and error body. */
+/** Refusal of a request, with the status of its code. */
 export class RefusedRequest extends Error {
   override readonly name = "RefusedRequest";
+  readonly code: string;
   readonly status: number;
-  readonly error: ViewerError;
 
-  constructor(status: number, error: ViewerError) {
-    super(error.message);
+  constructor(code: string, message: string, status = STATUSES.get(code) ?? 500) {
+    super(message);
+    this.code = code;
     this.status = status;
-    this.error = error;
   }
 }
 
-/** Creates the refusal of a request, to be thrown. */
-export function createRefusedRequest(
-  status: number,
-  code: string,
-  message: string,
-): RefusedRequest {
-  return new RefusedRequest(status, { code, message });
-}
+const STATUSES: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    400: "invalid_request not_json",
+    401: "unauthorized",
+    403: "foreign_host foreign_origin content_off action_off",
+    404: "not_found unknown_run unknown_agent unknown_step",
+    405: "not_allowed",
+    409:
+      "run_ended run_active run_fenced already_resumed invalid_answer invalid_paused_run " +
+      "invalid_signature invalid_state key_used content_redacted not_led no_roles",
+    413: "too_large",
+    422: "unsupported_version invalid_journal",
+    503: "store_failed too_many_feeds",
+  }).flatMap(([status, codes]) => codes.split(" ").map((code) => [code, Number(status)] as const)),
+);
 
 /** Compression of shorter bodies saves hardly anything. */
 const MIN_COMPRESSED_BYTES = 1_024;

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 
-import { createRefusedRequest, SECURITY_HEADERS, sendBytes } from "./http-reply.ts";
+import { RefusedRequest, SECURITY_HEADERS, sendBytes } from "./http-reply.ts";
 
 const FILES: ReadonlyMap<string, string> = new Map([
   ["viewer.js", "text/javascript; charset=utf-8"],
@@ -48,13 +48,9 @@ export class Page {
     const isPage = first === "" ? path.length === 1 : PAGES.has(first);
     const isKnown = type !== undefined || isPage || isIcon;
     if (!isKnown && !isOfPerson(request))
-      throw createRefusedRequest(
-        404,
-        "not_found",
-        "The viewer has no such page. Check the address.",
-      );
+      throw new RefusedRequest("not_found", "The viewer has no such page. Check the address.");
     if (request.method !== "GET" && request.method !== "HEAD")
-      throw createRefusedRequest(405, "not_allowed", "Pages support GET only. Use GET.");
+      throw new RefusedRequest("not_allowed", "Pages support GET only. Use GET.");
     if (isIcon) return void response.writeHead(204, SECURITY_HEADERS).end();
     const read = await readFile(
       join(this.#folder, type === undefined ? "index.html" : first),

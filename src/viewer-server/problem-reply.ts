@@ -4,21 +4,6 @@ import type { EspalierError, ErrorCode } from "../kernel/error.ts";
 import { RefusedRequest } from "./http-reply.ts";
 import type { ShownContent } from "./shown-content.ts";
 
-const STATUS: ReadonlyMap<ErrorCode, number> = new Map<ErrorCode, number>([
-  ["unknown_run", 404],
-  ["unknown_agent", 404],
-  ["run_ended", 409],
-  ["run_active", 409],
-  ["run_fenced", 409],
-  ["already_resumed", 409],
-  ["invalid_answer", 409],
-  ["invalid_paused_run", 409],
-  ["invalid_signature", 409],
-  ["invalid_state", 409],
-  ["unsupported_version", 422],
-  ["invalid_journal", 422],
-  ["store_failed", 503],
-]);
 /**
  * Codes whose messages contain only ids, numbers and parts of the request, but no content of a run.
  */
@@ -38,13 +23,10 @@ export function createProblemReply(
   content: ShownContent,
 ): RefusedRequest {
   const isMalformed = code === "invalid_answer" && data["problem"] === "malformed";
-  const status = isMalformed ? 400 : (STATUS.get(code) ?? 500);
   const words =
     describeMisfit(data, content) ?? (PLAIN.has(code) ? message : content.showText(message));
-  return new RefusedRequest(status, {
-    code,
-    message: words === "" ? describeWithheldMessage(data) : words,
-  });
+  const text = words === "" ? describeWithheldMessage(data) : words;
+  return new RefusedRequest(code, text, isMalformed ? 400 : undefined);
 }
 
 /**

@@ -7,7 +7,7 @@ import type { IncomingMessage } from "node:http";
 import { dirname } from "node:path";
 
 import { parseJson, findJsonProblem, type JsonValue } from "../kernel/json.ts";
-import { createRefusedRequest } from "./http-reply.ts";
+import { RefusedRequest } from "./http-reply.ts";
 import { generateHexDigits, sha256 } from "../kernel/crypto.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import type { ViewerOptions } from "./viewer-options.ts";
@@ -34,8 +34,7 @@ export class RequestAuth {
   /** Throws 403 for a request to another host name. `authorize` replaces this check. */
   checkHost({ headers: { host = "" } }: IncomingMessage): void {
     if (this.#options.authorize !== undefined || this.#options.isOurs(host)) return;
-    throw createRefusedRequest(
-      403,
+    throw new RefusedRequest(
       "foreign_host",
       "Request refused: the Host header is not an address of the viewer. Open the address that the viewer printed.",
     );
@@ -46,11 +45,7 @@ export class RequestAuth {
     const { token, authorize, command } = this.#options;
     if (authorize !== undefined) {
       if (await authorize(request)) return;
-      throw createRefusedRequest(
-        401,
-        "unauthorized",
-        "Request refused: you are not authorized. Sign in.",
-      );
+      throw new RefusedRequest("unauthorized", "Request refused: you are not authorized. Sign in.");
     }
     const [, received] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
     if (received !== undefined && isSameToken(received, token)) return;
@@ -58,8 +53,7 @@ export class RequestAuth {
       command === undefined
         ? "Open the `url` of the viewer, or the address of its page with `#token=` and its `token`."
         : `Open the address that \`${command} view --url\` prints.`;
-    throw createRefusedRequest(
-      401,
+    throw new RefusedRequest(
       "unauthorized",
       `Expected the token of the viewer, got ${received === undefined ? "none" : "another token"}. ${advice}`,
     );
@@ -76,16 +70,15 @@ export class RequestAuth {
       !URL.canParse(origin) ||
       new URL(origin).host !== host?.toLowerCase()
     )
-      throw createRefusedRequest(
-        403,
+      throw new RefusedRequest(
         "foreign_origin",
         "Cross-origin request refused: the Origin header is missing or does not match the host. Send the Origin of the viewer.",
       );
     if (JSON_TYPE.test(headers["content-type"] ?? "")) return;
-    throw createRefusedRequest(
-      415,
+    throw new RefusedRequest(
       "not_json",
       "Expected the content type application/json, got another one. Set the header.",
+      415,
     );
   }
 }
@@ -103,8 +96,7 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
     if (!Buffer.isBuffer(read)) continue;
     bytes += read.length;
     if (bytes > LARGEST_BODY_BYTES)
-      throw createRefusedRequest(
-        413,
+      throw new RefusedRequest(
         "too_large",
         "Expected a body of at most 1,000,000 bytes, got more. Send less.",
       );
@@ -114,8 +106,7 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   try {
     value = parseJson(Buffer.concat(parts).toString("utf8"));
   } catch {
-    throw createRefusedRequest(
-      400,
+    throw new RefusedRequest(
       "not_json",
       "Expected a JSON body, got something else. Correct the body.",
     );
@@ -123,8 +114,7 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   // Schemas are checked recursively, so deep nesting could overflow the stack.
   const reason = findJsonProblem(value, MAX_LEVELS);
   if (reason !== undefined)
-    throw createRefusedRequest(
-      400,
+    throw new RefusedRequest(
       "invalid_request",
       `Expected a body that can be stored, but ${reason}.`,
     );

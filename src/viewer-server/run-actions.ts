@@ -12,7 +12,7 @@ import { AnswerSchema, type Answer, type Question } from "../protocol/question.t
 import { createUnknownRunError } from "../store/store-errors.ts";
 import type { ActionRequest, ActionResult, ViewerAction } from "../read-model/viewer-data.ts";
 import type { ReaderDependencies } from "./run-fold-cache.ts";
-import { createRefusedRequest } from "./http-reply.ts";
+import { RefusedRequest } from "./http-reply.ts";
 import { hasOwner } from "./viewpoint.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import type { Orchestrator } from "../orchestrator/orchestrator.ts";
@@ -61,16 +61,14 @@ export class RunActions {
   take(runId: RunId, input: unknown): Promise<ActionResult> {
     const request = parseActionRequest(input);
     if (!this.#dependencies.allowed.includes(request.type))
-      throw createRefusedRequest(
-        403,
+      throw new RefusedRequest(
         "action_off",
         `The action ${request.type} is disabled in this viewer. Enable it with the option actions.`,
       );
     const name = JSON.stringify([runId, request.key]);
     const known = this.#done.get(name);
     if (known !== undefined && !sameJson(known.request, request))
-      throw createRefusedRequest(
-        409,
+      throw new RefusedRequest(
         "key_used",
         "The key of this request was already used by another one. Use a new key.",
       );
@@ -109,8 +107,7 @@ export class RunActions {
     const answers = request.answers.map((answer) => ({ ...omitUndefined({ by }), ...answer }));
     const { isShown, isWhole } = this.#dependencies.content;
     if (isShown && !isWhole && answers.some(isEdited))
-      throw createRefusedRequest(
-        409,
+      throw new RefusedRequest(
         "content_redacted",
         "Cannot approve with edited arguments: this viewer redacts arguments, so the edit may be based on redacted text. Approve or deny the call, or edit it with: espalier approve --arguments",
       );
@@ -152,7 +149,7 @@ export class RunActions {
       return { hasOwner: true };
     }
     if (!(await this.#hasOwner(runId)))
-      throw createRefusedRequest(409, "not_led", "Cannot pause the run: no process runs it.");
+      throw new RefusedRequest("not_led", "Cannot pause the run: no process runs it.");
     await sendMail(this.#dependencies.store, runId, { type: "pause" }, `pause:${key}`);
     return { hasOwner: true };
   }
@@ -160,21 +157,16 @@ export class RunActions {
   async #resume(runId: RunId): Promise<ActionResult> {
     const { attached } = this.#dependencies;
     if (await this.#hasOwner(runId))
-      throw createRefusedRequest(
-        409,
-        "run_active",
-        "Cannot resume the run: a process already runs it.",
-      );
+      throw new RefusedRequest("run_active", "Cannot resume the run: a process already runs it.");
     const outcome = await attached.continueRun(runId);
     if (outcome === undefined)
-      throw createRefusedRequest(
-        409,
+      throw new RefusedRequest(
         "no_roles",
         "Cannot resume the run here: this viewer has no orchestrator with the roles of the run. Resume it where its roles are.",
       );
     if (outcome instanceof EspalierError) throw outcome;
     if (outcome === "led") return { hasOwner: true };
-    throw createRefusedRequest(409, "run_ended", "Cannot change the run: it has ended.");
+    throw new RefusedRequest("run_ended", "Cannot change the run: it has ended.");
   }
 
   /**
@@ -202,7 +194,7 @@ function parseActionRequest(input: unknown): ActionRequest {
   const [issue] = error.issues;
   const where = issue === undefined || issue.path.length === 0 ? "" : ` (${issue.path.join(".")})`;
   const message = `Expected an action with a key, got something else${where}. See ActionRequest.`;
-  throw createRefusedRequest(400, "invalid_request", message);
+  throw new RefusedRequest("invalid_request", message);
 }
 
 /** Returns true for an approval with edited arguments. */

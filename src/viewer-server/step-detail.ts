@@ -18,7 +18,7 @@ import type {
   StepDetail,
 } from "../read-model/viewer-data.ts";
 import type { CachedRun } from "./run-fold-cache.ts";
-import { createRefusedRequest } from "./http-reply.ts";
+import { RefusedRequest } from "./http-reply.ts";
 import type { ShownContent } from "./shown-content.ts";
 
 /** Position of a step. */
@@ -55,8 +55,7 @@ export async function readAgentDetail(
 export async function readStepDetail(run: CachedRun, place: StepPlace): Promise<StepDetail> {
   const { content, fold } = run;
   if (!content.isShown)
-    throw createRefusedRequest(
-      403,
+    throw new RefusedRequest(
       "content_off",
       "This viewer hides content. Start it with content to see requests.",
     );
@@ -70,8 +69,7 @@ export async function readStepDetail(run: CachedRun, place: StepPlace): Promise<
   );
   const step = done && findRecordedStep(done, number);
   if (row === undefined || execution === undefined || done === undefined || step === undefined)
-    throw createRefusedRequest(
-      404,
+    throw new RefusedRequest(
       "unknown_step",
       "The agent has no step of this number. Check the number.",
     );

@@ -17,7 +17,7 @@ import type { EventSink } from "../protocol/event.ts";
 import type { RunId } from "../protocol/ids.ts";
 import { createEvictingStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
-import type { ViewerMeta } from "../read-model/viewer-data.ts";
+import type { ViewerError, ViewerMeta } from "../read-model/viewer-data.ts";
 import { Api } from "./api.ts";
 import { AttachedOrchestrators, RunActions } from "./run-actions.ts";
 import {
@@ -31,7 +31,7 @@ import { RunFoldCache } from "./run-fold-cache.ts";
 import { Listener } from "./listener.ts";
 import { isLoopback } from "../kernel/loopback.ts";
 import { Page } from "./page-files.ts";
-import { createRefusedRequest, RefusedRequest, sendJson } from "./http-reply.ts";
+import { RefusedRequest, sendJson } from "./http-reply.ts";
 import { RunList } from "./run-list.ts";
 import { ShownContent } from "./shown-content.ts";
 import { ACTIONS, checkViewerOptions, type ViewerOptions } from "./viewer-options.ts";
@@ -254,15 +254,13 @@ class RunViewer implements Viewer {
   #createListener(gate: RequestAuth, prefix: string): RequestListener {
     return (request, response) => {
       this.#answer({ gate, prefix }, request, response).catch((cause: unknown) => {
-        const failed = {
-          code: "internal_error",
-          message: "Internal error of the viewer. See the warnings of its process.",
-        };
+        const failed = "Internal error of the viewer. See the warnings of its process.";
         if (!(cause instanceof RefusedRequest))
           warnOnce(this, `The viewer failed to answer a request (${getErrorMessage(cause)}).`);
         if (response.headersSent) return void response.destroy();
-        const { status, error } =
-          cause instanceof RefusedRequest ? cause : { status: 500, error: failed };
+        const { status, code, message } =
+          cause instanceof RefusedRequest ? cause : new RefusedRequest("internal_error", failed);
+        const error: ViewerError = { code, message };
         sendJson(request, response, status, error).catch(() => response.destroy());
       });
     };
@@ -328,7 +326,7 @@ function splitUrl(
   const [requestedPath = "", ...query] = url.split("?");
   const path = requestedPath === prefix ? `${prefix}/` : requestedPath;
   if (!path.startsWith(`${prefix}/`))
-    throw createRefusedRequest(404, "not_found", "The viewer has no such page. Check the address.");
+    throw new RefusedRequest("not_found", "The viewer has no such page. Check the address.");
   try {
     const parts = path
       .slice(prefix.length + 1)
@@ -336,8 +334,7 @@ function splitUrl(
       .map((part) => decodeURIComponent(part));
     return { path: parts, query: new URLSearchParams(query.join("?")) };
   } catch {
-    throw createRefusedRequest(
-      400,
+    throw new RefusedRequest(
       "invalid_request",
       "Invalid percent-encoding in the URL path. Correct the path.",
     );
