@@ -38,7 +38,7 @@ test("states the required Node versions only in the README, as in the manifests"
   const required = [needed, "20", pinned].map((version) => `README.md: ${version}`);
   expect(named).toEqual([...required, ...FEATURES]);
   expect(readFileSync("README.md", "utf8")).toContain(
-    `need Node ${needed} or newer. To work in a clone, Node 20 is enough: \`npm ci\` adds Node ${pinned}, except on macOS.`,
+    `Needs Node ${needed} or newer. In a clone, Node 20 is enough, except on macOS: \`npm ci\` adds Node ${pinned}.`,
   );
 });
 
