@@ -33,7 +33,8 @@ proves(
     const fields =
       "name version description keywords license bin files type sideEffects exports dependencies peerDependencies peerDependenciesMeta engines";
     expect(new Set(Object.keys(manifest))).toEqual(new Set(fields.split(" ")));
-    expect(manifest.files).toEqual(["dist", "docs", "examples", "CHANGELOG.md", "llms.txt"]);
+    const pages = ["CHANGELOG.md", "CONTRIBUTING.md", "REVIEW.md", "SECURITY.md", "VERSIONING.md"];
+    expect(manifest.files).toEqual(["dist", "docs", "examples", ...pages, "llms.txt"]);
     expect(JSON.stringify(manifest)).not.toContain("@espalier/source");
     expect(manifest.exports["."]).toEqual({
       types: "./dist/index.d.ts",
