@@ -3,7 +3,7 @@
 // calls.
 
 import type { CancelSignal } from "../../kernel/cancel-signal.ts";
-import { isRecord, omitUndefined } from "../../kernel/json.ts";
+import { omitUndefined } from "../../kernel/json.ts";
 import { getRetryCount } from "../../policies/failure-counts.ts";
 import { countIdenticalCalls } from "../../policies/identical-calls.ts";
 import type { CallId } from "../../protocol/ids.ts";
@@ -28,6 +28,7 @@ import type { BudgetRefusal } from "../../budget/lease.ts";
 import type { ParentHistory } from "../effect-outcomes.ts";
 import { createParsedOutput, type ParsedOutput } from "../typed-result.ts";
 import { describeUnstartedCall } from "../tool-calls/cancelled-calls.ts";
+import { readRequestedRoles, readRolesOfCall } from "../tool-calls/requested-roles.ts";
 import { restoreCall, getStoredCall, readArguments } from "../tool-calls/parsed-call.ts";
 import type { CallInProgress } from "../tool-calls/open-call.ts";
 import type { HookedCall } from "./rewrite-calls.ts";
@@ -89,9 +90,8 @@ export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBa
     const { argumentsText } = hooked ?? deferral ?? call;
     const denial = hooked?.change?.type === "denied" ? hooked.change : undefined;
     let bound = bindOrReject(agent, step, batch, { call, tool, argumentsText, hooked, deferral });
-    if (bound.type === "rejected") {
-      if (deferral !== undefined) dropAnswer(agent, step, deferral);
-    } else if (bound.type !== "finish" && denial === undefined && !deferrals.has(callId)) {
+    if (bound.type === "rejected") noteRejectedCall(agent, step, { call, bound, deferral });
+    else if (bound.type !== "finish" && denial === undefined && !deferrals.has(callId)) {
       const wasCharged = agent.persistence?.inFlight?.takeCharge() === true;
       const refused = wasCharged ? undefined : agent.account.chargeToolCall();
       if (refused === undefined) charged += 1;
@@ -165,9 +165,26 @@ function findOtherRoles(agent: AgentRuntime, state: AgentState, size: number): r
     ...collectStartedCalls(agent, getOpenStep(state)),
     ...getPendingCalls(state).slice(size),
   ];
-  return others
-    .filter(({ toolName }) => agent.tools.find(toolName)?.kind === "delegation")
-    .flatMap(({ argumentsText }) => readRequestedRoles(readArguments(argumentsText)));
+  return others.flatMap((call) => readRolesOfCall(agent, call));
+}
+
+/**
+ * Drops the answer of a rejected call, and counts a delegation in the group of its reply. Only an
+ * earlier batch has created a group by then, and it has counted the call as a possible member.
+ */
+function noteRejectedCall(
+  agent: AgentRuntime,
+  step: OpenStep,
+  {
+    call,
+    bound,
+    deferral,
+  }: Pick<CallInProgress, "call" | "deferral"> & { readonly bound: RejectedCall },
+): void {
+  if (deferral !== undefined) dropAnswer(agent, step, deferral);
+  // If the reply is over, its end reaches the members.
+  if (bound.code === "not_executed" || readRolesOfCall(agent, call).length === 0) return;
+  agent.findGroup(step.stepId)?.countMissing();
 }
 
 /**
@@ -187,17 +204,6 @@ function collectStartedCalls(
 }
 
 const NONE: readonly never[] = Object.freeze([]);
-
-/**
- * Returns the role that a delegation names in `role`, or the role of the subagent that it
- * continues. Empty for other delegations.
- */
-function readRequestedRoles(input: unknown): readonly string[] {
-  const { role, continue: childName } = isRecord(input) ? input : {};
-  if (typeof role === "string") return [role];
-  const [name = ""] = typeof childName === "string" ? childName.split("#") : [];
-  return name === "" ? NONE : [name];
-}
 
 /** Returns the call bound to its tool, or a rejected call. */
 function bindOrReject(

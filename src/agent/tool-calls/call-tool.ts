@@ -14,7 +14,6 @@ import { formatToolResult } from "../../tools/result-text.ts";
 import { readToolResult } from "../../tools/tool-result.ts";
 import type { ToolRuntime } from "../../tools/tool-context.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
-import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import { createHookContext } from "../run-user-code.ts";
 import type { CallEnd } from "../effect-outcomes.ts";
 import { WrappedTime } from "../wrapped-time.ts";
@@ -25,6 +24,7 @@ import { createThrownOutcome, serializeToolError, type CallOutcome } from "./cal
 import { delegate, isTooLate, resumeDelegation } from "./delegate.ts";
 import { closeCall, createNextDelegation, type CallInProgress } from "./open-call.ts";
 import { callExternally } from "./call-questions.ts";
+import { readRequestedRoles } from "./requested-roles.ts";
 import { toRejectedOutcome, recordBegin, recordEnd } from "./record-calls.ts";
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
@@ -58,7 +58,7 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
       case "unrunnable":
         return await recordEnd(call, permission.outcome);
       case "rejected":
-        if (call.toolName === SPAWN_TOOL_NAME)
+        if (bound.type === "delegation" && readRequestedRoles(bound.input).length > 0)
           run.supervisor.noteDeniedSpawn(agent, createNextDelegation(call));
         return await recordEnd(call, toRejectedOutcome(call, permission));
       case "granted": {

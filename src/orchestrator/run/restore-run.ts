@@ -34,9 +34,10 @@ import type { PreparedRun } from "./live-run.ts";
 import { resumeDetachedAgents, Supervisor } from "../tree/supervisor.ts";
 import { resumeRunSession } from "../sessions/sessions.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
-import { SPAWN_TOOL_NAME, resolveInstructions, type AgentRole } from "../../agent/agent-role.ts";
+import { resolveInstructions, type AgentRole } from "../../agent/agent-role.ts";
 import { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { getBackgroundChildren, getLastText, getPendingCalls } from "../../agent/agent-state.ts";
+import { readRolesOfCall } from "../../agent/tool-calls/requested-roles.ts";
 import { invariant } from "../../kernel/invariant.ts";
 import { toCallUsage } from "../../budget/call-usage.ts";
 import { addUsage } from "../../protocol/usage.ts";
@@ -403,13 +404,14 @@ function restoreGroups(nodes: readonly AgentRuntime[], { agents }: RestoredRun):
  * that has started its subagent, or has ended.
  */
 function countStartsLeft(
-  { settled }: AgentRuntime,
+  parent: AgentRuntime,
   stepId: StepId,
   isOver: (callId: CallId) => boolean,
 ): number {
+  const { settled } = parent;
   if (settled?.status !== "paused" || settled.step?.stepId !== stepId) return 0;
   return getPendingCalls(settled).filter(
-    ({ callId, toolName }) => toolName === SPAWN_TOOL_NAME && !isOver(callId),
+    (call) => readRolesOfCall(parent, call).length > 0 && !isOver(call.callId),
   ).length;
 }
 

@@ -6,7 +6,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { says } from "../../../src/testing/scripted-model.ts";
-import { defineDelegation } from "../../../src/tools/define-tool.ts";
+import { defineDelegation, defineTool } from "../../../src/tools/define-tool.ts";
 import { toolGuard } from "../../../src/tools/tool-guard.ts";
 import { proves } from "../../harness/proves.ts";
 import { latch, newFixture } from "../../harness/run-scripted.ts";
@@ -372,5 +372,56 @@ describe("group members in the background", () => {
       "lead/member#2 completed",
       "lead/member#1 cancelled",
     ]);
+  });
+
+  const decided = "Of those started by the same reply, 2 cannot complete any more.";
+
+  test("are cancelled if a denied custom delegation that names a role leaves too few", async () => {
+    const ask = defineDelegation({
+      name: "Ask",
+      description: "Asks one.",
+      inputSchema: z.object({ role: z.string() }),
+      execute: async ({ role }, { spawn: start }) => await start({ role, task: "Succeed." }),
+    });
+    const one = newGroup(
+      { quorum: 2 },
+      [
+        calls(beside("member", "Work on."), { toolName: "Ask", arguments: { role: "member" } }),
+        says("Early."),
+        says("Late."),
+      ],
+      {
+        tools: [ask],
+        guards: [toolGuard(() => ({ type: "deny", reason: "No." }), { tools: ["Ask"] })],
+      },
+    );
+    await one.fixture.run(one.lead.role);
+    expect(settlements(one.fixture)).toEqual(["lead/member#1 cancelled"]);
+    expect(heard(one.lead.model.requests.at(-1), "report").join()).toContain(decided);
+  });
+
+  test("are cancelled if a later SpawnSubagent call with invalid arguments leaves too few", async () => {
+    const pause = defineTool({
+      name: "pause",
+      description: "Pauses.",
+      inputSchema: z.object({}),
+      sequential: true,
+      execute: () => "paused",
+    });
+    const one = newGroup(
+      { quorum: 2 },
+      [
+        calls(beside("member", "Work on."), use("pause"), {
+          toolName: "SpawnSubagent",
+          arguments: { role: "member" },
+        }),
+        says("Early."),
+        says("Late."),
+      ],
+      { tools: [pause] },
+    );
+    await one.fixture.run(one.lead.role);
+    expect(settlements(one.fixture)).toEqual(["lead/member#1 cancelled"]);
+    expect(heard(one.lead.model.requests.at(-1), "report").join()).toContain(decided);
   });
 });
