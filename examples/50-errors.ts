@@ -21,7 +21,7 @@ const lookUp = defineTool({
   execute: ({ customer }) => {
     if (!/^\d+$/.test(customer))
       throw new ToolRetryError(`${customer} is not a number.`, {
-        hint: "Use digits only.",
+        hint: "Use digits.",
       });
     throw new Error(`There is no customer ${customer}.`);
   },
@@ -48,7 +48,7 @@ assert.equal(status, "completed");
 assert.deepEqual(
   agents[0]?.toolErrors.map(({ code, message }) => [code, message]),
   [
-    ["tool_retry", "look_up asks for a corrected call: A7 is not a number. Use digits only."],
+    ["tool_retry", "look_up asks for a corrected call: A7 is not a number. Use digits."],
     ["tool_error", "look_up failed: There is no customer 7."],
   ],
 );

@@ -42,8 +42,18 @@ function samplesOf(
   return [...blocks].map(([, language = "", sample = ""]) => ({ language, sample }));
 }
 
-/** The formatter puts an import into one line of up to 100 columns, so imports are exempt. */
-const PROGRAM_CODE = /^ *```(?:ts|tsx|typescript|js|sh|json)\b.*\n([\s\S]*?)^ *```/gm;
+const BLOCK = /^ *```\w.*\n([\s\S]*?)^ *```/gm;
+
+/** Lines that may be wider than 80 columns. */
+const WIDE: readonly RegExp[] = [
+  // The formatter puts an import into one line of up to 100 columns.
+  /^[^:]+: import /,
+  // The guide shows the table and the report of the demo as a terminal of 120 columns prints them.
+  /^docs\/guides\/first-tree\.md: (?:agent {2}|lead|[├│└]|here\.)/,
+  // A message and a tag that espalier prints without a line break.
+  /^docs\/budgets\.md: stopped: /,
+  /^docs\/context\.md: <subagent-result /,
+];
 
 /** A sample may be an excerpt of a function. */
 function unindented(text: string): string {
@@ -57,16 +67,17 @@ proves(["R187"], "contains every sample of the documents in an example that runs
   expect(lost).toEqual([]);
 });
 
-test("shows program code of at most 80 columns, so that no block scrolls", () => {
+test("shows code and output of at most 80 columns, so that no block scrolls", () => {
   const texts = [...documents, { file: "README.md", text: readFileSync("README.md", "utf8") }];
   const long = texts
     .filter(({ file }) => !/^docs\/(reference|decisions)\//.test(file))
     .flatMap(({ file, text }) =>
-      [...text.matchAll(PROGRAM_CODE)]
+      [...text.matchAll(BLOCK)]
         .flatMap(([, code = ""]) => code.split("\n"))
-        .filter((line) => line.length > 80 && !line.startsWith("import "))
+        .filter((line) => line.length > 80)
         .map((line) => `${file}: ${line}`),
-    );
+    )
+    .filter((line) => !WIDE.some((exempt) => exempt.test(line)));
   expect(long).toEqual([]);
 });
 
