@@ -11,7 +11,6 @@ import type {
   StreamPartBody,
   StreamPartSource,
   ResetReason,
-  ResultBody,
   StreamPart,
 } from "../protocol/stream-part.ts";
 import { getReplyPieces } from "../protocol/reply-message.ts";
@@ -66,7 +65,7 @@ export class PartEmitter {
       default:
         reply[delta.type] += delta.text;
     }
-    this.#emit(source, delta);
+    this.emit(source, delta);
   }
 
   /**
@@ -78,7 +77,7 @@ export class PartEmitter {
     const characters = reply === undefined ? 0 : countCharacters(reply);
     if (characters === 0 && reason !== "recovered") return;
     this.#replies.set(source.agentId, openReply(source));
-    this.#emit(source, { type: "reset", reason, characters });
+    this.emit(source, { type: "reset", reason, characters });
   }
 
   /**
@@ -95,21 +94,11 @@ export class PartEmitter {
   end(source: StreamPartSource, message: AssistantMessage, finishReason: FinishReason): void {
     if (this.#replies.get(source.agentId)?.source.stepId !== source.stepId) {
       if (!this.hasListeners) return;
-      this.#emit(source, JOINED); // The listeners subscribed after the reply was complete, or received the reply before a crash.
+      this.emit(source, JOINED); // The listeners subscribed after the reply was complete, or received the reply before a crash.
     }
     this.emitRest(source, message);
     this.#replies.delete(source.agentId);
-    this.#emit(source, { type: "end", finishReason });
-  }
-
-  /** Drops a reply that will not be completed. */
-  drop(source: StreamPartSource, reason: ResetReason): void {
-    this.reset(source, reason); // The empty reply stays, so that a reconnecting reader drops the text that it received.
-  }
-
-  /** Emits the result of a call. */
-  emitResult(source: StreamPartSource, body: ResultBody): void {
-    this.#emit(source, body);
+    this.emit(source, { type: "end", finishReason });
   }
 
   /** Forgets the reply of an agent that has settled, since the agent's state contains it. */
@@ -135,7 +124,8 @@ export class PartEmitter {
     return reply;
   }
 
-  #emit(source: StreamPartSource, body: StreamPartBody): void {
+  /** Emits a part that does not change the text of the reply, such as a result. */
+  emit(source: StreamPartSource, body: StreamPartBody): void {
     this.#seq += 1;
     if (!this.hasListeners) return;
     const piece: StreamPart = Object.freeze({ ...source, seq: this.#seq, ...body });

@@ -155,7 +155,7 @@ function emitLongResults(
   const source = agent.toPartSource({ stepId, stepNumber });
   for (const [index, execution] of executions.entries())
     if (executed[index]?.isToSummarize === true)
-      agent.run.pieces?.emitResult(source, createResultBody(execution));
+      agent.run.pieces?.emit(source, createResultBody(execution));
 }
 
 const NONE: readonly never[] = Object.freeze([]);

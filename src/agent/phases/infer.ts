@@ -38,7 +38,7 @@ export async function infer(
   const charged = recordUsage(state, usage, computeTiming(spans));
   if (outcome.type !== "replied") {
     const reason = outcome.type === "cancelled" ? "cancelled" : "discarded";
-    agent.run.pieces?.drop(agent.toPartSource(position), reason);
+    agent.run.pieces?.reset(agent.toPartSource(position), reason);
   }
   switch (outcome.type) {
     case "cancelled":
@@ -90,7 +90,7 @@ function takeReply(
   const taken = { message, finishReason };
   const { pieces } = agent.run;
   if (isUseless(taken)) {
-    pieces?.drop(agent.toPartSource(position), "discarded");
+    pieces?.reset(agent.toPartSource(position), "discarded");
     return discardReply(state, taken);
   }
   const { isFaithful, historyLength: messages, ephemeralTokens } = call;

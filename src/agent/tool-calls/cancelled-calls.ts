@@ -78,7 +78,7 @@ export function settleRemainingCalls(
   const { pieces } = agent.run;
   if (pieces !== undefined) {
     const source = agent.toPartSource({ stepId: step.stepId, stepNumber: step.number });
-    for (const execution of executions) pieces.emitResult(source, createResultBody(execution));
+    for (const execution of executions) pieces.emit(source, createResultBody(execution));
   }
   return hasAllResults(complete) ? recordResults(complete) : complete;
 }

@@ -137,7 +137,7 @@ export function emitResult(
   if (isToSummarize) return;
   agent.endedCalls ??= [];
   agent.endedCalls.push(execution);
-  agent.run.pieces?.emitResult(agent.toPartSource(position), createResultBody(execution));
+  agent.run.pieces?.emit(agent.toPartSource(position), createResultBody(execution));
 }
 
 /** Records that a delegation waits for a paused subagent, and returns its deferral. */
