@@ -17,6 +17,19 @@ export function createLoadError(name: string, without: string, cause: unknown): 
   });
 }
 
+/** Loads an optional package. Rejects like `createLoadError`. */
+export async function loadPackage<Package>(
+  name: string,
+  without: string,
+  load: () => Promise<Package>,
+): Promise<Package> {
+  try {
+    return await load();
+  } catch (cause) {
+    throw createLoadError(name, without, cause);
+  }
+}
+
 function isMissing(name: string, cause: unknown): boolean {
   const code = isRecord(cause) ? cause["code"] : undefined;
   if (code !== "ERR_MODULE_NOT_FOUND" && code !== "MODULE_NOT_FOUND") return false;

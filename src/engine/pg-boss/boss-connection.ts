@@ -4,7 +4,7 @@ import type { PgBoss } from "pg-boss";
 
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
-import { createLoadError } from "../../kernel/optional-package.ts";
+import { loadPackage } from "../../kernel/optional-package.ts";
 
 /**
  * Started instance of `PgBoss` from the npm package `pg-boss`.
@@ -42,7 +42,8 @@ const QUERY_TIMEOUT_MS = 30_000;
  * package is not installed, and with the errors of pg-boss.
  */
 export async function startBoss(connectionString: string, schema: string): Promise<OwnBoss> {
-  const { PgBoss } = await loadPackage();
+  const without = "this engine cannot run anything";
+  const { PgBoss } = await loadPackage("pg-boss", without, () => import("pg-boss"));
   const options = {
     connectionString,
     schema: `"${schema}"`, // As a bare name it could be a word of SQL.
@@ -64,14 +65,6 @@ export async function startBoss(connectionString: string, schema: string): Promi
   } catch (cause) {
     await boss.stop({ graceful: false }).catch(ignoreFault);
     throw cause;
-  }
-}
-
-async function loadPackage(): Promise<{ readonly PgBoss: typeof PgBoss }> {
-  try {
-    return await import("pg-boss");
-  } catch (cause) {
-    throw createLoadError("pg-boss", "this engine cannot run anything", cause);
   }
 }
 

@@ -5,13 +5,12 @@ import type * as Clients from "@restatedev/restate-sdk-clients";
 import { systemClock } from "../../kernel/clock.ts";
 import { generateHexDigits } from "../../kernel/crypto.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
-import { createLoadError } from "../../kernel/optional-package.ts";
+import { loadPackage } from "../../kernel/optional-package.ts";
 import { type RunTicket, createUnknownRoleError } from "../engine.ts";
 import { LEAD, createServiceName } from "./restate-object.ts";
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import { findHeaderSecrets, hasSecret, redactValues } from "../../kernel/redact-values.ts";
 
-const PACKAGE = "@restatedev/restate-sdk-clients";
 /** Less than two seconds in total, if each attempt is refused at once. */
 const RETRY = { maxAttempts: 4, initialInterval: 250 } as const;
 /** Time limit of an attempt in milliseconds. */
@@ -31,7 +30,11 @@ export async function sendRun(
   ticket: RunTicket,
   atMs?: number,
 ): Promise<void> {
-  const { connect, rpc } = await loadClientSdk();
+  const { connect, rpc }: ClientSdk = await loadPackage(
+    "@restatedev/restate-sdk-clients",
+    "no run can be sent to Restate",
+    () => import("@restatedev/restate-sdk-clients"),
+  );
   const url = address.replace(/\/+$/, "");
   const ingress = connect({ url, headers, retry: RETRY });
   const service = createServiceName(ticket.role, ticket.version);
@@ -52,14 +55,6 @@ export async function sendRun(
     if (status === 404 && reply.includes(`'${service}'`)) throw createUnknownRoleError(ticket);
     const got = status === undefined ? explainUnreachable(cause) : reply;
     throw createRestateError({ url, expected: "to accept the run", status, got, cause, headers });
-  }
-}
-
-async function loadClientSdk(): Promise<ClientSdk> {
-  try {
-    return await import("@restatedev/restate-sdk-clients");
-  } catch (cause) {
-    throw createLoadError(PACKAGE, "no run can be sent to Restate", cause);
   }
 }
 

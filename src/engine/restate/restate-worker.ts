@@ -13,7 +13,7 @@ import type * as RestateSdk from "@restatedev/restate-sdk";
 
 import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
-import { createLoadError } from "../../kernel/optional-package.ts";
+import { loadPackage } from "../../kernel/optional-package.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { EngineWorker, RunExecutor, ExecutorResult } from "../engine.ts";
@@ -31,7 +31,6 @@ export interface RestateListener {
   readonly workerUrl?: string;
 }
 
-const PACKAGE = "@restatedev/restate-sdk";
 /** Largest value of an HTTP/2 setting. */
 const MOST_STREAMS = 2 ** 32 - 1;
 /** Maximum number of characters quoted from a log message. */
@@ -44,7 +43,12 @@ export async function serveRestate(
   executor: RunExecutor,
   listener: RestateListener,
 ): Promise<EngineWorker> {
-  const worker = new RestateWorker(executor, listener, await loadWorkerSdk());
+  const sdk: WorkerSdk = await loadPackage(
+    "@restatedev/restate-sdk",
+    "no run of Restate can be executed",
+    () => import("@restatedev/restate-sdk"),
+  );
+  const worker = new RestateWorker(executor, listener, sdk);
   const port = await worker.listen();
   const close = (): Promise<void> => worker.close();
   const { adminUrl, headers = {} } = listener;
@@ -61,14 +65,6 @@ export async function serveRestate(
 }
 
 type WorkerSdk = Pick<typeof RestateSdk, "object" | "RetryableError" | "createEndpointHandler">;
-
-async function loadWorkerSdk(): Promise<WorkerSdk> {
-  try {
-    return await import("@restatedev/restate-sdk");
-  } catch (cause) {
-    throw createLoadError(PACKAGE, "no run of Restate can be executed", cause);
-  }
-}
 
 function formatUrl(host: string, port: number): string {
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;

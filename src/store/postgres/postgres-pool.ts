@@ -1,7 +1,7 @@
 // Connections to PostgreSQL: the part of a pool of the package `pg` that the store uses. The
 // package is loaded when the first pool is opened.
 
-import { createLoadError } from "../../kernel/optional-package.ts";
+import { loadPackage } from "../../kernel/optional-package.ts";
 
 /** Connection of a `PostgresPool`. A client of the npm package `pg` is one. */
 export interface PostgresClient {
@@ -47,9 +47,7 @@ export interface PoolOptions {
 
 /** Creates a pool, without connecting. Throws `invalid_argument` if the package is not installed. */
 export async function openPool(options: PoolOptions): Promise<OwnPool> {
-  const { Pool } = await import("pg").catch((cause: unknown) => {
-    throw createLoadError("pg", "PostgreSQL cannot be reached", cause);
-  });
+  const { Pool } = await loadPackage("pg", "PostgreSQL cannot be reached", () => import("pg"));
   return new Pool({
     connectionString: options.connectionString,
     max: options.maxConnections,
