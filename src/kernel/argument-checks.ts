@@ -72,10 +72,15 @@ function createNoObjectError(
 
 /**
  * Checks the fields of an options object with the check of each field. Skips omitted fields. Throws
- * `invalid_argument` for fields without a check.
+ * `invalid_argument` for fields without a check. `advise` returns the remedy for them.
  */
-export function checkFields(field: string, options: object, checks: FieldChecks): void {
-  checkKeys(field, options, Object.keys(checks));
+export function checkFields(
+  field: string,
+  options: object,
+  checks: FieldChecks,
+  advise = adviseOnName,
+): void {
+  checkKeys(field, options, Object.keys(checks), advise);
   for (const [key, value] of Object.entries(options))
     if (value !== undefined) checks[key]?.(`${field}.${key}`, value);
 }
@@ -85,6 +90,9 @@ export type FieldChecks = Readonly<Record<string, FieldCheck>>;
 
 /** Throws `invalid_argument` for a value that the field cannot have. */
 export type FieldCheck = (field: string, value: unknown) => void;
+
+/** Accepts every value of a field, which is checked elsewhere. */
+export const checkLater: FieldCheck = () => undefined;
 
 /** Throws `invalid_argument` unless `value` is true or false. */
 export function checkBoolean(field: string, value: unknown, advice = "Set true or false."): void {
@@ -102,6 +110,18 @@ export function checkMethods(field: string, value: unknown, methods: readonly st
     value,
     "See its TypeScript type.",
   );
+}
+
+/** Throws `invalid_argument` if one of these options is set although `chosen` replaces them. */
+export function checkLeftOut<Options extends object>(
+  options: Options,
+  fields: readonly (keyof Options & string)[],
+  chosen: string,
+  advice: string,
+): void {
+  const extra = fields.find((field) => options[field] !== undefined);
+  if (extra !== undefined)
+    throw mismatch(extra, `left out when ${chosen} is set`, options[extra], advice);
 }
 
 /**

@@ -4,7 +4,9 @@ import {
   checkAmount,
   checkCount,
   checkKeys,
+  checkLeftOut,
   checkMethods,
+  checkName,
   adviseDefault,
   groupDigits,
   mismatch,
@@ -152,11 +154,8 @@ function ownBoss({ connectionString, schema = DEFAULT_SCHEMA }: PgBossEngineOpti
     const advice = "Pass the URL of the database, or a boss.";
     throw mismatch("connectionString", "a non-empty string", connectionString, advice);
   }
-  if (!/^[a-z_][a-z0-9_]{0,49}$/.test(schema)) {
-    const words =
-      "at most 50 lower-case letters, digits and underscores, not starting with a digit";
-    throw mismatch("schema", words, schema, "Choose another name.");
-  }
+  const words = "at most 50 lower-case letters, digits and underscores, not starting with a digit";
+  checkName("schema", schema, /^[a-z_][a-z0-9_]{0,49}$/, words);
   const boss = new MemoizedPromise<OwnBoss>();
   return {
     open: () => boss.get(() => startBoss(connectionString, schema)),
@@ -166,15 +165,7 @@ function ownBoss({ connectionString, schema = DEFAULT_SCHEMA }: PgBossEngineOpti
 
 /** Returns a source for an instance of the user, which stays open. */
 function useGivenBoss(boss: PgBossInstance, options: PgBossEngineOptions): BossSource {
-  const owned = ["connectionString", "schema"] as const;
-  const extra = owned.find((name) => options[name] !== undefined);
-  if (extra !== undefined)
-    throw mismatch(
-      extra,
-      "left out when boss is set",
-      options[extra],
-      "Configure the boss instead.",
-    );
+  checkLeftOut(options, ["connectionString", "schema"], "boss", "Configure the boss instead.");
   checkMethods("boss", boss, BOSS_METHODS);
   // Without a listener, its first error would end the process.
   boss.on("error", ignoreFault);

@@ -1,7 +1,12 @@
 // Executes a run request: starts the run, continues it, joins it or returns its result. May be
 // repeated any number of times, in any process.
 
-import { checkAmount, checkKeys, checkMethods } from "../../kernel/argument-checks.ts";
+import {
+  checkAmount,
+  checkFields,
+  checkMethods,
+  type FieldCheck,
+} from "../../kernel/argument-checks.ts";
 import { CancelSignal, addAbortHandler, sleep } from "../../kernel/cancel-signal.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { omitUndefined, sameJson } from "../../kernel/json.ts";
@@ -40,7 +45,7 @@ import { explainAbort } from "./run-error.ts";
 import { RunHandle } from "./run-handle.ts";
 import type { JsonRunResult } from "./run-result.ts";
 import { prepareStart } from "./prepare-run.ts";
-import { checkRunOptions, type StartOptions } from "./run-options.ts";
+import { RUN_CHECKS, type StartOptions } from "./run-options.ts";
 
 /**
  * Options of `orchestrator.execute`.
@@ -76,7 +81,12 @@ export interface ExecuteOptions extends Pick<StartOptions, "context" | "onStream
   readonly takeOverAfterMs?: number;
 }
 
-const FIELDS = ["context", "onStreamPart", "signal", "releaseSignal", "graceMs", "takeOverAfterMs"];
+const CHECKS: Readonly<Record<keyof ExecuteOptions, FieldCheck>> = {
+  ...RUN_CHECKS,
+  releaseSignal: (field, value) => checkMethods(field, value, ["addEventListener"]),
+  graceMs: checkAmount,
+  takeOverAfterMs: checkAmount,
+};
 
 /** Interval at which a run of another process is polled. */
 const LOOK_MS = 100;
@@ -85,14 +95,7 @@ const MAIL_MS = 200;
 
 /** Throws `invalid_argument`. */
 export function checkExecuteOptions(options: ExecuteOptions): void {
-  const field = "execute options";
-  checkKeys(field, options, FIELDS);
-  const { releaseSignal, graceMs, takeOverAfterMs } = options;
-  if (releaseSignal !== undefined)
-    checkMethods(`${field}.releaseSignal`, releaseSignal, ["addEventListener"]);
-  if (graceMs !== undefined) checkAmount(`${field}.graceMs`, graceMs);
-  if (takeOverAfterMs !== undefined) checkAmount(`${field}.takeOverAfterMs`, takeOverAfterMs);
-  checkRunOptions(field, options);
+  checkFields("execute options", options, CHECKS);
 }
 
 /** Options of an execution by a caller or a worker. */

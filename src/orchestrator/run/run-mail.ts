@@ -3,8 +3,11 @@
 
 import {
   checkAmount,
+  checkFields,
   checkKeys,
+  checkLater,
   checkText,
+  type FieldChecks,
   mismatch,
   NO_LIMIT_ADVICE,
 } from "../../kernel/argument-checks.ts";
@@ -23,7 +26,7 @@ import {
 import { AnswerSchema } from "../../protocol/question.ts";
 import type { Mail, RunStore } from "../../store/run-store.ts";
 import { createStoreError } from "../../store/store-errors.ts";
-import { checkGrant } from "../../budget/ledger-grant.ts";
+import { copyGrant } from "../../budget/ledger-grant.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { Run } from "./run.ts";
@@ -193,36 +196,31 @@ export async function sendMail(
   return await store.sendMail(runId, { key, body: JSON.stringify(mail) });
 }
 
-const REQUEST_FIELDS = {
-  pause: [],
-  resume: [],
-  stop: ["message"],
-  steer: ["message", "agentPath"],
-  grant: ["budget", "by", "agentPath"],
-} as const;
+const COMMAND_CHECKS: Readonly<Record<RunCommand["type"], FieldChecks>> = {
+  pause: {},
+  resume: {},
+  stop: { message: checkText },
+  steer: { message: copyContent, agentPath: checkText },
+  grant: { budget: checkLater, by: checkLater, agentPath: checkText },
+};
 
 /** Returns a validated copy of a command. Throws `invalid_argument`. */
 export function copyCommand(request: RunCommand): RunMail {
   checkKeys("request", request, ["type", "message", "agentPath", "budget", "by"]);
   const { type } = request;
-  if (!Object.hasOwn(REQUEST_FIELDS, type))
+  if (!Object.hasOwn(COMMAND_CHECKS, type))
     throw mismatch("request.type", "pause, resume, stop, steer or grant", type, "Correct it.");
-  checkKeys("request", request, ["type", ...REQUEST_FIELDS[type]]);
-  if ("agentPath" in request && request.agentPath !== undefined)
-    checkText("request.agentPath", request.agentPath);
-  if (type === "steer") {
-    const message = copyContent("request.message", request.message);
-    return { type, message, ...omitUndefined({ agentPath: request.agentPath }) };
+  checkFields("request", request, { type: checkLater, ...COMMAND_CHECKS[type] });
+  if (request.type === "pause" || request.type === "resume") return { type: request.type };
+  if (request.type === "stop")
+    return { type: request.type, ...omitUndefined({ message: request.message }) };
+  const agentPath = omitUndefined({ agentPath: request.agentPath });
+  if (request.type === "grant") {
+    const { budget, by } = copyGrant("request", request);
+    return { type: request.type, budget: { ...budget }, by, ...agentPath };
   }
-  if (type === "grant") {
-    const { budget, by, agentPath } = request;
-    checkGrant("request", { budget, by });
-    return { type, budget: { ...budget }, by, ...omitUndefined({ agentPath }) };
-  }
-  if (type !== "stop") return { type };
-  const { message } = request;
-  if (message !== undefined) checkText("request.message", message);
-  return { type, ...omitUndefined({ message }) };
+  const message = copyContent("request.message", request.message);
+  return { type: request.type, message, ...agentPath };
 }
 
 /** Returns mail that explains why no process could execute a run. */

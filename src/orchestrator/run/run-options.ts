@@ -3,11 +3,14 @@
 import {
   checkAmount,
   checkBoolean,
-  checkFunction,
   checkCount,
-  checkKeys,
+  checkFields,
+  checkFunction,
+  checkLater,
   checkList,
   checkText,
+  type FieldCheck,
+  type FieldChecks,
   mismatch,
   NO_LIMIT_ADVICE,
 } from "../../kernel/argument-checks.ts";
@@ -153,28 +156,23 @@ export type OptionsWithContext<
   Needed = { readonly context: Context },
 > = unknown extends Context ? readonly [options?: Options] : readonly [options: Options & Needed];
 
-const START_FIELDS = [
-  "runId",
-  "budget",
-  "metadata",
-  "deadlineAtMs",
-  "onStreamPart",
-  "signal",
-  "session",
-  "context",
-  "traceparent",
-];
+/** Checks of the options of every call that starts or continues a run. */
+export const RUN_CHECKS = { onStreamPart: checkFunction, signal: checkSignal, context: checkLater };
+
+const START_CHECKS: Readonly<Record<keyof StartOptions, FieldCheck>> = {
+  ...RUN_CHECKS,
+  runId: (_field, value) => checkRunId("runId", value),
+  budget: checkLater,
+  metadata: checkLater,
+  deadlineAtMs: (_field, value) => checkAmount("deadlineAtMs", value, NO_LIMIT_ADVICE),
+  session: checkLater,
+  traceparent: (_field, value) => checkTraceparent("traceparent", value),
+};
 
 /** Throws `invalid_argument`. */
 export function checkStartOptions(options: StartOptions): void {
-  const field = "start options";
-  checkKeys(field, options, START_FIELDS, adviseOnOption);
-  const { runId, budget, deadlineAtMs, traceparent } = options;
-  if (runId !== undefined) checkRunId("runId", runId);
-  if (budget !== undefined) checkBudget("budget", budget);
-  if (deadlineAtMs !== undefined) checkAmount("deadlineAtMs", deadlineAtMs, NO_LIMIT_ADVICE);
-  if (traceparent !== undefined) checkTraceparent("traceparent", traceparent);
-  checkRunOptions(field, options);
+  checkFields("start options", options, START_CHECKS, adviseOnOption);
+  if (options.budget !== undefined) checkBudget("budget", options.budget);
 }
 
 /** Maximum length of an id in code units, which every store accepts. */
@@ -222,22 +220,12 @@ export function checkTraceparent(field: string, value: unknown): void {
   throw mismatch(field, expected, value, "Leave it out to start a new trace.");
 }
 
-/** Options of a run that starts or continues. */
-interface AnyRunOptions {
-  readonly role?: AgentRole;
-  readonly onStreamPart?: unknown;
-  readonly signal?: unknown;
-}
-
-/** Throws `invalid_argument`. */
-export function checkRunOptions(field: string, options: AnyRunOptions): void {
-  const { role, onStreamPart, signal } = options;
-  if (role !== undefined) checkAgentRole(`${field}.role`, role);
-  if (onStreamPart !== undefined) checkFunction(`${field}.onStreamPart`, onStreamPart);
-  if (signal === undefined || (signal instanceof EventTarget && "aborted" in signal)) return;
+/** Throws `invalid_argument` unless `signal` is an `AbortSignal`. */
+function checkSignal(field: string, signal: unknown): void {
+  if (signal instanceof EventTarget && "aborted" in signal) return;
   const isController = signal instanceof AbortController;
   const advice = isController ? "Pass its signal: controller.signal." : "Leave it out for none.";
-  throw mismatch(`${field}.signal`, "an AbortSignal", signal, advice);
+  throw mismatch(field, "an AbortSignal", signal, advice);
 }
 
 /** Returns a frozen copy. Throws `invalid_argument`, naming the part that is not JSON. */
@@ -434,60 +422,56 @@ export interface ResumeLostRunsOptions<out Context = unknown> {
   }) => Context | Promise<Context>;
 }
 
-const RESUME_FIELDS = ["answers", "role", "grants", "onStreamPart", "signal", "session", "context"];
-const STORED_RESUME_FIELDS = [...RESUME_FIELDS, "takeOver"];
-const FORK_FIELDS = ["atStep", "message", "budget", "role", "onStreamPart", "signal", "context"];
+const RESUME_CHECKS = {
+  ...RUN_CHECKS,
+  answers: checkLater,
+  role: checkAgentRole,
+  grants: checkLater,
+  session: checkLater,
+} satisfies Record<keyof ResumeOptions, FieldCheck>;
+
+const FORK_CHECKS: Readonly<Record<keyof ForkOptions, FieldCheck>> = {
+  ...RUN_CHECKS,
+  atStep: (field, value) => checkCount(field, value, "Leave it out for the last step."),
+  message: copyContent,
+  budget: checkLater,
+  role: checkAgentRole,
+};
 
 /** Throws `invalid_argument`. */
 export function checkResumeOptions(options: ResumeOptions): void {
-  checkContinueOptions("resume options", options, RESUME_FIELDS);
+  checkContinueOptions(options, RESUME_CHECKS);
 }
 
 /** Throws `invalid_argument`. */
 export function checkStoredResumeOptions(options: StoredResumeOptions): void {
-  checkContinueOptions("resume options", options, STORED_RESUME_FIELDS);
-  checkBoolean("resume options.takeOver", options.takeOver ?? false, "Leave it out for false.");
+  checkContinueOptions(options, { ...RESUME_CHECKS, takeOver: checkTakeOver });
+}
+
+function checkTakeOver(field: string, value: unknown): void {
+  checkBoolean(field, value, "Leave it out for false.");
 }
 
 /** Throws `invalid_argument`. */
 export function checkResumeLostRunsOptions(options: ResumeLostRunsOptions): void {
-  const field = "resumeLostRuns options";
-  checkKeys(field, options, ["context"]);
-  if (options.context !== undefined) checkFunction(`${field}.context`, options.context);
+  checkFields("resumeLostRuns options", options, { context: checkFunction });
 }
 
-function checkContinueOptions(
-  field: string,
-  options: ResumeOptions,
-  fields: readonly string[],
-): void {
-  checkKeys(field, options, fields);
+function checkContinueOptions(options: ResumeOptions, checks: FieldChecks): void {
+  const field = "resume options";
+  checkFields(field, options, checks);
   const { grants = [] } = options;
   checkList(`${field}.grants`, grants);
   for (const [index, grant] of grants.entries()) {
     const name = `${field}.grants[${index}]`;
-    checkKeys(name, grant, ["budget", "by", "agentPath"]);
+    checkFields(name, grant, { budget: checkLater, by: checkLater, agentPath: checkText });
     checkGrant(name, grant);
-    if (grant.agentPath !== undefined) checkText(`${name}.agentPath`, grant.agentPath);
   }
-  checkRunOptions(field, options);
 }
 
 /** Throws `invalid_argument`. */
 export function checkForkOptions(options: ForkOptions): void {
   const field = "fork options";
-  checkKeys(field, options, FORK_FIELDS);
-  const { atStep, message, budget = {} } = options;
-  if (atStep !== undefined)
-    checkCount(`${field}.atStep`, atStep, "Leave it out for the last step.");
-  if (Array.isArray(message)) copyContent(`${field}.message`, message);
-  else if (message !== undefined && (typeof message !== "string" || message.trim() === ""))
-    throw mismatch(
-      `${field}.message`,
-      "a non-empty string",
-      message,
-      "Correct it, or leave it out.",
-    );
-  checkBudget(`${field}.budget`, budget);
-  checkRunOptions(field, options);
+  checkFields(field, options, FORK_CHECKS);
+  checkBudget(`${field}.budget`, options.budget ?? {});
 }

@@ -14,9 +14,11 @@ import {
   checkAmount,
   checkFunction,
   checkCount,
+  checkFields,
   checkKeys,
   checkMethods,
   adviseDefault,
+  type FieldCheck,
   mismatch,
 } from "../../kernel/argument-checks.ts";
 import type { Clock } from "../../kernel/clock.ts";
@@ -142,28 +144,18 @@ const DEFAULT_SWEEP_MS = 30_000;
  * waits without a time.
  */
 const LAST_TIME_MS = 253_402_300_799_999;
-const FIELDS = [
-  "rolesVersion",
-  "context",
-  "maxRuns",
-  "graceMs",
-  "takeOverAfterMs",
-  "sweepIntervalMs",
-];
+const CHECKS: Readonly<Record<keyof WorkerOptions, FieldCheck>> = {
+  rolesVersion: checkVersionName,
+  context: checkFunction,
+  maxRuns: checkMaxRuns,
+  graceMs: checkAmount,
+  takeOverAfterMs: checkAmount,
+  sweepIntervalMs: checkAmount,
+};
 
-/** Throws `invalid_argument`. */
-function checkWorkOptions(options: WorkerOptions): void {
-  const field = "startWorker options";
-  checkKeys(field, options, FIELDS);
-  const { rolesVersion, context, maxRuns, graceMs, takeOverAfterMs, sweepIntervalMs } = options;
-  if (rolesVersion !== undefined) checkVersionName(`${field}.rolesVersion`, rolesVersion);
-  if (context !== undefined) checkFunction(`${field}.context`, context);
-  if (maxRuns !== undefined) checkCount(`${field}.maxRuns`, maxRuns);
-  if (maxRuns === 0)
-    throw mismatch(`${field}.maxRuns`, "at least 1", 0, adviseDefault(DEFAULT_MAX_RUNS));
-  if (graceMs !== undefined) checkAmount(`${field}.graceMs`, graceMs);
-  if (takeOverAfterMs !== undefined) checkAmount(`${field}.takeOverAfterMs`, takeOverAfterMs);
-  if (sweepIntervalMs !== undefined) checkAmount(`${field}.sweepIntervalMs`, sweepIntervalMs);
+function checkMaxRuns(field: string, count: unknown): void {
+  checkCount(field, count);
+  if (count === 0) throw mismatch(field, "at least 1", 0, adviseDefault(DEFAULT_MAX_RUNS));
 }
 
 /** Starts a worker; see `Orchestrator.startWorker`. */
@@ -173,7 +165,7 @@ export async function startEngineWorker(
   options: WorkerOptions,
 ): Promise<Worker> {
   checkMethods("engine", engine, ["enqueue", "serve"]);
-  checkWorkOptions(options);
+  checkFields("startWorker options", options, CHECKS);
   const { settings } = live;
   const { store } = requireStorage(settings);
   if (settings.roles.length === 0)
@@ -378,11 +370,9 @@ class LiveWorker implements Worker, RunExecutor {
 
   close(options: { readonly graceMs?: number } = {}): Promise<void> {
     checkKeys("close options", options, ["graceMs"]);
-    const { graceMs } = options;
-    if (graceMs !== undefined) {
-      checkAmount("graceMs", graceMs);
-      this.#graceMs = graceMs;
-    }
+    const { graceMs = this.#graceMs } = options;
+    checkAmount("graceMs", graceMs);
+    this.#graceMs = graceMs;
     this.#closing ??= this.#close();
     return this.#closing;
   }

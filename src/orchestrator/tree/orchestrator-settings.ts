@@ -6,6 +6,7 @@ import {
   checkCount,
   checkFields,
   checkKeys,
+  checkLater,
   checkList,
   checkMethods,
   adviseDefault,
@@ -429,29 +430,26 @@ export function createSettings(input: OrchestratorOptions = {}): Settings {
 const STORE_METHODS =
   "create claim append heartbeat release read sendMail readMail find list".split(" ");
 
-/** Check of options that are checked together with others, or where their defaults are added. */
-const LATER: FieldCheck = () => undefined;
-
 /** Check of each option. */
 const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
-  limits: LATER,
-  concurrency: LATER,
+  limits: checkLater,
+  concurrency: checkLater,
   maxConcurrentRuns: (field, value) => {
     checkCount(field, value, NO_LIMIT_ADVICE);
     if (value === 0) throw mismatch(field, "at least 1", value, "With 0, no run could start.");
   },
-  retryPolicy: LATER,
+  retryPolicy: checkLater,
   prices: hasMethods("getPrice"),
   graceMs: isAmount(DEFAULTS.graceMs),
   roles: isListOf(checkAgentRole),
   hooks: checkHooks,
   guards: checkGuards,
   hookTimeoutMs: isAmount(DEFAULTS.hookTimeoutMs),
-  approver: LATER,
-  answerTimeoutMs: LATER,
-  unansweredPolicy: LATER,
+  approver: checkLater,
+  answerTimeoutMs: checkLater,
+  unansweredPolicy: checkLater,
   store: hasMethods(...STORE_METHODS),
-  signingKey: LATER,
+  signingKey: checkLater,
   heartbeatIntervalMs: isAmount(DEFAULTS.heartbeatIntervalMs),
   staleAfterMs: isAmount(DEFAULTS.staleAfterMs),
   maxCrashes: (field, value) => checkCount(field, value, adviseDefault(DEFAULTS.maxCrashes)),

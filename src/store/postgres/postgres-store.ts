@@ -4,7 +4,9 @@
 import {
   checkAtLeastOne,
   checkKeys,
+  checkLeftOut,
   checkMethods,
+  checkName,
   adviseDefault,
   mismatch,
 } from "../../kernel/argument-checks.ts";
@@ -108,11 +110,8 @@ export function postgresStore(options: PostgresStoreOptions): Store {
   checkKeys("options", options, OPTIONS);
   const { schema = "espalier", access = "write", pool } = options;
   checkOneOf("access", access, ["read", "write"]);
-  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
-    const words =
-      "at most 63 lower-case letters, digits and underscores, not starting with a digit";
-    throw mismatch("schema", words, schema, "Choose another name.");
-  }
+  const words = "at most 63 lower-case letters, digits and underscores, not starting with a digit";
+  checkName("schema", schema, /^[a-z_][a-z0-9_]{0,62}$/, words);
   const driver = new PostgresDriver({
     schema,
     access,
@@ -126,14 +125,7 @@ type Connections = Pick<PostgresDriverOptions, "open" | "end">;
 /** Uses a pool of the user, which stays open. */
 function useGivenPool(pool: PostgresPool, options: PostgresStoreOptions): Connections {
   const owned = ["connectionString", "maxConnections", "timeoutMs"] as const;
-  const extra = owned.find((name) => options[name] !== undefined);
-  if (extra !== undefined)
-    throw mismatch(
-      extra,
-      "left out when pool is set",
-      options[extra],
-      "Configure the pool instead.",
-    );
+  checkLeftOut(options, owned, "pool", "Configure the pool instead.");
   checkMethods("pool", pool, ["connect", "on", "off"]);
   return { open: async () => pool, end: undefined };
 }
