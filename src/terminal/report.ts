@@ -66,44 +66,23 @@ export function formatRunReport(
   const paint = createPainter(color);
   const root = rebuildTree(result);
   const tree = root === undefined ? [] : renderTree(root, { width, nowMs: 0, hasColor: color });
-  const sections = [
-    formatReportSection(
-      "Open questions",
-      formatQuestionTable(result.questions, { width, time: DEADLINES }, paint),
-      paint,
-    ),
-    formatReportSection("Tree", tree, paint),
-    formatReportSection(
-      "Agents that did not complete",
-      formatUncompletedAgents(result, width),
-      paint,
-    ),
-    formatReportSection("Calls that failed", formatFailedCalls(result, width, paint), paint),
-    formatReportSection("Budget of the run", formatBudgetTable(result, width, paint), paint),
-    formatReportSection(
-      "Usage by role",
-      formatUsageTable("role", result.usage.byRole, width, paint),
-      paint,
-    ),
-    formatReportSection(
-      "Usage by model",
-      formatUsageTable("model", result.usage.byModel, width, paint),
-      paint,
-    ),
-    [...formatClosingLines(result, width, paint), ...formatTraceLines(result, jaegerUrl)],
+  const sections: Readonly<Record<string, readonly string[]>> = {
+    "Open questions": formatQuestionTable(result.questions, { width, time: DEADLINES }, paint),
+    Tree: tree,
+    "Agents that did not complete": formatUncompletedAgents(result, width),
+    "Calls that failed": formatFailedCalls(result, width, paint),
+    "Budget of the run": formatBudgetTable(result, width, paint),
+    "Usage by role": formatUsageTable("role", result.usage.byRole, width, paint),
+    "Usage by model": formatUsageTable("model", result.usage.byModel, width, paint),
+  };
+  const shown = Object.entries(sections).filter(([, lines]) => lines.length > 0);
+  const closing = [
+    ...formatClosingLines(result, width, paint),
+    ...formatTraceLines(result, jaegerUrl),
   ];
-  return sections
-    .filter((lines) => lines.length > 0)
+  return [...shown.map(([title, lines]) => [paint("bold", title), ...lines]), closing]
     .map((lines) => lines.join("\n"))
     .join("\n\n");
-}
-
-function formatReportSection(
-  title: string,
-  lines: readonly string[],
-  paint: Paint,
-): readonly string[] {
-  return lines.length === 0 ? [] : [paint("bold", title), ...lines];
 }
 
 /** Returns the reasons of the subagents that did not complete. That of the root ends the report. */
