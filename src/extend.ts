@@ -128,15 +128,13 @@ export type { SessionExecution, SessionFork } from "./orchestrator/sessions/sess
 export type { SessionOutcome, SessionResult } from "./orchestrator/sessions/session-outcome.ts";
 export type { StepContext } from "./protocol/step-context.ts";
 export type { StepTiming } from "./protocol/step-timing.ts";
-export type {
-  ToolErrorRecord,
-  ToolErrorSeverity,
-  ToolFailure,
-} from "./protocol/tool-error-record.ts";
-export type { ToolExecution, ToolOutcomeType } from "./protocol/tool-outcome.ts";
+export type { ToolErrorRecord, ToolFailure } from "./protocol/tool-error-record.ts";
 export {
+  type ToolErrorSeverity,
+  type ToolOutcomeType,
   SPAWN_REFUSAL_CODES,
   type SpawnRefusalCode,
   type ToolFailureCode,
-} from "./protocol/tool-failure-code.ts";
+} from "./protocol/tool-failure.ts";
+export type { ToolExecution } from "./protocol/tool-outcome.ts";
 export type { ModelUsage, UsageReport } from "./protocol/usage.ts";

@@ -5,7 +5,7 @@ import type { ContentPart } from "../protocol/message-content.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
-import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
+import type { ToolOutcomeType } from "../protocol/tool-failure.ts";
 
 /**
  * Input of a `transform` handler at each point. The values are frozen.

@@ -13,7 +13,7 @@ import type { StepTiming } from "./step-timing.ts";
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "./stop.ts";
 import type { SpawnRefusal, SubagentOutcome } from "./subagent.ts";
 import type { ToolFailure } from "./tool-error-record.ts";
-import type { ToolOutcomeType } from "./tool-outcome.ts";
+import type { ToolOutcomeType } from "./tool-failure.ts";
 import type { ModelUsage, Usage, UsageReport } from "./usage.ts";
 
 /**

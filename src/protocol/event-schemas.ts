@@ -27,7 +27,7 @@ import {
 } from "./stop.ts";
 import { SpawnRefusalSchema, SubagentOutcomeSchema } from "./subagent.ts";
 import { ToolFailureSchema } from "./tool-error-record.ts";
-import { ToolOutcomeTypeSchema } from "./tool-outcome.ts";
+import { ToolOutcomeTypeSchema } from "./tool-failure.ts";
 import { ModelUsageSchema, UsageReportSchema, UsageSchema } from "./usage.ts";
 
 const count = lazySchema(() => z.int().nonnegative());

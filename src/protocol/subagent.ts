@@ -6,7 +6,7 @@ import type { AgentId, ExecutionId } from "./ids.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 import type { ErrorRecord, StopReason, TerminalStatus } from "./stop.ts";
 import type { ToolErrorRecord } from "./tool-error-record.ts";
-import { SPAWN_REFUSAL_CODES, type SpawnRefusalCode } from "./tool-failure-code.ts";
+import { SPAWN_REFUSAL_CODES, type SpawnRefusalCode } from "./tool-failure.ts";
 import type { RemovedTool } from "./tool-rule.ts";
 import type { UsageReport } from "./usage.ts";
 

@@ -1,23 +1,11 @@
 import type { CallId } from "./ids.ts";
-import { ToolFailureCodeSchema, type ToolFailureCode } from "./tool-failure-code.ts";
-import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
-
-/**
- * Consequence of a failed tool call.
- *
- * - `retryable`: the model is asked for a corrected call, a limited number of times.
- * - `recoverable`: the model reads the error and continues.
- * - `fatal`: the model reads the error, and must not repeat the call.
- * - `abortive`: the agent ends.
- *
- * @example
- * ```ts
- * for await (const event of run.events())
- *   if (event.type === "tool.ended" && event.error?.severity === "abortive")
- *     console.error(`${event.toolName} ended ${event.agentPath}: ${event.error.message}`);
- * ```
- */
-export type ToolErrorSeverity = "retryable" | "recoverable" | "fatal" | "abortive";
+import {
+  ToolErrorSeveritySchema,
+  ToolFailureCodeSchema,
+  type ToolErrorSeverity,
+  type ToolFailureCode,
+} from "./tool-failure.ts";
+import { lazyObject, z } from "./lazy-schema.ts";
 
 /**
  * Error of a tool call that did not succeed, as events contain it.
@@ -64,10 +52,6 @@ export interface ToolErrorRecord {
   /** Message that the model read. */
   readonly message: string;
 }
-
-export const ToolErrorSeveritySchema = lazySchema(() =>
-  z.enum(["retryable", "recoverable", "fatal", "abortive"]),
-);
 
 export const ToolFailureSchema = lazyObject(() => ({
   code: ToolFailureCodeSchema(),

@@ -2,44 +2,17 @@ import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import { AttachmentSchema, type Attachment } from "./attachment.ts";
 import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
-import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
+import { lazyObject, z } from "./lazy-schema.ts";
 import { ToolCallSchema, type ToolCall } from "./message.ts";
 import { SpawnRequestSchema, type SpawnRequest } from "./subagent.ts";
-import { ToolFailureCodeSchema, type ToolFailureCode } from "./tool-failure-code.ts";
-import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "./tool-error-record.ts";
-
-/**
- * Outcome of a tool call.
- *
- * - `succeeded`: the tool returned a result.
- * - `retry`: the model is asked for a corrected call.
- * - `failed`: the tool failed, and the model reads the error.
- * - `refused`: a limit, guard, approver or rule forbade the call.
- * - `not_executed`: the agent stopped before the call.
- * - `cancelled`: the agent had to end during the call; a late result is discarded.
- *
- * @example
- * ```ts
- * const failed = result.steps.flatMap(({ tools }) =>
- *   tools.executions.filter(({ type }) => type === "failed" || type === "refused"),
- * );
- * ```
- */
-export type ToolOutcomeType =
-  | "succeeded"
-  | "retry"
-  | "failed"
-  | "refused"
-  | "not_executed"
-  | "cancelled";
-const TOOL_OUTCOME_TYPES = [
-  "succeeded",
-  "retry",
-  "failed",
-  "refused",
-  "not_executed",
-  "cancelled",
-] as const satisfies readonly ToolOutcomeType[];
+import {
+  ToolErrorSeveritySchema,
+  ToolFailureCodeSchema,
+  ToolOutcomeTypeSchema,
+  type ToolErrorSeverity,
+  type ToolFailureCode,
+  type ToolOutcomeType,
+} from "./tool-failure.ts";
 
 /**
  * Tool call with its outcome. Each call of a history has exactly one.
@@ -96,8 +69,6 @@ export interface ToolExecution {
   /** End of the call, in milliseconds since the epoch. */
   readonly endedAtMs: number;
 }
-
-export const ToolOutcomeTypeSchema = lazySchema(() => z.enum(TOOL_OUTCOME_TYPES));
 
 export const ToolExecutionSchema = lazyObject(() => ({
   call: ToolCallSchema(),

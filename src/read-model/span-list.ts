@@ -1,7 +1,7 @@
 // SpanList: the spans of an agent in a flat array of numbers. Each span has the number of the
 // record that last changed it, so that patches need no state for each reader.
 
-import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
+import type { ToolOutcomeType } from "../protocol/tool-failure.ts";
 import { SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH } from "./viewer-data.ts";
 
 /** Kind of a span, for example `chat` for a model call. `SPAN_KINDS` explains each kind. */

@@ -6,7 +6,7 @@ import type { EspalierEvent } from "../protocol/event.ts";
 import type { CallId } from "../protocol/ids.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import type { ToolFailure } from "../protocol/tool-error-record.ts";
-import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
+import type { ToolOutcomeType } from "../protocol/tool-failure.ts";
 import type { Usage } from "../protocol/usage.ts";
 
 /**

@@ -2,7 +2,7 @@
 
 import { getErrorMessage } from "../kernel/error.ts";
 import { completeSentence } from "../kernel/sentence.ts";
-import type { ToolFailureCode } from "../protocol/tool-failure-code.ts";
+import type { ToolFailureCode } from "../protocol/tool-failure.ts";
 import { describeProblems, type ArgumentProblem } from "./arguments/argument-problems.ts";
 import type { Tool } from "./tool.ts";
 

@@ -6,7 +6,7 @@ import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import { AttachmentSchema, type Attachment } from "../protocol/attachment.ts";
 import { lazySchema, z } from "../protocol/lazy-schema.ts";
 import { copyAttachments } from "../protocol/message-content.ts";
-import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "../protocol/tool-error-record.ts";
+import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "../protocol/tool-failure.ts";
 
 const MARK = Symbol.for("espalier.error.tool");
 const RETRY_MARK = Symbol.for("espalier.error.tool_retry");

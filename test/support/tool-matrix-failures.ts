@@ -12,9 +12,12 @@ import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Budget } from "../../src/policies/budget.ts";
 import { deny } from "../../src/protocol/question.ts";
-import type { ToolFailureCode } from "../../src/protocol/tool-failure-code.ts";
-import { TOOL_FAILURES, isToolFailureCode } from "../../src/protocol/tool-failure.ts";
-import type { ToolErrorSeverity } from "../../src/protocol/tool-error-record.ts";
+import {
+  type ToolFailureCode,
+  TOOL_FAILURES,
+  isToolFailureCode,
+  type ToolErrorSeverity,
+} from "../../src/protocol/tool-failure.ts";
 import {
   says,
   ScriptedModel,

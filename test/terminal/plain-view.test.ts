@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { formatEventLine } from "../../src/terminal/plain-view.ts";
 import type { EspalierEvent } from "../../src/index.ts";
 import type { EventBody, ToolFailure } from "../../src/extend.ts";
-import type { ToolFailureCode } from "../../src/protocol/tool-failure-code.ts";
+import type { ToolFailureCode } from "../../src/protocol/tool-failure.ts";
 import { AgentIdSchema, QuestionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
 import { NO_TIMING } from "../../src/protocol/step-timing.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";

@@ -119,18 +119,14 @@ import type {
   SubagentOutcome,
   SubagentOutcomeSchema,
 } from "../../src/protocol/subagent.ts";
+import type { ToolFailure, ToolFailureSchema } from "../../src/protocol/tool-error-record.ts";
 import type {
   ToolErrorSeverity,
   ToolErrorSeveritySchema,
-  ToolFailure,
-  ToolFailureSchema,
-} from "../../src/protocol/tool-error-record.ts";
-import type {
-  ToolExecution,
-  ToolExecutionSchema,
   ToolOutcomeType,
   ToolOutcomeTypeSchema,
-} from "../../src/protocol/tool-outcome.ts";
+} from "../../src/protocol/tool-failure.ts";
+import type { ToolExecution, ToolExecutionSchema } from "../../src/protocol/tool-outcome.ts";
 import type {
   RemovedTool,
   RemovedToolSchema,

@@ -33,7 +33,7 @@ import { restoreCall, getStoredCall, readArguments } from "../tool-calls/parsed-
 import type { CallInProgress } from "../tool-calls/open-call.ts";
 import type { HookedCall } from "./rewrite-calls.ts";
 import { describeRemoval } from "../../policies/context-notes.ts";
-import type { ToolFailureCode } from "../../protocol/tool-failure-code.ts";
+import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
 
 /** The outcome of admitting a batch of calls. */
 export interface Admission {

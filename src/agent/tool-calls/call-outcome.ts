@@ -5,10 +5,13 @@ import type { EventBody } from "../../protocol/event.ts";
 import type { TimeSpan } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRefusal } from "../../protocol/subagent.ts";
-import type { ToolFailureCode } from "../../protocol/tool-failure-code.ts";
-import { TOOL_FAILURES } from "../../protocol/tool-failure.ts";
-import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
-import type { ToolExecution, ToolOutcomeType } from "../../protocol/tool-outcome.ts";
+import {
+  type ToolFailureCode,
+  TOOL_FAILURES,
+  type ToolErrorSeverity,
+  type ToolOutcomeType,
+} from "../../protocol/tool-failure.ts";
+import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
 import type { RejectedCall } from "../../tools/rejected-call.ts";

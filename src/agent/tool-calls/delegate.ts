@@ -12,7 +12,7 @@ import {
   type MessageContent,
 } from "../../protocol/message-content.ts";
 import type { SpawnOutcome, SpawnRequest, SubagentOutcome } from "../../protocol/subagent.ts";
-import type { ToolFailureCode } from "../../protocol/tool-failure-code.ts";
+import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
 import { describeDelegation } from "../../tools/delegation-text.ts";
 import type {

@@ -16,8 +16,11 @@ import {
 } from "../../../src/protocol/ids.ts";
 import type { Question } from "../../../src/protocol/question.ts";
 import type { ToolFailure } from "../../../src/protocol/tool-error-record.ts";
-import { TOOL_FAILURES } from "../../../src/protocol/tool-failure.ts";
-import type { SpawnRefusalCode, ToolFailureCode } from "../../../src/protocol/tool-failure-code.ts";
+import {
+  TOOL_FAILURES,
+  type SpawnRefusalCode,
+  type ToolFailureCode,
+} from "../../../src/protocol/tool-failure.ts";
 import type { TerminalStatus } from "../../../src/protocol/stop.ts";
 import { NO_USAGE, type Usage } from "../../../src/protocol/usage.ts";
 import { SAMPLE_MANIFEST } from "../sample-manifest.ts";
