@@ -3,6 +3,7 @@
 
 import type { InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
+import { handleEvent, type EventHandlers } from "../protocol/event-handlers.ts";
 import type { AgentId, CallId, ExecutionId, QuestionId, StepId } from "../protocol/ids.ts";
 import { SETTLED_STATUSES, type ExecutionEnd } from "./agent-end.ts";
 import { raiseAmounts } from "./amounts.ts";
@@ -269,93 +270,62 @@ export class AgentFold {
   /** Applies one event of this agent. Called by `RunFold.apply`. */
   apply(event: EspalierEvent): void {
     this.#use.take(event);
-    switch (event.type) {
-      case "agent.started":
-      case "agent.resumed":
-        this.#begin(event);
-        return;
-      case "agent.paused":
-      case "agent.ended":
-        this.#settle(event);
-        return;
-      case "step.started":
-        this.#openStep(event);
-        return;
-      case "step.completed":
-        this.#completeStep(event);
-        return;
-      case "budget.queued":
-        this.#modelCalls.awaitBudget(
-          event,
-          this.#findStepNumber(event),
-          findAccountHolder(this, event.accountPath)?.index,
-        );
-        break;
-      case "budget.dequeued":
-        this.#modelCalls.endBudgetWait(event);
-        break;
-      case "budget.reserved":
-        this.#modelCalls.reserve(event, this.#findStepNumber(event));
-        break;
-      case "budget.refused":
-      case "budget.released":
-      case "budget.settled":
-        this.#modelCalls.endWaits(event, "failed");
-        break;
-      case "budget.granted":
-        this.budget = raiseAmounts(this.budget, event.budget);
-        return;
-      case "model.requested":
-        this.#modelCalls.open(event, this.step);
-        break;
-      case "model.retried":
-        this.#retry(event);
-        return;
-      case "model.replied":
-        this.#modelCalls.close(event);
-        if (event.repliedBy !== undefined)
-          this.#getStep(this.step, event.atMs).repliedBy = event.repliedBy;
-        break;
-      case "model.failed":
-        this.#modelCalls.close(event);
-        if (event.error.code !== "cancelled")
-          this.#getStep(this.step, event.atMs).attempts.push(createAttempt(event));
-        break;
-      default:
-        this.#takeCall(event);
-        return;
-    }
+    handleEvent(AgentFold.#HANDLERS, event, this);
+    if (AgentFold.#CALL_HANDLERS[event.type] === undefined) return;
+    handleEvent(AgentFold.#CALL_HANDLERS, event, this);
     this.#updateActivity(event.atMs);
   }
 
-  #takeCall(event: EspalierEvent): void {
-    switch (event.type) {
-      case "tool.started":
-      case "tool.resumed":
-        this.#openCall(event);
-        return;
-      case "tool.paused":
-        this.#pauseCall(event);
-        return;
-      case "tool.rejected":
-      case "tool.ended":
-        this.#closeCall(event);
-        return;
-      case "tool.retried":
-        this.findCall(event.callId)?.attempts.push(createAttempt(event));
-        return;
-      case "question.asked":
-        this.#ask(event);
-        return;
-      case "question.answered":
-        this.#answer(event);
-        return;
-      case "subagent.refused":
-        this.refusalCount += 1;
-        return;
-      default:
-    }
-  }
+  static readonly #HANDLERS: EventHandlers<[AgentFold]> = {
+    "agent.started": (event, agent) => agent.#begin(event),
+    "agent.resumed": (event, agent) => agent.#begin(event),
+    "agent.paused": (event, agent) => agent.#settle(event),
+    "agent.ended": (event, agent) => agent.#settle(event),
+    "step.started": (event, agent) => agent.#openStep(event),
+    "step.completed": (event, agent) => agent.#completeStep(event),
+    "budget.granted": ({ budget }, agent) => {
+      agent.budget = raiseAmounts(agent.budget, budget);
+    },
+    "tool.retried": (event, agent) => {
+      agent.findCall(event.callId)?.attempts.push(createAttempt(event));
+    },
+    "subagent.refused": (_event, agent) => {
+      agent.refusalCount += 1;
+    },
+  };
+
+  /** Handlers of events that can change the activity of a working agent. */
+  static readonly #CALL_HANDLERS: EventHandlers<[AgentFold]> = {
+    "budget.queued": (event, agent) => {
+      const account = findAccountHolder(agent, event.accountPath)?.index;
+      agent.#modelCalls.awaitBudget(event, agent.#findStepNumber(event), account);
+    },
+    "budget.dequeued": (event, agent) => agent.#modelCalls.endBudgetWait(event),
+    "budget.reserved": (event, agent) =>
+      agent.#modelCalls.reserve(event, agent.#findStepNumber(event)),
+    "budget.refused": (event, agent) => agent.#modelCalls.endWaits(event, "failed"),
+    "budget.released": (event, agent) => agent.#modelCalls.endWaits(event, "failed"),
+    "budget.settled": (event, agent) => agent.#modelCalls.endWaits(event, "failed"),
+    "model.requested": (event, agent) => agent.#modelCalls.open(event, agent.step),
+    "model.retried": (event, agent) => agent.#retry(event),
+    "model.replied": (event, agent) => {
+      agent.#modelCalls.close(event);
+      const { repliedBy, atMs } = event;
+      if (repliedBy !== undefined) agent.#getStep(agent.step, atMs).repliedBy = repliedBy;
+    },
+    "model.failed": (event, agent) => {
+      agent.#modelCalls.close(event);
+      if (event.error.code !== "cancelled")
+        agent.#getStep(agent.step, event.atMs).attempts.push(createAttempt(event));
+    },
+    "tool.started": (event, agent) => agent.#openCall(event),
+    "tool.resumed": (event, agent) => agent.#openCall(event),
+    "tool.paused": (event, agent) => agent.#pauseCall(event),
+    "tool.rejected": (event, agent) => agent.#closeCall(event),
+    "tool.ended": (event, agent) => agent.#closeCall(event),
+    "question.asked": (event, agent) => agent.#ask(event),
+    "question.answered": (event, agent) => agent.#answer(event),
+  };
 
   /** Starts an execution, or continues it after a pause or a crash. */
   #begin(event: EspalierEvent<"agent.started" | "agent.resumed">): void {
@@ -452,7 +422,6 @@ export class AgentFold {
     this.#getStep(this.step, event.atMs).attempts.push(createAttempt(event));
     this.retry = { attempt, code: error.code };
     this.#modelCalls.retry(event);
-    this.#updateActivity(event.atMs);
   }
 
   #openCall(event: EspalierEvent<"tool.started" | "tool.resumed">): void {
@@ -466,13 +435,11 @@ export class AgentFold {
       if (kind === "tool") this.#openTools += 1;
       else this.#openDelegations += 1;
     }
-    this.#updateActivity(atMs);
   }
 
   #pauseCall({ callId, atMs }: EspalierEvent<"tool.paused">): void {
     const call = callId === null ? undefined : this.#calls.get(callId);
     if (call !== undefined) this.#closeCallSpan(call, atMs, "cut");
-    this.#updateActivity(atMs);
   }
 
   #closeCall(event: EspalierEvent<"tool.ended" | "tool.rejected">): void {
@@ -492,7 +459,6 @@ export class AgentFold {
     this.#closeCallSpan(call, atMs, SPAN_END_OF[outcome]);
     endCall(call, event);
     this.#calls.delete(callId);
-    this.#updateActivity(atMs);
   }
 
   /** Returns the open tool call with this id, or `undefined` if no such call is open. */
@@ -505,7 +471,6 @@ export class AgentFold {
       const span = this.spans.open("ask", atMs, this.step);
       this.#asks.set(questionId, { toolName, kind: "question", span });
     }
-    this.#updateActivity(atMs);
   }
 
   #answer({ questionId, answer, atMs }: EspalierEvent<"question.answered">): void {
@@ -514,7 +479,6 @@ export class AgentFold {
     const isGiven = answer === "approved" || answer === "result";
     this.spans.close(ask.span, atMs, isGiven ? "ok" : "rejected");
     this.#asks.delete(questionId);
-    this.#updateActivity(atMs);
   }
 
   /** Derives the activity from the calls and questions in flight. */

@@ -6,6 +6,7 @@
 // 3. An agent never has more left than its parent.
 
 import type { EspalierEvent } from "../protocol/event.ts";
+import { handleEvent, type EventHandlers } from "../protocol/event-handlers.ts";
 import type { Usage } from "../protocol/usage.ts";
 import { addAmounts, raiseAmounts } from "./amounts.ts";
 import type { AxisAmounts, Spent } from "./viewer-data.ts";
@@ -54,29 +55,26 @@ export class BudgetUse {
 
   /** Applies an event of the agent. */
   take(event: EspalierEvent): void {
-    switch (event.type) {
-      case "budget.granted":
-        if (this.#above === undefined) this.#left = raiseAmounts(this.#left, event.budget);
-        else this.#learnLeft(event.remaining);
-        return;
-      case "budget.settled":
-        this.#settle(event);
-        return;
-      case "tool.started":
-        // Tool calls have no charge event: the count is exact once the step completes.
-        if (event.kind !== "finish") this.#use({ toolCalls: 1 });
-        return;
-      case "step.completed":
-        // Denied calls are charged too, although they never start.
-        this.#completedCalls += event.usage.toolCalls;
-        this.#use({ toolCalls: this.#completedCalls - (this.#own["toolCalls"] ?? 0) });
-        return;
-      case "agent.ended":
-        this.#close(event);
-        return;
-      default:
-    }
+    handleEvent(BudgetUse.#HANDLERS, event, this);
   }
+
+  static readonly #HANDLERS: EventHandlers<[BudgetUse]> = {
+    "budget.granted": ({ budget, remaining }, use) => {
+      if (use.#above === undefined) use.#left = raiseAmounts(use.#left, budget);
+      else use.#learnLeft(remaining);
+    },
+    "budget.settled": (event, use) => use.#settle(event),
+    // Tool calls have no charge event: the count is exact once the step completes.
+    "tool.started": ({ kind }, use) => {
+      if (kind !== "finish") use.#use({ toolCalls: 1 });
+    },
+    // Denied calls are charged too, although they never start.
+    "step.completed": ({ usage }, use) => {
+      use.#completedCalls += usage.toolCalls;
+      use.#use({ toolCalls: use.#completedCalls - (use.#own["toolCalls"] ?? 0) });
+    },
+    "agent.ended": (event, use) => use.#close(event),
+  };
 
   /**
    * Returns the agent's own usage on the limited axes. Elapsed time counts for the agent and its

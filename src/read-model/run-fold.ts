@@ -11,6 +11,7 @@
 
 import type { InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
+import { handleEvent, type EventHandlers } from "../protocol/event-handlers.ts";
 import type { AgentId, QuestionId, RunId, SessionId } from "../protocol/ids.ts";
 import { toQuestion, type Question } from "../protocol/question.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
@@ -251,7 +252,7 @@ export class RunFold {
     // `run.resumed` contains the duration of the pause.
     if (this.isIdle && event.type !== "run.resumed") this.idleMs += event.atMs - this.lastAtMs;
     const agent = event.type.startsWith("run.") ? undefined : this.#byId.get(event.agentId);
-    if (agent === undefined) this.#applyToRun(event);
+    if (agent === undefined) handleEvent(RunFold.#RUN_HANDLERS, event, this);
     else {
       const { isWorking, isSettled: isAtRest, toolErrorCount, end: rest, activity } = agent;
       const unpricedCalls = event.type === "agent.ended" ? agent.own.unpricedCalls : 0;
@@ -266,7 +267,7 @@ export class RunFold {
       // Costs before the first folded event become known at the end of the agent.
       if (event.type === "agent.ended" && agent.own.unpricedCalls > unpricedCalls)
         this.unpricedModels.add(agent.model);
-      this.#applyToTree(agent, event);
+      handleEvent(RunFold.#TREE_HANDLERS, event, agent, this);
     }
     this.lastAtMs = event.atMs;
   }
@@ -341,72 +342,50 @@ export class RunFold {
     return findCauses(this.agents, this.refusals);
   }
 
-  /** Applies events of the run as a whole, and the first event of an agent. */
-  #applyToRun(event: EspalierEvent): void {
-    switch (event.type) {
-      case "run.started":
-        this.#open(event, event.budget);
-        this.forkedFrom = readForkOrigin(event);
-        return;
-      case "run.resumed":
-        if (this.startedAtMs === undefined) this.#open(event, {});
-        else this.#resume(event);
-        return;
-      case "run.paused":
-      case "run.ended":
-        this.#settle(event);
-        return;
-      case "agent.started":
-      case "agent.resumed":
-        this.#add(event);
-        return;
-      default:
-    }
-  }
+  /** Handlers of events of the run as a whole, and of the first event of an agent. */
+  static readonly #RUN_HANDLERS: EventHandlers<[RunFold]> = {
+    "run.started": (event, run) => {
+      run.#open(event, event.budget);
+      run.forkedFrom = readForkOrigin(event);
+    },
+    "run.resumed": (event, run) => {
+      if (run.startedAtMs === undefined) run.#open(event, {});
+      else run.#resume(event);
+    },
+    "run.paused": (event, run) => run.#settle(event),
+    "run.ended": (event, run) => run.#settle(event),
+    "agent.started": (event, run) => run.#add(event),
+    "agent.resumed": (event, run) => run.#add(event),
+  };
 
-  /** Applies the effects of an agent's event on other agents and on the run. */
-  #applyToTree(agent: AgentFold, event: EspalierEvent): void {
-    switch (event.type) {
-      case "agent.resumed":
-        if (agent.parent === undefined) this.#learnBudget(event);
-        return;
-      case "agent.ended":
-        this.#dropQuestionsOf(agent);
-        return;
-      case "budget.settled":
-        this.#charge(agent, event);
-        return;
-      case "budget.granted":
-        if (agent.parent === undefined) this.budget = raiseAmounts(this.budget, event.budget);
-        return;
-      case "question.asked":
-        this.#questions.set(event.questionId, toQuestion(event));
-        this.questionsRecord = this.record;
-        return;
-      case "question.answered":
-        this.#dropQuestion(event.questionId);
-        return;
-      case "subagent.spawned": {
-        const call = agent.findCall(event.callId);
-        this.#announced.set(event.childId, { inherited: event.inherited, call });
-        return;
-      }
-      case "subagent.continued": {
-        const child = this.#byId.get(event.childId);
-        if (child !== undefined) agent.findCall(event.callId)?.children.push(child.index);
-        return;
-      }
-      case "subagent.refused": {
-        const { atMs, role, error } = event;
-        const { code, message } = error;
-        this.refusals.push({ agent: agent.index, step: agent.step, atMs, role, code, message });
-        this.#refusalRecords.push(this.record);
-        this.causesRecord = this.record;
-        return;
-      }
-      default:
-    }
-  }
+  /** Handlers of the effects of an agent's event on other agents and on the run. */
+  static readonly #TREE_HANDLERS: EventHandlers<[AgentFold, RunFold]> = {
+    "agent.resumed": (event, agent, run) => {
+      if (agent.parent === undefined) run.#learnBudget(event);
+    },
+    "agent.ended": (_event, agent, run) => run.#dropQuestionsOf(agent),
+    "budget.settled": (event, agent, run) => run.#charge(agent, event),
+    "budget.granted": ({ budget }, agent, run) => {
+      if (agent.parent === undefined) run.budget = raiseAmounts(run.budget, budget);
+    },
+    "question.asked": (event, _agent, run) => {
+      run.#questions.set(event.questionId, toQuestion(event));
+      run.questionsRecord = run.record;
+    },
+    "question.answered": ({ questionId }, _agent, run) => run.#dropQuestion(questionId),
+    "subagent.spawned": ({ childId, callId, inherited }, agent, run) => {
+      run.#announced.set(childId, { inherited, call: agent.findCall(callId) });
+    },
+    "subagent.continued": ({ childId, callId }, agent, run) => {
+      const child = run.#byId.get(childId);
+      if (child !== undefined) agent.findCall(callId)?.children.push(child.index);
+    },
+    "subagent.refused": ({ atMs, role, error: { code, message } }, agent, run) => {
+      run.refusals.push({ agent: agent.index, step: agent.step, atMs, role, code, message });
+      run.#refusalRecords.push(run.record);
+      run.causesRecord = run.record;
+    },
+  };
 
   #open(event: EspalierEvent<"run.started" | "run.resumed">, budget: AxisAmounts): void {
     this.startedAtMs = event.atMs;
