@@ -1,7 +1,7 @@
 // PlainView: shows runs as plain lines, one for each important event. Owns the start times of
 // active runs. If the stream breaks, it stops.
 
-import type { EspalierEvent, EventSink, RunId, Usage } from "../index.ts";
+import type { EspalierEvent, EventSink, EventType, RunId, Usage } from "../index.ts";
 import {
   formatDuration,
   formatFullCount,
@@ -89,49 +89,70 @@ const LONGEST_REASON = 500;
 const PERCENT = 100;
 
 /** Returns the line for an event, without its time. `undefined` for an unimportant event. */
-export function formatEventLine(event: EspalierEvent): string | undefined {
-  const text = describeAgentEvent(event) ?? describeCallEvent(event) ?? describePauseEvent(event);
+export function formatEventLine<T extends EventType>(event: EspalierEvent<T>): string | undefined {
+  const text = LINES[event.type]?.(event);
   return text === undefined ? undefined : `${formatShortLine(event.agentPath)} ${text}`;
 }
 
-/** Describes the activity of an agent, and external influences on it. */
-function describeAgentEvent(event: EspalierEvent): string | undefined {
-  switch (event.type) {
-    case "agent.started":
-      return `started: ${formatFirstLine(event.task, LONGEST_TEXT)}`;
-    case "agent.ended":
-      return describeAgentEnd(event);
-    case "step.completed": {
-      const { number, usage } = event;
-      const { toolCalls } = usage; // as reports count them: Finish is none
-      const calls = toolCalls === 0 ? "" : `, ${formatQuantity(toolCalls, "tool call")}`;
-      return `step ${number}: ${describeSpending(usage)}${calls}`;
-    }
-    case "subagent.refused": {
-      const { code, message } = event.error;
-      return `spawn of ${formatShortLine(event.role)} refused (${code}): ${shortenDetail(message)}`;
-    }
-    case "conversation.compacted": {
-      const { messagesBefore, messagesAfter, tokensBefore, tokensAfter } = event;
-      const messages = `${formatFullCount(messagesBefore)} to ${formatQuantity(messagesAfter, "message")}`;
-      const tokens = `${formatFullCount(tokensBefore)} to ${formatQuantity(tokensAfter, "token")}`;
-      return `conversation compacted: ${messages}, ${tokens}`;
-    }
-    case "message.delivered": {
-      // A signal from inside the run is shown at its origin.
-      const { origin, characters } = event;
-      return origin === "steering"
-        ? `was steered: ${formatQuantity(characters, "character")}`
-        : undefined;
-    }
-    case "budget.granted":
-      return `was granted more by ${shortenDetail(event.by)}: ${Object.keys(event.budget).join(", ")}`;
-    case "budget.threshold_reached":
-      return `has spent ${Math.round(event.threshold * PERCENT)} % of its ${event.axis} budget`;
-    default:
-      return undefined;
-  }
-}
+const LINES: { readonly [T in EventType]?: (event: EspalierEvent<T>) => string | undefined } = {
+  "agent.started": ({ task }) => `started: ${formatFirstLine(task, LONGEST_TEXT)}`,
+  "agent.resumed": ({ task }) => `resumed: ${formatFirstLine(task, LONGEST_TEXT)}`,
+  "agent.paused": ({ reason: { code, message } }) =>
+    `paused (${formatShortLine(code)}: ${shortenDetail(message)})`,
+  "agent.ended": describeAgentEnd,
+  "step.completed": ({ number, usage }) => {
+    const { toolCalls } = usage; // as reports count them: Finish is none
+    const calls = toolCalls === 0 ? "" : `, ${formatQuantity(toolCalls, "tool call")}`;
+    return `step ${number}: ${describeSpending(usage)}${calls}`;
+  },
+  "subagent.refused": ({ role, error: { code, message } }) =>
+    `spawn of ${formatShortLine(role)} refused (${code}): ${shortenDetail(message)}`,
+  "conversation.compacted": ({ messagesBefore, messagesAfter, tokensBefore, tokensAfter }) => {
+    const messages = `${formatFullCount(messagesBefore)} to ${formatQuantity(messagesAfter, "message")}`;
+    const tokens = `${formatFullCount(tokensBefore)} to ${formatQuantity(tokensAfter, "token")}`;
+    return `conversation compacted: ${messages}, ${tokens}`;
+  },
+  // A signal from inside the run is shown at its origin.
+  "message.delivered": ({ origin, characters }) =>
+    origin === "steering" ? `was steered: ${formatQuantity(characters, "character")}` : undefined,
+  "budget.granted": ({ by, budget }) =>
+    `was granted more by ${shortenDetail(by)}: ${Object.keys(budget).join(", ")}`,
+  "budget.threshold_reached": ({ threshold, axis }) =>
+    `has spent ${Math.round(threshold * PERCENT)} % of its ${axis} budget`,
+  "model.warned": ({ warning }) => `the model warned: ${shortenDetail(warning)}`,
+  "model.retried": (event) => {
+    const { nextModel } = event;
+    const next = nextModel && `continuing with ${formatShortLine(nextModel.model)}`;
+    return describeFailedAttempt(event, "", next);
+  },
+  "tool.retried": (event) => describeFailedAttempt(event, ` of ${formatShortLine(event.toolName)}`),
+  // `subagent.refused` has its own line.
+  "tool.rejected": (event) =>
+    event.spawn === undefined ? describeFailedCall(event, event.reason) : undefined,
+  "tool.ended": (event) => describeFailedCall(event),
+  "result.summarized": ({ toolName, resultCharacters, usage }) => {
+    const size = formatQuantity(resultCharacters, "character");
+    return `result of ${formatShortLine(toolName)} summarised: ${size}, ${describeSpending(usage)}`;
+  },
+  // Only changed arguments are shown, because the call then differs from the model's reply.
+  "hook.applied": ({ after, changedBy }) => {
+    if (after === undefined) return undefined;
+    const hooks = changedBy.map(({ hook }) => formatShortLine(hook)).join(", ");
+    return `arguments of a call changed by ${hooks}`;
+  },
+  "run.paused": ({ questions, usage, durationMs }) => {
+    const spent = `${describeSpending(usage.total)}, ${formatDuration(durationMs)}`;
+    if (questions.length === 0) return `run paused: ${spent}`;
+    return `run paused: ${formatQuantity(questions.length, "answer")} needed, ${spent}`;
+  },
+  "run.resumed": ({ answerCount, pausedMs }) =>
+    `run resumed after ${formatDuration(pausedMs)}, with ${formatQuantity(answerCount, "answer")}`,
+  "question.asked": (event) => {
+    const { toolName, arguments: input, reason } = formatQuestion(event);
+    return `input required: ${toolName} ${input}: ${reason}`;
+  },
+  "question.answered": (event) => `${formatShortLine(event.toolName)} ${formatAnswer(event)}`,
+};
 
 function describeAgentEnd(event: EspalierEvent<"agent.ended">): string {
   const { status, reason, stepCount, usage, durationMs } = event;
@@ -142,72 +163,22 @@ function describeAgentEnd(event: EspalierEvent<"agent.ended">): string {
   return `${status}${why}: ${spent}, ${formatDuration(durationMs)}`;
 }
 
-/** Describes problems of a model call or a tool call, and the reactions to them. */
-function describeCallEvent(event: EspalierEvent): string | undefined {
-  switch (event.type) {
-    case "model.warned":
-      return `the model warned: ${shortenDetail(event.warning)}`;
-    case "model.retried":
-    case "tool.retried": {
-      const { attempt, error, delayMs } = event;
-      const model = event.type === "model.retried" ? event.nextModel?.model : undefined;
-      const tool = event.type === "tool.retried" ? ` of ${formatShortLine(event.toolName)}` : "";
-      const next =
-        model === undefined
-          ? `next attempt in ${formatDuration(delayMs)}`
-          : `continuing with ${formatShortLine(model)}`;
-      return `attempt ${attempt}${tool} failed (${error.code}), ${next}: ${shortenDetail(error.message)}`;
-    }
-    case "tool.rejected":
-    case "tool.ended": {
-      if (!isNews(event)) return undefined;
-      const { toolName, outcome, error } = event;
-      const { reason, spawn } = event.type === "tool.rejected" ? event : {};
-      if (spawn !== undefined) return undefined; // `subagent.refused` has its own line.
-      return `${formatShortLine(toolName)} ${outcome} (${error?.code})${formatReason(reason ?? error?.message)}`;
-    }
-    case "result.summarized": {
-      const { toolName, resultCharacters, usage } = event;
-      const size = formatQuantity(resultCharacters, "character");
-      return `result of ${formatShortLine(toolName)} summarised: ${size}, ${describeSpending(usage)}`;
-    }
-    case "hook.applied": {
-      // Only changed arguments are shown, because the call then differs from the model's reply.
-      if (event.after === undefined) return undefined;
-      const hooks = event.changedBy.map(({ hook }) => formatShortLine(hook)).join(", ");
-      return `arguments of a call changed by ${hooks}`;
-    }
-    default:
-      return undefined;
-  }
+function describeFailedAttempt(
+  { attempt, error, delayMs }: EspalierEvent<"model.retried" | "tool.retried">,
+  tool: string,
+  next = `next attempt in ${formatDuration(delayMs)}`,
+): string {
+  return `attempt ${attempt}${tool} failed (${error.code}), ${next}: ${shortenDetail(error.message)}`;
 }
 
-/** Describes pauses and resumes. */
-function describePauseEvent(event: EspalierEvent): string | undefined {
-  switch (event.type) {
-    case "agent.paused":
-      return `paused (${formatShortLine(event.reason.code)}: ${shortenDetail(event.reason.message)})`;
-    case "agent.resumed":
-      return `resumed: ${formatFirstLine(event.task, LONGEST_TEXT)}`;
-    case "run.paused": {
-      const { questions, usage, durationMs } = event;
-      const spent = `${describeSpending(usage.total)}, ${formatDuration(durationMs)}`;
-      if (questions.length === 0) return `run paused: ${spent}`;
-      return `run paused: ${formatQuantity(questions.length, "answer")} needed, ${spent}`;
-    }
-    case "run.resumed": {
-      const answers = formatQuantity(event.answerCount, "answer");
-      return `run resumed after ${formatDuration(event.pausedMs)}, with ${answers}`;
-    }
-    case "question.asked": {
-      const { toolName, arguments: input, reason } = formatQuestion(event);
-      return `input required: ${toolName} ${input}: ${reason}`;
-    }
-    case "question.answered":
-      return `${formatShortLine(event.toolName)} ${formatAnswer(event)}`;
-    default:
-      return undefined;
-  }
+function describeFailedCall(
+  event: EspalierEvent<"tool.rejected" | "tool.ended">,
+  reason = event.error?.message,
+): string | undefined {
+  const { toolName, outcome, error } = event;
+  return isNews(event)
+    ? `${formatShortLine(toolName)} ${outcome} (${error?.code})${formatReason(reason)}`
+    : undefined;
 }
 
 type Answered = EspalierEvent<"question.answered">;
