@@ -11,6 +11,7 @@ import {
   getStoredCall,
 } from "../../agent/tool-calls/parsed-call.ts";
 import { describeReceived } from "../../kernel/argument-checks.ts";
+import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { computeFingerprint } from "../../kernel/fingerprint.ts";
 import {
@@ -291,6 +292,7 @@ export function verifyWaitingCalls(
   registry: RoleRegistry,
 ): PausedRunRecord {
   const mismatches = listWaitingCalls(run).flatMap((waiting) => {
+    if (knownCalls.has(digestCall(run, waiting))) return [];
     const role = roles.get(waiting.agent.agentId);
     if (role === undefined) return [];
     const { tools, hooks } = registry.getParts(role);
@@ -384,4 +386,22 @@ function createAlteredCallError({ agent, deferral, call }: WaitingCall): Espalie
   const { questionId } = deferral.question;
   const message = `Cannot accept the answer to question ${questionId} of ${agentPath}: the arguments of the call ${callId} of ${toolName} differ from those that the model wrote. Resume the paused run as it was stored, with the beforeTool hooks that it was paused with.`;
   return createCannotContinueError(message, { toolName, questionId, agentPath });
+}
+
+// Calls of runs that this process has paused. They were parsed here, and are not parsed again
+
+const MOST_KNOWN = 10_000;
+const knownCalls = new Set<string>();
+
+/** Records the calls that wait in a paused run of this process. Evicts the oldest first. */
+export function rememberWaitingCalls(run: PausedRunRecord): void {
+  for (const waiting of listWaitingCalls(run)) knownCalls.add(digestCall(run, waiting));
+  for (const digest of knownCalls) {
+    if (knownCalls.size <= MOST_KNOWN) break;
+    knownCalls.delete(digest);
+  }
+}
+
+function digestCall({ runId, traceId }: PausedRunRecord, { call, deferral }: WaitingCall): string {
+  return sha256(stringifyCanonical([runId, traceId, call, deferral]));
 }

@@ -45,6 +45,7 @@ import {
 } from "../tree/agent-report.ts";
 import { type RunRuntime, createScopeWithoutExecution } from "../tree/run-runtime.ts";
 import { createCountFields } from "../tree/run-tree.ts";
+import { rememberWaitingCalls } from "./check-answers.ts";
 
 /**
  * Usage of a whole run, in total, by role and by model. The parts add up to `total`.
@@ -585,7 +586,7 @@ export function createPausedRun(
     settled === undefined ? [] : findAskedQuestions(settled),
   );
   const open = new Set(questions.map(({ questionId }) => questionId));
-  return deepFreeze({
+  const run: PausedRunRecord = deepFreeze({
     version: PAUSED_RUN_VERSION,
     runId,
     pauseCount: pauseCount + 1,
@@ -607,6 +608,9 @@ export function createPausedRun(
     accounts: ledger.snapshot(),
     ...(runtime.session === undefined ? {} : { session: runtime.session.ref }),
   });
+  // A signed paused run needs no other verification.
+  if (questions.length > 0 && runtime.settings.signer === undefined) rememberWaitingCalls(run);
+  return run;
 }
 
 function createPausedAgent(node: AgentRuntime): PausedAgent {

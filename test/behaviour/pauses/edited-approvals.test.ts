@@ -65,7 +65,7 @@ proves(
       await fixture.outcome(fixture.resume(role, pausedRun, [approve(question)]));
       expect(received).toEqual(after === "" ? ["/home/a.txt"] : []);
       expect(receivedTexts(model.requests[1])).toEqual([
-        after === "" ? "read" : expect.stringContaining("could not be verified after a pause"),
+        after === "" ? "read" : expect.stringContaining("no longer the approved call"),
       ]);
     }
   },
