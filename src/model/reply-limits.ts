@@ -46,7 +46,7 @@ export const MAX_DATA_BYTES = MIB;
 
 /** Bytes that an item or a call counts for, in addition to its id, name and text. */
 const OPENED_BYTES = 16;
-/** Encrypted data is mostly base64, and represents charged reasoning. */
+/** The part of data that is output: encrypted reasoning in base64, which is charged. */
 const DECODED_SHARE = 3 / 4;
 
 /** Returns the limits of a reply with this cap. */
@@ -83,6 +83,7 @@ export class ReplyMeter {
   readonly #limits: ReplyLimits;
   readonly #failures: AdapterFailures;
   readonly #maxDataBytes: number;
+  readonly #dataShare: number;
   #cutBytes: number;
   /** Output tokens in the usage of a complete reply. */
   #reportedTokens = 0;
@@ -91,10 +92,17 @@ export class ReplyMeter {
   #dataBytes = 0;
   #isCut = false;
 
-  constructor(limits: ReplyLimits, failures: AdapterFailures, maxDataBytes = MAX_DATA_BYTES) {
+  /** `dataShare` is the part of the data that counts as output. */
+  constructor(
+    limits: ReplyLimits,
+    failures: AdapterFailures,
+    maxDataBytes = MAX_DATA_BYTES,
+    dataShare = DECODED_SHARE,
+  ) {
     this.#limits = limits;
     this.#failures = failures;
     this.#maxDataBytes = maxDataBytes;
+    this.#dataShare = dataShare;
     this.#cutBytes = limits.cutBytes;
   }
 
@@ -105,7 +113,7 @@ export class ReplyMeter {
 
   /** Estimate of the received output, including the piece that did not fit and the data. */
   get receivedTokens(): number {
-    return estimateReceivedTokens(this.#bytes + this.#dataBytes * DECODED_SHARE, this.#limits);
+    return estimateReceivedTokens(this.#bytes + this.#dataBytes * this.#dataShare, this.#limits);
   }
 
   /** Counts a new piece with its id, before the piece is stored. */

@@ -83,7 +83,8 @@ export class SdkReply {
   contentType: string | undefined;
 
   constructor(limits: ReplyLimits, provider: string, onDelta?: (delta: ModelDelta) => void) {
-    this.#meter = new ReplyMeter(limits, failures, limits.bodyBytes);
+    // The data of the package is mostly ids.
+    this.#meter = new ReplyMeter(limits, failures, limits.bodyBytes, 0);
     this.#provider = provider;
     this.#onDelta = onDelta;
   }
