@@ -33,14 +33,8 @@ import { ModelUsageSchema, UsageReportSchema, UsageSchema } from "./usage.ts";
 const count = lazySchema(() => z.int().nonnegative());
 const ordinal = lazySchema(() => z.int().positive());
 const text = lazySchema(() => z.string());
-const milliseconds = lazySchema(() => z.number());
 const CountsSchema = lazySchema(() => z.record(text(), count()).readonly());
-const ToolKindSchema = lazySchema(() => z.enum(["function", "delegation", "external", "finish"]));
-const StopSignalsSchema = lazySchema(() => z.array(StopSignalSchema()).readonly());
 const GuardDecisionSchema = lazySchema(() => z.enum(["allow", "ask", "deny"]));
-const ServerSchema = lazySchema(() =>
-  z.strictObject({ address: text(), port: count().optional() }),
-);
 const ModelNameSchema = lazySchema(() => z.strictObject({ provider: text(), model: text() }));
 
 /** Returns one schema for several fields. */
@@ -52,135 +46,132 @@ function repeatSchema(schema: unknown, ...names: readonly string[]): object {
   return Object.fromEntries(names.map((name) => [name, schema]));
 }
 
-// Fields that several events share.
-const runBeginning = lazySchema(() => ({
+/** Schemas of fields by name. A field has the same schema in each event that picks it. */
+const FIELDS = lazySchema(() => ({
+  ...repeatSchema(text(), "role", "task", "description", "text", "provider", "model", "toolName"),
+  ...repeatSchema(text(), "serviceTier", "responseId", "responseModel", "message", "warning"),
+  ...repeatSchema(text(), "accountPath", "childPath", "traceparent", "by", "name", "point"),
+  ...repeatSchema(text(), "previousTraceId", "previousSpanId", "traceId", "spanId", "vetoedBy"),
+  ...repeatSchema(count(), "stepCount", "toolCallCount", "messageCount", "repairCount", "count"),
+  ...repeatSchema(count(), "pauseCount", "answerCount", "attachmentCount", "stepNumber", "index"),
+  ...repeatSchema(count(), "inputTokens", "estimatedInputTokens", "cacheWriteInputTokens"),
+  ...repeatSchema(count(), "maxOutputTokens", "resultCharacters", "shownCharacters", "characters"),
+  ...repeatSchema(count(), "messagesBefore", "messagesAfter", "tokensBefore", "tokensAfter"),
+  ...repeatSchema(count(), "summaryCharacters"),
+  ...repeatSchema(ordinal(), "number", "attempt", "attemptCount", "childDepth"),
+  ...repeatSchema(z.number(), "durationMs", "queuedMs", "delayMs", "waitedMs", "pausedMs"),
+  ...repeatSchema(z.number(), "maximum", "spent", "requested", "reserve", "threshold"),
+  ...repeatSchema(z.number(), "temperature", "done", "total"),
+  ...repeatSchema(z.boolean(), "isSampled", "wasSampled", "isEstimated", "streaming", "success"),
+  ...repeatSchema(z.boolean(), "isRetryable", "isBackground"),
+  ...repeatSchema(z.literal(true).exactOptional(), "isRepaired", "isKnownRole"),
+  ...repeatSchema(HashSchema(), "promptHash", "toolsHash"),
+  ...repeatSchema(CountsSchema(), "subagentsByDepth", "refusalsByCode"),
+  ...repeatSchema(BudgetAmountsSchema(), "budget", "remaining", "runRemaining"),
+  ...repeatSchema(JsonValueSchema(), "before", "after"),
+  ...repeatSchema(AgentIdSchema(), "childId", "fromAgentId"),
   schemaVersion: z.literal(EVENT_SCHEMA_VERSION),
-  ...repeatSchema(text(), "role", "task"),
   limits: z.strictObject(
     repeatSchema(count(), "maxDepth", "maxBreadthPerParent", "maxTotalSubagents"),
   ),
-  budget: BudgetAmountsSchema(),
-  sessionId: SessionIdSchema().optional(),
-  queuedMs: milliseconds().optional(),
-  traceparent: text().optional(),
-}));
-const agentBeginning = lazySchema(() => ({
-  ...repeatSchema(text(), "role", "provider", "model", "task"),
-  description: text().optional(),
+  sessionId: SessionIdSchema(),
+  runId: RunIdSchema(),
+  leaseId: LeaseIdSchema(),
+  questionId: QuestionIdSchema(),
   spawnCallId: CallIdSchema().nullable(),
-  budget: BudgetAmountsSchema(),
-}));
-const ending = lazySchema(() => ({
   status: TerminalStatusSchema(),
   reason: StopReasonSchema(),
-  error: ErrorRecordSchema().optional(),
-  signals: StopSignalsSchema(),
-  usage: UsageReportSchema(),
-  durationMs: milliseconds(),
-}));
-const retrial = lazySchema(() => ({
-  attempt: ordinal(),
   error: ErrorRecordSchema(),
-  delayMs: milliseconds(),
-}));
-const refusedSpawn = lazySchema(() => ({
-  role: text(),
-  isKnownRole: z.literal(true).exactOptional(),
-  error: SpawnRefusalSchema(),
-}));
-const limit = lazySchema(() => ({
+  signal: StopSignalSchema(),
+  signals: z.array(StopSignalSchema()).readonly(),
+  usage: UsageSchema(),
+  timing: StepTimingSchema(),
   axis: z.enum(BUDGET_AXES),
-  accountPath: text(),
-  ...repeatSchema(z.number(), "maximum", "spent"),
+  kind: z.enum(["function", "delegation", "external", "finish"]),
+  outcome: ToolOutcomeTypeSchema(),
+  finishReason: FinishReasonSchema(),
+  settings: ModelSettingsSchema().readonly(),
+  toolChoice: ToolChoiceSchema(),
+  toolNames: z.array(text()).readonly(),
+  types: z.array(text()).readonly(),
+  server: z.strictObject({ address: text(), port: count().optional() }),
+  nextModel: ModelNameSchema(),
+  lostCall: ModelNameSchema(),
+  otherModels: z.array(ModelUsageSchema().readonly()).readonly(),
+  inherited: ContextManifestSchema(),
 }));
-const calledTool = lazySchema(() => ({
-  ...repeatSchema(text(), "toolName", "description"),
-  kind: ToolKindSchema(),
-  index: count(),
-}));
-const startedTool = lazySchema(() => ({
-  ...calledTool(),
-  isRepaired: z.literal(true).exactOptional(),
-}));
-const subagent = lazySchema(() => ({
-  childId: AgentIdSchema(),
-  ...repeatSchema(text(), "childPath", "role"),
-}));
-const startedSubagent = lazySchema(() => ({
-  ...subagent(),
-  childDepth: ordinal(),
-  task: text(),
-  isBackground: z.boolean(),
-}));
+type Fields = ReturnType<typeof FIELDS>;
+
+/** Returns the schemas of fields. */
+function pick<Name extends keyof Fields>(...names: readonly Name[]): Pick<Fields, Name>;
+function pick(...names: readonly (keyof Fields)[]): object {
+  return Object.fromEntries(names.map((name) => [name, FIELDS()[name]]));
+}
+
+/** Returns the schemas of fields that may be absent. */
+function pickOptional<Name extends keyof Fields>(
+  ...names: readonly Name[]
+): { readonly [Field in Name]: z.ZodOptional<Fields[Field]> };
+function pickOptional(...names: readonly (keyof Fields)[]): object {
+  return Object.fromEntries(names.map((name) => [name, FIELDS()[name].optional()]));
+}
+
+// Fields that several events share.
+const runBeginning = () => ({
+  ...pick("schemaVersion", "role", "task", "limits", "budget"),
+  ...pickOptional("sessionId", "queuedMs", "traceparent"),
+});
+const agentBeginning = () => ({
+  ...pick("role", "provider", "model", "task", "spawnCallId", "budget"),
+  ...pickOptional("description"),
+});
+const ending = () => ({
+  ...pick("status", "reason", "signals", "durationMs"),
+  ...pickOptional("error"),
+  usage: UsageReportSchema(),
+});
+const refusedSpawn = () => ({ ...pick("role", "isKnownRole"), error: SpawnRefusalSchema() });
+const startedTool = () => pick("toolName", "description", "kind", "index", "isRepaired");
+const startedSubagent = () =>
+  pick("childId", "childPath", "role", "childDepth", "task", "isBackground");
 
 export const EVENT_SCHEMAS = {
   "run.started": () => ({
     ...runBeginning(),
     forkedFrom: z
       .strictObject({
-        runId: RunIdSchema(),
-        stepNumber: count(),
-        traceId: text(),
-        spanId: text().optional(),
-        isSampled: z.boolean().optional(),
+        ...pick("runId", "stepNumber", "traceId"),
+        ...pickOptional("spanId", "isSampled"),
       })
       .optional(),
   }),
-  "run.ended": () => ({
-    ...ending(),
-    ...repeatSchema(CountsSchema(), "subagentsByDepth", "refusalsByCode"),
-  }),
+  "run.ended": () => ({ ...ending(), ...pick("subagentsByDepth", "refusalsByCode") }),
   "run.paused": () => ({
-    reason: StopReasonSchema(),
+    ...pick("reason", "durationMs"),
     questions: z.array(QuestionSchema()).readonly(),
     usage: UsageReportSchema(),
-    durationMs: milliseconds(),
   }),
   "run.resumed": () => ({
     ...runBeginning(),
-    ...repeatSchema(count(), "pauseCount", "answerCount"),
-    pausedMs: milliseconds(),
-    previousTraceId: text(),
-    previousSpanId: text().optional(),
-    wasSampled: z.boolean().optional(),
+    ...pick("pauseCount", "answerCount", "pausedMs", "previousTraceId"),
+    ...pickOptional("previousSpanId", "wasSampled"),
     recovery: z.strictObject({ lostCallCount: count(), isSpanOpen: z.boolean() }).optional(),
   }),
   "agent.started": agentBeginning,
-  "agent.paused": () => ({
-    role: text(),
-    reason: StopReasonSchema(),
-    stepCount: count(),
-    usage: UsageReportSchema(),
-  }),
+  "agent.paused": () => ({ ...pick("role", "reason", "stepCount"), usage: UsageReportSchema() }),
   "agent.resumed": agentBeginning,
-  "agent.ended": () => ({
-    ...ending(),
-    ...repeatSchema(text(), "role", "text"),
-    stepCount: count(),
-  }),
-  "step.started": () => ({
-    number: ordinal(),
-    ...repeatSchema(HashSchema(), "promptHash", "toolsHash"),
-  }),
+  "agent.ended": () => ({ ...ending(), ...pick("role", "text", "stepCount") }),
+  "step.started": () => pick("number", "promptHash", "toolsHash"),
   "step.completed": () => ({
-    number: ordinal(),
-    usage: UsageSchema(),
-    timing: StepTimingSchema(),
-    toolCallCount: count(),
-    error: ErrorRecordSchema().optional(),
+    ...pick("number", "usage", "timing", "toolCallCount"),
+    ...pickOptional("error"),
   }),
   "model.requested": () => ({
-    ...repeatSchema(text(), "provider", "model"),
-    server: ServerSchema().optional(),
-    ...repeatSchema(count(), "messageCount", "estimatedInputTokens", "maxOutputTokens"),
-    ...repeatSchema(z.boolean(), "isEstimated", "streaming"),
-    toolNames: z.array(text()).readonly(),
-    ...repeatSchema(z.number().optional(), "temperature", "queuedMs"),
-    settings: ModelSettingsSchema().readonly().optional(),
-    toolChoice: ToolChoiceSchema().optional(),
+    ...pick("provider", "model", "messageCount", "estimatedInputTokens", "maxOutputTokens"),
+    ...pick("isEstimated", "streaming", "toolNames"),
+    ...pickOptional("server", "temperature", "queuedMs", "settings", "toolChoice", "serviceTier"),
     outputType: z.literal("json").optional(),
     apiType: z.enum(["chat_completions", "responses"]).optional(),
-    serviceTier: text().optional(),
     prefix: z
       .strictObject({
         isUnchanged: z.boolean(),
@@ -190,57 +181,36 @@ export const EVENT_SCHEMAS = {
       .optional(),
   }),
   "model.retried": () => ({
-    ...retrial(),
-    queuedMs: milliseconds().optional(),
-    nextModel: ModelNameSchema().optional(),
+    ...pick("attempt", "error", "delayMs"),
+    ...pickOptional("queuedMs", "nextModel"),
   }),
-  "model.warned": () => ({ warning: text() }),
+  "model.warned": () => pick("warning"),
   "model.replied": () => ({
-    finishReason: FinishReasonSchema(),
-    toolCallCount: count(),
-    usage: UsageSchema(),
-    cacheWriteInputTokens: count().optional(),
-    attemptCount: ordinal(),
-    ...repeatSchema(text().optional(), "responseId", "responseModel", "serviceTier"),
+    ...pick("finishReason", "toolCallCount", "usage", "attemptCount", "queuedMs"),
+    ...pickOptional("cacheWriteInputTokens", "responseId", "responseModel", "serviceTier"),
     repliedBy: ModelNameSchema()
-      .extend({
-        insteadOf: text(),
-        server: ServerSchema().optional(),
-      })
+      .extend({ insteadOf: text(), ...pickOptional("server") })
       .optional(),
-    queuedMs: milliseconds(),
   }),
-  "model.failed": () => ({
-    error: ErrorRecordSchema(),
-    isRetryable: z.boolean(),
-    usage: UsageSchema(),
-    attemptCount: ordinal(),
-    queuedMs: milliseconds(),
-  }),
+  "model.failed": () => pick("error", "isRetryable", "usage", "attemptCount", "queuedMs"),
   "tool.started": startedTool,
   "tool.rejected": () => ({
-    ...calledTool(),
+    ...pick("toolName", "description", "kind", "index", "resultCharacters"),
     outcome: ToolOutcomeTypeSchema().exclude(["succeeded"]),
     error: ToolFailureSchema(),
     ...repeatSchema(text().exactOptional(), "blockedBy", "reason"),
     spawn: z.strictObject(refusedSpawn()).exactOptional(),
-    resultCharacters: count(),
     shownCharacters: count().exactOptional(),
   }),
-  "tool.paused": () => ({ toolName: text() }),
+  "tool.paused": () => pick("toolName"),
   "tool.resumed": startedTool,
   "tool.ended": () => ({
-    toolName: text(),
-    outcome: ToolOutcomeTypeSchema(),
-    success: z.boolean(),
+    ...pick("toolName", "outcome", "success", "resultCharacters", "durationMs", "queuedMs"),
+    ...pickOptional("shownCharacters", "attachmentCount", "usage"),
     error: ToolFailureSchema().optional(),
-    resultCharacters: count(),
-    ...repeatSchema(count().optional(), "shownCharacters", "attachmentCount"),
-    ...repeatSchema(milliseconds(), "durationMs", "queuedMs"),
-    usage: UsageSchema().optional(),
   }),
   "tool.guarded": () => ({
-    toolName: text(),
+    ...pick("toolName"),
     decision: GuardDecisionSchema(),
     answers: z
       .array(
@@ -248,99 +218,73 @@ export const EVENT_SCHEMAS = {
       )
       .readonly(),
   }),
-  "tool.retried": () => ({ toolName: text(), ...retrial() }),
-  "tool.progressed": () => ({
-    toolName: text(),
-    ...repeatSchema(z.number().optional(), "done", "total"),
-    message: text().optional(),
-  }),
-  "result.summarized": () => ({
-    toolName: text(),
-    ...repeatSchema(count(), "resultCharacters", "shownCharacters"),
-    usage: UsageSchema(),
-  }),
+  "tool.retried": () => pick("toolName", "attempt", "error", "delayMs"),
+  "tool.progressed": () => ({ ...pick("toolName"), ...pickOptional("done", "total", "message") }),
+  "result.summarized": () => pick("toolName", "resultCharacters", "shownCharacters", "usage"),
   "tools.filtered": () => ({
     removed: z.array(z.strictObject({ toolName: text(), filter: text() })).readonly(),
   }),
-  "reply.filtered": () => ({ toolName: text(), characters: count() }),
+  "reply.filtered": () => pick("toolName", "characters"),
   "question.asked": () =>
     QuestionSchema().omit({ agentId: true, agentPath: true, callId: true }).shape,
   "question.answered": () => ({
-    questionId: QuestionIdSchema(),
-    toolName: text(),
+    ...pick("questionId", "toolName", "waitedMs"),
+    ...pickOptional("by"),
     answer: AnswerTypeSchema(),
     source: z.enum(["approver", "caller", "deadline", "nobody", "end"]),
-    ...repeatSchema(text().optional(), "by", "reason"),
+    reason: text().optional(),
     arguments: JsonObjectSchema().optional(),
-    waitedMs: milliseconds(),
   }),
   "hook.applied": () => ({
-    point: text(),
+    ...pick("point"),
+    ...pickOptional("before", "after"),
     changedBy: z
       .array(z.strictObject({ hook: text(), fields: z.array(text()).readonly() }))
       .readonly(),
-    ...repeatSchema(JsonValueSchema().optional(), "before", "after"),
   }),
-  "request.repaired": () => ({
-    repairCount: count(),
-    types: z.array(text()).readonly().optional(),
-  }),
+  "request.repaired": () => ({ ...pick("repairCount"), ...pickOptional("types") }),
   "conversation.compacted": () => ({
-    ...repeatSchema(count(), "messagesBefore", "messagesAfter", "tokensBefore", "tokensAfter"),
-    summaryCharacters: count().optional(),
-    usage: UsageSchema().optional(),
+    ...pick("messagesBefore", "messagesAfter", "tokensBefore", "tokensAfter"),
+    ...pickOptional("summaryCharacters", "usage"),
   }),
-  "section.cleared": () => ({ name: text(), count: count() }),
+  "section.cleared": () => pick("name", "count"),
   "message.delivered": () => ({
+    ...pick("characters"),
+    ...pickOptional("fromAgentId"),
     origin: z.enum(["steering", "subtask", "report"]),
-    characters: count(),
-    fromAgentId: AgentIdSchema().optional(),
   }),
-  "subagent.spawned": () => ({
-    ...startedSubagent(),
-    inherited: ContextManifestSchema(),
-    subagentsByDepth: CountsSchema(),
-  }),
+  "subagent.spawned": () => ({ ...startedSubagent(), ...pick("inherited", "subagentsByDepth") }),
   "subagent.continued": () => ({ ...startedSubagent(), execution: z.int().min(2) }),
-  "subagent.detached": subagent,
-  "subagent.refused": () => ({ ...refusedSpawn(), childDepth: ordinal() }),
+  "subagent.detached": () => pick("childId", "childPath", "role"),
+  "subagent.refused": () => ({ ...refusedSpawn(), ...pick("childDepth") }),
   "subagent.ended": () => ({
-    ...subagent(),
-    childDepth: ordinal(),
+    ...pick("childId", "childPath", "role", "childDepth", "status", "reason"),
     outcome: SubagentOutcomeSchema(),
-    status: TerminalStatusSchema(),
-    reason: StopReasonSchema(),
     usage: UsageReportSchema(),
   }),
-  "budget.queued": () => ({ accountPath: text() }),
+  "budget.queued": () => pick("accountPath"),
   "budget.dequeued": () => ({ outcome: z.enum(["granted", "refused", "cancelled"]) }),
-  "budget.reserved": () => ({
-    leaseId: LeaseIdSchema(),
-    ...repeatSchema(count(), "inputTokens", "maxOutputTokens"),
-    waitedMs: milliseconds(),
-  }),
+  "budget.reserved": () => pick("leaseId", "inputTokens", "maxOutputTokens", "waitedMs"),
   "budget.settled": () => ({
-    leaseId: LeaseIdSchema(),
-    usage: UsageSchema(),
-    otherModels: z.array(ModelUsageSchema().readonly()).readonly().optional(),
-    ...repeatSchema(BudgetAmountsSchema(), "remaining", "runRemaining"),
-    lostCall: ModelNameSchema().optional(),
+    ...pick("leaseId", "usage", "remaining", "runRemaining"),
+    ...pickOptional("otherModels", "lostCall"),
   }),
-  "budget.released": () => ({ leaseId: LeaseIdSchema() }),
-  "budget.refused": () => ({ ...limit(), requested: z.number(), reserve: z.number().optional() }),
-  "budget.threshold_reached": () => ({ ...limit(), threshold: z.number() }),
+  "budget.released": () => pick("leaseId"),
+  "budget.refused": () => ({
+    ...pick("axis", "accountPath", "maximum", "spent", "requested"),
+    ...pickOptional("reserve"),
+  }),
+  "budget.threshold_reached": () => pick("axis", "accountPath", "maximum", "spent", "threshold"),
   "budget.granted": () => ({
-    ...repeatSchema(text(), "accountPath", "by"),
+    ...pick("accountPath", "by", "remaining"),
     budget: GrantedBudgetSchema(),
-    remaining: BudgetAmountsSchema(),
   }),
-  "signal.raised": () => ({ signal: StopSignalSchema() }),
+  "signal.raised": () => pick("signal"),
   "continuation.evaluated": () => ({
+    ...pick("signals"),
+    ...pickOptional("vetoedBy", "reason"),
     decision: z.enum(["continue", "stop", "compact", "retry"]),
     work: z.array(z.enum(WORK_TYPES)).readonly(),
-    vetoedBy: text().optional(),
-    signals: StopSignalsSchema(),
-    reason: StopReasonSchema().optional(),
   }),
 } as const satisfies {
   // The brands of zod are visible in `$ZodType` only.
