@@ -177,16 +177,16 @@ function callAll(line: Set<() => void>): void {
  * Resolves after `delayMs`, or at once when `signal` is aborted. Never rejects: read the signal to
  * see which happened.
  */
-export function sleep(clock: Clock, delayMs: number, signal: AnySignal): Promise<void> {
-  if (signal.aborted || delayMs <= 0) return Promise.resolve();
+export function sleep(clock: Clock, delayMs: number, signal?: AnySignal): Promise<void> {
+  if (signal?.aborted === true || delayMs <= 0) return Promise.resolve();
   return new Promise((resolve) => {
     const finish = (): void => {
       stopTimer();
-      stopListening();
+      stopListening?.();
       resolve();
     };
     const stopTimer = clock.setTimer(delayMs, finish);
-    const stopListening = addAbortHandler(signal, finish);
+    const stopListening = signal === undefined ? undefined : addAbortHandler(signal, finish);
   });
 }
 

@@ -382,13 +382,11 @@ export async function retry<Answer>(clock: Clock, ask: () => Promise<Answer>): P
       return await ask();
     } catch (cause) {
       if (!isTransient(cause)) throw cause;
-      await sleep(clock, delayMs, NEVER);
+      await sleep(clock, delayMs);
     }
   }
   return await ask();
 }
-
-const NEVER = new AbortController().signal;
 
 function isTransient(cause: unknown): boolean {
   return EspalierError.is(cause) && cause.data["isTransient"] === true;

@@ -226,7 +226,7 @@ function describeProblem(value: unknown, cause: unknown): string {
 const MOST_ISSUES = 3;
 
 /** Parses the JSON text of a paused run. Throws `invalid_paused_run`. */
-export function parsePausedText(text: string): unknown {
+function parsePausedText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {

@@ -22,7 +22,6 @@ import { createInvalidSignatureError, isSigned } from "../durability/paused-run-
 import {
   createPausedRunError,
   parsePausedRun,
-  parsePausedText,
   type PausedRun,
   type PausedRunRecord,
 } from "../durability/paused-run.ts";
@@ -253,15 +252,11 @@ export function checkFork(
  * other checks unnecessary. Throws `unsupported_version`, `invalid_paused_run` or
  * `invalid_signature`.
  */
-function acceptPausedRun(
-  { signer }: Pick<Settings, "signer">,
-  stored: PausedRun | string,
-): PausedRunRecord {
+function acceptPausedRun({ signer }: Pick<Settings, "signer">, stored: PausedRun): PausedRunRecord {
   if (signer !== undefined) {
-    const value = typeof stored === "string" ? parsePausedText(stored) : stored;
-    if (isSigned(value)) return parsePausedRun(signer.verify(value));
+    if (isSigned(stored)) return parsePausedRun(signer.verify(stored));
     // For example a promise or the result: the error names that mistake instead of the signature.
-    parsePausedRun(value);
+    parsePausedRun(stored);
     throw createInvalidSignatureError("missing");
   }
   const run = parsePausedRun(stored);

@@ -8,7 +8,7 @@ import {
   checkText,
   mismatch,
 } from "../../kernel/argument-checks.ts";
-import { CancelSignal, sleep } from "../../kernel/cancel-signal.ts";
+import { sleep } from "../../kernel/cancel-signal.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { EspalierError, type ErrorCode } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
@@ -407,7 +407,7 @@ class StoredRemoteRun implements RemoteRun {
   async #pass(signal: AbortSignal | undefined): Promise<void> {
     const { clock, pollIntervalMs } = this.#means;
     signal?.throwIfAborted();
-    await sleep(clock, pollIntervalMs, signal ?? NEVER);
+    await sleep(clock, pollIntervalMs, signal);
     signal?.throwIfAborted();
   }
 
@@ -424,5 +424,3 @@ class StoredRemoteRun implements RemoteRun {
 function parseStoredEvent(record: JournalRecord): EspalierEvent | [] {
   return record.type === "event" ? (parseKnownEvent(record.event) ?? []) : [];
 }
-
-const NEVER = new CancelSignal();

@@ -3,7 +3,7 @@
 // first answer counts.
 
 import type { Clock } from "../../kernel/clock.ts";
-import { CancelSignal, sleep } from "../../kernel/cancel-signal.ts";
+import { sleep } from "../../kernel/cancel-signal.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { describeProblemLines } from "../../tools/arguments/argument-problems.ts";
@@ -110,7 +110,7 @@ async function waitForQuestions(
     const hasOwner = stored?.status === "open" && stored.owner !== null;
     if (!hasOwner) return questions;
     if (looks === MOST_LOOKS) return { ...questions, hasOwner };
-    await sleep(clock, LOOK_MS, NEVER);
+    await sleep(clock, LOOK_MS);
   }
 }
 
@@ -227,5 +227,3 @@ function createAnsweredError(
   const got = `one to ${questionId}, which is already answered. The first answer counts: ${first}`;
   return createWrongAnswer("already_answered", index, got, { questionId });
 }
-
-const NEVER = new CancelSignal();

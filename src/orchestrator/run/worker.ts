@@ -13,7 +13,7 @@ import { runBounded } from "../../kernel/cancel-signal.ts";
 import {
   checkAmount,
   checkFunction,
-  checkCount,
+  checkAtLeastOne,
   checkFields,
   checkKeys,
   checkMethods,
@@ -147,16 +147,11 @@ const LAST_TIME_MS = 253_402_300_799_999;
 const CHECKS: Readonly<Record<keyof WorkerOptions, FieldCheck>> = {
   rolesVersion: checkVersionName,
   context: checkFunction,
-  maxRuns: checkMaxRuns,
+  maxRuns: (field, value) => checkAtLeastOne(field, value, adviseDefault(DEFAULT_MAX_RUNS)),
   graceMs: checkAmount,
   takeOverAfterMs: checkAmount,
   sweepIntervalMs: checkAmount,
 };
-
-function checkMaxRuns(field: string, count: unknown): void {
-  checkCount(field, count);
-  if (count === 0) throw mismatch(field, "at least 1", 0, adviseDefault(DEFAULT_MAX_RUNS));
-}
 
 /** Starts a worker; see `Orchestrator.startWorker`. */
 export async function startEngineWorker(

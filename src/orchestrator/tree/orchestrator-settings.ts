@@ -3,7 +3,7 @@
 import {
   checkAmount,
   checkFunction,
-  checkCount,
+  checkAtLeastOne,
   checkFields,
   checkKeys,
   checkLater,
@@ -434,10 +434,7 @@ const STORE_METHODS =
 const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   limits: checkLater,
   concurrency: checkLater,
-  maxConcurrentRuns: (field, value) => {
-    checkCount(field, value, NO_LIMIT_ADVICE);
-    if (value === 0) throw mismatch(field, "at least 1", value, "With 0, no run could start.");
-  },
+  maxConcurrentRuns: (field, value) => checkAtLeastOne(field, value, NO_LIMIT_ADVICE),
   retryPolicy: checkLater,
   prices: hasMethods("getPrice"),
   graceMs: isAmount(DEFAULTS.graceMs),
@@ -452,7 +449,7 @@ const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   signingKey: checkLater,
   heartbeatIntervalMs: isAmount(DEFAULTS.heartbeatIntervalMs),
   staleAfterMs: isAmount(DEFAULTS.staleAfterMs),
-  maxCrashes: (field, value) => checkCount(field, value, adviseDefault(DEFAULTS.maxCrashes)),
+  maxCrashes: (field, value) => checkAtLeastOne(field, value, adviseDefault(DEFAULTS.maxCrashes)),
   sinks: isListOf(hasMethods("emit")),
   onStreamPart: checkFunction,
   tracing: hasMethods("traceEvent", "runInSpan", "getIds"),
@@ -476,8 +473,6 @@ function checkOrchestratorOptions(options: OrchestratorOptions): void {
 }
 
 function checkSignsOfLife(options: OrchestratorOptions): void {
-  if (options.maxCrashes === 0)
-    throw mismatch("maxCrashes", "at least 1", 0, adviseDefault(DEFAULTS.maxCrashes));
   const {
     heartbeatIntervalMs = DEFAULTS.heartbeatIntervalMs,
     staleAfterMs = DEFAULTS.staleAfterMs,
@@ -510,6 +505,5 @@ function isAmount(byDefault: number): FieldCheck {
 }
 
 function checkSlots(field: string, count: unknown): void {
-  checkCount(field, count);
-  if (count === 0) throw mismatch(field, "at least 1", count, "With 0, no call could run.");
+  checkAtLeastOne(field, count, "With 0, no call could run.");
 }

@@ -273,7 +273,7 @@ test("refuses a limit that is not a whole number from 1 up", () => {
   const given = (maxConcurrentRuns: number): string =>
     thrownBy(() => new Orchestrator({ maxConcurrentRuns })).message;
   expect([given(0), given(1.5)]).toEqual([
-    "Expected maxConcurrentRuns to be at least 1, got 0. With 0, no run could start.",
-    "Expected maxConcurrentRuns to be a whole number from 0 up, got 1.5. Leave it out for no limit.",
+    "Expected maxConcurrentRuns to be a whole number from 1 up, got 0. Leave it out for no limit.",
+    "Expected maxConcurrentRuns to be a whole number from 1 up, got 1.5. Leave it out for no limit.",
   ]);
 });
