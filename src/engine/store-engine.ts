@@ -71,10 +71,10 @@ class StoreEngine implements Engine {
   // Asynchronous, since the caller may have more to do first.
   async enqueue(ticket: RunTicket, atMs?: number): Promise<void> {
     const { runId, role, version } = ticket;
-    const workers = [...this.#workers].filter((worker) => worker.version === version);
+    const workers = [...this.#workers].filter(({ executor }) => executor.version === version);
     if (workers.length > 0 && this.#roles.get(version)?.has(role) !== true)
       throw createUnknownRoleError(ticket);
-    const able = workers.filter(({ roles }) => roles.includes(role));
+    const able = workers.filter(({ executor }) => executor.roles.includes(role));
     const worker = able.find((candidate) => candidate.leads(runId)) ?? findMostRoom(able);
     worker?.lead(runId, atMs);
   }
@@ -93,7 +93,7 @@ function findMostRoom(workers: readonly LocalWorker[]): LocalWorker | undefined 
 }
 
 class LocalWorker implements EngineWorker {
-  readonly #executor: RunExecutor;
+  readonly executor: RunExecutor;
   readonly #clock: Clock;
   readonly #closing: () => void;
   /** Executions in progress, by run. */
@@ -103,22 +103,14 @@ class LocalWorker implements EngineWorker {
   readonly #releaseController = new AbortController();
 
   constructor(executor: RunExecutor, clock: Clock, closing: () => void) {
-    this.#executor = executor;
+    this.executor = executor;
     this.#clock = clock;
     this.#closing = closing;
   }
 
-  get roles(): readonly string[] {
-    return this.#executor.roles;
-  }
-
-  get version(): string {
-    return this.#executor.version;
-  }
-
   /** Number of free slots. Below 0, the number of runs that wait for one. */
   get room(): number {
-    return this.#executor.maxRuns - this.#led.size;
+    return this.executor.maxRuns - this.#led.size;
   }
 
   /** Returns true if the worker executes the run now. */
@@ -152,7 +144,7 @@ class LocalWorker implements EngineWorker {
 
   async #settle(runId: RunId): Promise<void> {
     try {
-      const settled = await this.#executor.execute(runId, this.#releaseController.signal);
+      const settled = await this.executor.execute(runId, this.#releaseController.signal);
       if (settled.type === "waiting" && settled.untilMs !== undefined)
         this.lead(runId, settled.untilMs);
     } catch {

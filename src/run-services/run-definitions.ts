@@ -37,11 +37,6 @@ export class RunDefinitions {
     this.#journal = journal;
   }
 
-  /** Number of definitions. */
-  get size(): number {
-    return this.#hashes.size;
-  }
-
   /** Stores a text and returns its hash. `hash` avoids hashing again, if known. */
   define(text: string, hash = this.#hashes.get(text) ?? hashText(text)): string {
     if (!this.#hashes.has(text)) this.#add(hash, text);
@@ -61,10 +56,11 @@ export class RunDefinitions {
     return undefined;
   }
 
-  /** Returns the definitions as JSON, without the first `from`. */
-  toJSON(from = 0): Definitions {
-    const definitions = [...this.#hashes].slice(from);
-    return Object.freeze(Object.fromEntries(definitions.map(([text, hash]) => [hash, text])));
+  /** Returns all texts by their hashes, frozen. */
+  toJSON(): Definitions {
+    return Object.freeze(
+      Object.fromEntries([...this.#hashes].map(([text, hash]) => [hash, text] as const)),
+    );
   }
 
   #add(hash: string, text: string): void {

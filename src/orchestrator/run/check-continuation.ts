@@ -251,43 +251,36 @@ export function warnOfUnknownToolNames(
   registry: RoleRegistry,
   { guards, hooks }: Pick<Settings, "guards" | "hooks">,
 ): void {
-  const ofRun = {
-    owner: "the orchestrator",
-    where: "of this run",
-    names: registry.collectToolNames(registry.all),
-  };
-  for (const { guard } of guards) warnOfUnknown(guard, ofRun);
-  for (const hook of hooks) warnOfUnknown(hook, ofRun);
+  const ofRun = { owner: "the orchestrator", where: "of this run" };
+  warnOfUnknown([...guards.map(({ guard }) => guard), ...hooks], ofRun, () =>
+    registry.collectToolNames(registry.all),
+  );
   for (const role of registry.all) {
     const ofRole = { owner: role.name, where: "there" };
-    if (role.guards.length > 0) {
-      const names = registry.collectToolNames(registry.findReachable(role));
-      for (const guard of role.guards) warnOfUnknown(guard, { ...ofRole, names });
-    }
-    if (role.hooks.length > 0) {
-      const names = registry.collectToolNames([role]);
-      for (const hook of role.hooks) warnOfUnknown(hook, { ...ofRole, names });
-    }
+    warnOfUnknown(role.guards, ofRole, () =>
+      registry.collectToolNames(registry.findReachable(role)),
+    );
+    warnOfUnknown(role.hooks, ofRole, () => registry.collectToolNames([role]));
   }
 }
 
-/** Scope of a guard or a hook. */
-interface Realm {
-  readonly owner: string;
-  readonly where: string;
-  /** The tools that its agents can have. */
-  readonly names: ReadonlySet<string>;
-}
-
-function warnOfUnknown(limited: ToolGuard | Hook, { owner, where, names }: Realm): void {
-  const tools = "tools" in limited ? (limited.tools ?? []) : [];
-  const unknown = tools.filter((name) => !names.has(name));
-  if (unknown.length === 0) return;
-  const known = names.size === 0 ? "they have none" : [...names].join(", ");
-  const isHook = "kind" in limited;
-  const consequence = isHook ? "the hook is never called" : "the guard never applies";
-  warnOnce(
-    limited,
-    `A ${isHook ? "hook" : "guard"} of ${owner} is for ${unknown.join(", ")}, and no agent ${where} has a tool of that name (${known}). Name tools as the model calls them, or ${consequence}.`,
-  );
+/** Warns of guards or hooks for tools that no agent has. `collect` returns the existing names. */
+function warnOfUnknown(
+  limits: readonly (ToolGuard | Hook)[],
+  { owner, where }: { readonly owner: string; readonly where: string },
+  collect: () => ReadonlySet<string>,
+): void {
+  const names = limits.length === 0 ? undefined : collect();
+  for (const limit of limits) {
+    const tools = "tools" in limit ? (limit.tools ?? []) : [];
+    const unknown = tools.filter((name) => names?.has(name) === false);
+    if (unknown.length === 0) continue;
+    const known = [...(names ?? [])].join(", ") || "they have none";
+    const isHook = "kind" in limit;
+    const consequence = isHook ? "the hook is never called" : "the guard never applies";
+    warnOnce(
+      limit,
+      `A ${isHook ? "hook" : "guard"} of ${owner} is for ${unknown.join(", ")}, and no agent ${where} has a tool of that name (${known}). Name tools as the model calls them, or ${consequence}.`,
+    );
+  }
 }

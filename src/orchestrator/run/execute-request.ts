@@ -332,22 +332,22 @@ export class RequestExecution {
     const { settings } = this.#live;
     const { store } = this.#storage;
     const role = this.#role;
-    const { runId, task, budget, deadlineAtMs, metadata, sessionId, traceparent } = this.#order;
+    const {
+      version: _form,
+      rolesVersion: _of,
+      role: _name,
+      task,
+      sessionId,
+      ...request
+    } = this.#order;
+    const { runId } = request;
     const session =
       sessionId === undefined ? undefined : await openSessionHandle(settings, sessionId, {});
     // A run without records cannot be failed, so it is paused one crash earlier.
     const claimed = isMade ? await this.#claim(settings.maxCrashes - 1) : undefined;
     try {
-      const { onStreamPart } = this.#options;
-      const startOptions = omitUndefined({
-        budget,
-        deadlineAtMs,
-        metadata,
-        session,
-        onStreamPart,
-        traceparent,
-      });
-      const options = { runId, context: await this.#readContext(), ...startOptions };
+      const parts = omitUndefined({ session, onStreamPart: this.#options.onStreamPart });
+      const options = { ...request, ...parts, context: await this.#readContext() };
       if (claimed === undefined) return prepareStart(settings, { role, task, options });
       const mail = await readUnreadMail(store, runId, []);
       if ((await findStoredRun(store, runId))?.recordCount !== 0) throw createRunExistsError(runId);

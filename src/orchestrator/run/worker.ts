@@ -444,30 +444,28 @@ class OverdueRuns {
     if (clock.monotonicMs() < this.#nextLookMs) return [];
     const rests = new Map<RunId, RunRest>();
     for (const run of await store.list({ status: "paused", limit: ALL_OF_THEM }))
-      rests.set(run.runId, await this.#readRest(run));
+      rests.set(run.runId, {
+        updatedAtMs: run.updatedAtMs,
+        dueAtMs: await this.#findDueTime(run),
+      });
     this.#rests = rests;
     this.#nextLookMs = clock.monotonicMs() + LOOK_MS;
     const nowMs = clock.nowMs();
     return [...rests].flatMap(([runId, { dueAtMs }]) => (dueAtMs <= nowMs ? [runId] : []));
   }
 
-  async #readRest({ runId, updatedAtMs, recordCount }: StoredRun): Promise<RunRest> {
+  /** Returns `NaN` for a run that cannot be read, which does not delay others and is read again. */
+  async #findDueTime({ runId, updatedAtMs, recordCount }: StoredRun): Promise<number> {
     const known = this.#rests.get(runId);
-    if (known?.updatedAtMs === updatedAtMs) return known;
-    if (recordCount === 0) return { updatedAtMs, dueAtMs: Infinity };
-    const dueAtMs = await this.#findDueTime(runId).catch(() => undefined);
-    // A run that cannot be read does not delay others, and is read again.
-    return dueAtMs === undefined ? UNREAD : { updatedAtMs, dueAtMs };
-  }
-
-  async #findDueTime(runId: RunId): Promise<number> {
-    const { folded, mail } = await readRun(this.#storage, runId);
-    if (mail.at(-1)?.mail.type === "refused") return Infinity;
-    return Math.min(...folded.run.questions.map(({ deadlineAtMs }) => deadlineAtMs ?? Infinity));
+    if (known?.updatedAtMs === updatedAtMs && !Number.isNaN(known.dueAtMs)) return known.dueAtMs;
+    if (recordCount === 0) return Infinity;
+    const read = await readRun(this.#storage, runId).catch(() => undefined);
+    if (read === undefined) return Number.NaN;
+    if (read.mail.at(-1)?.mail.type === "refused") return Infinity;
+    const { questions } = read.folded.run;
+    return Math.min(...questions.map(({ deadlineAtMs }) => deadlineAtMs ?? Infinity));
   }
 }
-
-const UNREAD: RunRest = { updatedAtMs: Number.NaN, dueAtMs: Infinity };
 
 /** Maximum delay as a multiple of the first one. */
 const LONGEST = 64;
