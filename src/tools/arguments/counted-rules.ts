@@ -6,8 +6,8 @@
 import { _, type Ajv, type Code, type KeywordCxt } from "ajv";
 import type { Ajv2020 } from "ajv/dist/2020.js";
 
-import { isJsonList, isJsonObject, isRecord, type JsonValue } from "../../kernel/json.ts";
-import { type CheckWork, computeEntriesPrice } from "./check-work.ts";
+import { isJson, isJsonList, isJsonObject, isRecord, type JsonValue } from "../../kernel/json.ts";
+import { CheckWork, computeEntriesPrice } from "./check-work.ts";
 
 export interface CountedRules {
   readonly work: CheckWork;
@@ -156,16 +156,20 @@ type CountedCode = (cxt: KeywordCxt) => boolean;
 
 /** Returns the code of the keywords that compare values, which Ajv does without a bound. */
 function createCountedCodes(work: CheckWork): ReadonlyMap<string, CountedCode> {
-  const isUnique = (items: readonly JsonValue[]): boolean => hasUniqueItems(items, work);
-  const allow = (cxt: KeywordCxt, values: readonly JsonValue[]): boolean => {
+  const write = (value: JsonValue): string => writeCanonical(value, work);
+  const isUnique = (items: readonly JsonValue[]): boolean =>
+    new Set(items.map(write)).size === items.length;
+  const allow = (cxt: KeywordCxt, declared: unknown): boolean => {
+    const values = Array.isArray(declared) ? declared.filter(isJson) : [];
     if (values.length <= MAX_COMPARED && values.every(isShortScalar)) return false;
-    const allowed = new AllowedValues(values);
-    cxt.pass(createTestCode(cxt, (value: JsonValue) => allowed.has(value, work)));
+    // A set, so that a long list costs no more.
+    const allowed = new Set(values.map((value) => writeCanonical(value, new CheckWork())));
+    cxt.pass(createTestCode(cxt, (value: JsonValue) => allowed.has(write(value))));
     return true;
   };
   return new Map<string, CountedCode>([
-    ["const", (cxt) => allow(cxt, readAllowedValues([cxt.schema]))],
-    ["enum", (cxt) => allow(cxt, readAllowedValues(cxt.schema))],
+    ["const", (cxt) => allow(cxt, [cxt.schema])],
+    ["enum", (cxt) => allow(cxt, cxt.schema)],
     [
       "uniqueItems",
       (cxt) => {
@@ -175,15 +179,6 @@ function createCountedCodes(work: CheckWork): ReadonlyMap<string, CountedCode> {
       },
     ],
   ]);
-}
-
-/** Returns the values that a schema allows. A schema is JSON. */
-function readAllowedValues(declared: unknown): readonly JsonValue[] {
-  return Array.isArray(declared) ? declared.filter(isJsonValue) : [];
-}
-
-function isJsonValue(value: unknown): value is JsonValue {
-  return value !== undefined;
 }
 
 /** Ajv's own code is faster for up to this many values. */
@@ -212,88 +207,20 @@ const UNITS_PER_LOOKUP = 12;
 const CHARACTERS_PER_UNIT = 12;
 
 /**
- * The values that `enum` or `const` allow. Scalars are looked up in a set, so that a long list
- * costs no more.
+ * Returns JSON text with sorted keys, so that equal values have equal texts. Spends units for the
+ * text of each level, since each copies the text of all levels below.
  */
-class AllowedValues {
-  readonly #scalars: ReadonlySet<JsonValue>;
-  readonly #wholes: readonly JsonValue[];
-
-  constructor(values: readonly JsonValue[]) {
-    this.#scalars = new Set(values.filter(isScalar));
-    this.#wholes = values.filter((value) => !isScalar(value));
-  }
-
-  has(value: JsonValue, work: CheckWork): boolean {
-    if (!isScalar(value)) return this.#wholes.some((whole) => isEqualValue(whole, value, work));
-    work.spend(UNITS_PER_LOOKUP + measureText(value) / CHARACTERS_PER_UNIT);
-    return this.#scalars.has(value);
-  }
-}
-
-function isEqualValue(allowed: JsonValue, value: JsonValue, work: CheckWork): boolean {
-  work.spend(2 + Math.min(measureText(allowed), measureText(value)) / CHARACTERS_PER_UNIT);
-  if (isScalar(allowed) || isScalar(value)) return allowed === value;
-  if (isJsonList(allowed) || isJsonList(value)) {
-    if (!isJsonList(allowed) || !isJsonList(value) || allowed.length !== value.length) return false;
-    return allowed.every((item, index) => isEqualValue(item, value[index] ?? null, work));
-  }
-  if (!isJsonObject(allowed) || !isJsonObject(value)) return false;
-  // Before the keys are listed, which takes long for a large object.
-  work.spend(computeEntriesPrice(allowed));
-  const keys = Object.keys(allowed);
-  if (keys.some((key) => !Object.hasOwn(value, key))) return false;
-  work.spend(computeEntriesPrice(value));
-  if (keys.length !== Object.keys(value).length) return false;
-  return keys.every((key) => isEqualValue(allowed[key] ?? null, value[key] ?? null, work));
-}
-
-/** Returns true if no two items are equal as JSON. Takes linear time. */
-function hasUniqueItems(items: readonly JsonValue[], work: CheckWork): boolean {
-  const scalars = new Set<JsonValue>();
-  const texts = new Set<string>();
-  for (const item of items) {
-    work.spend(UNITS_PER_LOOKUP + measureText(item) / CHARACTERS_PER_UNIT);
-    if (isScalar(item)) scalars.add(item);
-    else texts.add(writeCanonical(item, work));
-  }
-  return scalars.size + texts.size === items.length;
-}
-
-/** Returns JSON text with sorted keys, so that equal values have equal texts. */
 function writeCanonical(value: JsonValue, work: CheckWork): string {
-  work.spend(UNITS_PER_LOOKUP / 2 + measureText(value) / CHARACTERS_PER_UNIT);
-  if (typeof value === "string") return JSON.stringify(value);
-  if (isScalar(value)) return String(value);
-  if (isJsonList(value)) {
-    const items = value.map((part) => writeCanonical(part, work));
-    return joinCanonical("[", items, "]", work);
-  }
-  if (!isJsonObject(value)) return "";
-  work.spend(computeEntriesPrice(value));
-  const texts = Object.entries(value).map(([key, part]) => {
-    work.spend(UNITS_PER_LOOKUP + key.length / CHARACTERS_PER_UNIT);
-    return `${JSON.stringify(key)}:${writeCanonical(part, work)}`;
-  });
-  return joinCanonical("{", texts.toSorted(), "}", work);
-}
-
-/** Joins texts. Spends units, since each level copies the text of all levels below. */
-function joinCanonical(
-  open: string,
-  texts: readonly string[],
-  close: string,
-  work: CheckWork,
-): string {
-  const text = `${open}${texts.join(",")}${close}`;
+  const { length } = typeof value === "string" ? value : "";
+  work.spend(UNITS_PER_LOOKUP + length / CHARACTERS_PER_UNIT);
+  const write = (part: JsonValue): string => writeCanonical(part, work);
+  let text: string;
+  if (isJsonList(value)) text = `[${value.map(write).join(",")}]`;
+  else if (isJsonObject(value)) {
+    work.spend(computeEntriesPrice(value));
+    const texts = Object.entries(value).map(([key, part]) => `${write(key)}:${write(part)}`);
+    text = `{${texts.toSorted().join(",")}}`;
+  } else text = JSON.stringify(value);
   work.spend(text.length / CHARACTERS_PER_UNIT);
   return text;
-}
-
-function isScalar(value: JsonValue): value is string | number | boolean | null {
-  return typeof value !== "object" || value === null;
-}
-
-function measureText(value: JsonValue): number {
-  return typeof value === "string" ? value.length : 0;
 }

@@ -154,17 +154,17 @@ const attacks: Readonly<Record<string, Attack>> = {
   "refuses an enum of 1,500 objects for an object of 40,000 entries": {
     schema: objectWith({ enum: list(1_500, () => ({})) }),
     value: () => table(40_000, (index) => [`k${index}`, 1]),
-    said: TOO_MUCH,
+    said: "x: expected one of {}, {}, ",
   },
   "refuses an enum of 900 objects for an object of 40,000 entries within another": {
     schema: objectWith({ enum: list(900, () => ({ a: {} })) }),
     value: () => ({ a: table(40_000, (index) => [`k${index}`, 1]) }),
-    said: TOO_MUCH,
+    said: 'x: expected one of {"a":{}}, ',
   },
   "refuses an enum of 900 lists for an object of 40,000 entries in a list": {
     schema: objectWith({ enum: list(900, () => [{}]) }),
     value: () => [table(40_000, (index) => [`k${index}`, 1])],
-    said: TOO_MUCH,
+    said: "x: expected one of [{}], ",
   },
   "validates 100,000 items against an enum of 2,000 texts": {
     schema: objectWith({ items: { enum: list(2_000, (index) => `value ${index}`) } }),
