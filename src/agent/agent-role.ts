@@ -12,6 +12,7 @@ import type { SubagentContextPolicy } from "../policies/subagent-context-policy.
 import type { SubagentLimits } from "../policies/subagent-limits.ts";
 import type { ModelSettings, ToolChoice } from "../protocol/model-settings.ts";
 import type { JsonSchemaInput } from "../tools/arguments/input-schema.ts";
+import { isAgentRole } from "../tools/check-tool.ts";
 import type { DelegationTool, FinishTool, FunctionTool, Tool } from "../tools/tool.ts";
 import type { ToolFilter } from "../tools/tool-filter.ts";
 import type { ToolGuard } from "../tools/tool-guard.ts";
@@ -220,11 +221,6 @@ function askForInstructions(
   // The ignored promise must not cause an unhandled rejection.
   void Promise.resolve(text).catch(() => undefined);
   throw failed(`it returned ${describeReceived(text)}`);
-}
-
-/** Returns true if `defineAgent` created the value. */
-export function isAgentRole(value: unknown): boolean {
-  return typeof value === "object" && value !== null && "hasOutput" in value;
 }
 
 /** Throws `invalid_argument` if a role that `parent` may spawn has no description. */

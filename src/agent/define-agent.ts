@@ -39,7 +39,7 @@ import {
   type ErrorBudget,
   type ErrorPolicy,
 } from "../policies/error-budget.ts";
-import { checkTool, isTool, isToolset } from "../tools/check-tool.ts";
+import { checkTool, isAgentRole, isTool, isToolset } from "../tools/check-tool.ts";
 import { checkToolInput, type JsonSchemaInput } from "../tools/arguments/input-schema.ts";
 import type { Tool } from "../tools/tool.ts";
 import { checkFilters, type ToolFilter } from "../tools/tool-filter.ts";
@@ -54,7 +54,6 @@ import { arrangeSections, type RequestSection } from "./request-sections.ts";
 import { copyDynamicRoleBounds, type DynamicRoleBounds } from "./dynamic-role-bounds.ts";
 import {
   getDelegationToolNames,
-  isAgentRole,
   SPAWN_TOOL_NAME,
   checkDescription,
   type AgentRole,

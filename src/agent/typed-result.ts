@@ -29,8 +29,8 @@ import { getOrCompute } from "../model/memoized-values.ts";
 import { toStrictSchema, removeAddedNulls } from "../model/strict-schema.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
-import type { Checked } from "../tools/arguments/check-input.ts";
-import { compileInput, type ToolInput, compileZodInput } from "../tools/arguments/input-schema.ts";
+import { compileInput, type ToolInput } from "../tools/arguments/input-schema.ts";
+import { createBinding } from "../tools/make-tool.ts";
 import type { FinishTool } from "../tools/tool.ts";
 import type { ExecutionLog, OutputParse } from "./agent-state.ts";
 import {
@@ -48,8 +48,15 @@ import type { AgentRole } from "./agent-role.ts";
 export function finishTool(field: string, output: ToolInput): FinishTool {
   if (output instanceof z.ZodType) refuseLoose(field, output);
   const isWrapped = output instanceof z.ZodType && isWrappedSchema(output);
-  const shape = isWrapped ? buildWrappedShape(field, output) : buildResultShape(field, output);
-  const { jsonSchema, bind } = shape;
+  const shape = isWrapped ? z.object({ [WRAPPING_KEY]: output }) : output;
+  const schema = compileInput(field, shape, { coerces: true });
+  const { jsonSchema } = schema;
+  const bind = createBinding(schema, ({ value, input }) => {
+    // A JSON Schema does not transform the arguments.
+    if (!(output instanceof z.ZodType)) return input;
+    const { [WRAPPING_KEY]: wrapped = null } = isRecord(value) ? value : {};
+    return copyJsonResult(field, isWrapped ? wrapped : value);
+  });
   const hasStrictForm = toStrictSchema(jsonSchema).isStrict;
   const check = (input: JsonValue): ReturnType<FinishTool["bind"]> =>
     bind(hasStrictForm ? removeAddedNulls(input, jsonSchema) : input);
@@ -81,49 +88,11 @@ function checkWrappedResult(
 
 const UNBOUNDED = Object.freeze({ maxRetries: Number.MAX_SAFE_INTEGER });
 
-/** The schema that the model sees, and the function that checks its arguments. */
-interface ResultShape {
-  readonly jsonSchema: JsonObject;
-  readonly bind: FinishTool["bind"];
-}
-
-/**
- * Creates the shape for a result that is an object. The output of a zod schema must be JSON. A JSON
- * Schema does not transform the arguments.
- */
-function buildResultShape(field: string, output: ToolInput): ResultShape {
-  if (output instanceof z.ZodType) {
-    const schema = compileZodInput(field, output, true);
-    return {
-      jsonSchema: schema.jsonSchema,
-      bind: (input) =>
-        attachResultValue(schema.check(input), ({ value }) => copyJsonResult(field, value)),
-    };
-  }
-  const schema = compileInput(field, output, { coerces: true });
-  return {
-    jsonSchema: schema.jsonSchema,
-    bind: (input) => attachResultValue(schema.check(input), (checked) => checked.input),
-  };
-}
-
 /**
  * The key that wraps a result other than a plain object, because arguments, and the schemas with
  * which providers constrain a model, must be objects. A model may omit the key.
  */
 const WRAPPING_KEY = "result";
-
-function buildWrappedShape(field: string, output: z.ZodType): ResultShape {
-  const whole = z.object({ [WRAPPING_KEY]: output });
-  const schema = compileZodInput(field, whole, true);
-  return {
-    jsonSchema: schema.jsonSchema,
-    bind: (input) =>
-      attachResultValue(schema.check(input), ({ value: { [WRAPPING_KEY]: result = null } }) =>
-        copyJsonResult(field, result),
-      ),
-  };
-}
 
 /** Returns a copy of a schema's output. Throws `invalid_argument` if it is not JSON. */
 function copyJsonResult(field: string, value: unknown): JsonValue {
@@ -140,15 +109,6 @@ function copyJsonResult(field: string, value: unknown): JsonValue {
       cause,
     });
   }
-}
-
-type ValidResult<Value> = Extract<Checked<Value>, { readonly type: "valid" }>;
-
-function attachResultValue<Value>(
-  checked: Checked<Value>,
-  resultOf: (checked: ValidResult<Value>) => JsonValue,
-): ReturnType<FinishTool["bind"]> {
-  return checked.type === "invalid" ? checked : { ...checked, use: resultOf(checked) };
 }
 
 /** A typed result and how it was parsed. */

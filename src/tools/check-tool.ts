@@ -33,10 +33,11 @@ export function isTool(value: unknown): value is { readonly kind: unknown } {
  * too, but is not a toolset.
  */
 export function isToolset(value: unknown): boolean {
-  return isRecord(value) && Array.isArray(value["tools"]) && !isRoleLike(value);
+  return isRecord(value) && Array.isArray(value["tools"]) && !isAgentRole(value);
 }
 
-function isRoleLike(value: unknown): boolean {
+/** Returns true if `defineAgent` created the value. */
+export function isAgentRole(value: unknown): boolean {
   return isRecord(value) && "hasOutput" in value;
 }
 
@@ -46,7 +47,7 @@ function isRoleLike(value: unknown): boolean {
  */
 function adviseOnNonTool(field: string, value: unknown): string {
   if (isPromiseLike(value)) return "Await it.";
-  if (isRoleLike(value)) return "Put roles into subagents.";
+  if (isAgentRole(value)) return "Put roles into subagents.";
   const isInList = field.endsWith("]");
   if (isToolset(value)) return isInList ? "Spread its tools: ...server.tools." : TOOLSET_ADVICE;
   if (Array.isArray(value)) return isInList ? "Spread it: ...tools." : TOOLSET_ADVICE;

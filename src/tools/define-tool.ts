@@ -1,6 +1,12 @@
 // defineTool and defineDelegation: validate and freeze the user's definitions of tools.
 
-import { checkFunction, checkKeys, checkText, mismatch } from "../kernel/argument-checks.ts";
+import {
+  checkBoolean,
+  checkFunction,
+  checkKeys,
+  checkText,
+  mismatch,
+} from "../kernel/argument-checks.ts";
 import { adviseOnOption } from "../kernel/option-names.ts";
 import { omitUndefined, type JsonObject } from "../kernel/json.ts";
 import { toStrictSchema } from "../model/strict-schema.ts";
@@ -8,12 +14,7 @@ import { type InputSchema } from "./arguments/check-input.ts";
 import { compileInput, type InferInput, type ToolInput } from "./arguments/input-schema.ts";
 import type { DelegationContext, DelegationOutcome, ToolContext } from "./tool-context.ts";
 import { checkToolName } from "./check-tool.ts";
-import {
-  checkFlag,
-  SETTING_FIELDS,
-  checkToolSettings,
-  type ToolSettings,
-} from "./tool-settings.ts";
+import { SETTING_FIELDS, checkToolSettings, type ToolSettings } from "./tool-settings.ts";
 import { createBinding, createDelegationTool } from "./make-tool.ts";
 import type { DelegationTool, ExternalTool, FunctionTool, ToolDescriptor } from "./tool.ts";
 
@@ -369,8 +370,8 @@ function createFunctionTool<Input extends ToolInput>(
     const field = `${descriptor.name}.needsApproval`;
     throw mismatch(field, "true, false or a function", needsApproval, advice);
   }
-  checkFlag(`${descriptor.name}.sequential`, sequential);
-  checkFlag(`${descriptor.name}.retryAfterCrash`, retryAfterCrash);
+  checkBoolean(`${descriptor.name}.sequential`, sequential);
+  checkBoolean(`${descriptor.name}.retryAfterCrash`, retryAfterCrash);
   return Object.freeze({
     ...descriptor,
     sequential,
@@ -415,7 +416,7 @@ function buildDescriptor<Input extends ToolInput>(
   } = definition;
   checkToolName("tool.name", name);
   checkText(`${name}.description`, description);
-  checkFlag(`${name}.coerceArguments`, coerceArguments);
+  checkBoolean(`${name}.coerceArguments`, coerceArguments);
   const schema = compileInput(`${name}.inputSchema`, input, { coerces: coerceArguments });
   if (strictSchema !== undefined) checkStrictSchema(name, strictSchema, schema.jsonSchema);
   const settings = SETTING_FIELDS.map((field) => [field, definition[field]] as const);
@@ -433,7 +434,7 @@ function buildDescriptor<Input extends ToolInput>(
 /** Throws unless the schema has the requested strict form. */
 function checkStrictSchema(name: string, isAsked: boolean, jsonSchema: JsonObject): void {
   const field = `${name}.strictSchema`;
-  checkFlag(field, isAsked);
+  checkBoolean(field, isAsked);
   const strict = toStrictSchema(jsonSchema);
   if (!isAsked || strict.isStrict) return;
   const expected = `false for an input without a strict form (${strict.reason})`;

@@ -2,6 +2,7 @@
 // precedence over its role's, which takes precedence over the default.
 
 import {
+  checkBoolean,
   checkCount,
   checkFields,
   adviseDefault,
@@ -141,12 +142,6 @@ export function checkToolSettings(field: string, settings: ToolSettings): ToolSe
  * Returns a checked and frozen copy of a role's settings. Throws `invalid_argument`.
  */
 export function checkToolDefaults(field: string, settings: ToolDefaults): ToolDefaults {
-  checkFields(field, settings, { ...CHECKS, needsApproval: checkFlag });
+  checkFields(field, settings, { ...CHECKS, needsApproval: checkBoolean });
   return Object.freeze(omitUndefined({ ...settings }));
-}
-
-/** Throws `invalid_argument` unless `value` is true or false. */
-export function checkFlag(field: string, value: unknown): void {
-  if (typeof value !== "boolean")
-    throw mismatch(field, "true or false", value, "Set true or false.");
 }

@@ -14,7 +14,7 @@ import {
 } from "../../agent/agent-role.ts";
 import type { DynamicRoleBounds } from "../../agent/dynamic-role-bounds.ts";
 import { DynamicRoleSchema, type DynamicRole, type SpawnRequest } from "../../protocol/subagent.ts";
-import { compileZodInput } from "../../tools/arguments/input-schema.ts";
+import { compileInput, type InferInput } from "../../tools/arguments/input-schema.ts";
 import { createBinding, createDelegationTool } from "../../tools/make-tool.ts";
 import type { DelegationTool } from "../../tools/tool.ts";
 import type {
@@ -48,7 +48,7 @@ function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): Delega
       : ["With newRole you define the subagent's role yourself."]),
     ...(lines.length === 0 ? [] : ["Subagents:", ...lines]),
   ].join("\n");
-  const schema = compileZodInput(SPAWN_TOOL_NAME, describeSpawnInput(role, roles), true);
+  const schema = compileInput(SPAWN_TOOL_NAME, describeSpawnInput(role, roles), { coerces: true });
   const descriptor = {
     name: SPAWN_TOOL_NAME,
     description,
@@ -65,11 +65,11 @@ function createTool<Input extends z.ZodType>(
   description: string,
   input: Input,
   execute: (
-    value: z.output<Input>,
+    value: InferInput<Input>,
     context: DelegationContext,
   ) => DelegationOutcome | Promise<DelegationOutcome>,
 ): DelegationTool {
-  const schema = compileZodInput(name, input, true);
+  const schema = compileInput(name, input, { coerces: true });
   const descriptor = { name, description, inputSchema: schema.jsonSchema, ...PLAIN };
   return createDelegationTool(descriptor, schema, execute);
 }

@@ -22,8 +22,7 @@ import {
   UnusablePart,
   createUnusableSchemaError,
 } from "./unusable-schema.ts";
-import type { ValidationIssue } from "./validation-issue.ts";
-import { convertZodIssue } from "./zod-issues.ts";
+import type { Issues, Path, ValidationIssue } from "./validation-issue.ts";
 
 /**
  * A JSON Schema of arguments or of a typed result, created by `jsonSchema`. `Value` is the type of
@@ -92,7 +91,12 @@ export function compileInput(
   input: ToolInput,
   { coerces }: InputOptions,
 ): InputSchema<unknown> {
-  if (input instanceof z.ZodType) return compileZodInput(field, input, coerces);
+  if (input instanceof z.ZodType)
+    return createCheckedInput(
+      convertZodSchema(field, input),
+      (value) => readWithZod(input, value),
+      coerces,
+    );
   const make = isRecord(input) ? jsonSchemaInputs.get(input) : undefined;
   if (make === undefined) throw createZodSchemaError(field, input, SCHEMA_ADVICE);
   return make(field, coerces);
@@ -104,24 +108,6 @@ const SCHEMA_ADVICE = "Use z.object({ … }), or jsonSchema({ … }) for a schem
 export function checkToolInput(field: string, value: unknown): asserts value is ToolInput {
   if (value instanceof z.ZodType || (isRecord(value) && jsonSchemaInputs.has(value))) return;
   throw createZodSchemaError(field, value, SCHEMA_ADVICE);
-}
-
-/**
- * Returns the compiled input of a zod schema. Throws `invalid_argument` if no JSON value fits the
- * schema.
- */
-export function compileZodInput<Schema extends z.ZodType>(
-  field: string,
-  input: Schema,
-  coerces: boolean,
-): InputSchema<z.output<Schema>>;
-export function compileZodInput(
-  field: string,
-  input: z.ZodType,
-  coerces: boolean,
-): InputSchema<unknown> {
-  const read = (value: JsonValue): Reading => readWithZod(input, value);
-  return createCheckedInput(convertZodSchema(field, input), read, coerces);
 }
 
 /**
@@ -203,3 +189,45 @@ const ASYNCHRONOUS_CHECK: ValidationIssue = {
   keyword: "custom",
   note: () => "no asynchronous check can run",
 };
+
+/** Converts an issue of zod. `above`: the path of the union that contains the issue. */
+function convertZodIssue(issue: z.core.$ZodRawIssue, above: Path = []): Issues {
+  const { code, input, inst } = issue;
+  const path = [...above, ...(issue.path ?? []).map(String)];
+  const isWorded = [inst, issue.schema].some((owner) => owner?._zod.def.error !== undefined);
+  const note = (): string =>
+    z.core.util.finalizeIssue(issue, undefined, z.config()).message.replace(/^Invalid input$/, "");
+  const base = { path, refused: input, ...(isWorded ? { note } : {}) };
+  if (code === "invalid_type") {
+    const isInteger = issue.expected === "int" || (inst instanceof z.ZodNumber && inst.isInt);
+    return [{ ...base, keyword: "type", types: [isInteger ? "integer" : issue.expected] }];
+  }
+  if (code === "invalid_value") return [{ ...base, keyword: "enum", values: issue.values }];
+  if (code === "invalid_union" && issue.options !== undefined) {
+    const refused = isRecord(input) ? input[String(issue.discriminator)] : undefined;
+    return [{ ...base, keyword: "enum", values: [issue.options].flat(), refused }];
+  }
+  if (code === "invalid_union" && issue.errors.length > 0) {
+    const options = inst instanceof z.core.$ZodUnion ? inst._zod.def.options : [];
+    const forms = options.map((option) => (): Issues => {
+      // The errors that zod lists do not name their schemas.
+      const form = option._zod.run({ value: input, issues: [] }, { async: true });
+      return "then" in form ? [] : form.issues.flatMap((inner) => convertZodIssue(inner, path));
+    });
+    return [{ path, keyword: "anyOf", refused: input, forms }];
+  }
+  if (code === "invalid_union") return [{ ...base, keyword: "oneOf" }];
+  if (code === "unrecognized_keys") {
+    const known = inst instanceof z.core.$ZodObject ? inst._zod.def.shape : undefined;
+    const keyword = "additionalProperties";
+    return issue.keys.map((key) => ({ path: [...path, key], keyword, known }));
+  }
+  const isBound = code === "too_small" || code === "too_big";
+  if (isBound && issue.exact !== true && issue.inclusive !== false) {
+    const [side, limit] = code === "too_small" ? ["min", issue.minimum] : ["max", issue.maximum];
+    const size = ["string", "array", "set"].includes(issue.origin) ? "Length" : "imum";
+    return [{ ...base, keyword: `${side}${size}`, limit: String(limit) }];
+  }
+  // For the remaining rules, zod's own message is used.
+  return [{ ...base, keyword: "custom", note }];
+}

@@ -91,16 +91,9 @@ export function createServerSchemaCheck(
   field: string,
   schema: unknown,
 ): (value: JsonValue) => readonly ArgumentProblem[] {
-  const work = new CheckWork();
-  const examine = createJsonSchemaExaminer(field, copyPlainSchema(field, schema), work, false);
-  const checked = createCheckedInput(
-    {},
-    (input) => ({ input, issues: examine(input) }),
-    false,
-    work,
-  );
+  const { check } = compileJsonSchemaInput(field, copyPlainSchema(field, schema), false, false);
   return (value) => {
-    const result = checked.check(value);
-    return result.type === "valid" ? [] : result.problems;
+    const checked = check(value);
+    return checked.type === "valid" ? [] : checked.problems;
   };
 }
