@@ -16,7 +16,7 @@ import { createCallId, type StepId } from "../../protocol/ids.ts";
 import type { AssistantMessage } from "../../protocol/message.ts";
 import { formatContent } from "../../protocol/message-content.ts";
 import { fitParts, renamePartCalls } from "../../protocol/reply-message.ts";
-import { addMail } from "./before-request.ts";
+import { addMail } from "./prepare.ts";
 
 /**
  * Overflows of a step after which the history is still shortened. A further overflow is an error.
