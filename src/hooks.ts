@@ -23,7 +23,7 @@ export type {
   HookOptions,
   TransformOptions,
   WrapToolOptions,
-} from "./hooks/hook-options.ts";
+} from "./hooks/hook.ts";
 export type {
   AllowedPatch,
   HookContext,

@@ -37,8 +37,6 @@ export interface HookSet {
   observers(type: EventType): readonly Named<ObserverHook>[];
 }
 
-const NONE: readonly never[] = Object.freeze([]);
-
 /** Compiles hooks from a list in order of registration. */
 export function compileHooks(hooks: readonly Hook[]): HookSet {
   const ordered = nameHooks(hooks).toSorted(
@@ -47,24 +45,18 @@ export function compileHooks(hooks: readonly Hook[]): HookSet {
   const observers = filterByKind(ordered, "observe");
   const toolWraps = filterByKind(ordered, "wrapToolCall");
   const transformers = filterByKind(ordered, "transform");
-  const chains = new Map<TransformPoint, typeof transformers>();
-  for (const transformer of transformers)
-    chains.set(transformer.hook.point, [
-      ...(chains.get(transformer.hook.point) ?? []),
-      transformer,
-    ]);
   return Object.freeze({
-    points: new Set(chains.keys()),
+    points: new Set(transformers.map(({ hook }) => hook.point)),
     chain<P extends TransformPoint>(point: P, toolName?: string): Chain<P> {
       const isAtPoint = (entry: Named<Hook>): entry is Named<TransformHook<P>> =>
         entry.hook.kind === "transform" && entry.hook.point === point;
-      return filterByTool(filterList(chains.get(point) ?? NONE, isAtPoint), toolName);
+      return filterByTool(transformers.filter(isAtPoint), toolName);
     },
     modelWraps: filterByKind(ordered, "wrapModelCall"),
     hasToolWraps: toolWraps.length > 0,
     toolWraps: (toolName: string) => filterByTool(toolWraps, toolName),
     processors: filterByKind(ordered, "processStep"),
-    observers: (type: EventType) => filterList(observers, ({ hook }) => hook.types.includes(type)),
+    observers: (type: EventType) => observers.filter(({ hook }) => hook.types.includes(type)),
   });
 }
 
@@ -89,8 +81,7 @@ function filterByTool<H extends { readonly tools: readonly string[] | undefined 
   list: readonly Named<H>[],
   toolName: string | undefined,
 ): readonly Named<H>[] {
-  return filterList(
-    list,
+  return list.filter(
     ({ hook: { tools } }) =>
       tools === undefined || (toolName !== undefined && tools.includes(toolName)),
   );
@@ -102,20 +93,5 @@ function filterByKind<Kind extends Hook["kind"]>(
   kind: Kind,
 ): readonly Named<Extract<Hook, { readonly kind: Kind }>>[] {
   type OfKind = Extract<Hook, { readonly kind: Kind }>;
-  return filterList(list, (entry): entry is Named<OfKind> => entry.hook.kind === kind);
-}
-
-/**
- * Returns the matching part of a list: the list itself if all items match, and the shared empty
- * list if none do.
- */
-function filterList<One, Fitting extends One>(
-  list: readonly One[],
-  fits: (entry: One) => entry is Fitting,
-): readonly Fitting[];
-function filterList<One>(list: readonly One[], fits: (entry: One) => boolean): readonly One[];
-function filterList<One>(list: readonly One[], fits: (entry: One) => boolean): readonly One[] {
-  if (list.length === 0) return NONE;
-  const fitting = list.filter(fits);
-  return fitting.length === 0 ? NONE : Object.freeze(fitting);
+  return list.filter((entry): entry is Named<OfKind> => entry.hook.kind === kind);
 }

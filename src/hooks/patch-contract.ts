@@ -21,67 +21,55 @@ export interface PatchContract<P extends TransformPoint> {
   readonly fitted?: (patch: PointPatch[P], shown: PointInput[P], place: HookPlace) => PointPatch[P];
 }
 
-/** Schemas of single fields. */
-const partSchemas = lazySchema(() => ({
-  words: z
+const contracts = lazySchema((): { readonly [P in TransformPoint]: PatchContract<P> } => {
+  const words = z
     .string()
     .refine((text) => text.trim() !== "", "Expected a non-empty string")
-    .optional(),
-  json: z.custom<JsonValue>((value) => value !== undefined).optional(),
-  jsonObject: z.custom<JsonObject>(isRecord, "Expected an object").optional(),
-  conversation: z
+    .optional();
+  const conversation = z
     .array(MessageSchema())
     .refine(
       (messages) => messages.every((message) => message.role !== "system"),
       "Expected no system message; change the instructions instead",
     )
-    .optional(),
-}));
-
-const CONTRACTS: { readonly [P in TransformPoint]: () => PatchContract<P> } = {
-  userInput: lazySchema(() => {
-    const { words } = partSchemas();
-    return createContract({ task: words, refuse: words });
-  }),
-  beforeModel: lazySchema(() => ({
-    ...createContract({
-      instructions: partSchemas().words,
-      messages: partSchemas().conversation,
-      temperature: z.number().nonnegative().max(MAX_TEMPERATURE).optional(),
+    .optional();
+  const stop = createContract({ continueWith: words });
+  return {
+    userInput: createContract({ task: words, refuse: words }),
+    beforeModel: {
+      ...createContract({
+        instructions: words,
+        messages: conversation,
+        temperature: z.number().nonnegative().max(MAX_TEMPERATURE).optional(),
+      }),
+      fitted: (patch, shown, place) => {
+        const messages = patch.messages?.map((message) => fitShownParts(message, shown, place));
+        return messages === undefined ? patch : { ...patch, messages };
+      },
+    },
+    beforeTool: createContract({
+      arguments: z.custom<JsonValue>((value) => value !== undefined).optional(),
+      deny: words,
     }),
-    fitted: (patch, shown, place) =>
-      patch.messages === undefined
-        ? patch
-        : {
-            ...patch,
-            messages: patch.messages.map((message) => fitShownParts(message, shown, place)),
-          },
-  })),
-  beforeTool: lazySchema(() => {
-    const { json, words } = partSchemas();
-    return createContract({ arguments: json, deny: words });
-  }),
-  afterTool: lazySchema(() =>
-    createContract({ text: z.string().optional(), metadata: partSchemas().jsonObject }),
-  ),
-  beforeCompaction: lazySchema(() =>
-    createContract({ keepMessages: z.int().positive().optional() }),
-  ),
-  subagentStart: lazySchema(() => createContract({ task: partSchemas().words })),
-  stop: lazySchema(createStopContract),
-  subagentStop: lazySchema(createStopContract),
-};
+    afterTool: createContract({
+      text: z.string().optional(),
+      metadata: z.custom<JsonObject>(isRecord, "Expected an object").optional(),
+    }),
+    beforeCompaction: createContract({ keepMessages: z.int().positive().optional() }),
+    subagentStart: createContract({ task: words }),
+    stop,
+    subagentStop: stop,
+  };
+});
 
-function createStopContract() {
-  return createContract({ continueWith: partSchemas().words });
+/** Lists the points at which a hook may change something. */
+export function listHookPoints(): readonly string[] {
+  return Object.keys(contracts());
 }
-
-/** The points at which a hook may change something. */
-export const HOOK_POINTS: readonly string[] = Object.keys(CONTRACTS);
 
 /** Returns the patch contract of `point`. */
 export function getPatchContract<P extends TransformPoint>(point: P): PatchContract<P> {
-  return CONTRACTS[point]();
+  return contracts()[point];
 }
 
 /** Returns true if a patch is final, so that later hooks of the chain are skipped. */

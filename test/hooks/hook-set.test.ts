@@ -144,21 +144,9 @@ test("accepts two hooks of one name", () => {
   expect(namesOf(compileHooks(twins).chain("stop"))).toEqual(["twin", "twin"]);
 });
 
-test("freezes a set and shares one empty list", () => {
-  const one = compileHooks([]);
+test("freezes a set", () => {
   const other = compileHooks([transform("beforeTool", nothing, { tools: ["write"] })]);
-  const empty = [one, other].flatMap((set) => [
-    set.chain("stop"),
-    set.chain("beforeTool", "search"),
-    set.modelWraps,
-    set.toolWraps("search"),
-    set.processors,
-    set.observers("run.ended"),
-  ]);
-  expect(new Set<unknown>(empty).size).toBe(1);
-  expect([one, other, empty[0], other.chain("beforeTool", "write")].every(Object.isFrozen)).toBe(
-    true,
-  );
+  expect([compileHooks([]), other].every(Object.isFrozen)).toBe(true);
 });
 
 test("runs the hooks of the orchestrator before those of the role", () => {

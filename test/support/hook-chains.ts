@@ -5,7 +5,7 @@ import { z } from "zod";
 
 import { type HookBounds, runChain, type ChainResult } from "../../src/hooks/run-chain.ts";
 import { transform, type Hook } from "../../src/hooks/hook.ts";
-import type { TransformOptions } from "../../src/hooks/hook-options.ts";
+import type { TransformOptions } from "../../src/hooks/hook.ts";
 import type {
   HookContext,
   PointInput,
