@@ -11,7 +11,7 @@ import { expect, test } from "vitest";
 import {
   selectInheritedMessages,
   type MessageSelection,
-} from "../../src/policies/inherited-messages.ts";
+} from "../../src/policies/inherit-context.ts";
 import type { Message, ToolCall } from "../../src/protocol/message.ts";
 import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import { proves } from "../harness/proves.ts";

@@ -12,7 +12,7 @@ import {
   renamePartCalls,
   type ReplyPiece,
 } from "../../src/protocol/reply-message.ts";
-import { selectInheritedMessages } from "../../src/policies/inherited-messages.ts";
+import { selectInheritedMessages } from "../../src/policies/inherit-context.ts";
 import { repairMessages } from "../../src/policies/message-repair.ts";
 import { truncateHistory } from "../../src/policies/truncate-history.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
