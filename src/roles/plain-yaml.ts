@@ -1,9 +1,7 @@
 // Parses YAML to plain data with line numbers. Accepts the part of YAML 1.2 that JSON can express:
-// no tags, no anchors, only string keys, no empty values. Deeply nested text is refused before it
-// is composed, because composing is recursive.
+// no tags, no anchors, only string keys, no empty values, and few levels.
 
 import {
-  CST,
   type ErrorCode,
   isAlias,
   isMap,
@@ -12,7 +10,6 @@ import {
   LineCounter,
   type ParsedNode,
   parseDocument,
-  Parser,
   type YAMLError,
 } from "yaml";
 
@@ -42,7 +39,6 @@ export function parsePlainYaml(source: string, errorAt: FileErrorAt): PlainYaml 
   }
   const counter = new LineCounter();
   const findLine = (offset: number): number => Math.max(counter.linePos(offset).line, 1) + 1;
-  checkLevels(source, (line, message) => errorAt(line + 1, message));
   const document = parseDocument(source, {
     version: "1.2",
     lineCounter: counter,
@@ -56,7 +52,7 @@ export function parsePlainYaml(source: string, errorAt: FileErrorAt): PlainYaml 
   const lines = new Map<string, number>();
   if (contents === null) return { values: {}, lines };
   const line = findLine(contents.range[0]);
-  checkYamlNode(contents, { path: "", line }, { lines, lineAt: findLine, errorAt });
+  checkYamlNode(contents, { path: "", line, level: 1 }, { lines, lineAt: findLine, errorAt });
   const [warning] = document.warnings;
   if (warning !== undefined) throw errorAt(findLine(warning.pos[0]), describeYamlFault(warning));
   const values: unknown = document.toJS();
@@ -65,12 +61,15 @@ export function parsePlainYaml(source: string, errorAt: FileErrorAt): PlainYaml 
   throw errorAt(line, `Expected keys with values, got ${got}. Write lines such as model: fast.`);
 }
 
+const TOO_DEEP = `Expected at most ${MAX_LEVELS} levels of nesting, got more. Remove levels: no field of a role needs so many.`;
+
 /** Messages for errors whose text from the parser is unclear. */
 const FAULT_TEXTS = {
   DUPLICATE_KEY: "Expected every key once, got one twice. Remove the duplicate.",
   MULTIPLE_DOCS: "Expected one YAML document, got more. Leave out the line that ends the first.",
   NON_STRING_KEY:
     "Expected keys that are strings, got something else. Write lines such as model: fast.",
+  RESOURCE_EXHAUSTION: TOO_DEEP,
 } as const satisfies Partial<Record<ErrorCode, string>>;
 
 function describeYamlFault({ code, message }: YAMLError): string {
@@ -81,30 +80,10 @@ function describeYamlFault({ code, message }: YAMLError): string {
   );
 }
 
-/** Checks the depth without recursion. */
-function checkLevels(source: string, errorAt: FileErrorAt): void {
-  const counter = new LineCounter();
-  const open: { readonly token: CST.Token; readonly level: number }[] = [];
-  for (const token of new Parser(counter.addNewLine).parse(source)) open.push({ token, level: 0 });
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const { token, level } = next;
-    if (level > MAX_LEVELS) {
-      const message = `Expected at most ${MAX_LEVELS} levels of nesting, got more. Remove levels: no field of a role needs so many.`;
-      throw errorAt(counter.linePos(token.offset).line, message);
-    }
-    for (const part of listTokenParts(token)) open.push({ token: part, level: level + 1 });
-  }
-}
-
-function listTokenParts(token: CST.Token): readonly CST.Token[] {
-  if (token.type === "document") return token.value === undefined ? [] : [token.value];
-  if (!CST.isCollection(token)) return [];
-  return token.items.flatMap(({ key, value }) => [key ?? [], value ?? []].flat());
-}
-
 interface NodePlace {
   readonly path: string;
   readonly line: number;
+  readonly level: number;
 }
 
 interface LineContext {
@@ -119,12 +98,13 @@ interface LineContext {
  */
 function checkYamlNode(
   node: ParsedNode | null,
-  { path, line }: NodePlace,
+  { path, line, level }: NodePlace,
   reading: LineContext,
 ): void {
   const { lines, lineAt, errorAt } = reading;
   const findNodeLine = ({ range }: ParsedNode): number =>
     range === undefined ? line : lineAt(range[0]);
+  if (level > MAX_LEVELS) throw errorAt(line, TOO_DEEP);
   checkPlain(node, line, errorAt);
   if (path !== "") lines.set(path, line);
   if (isMap(node)) {
@@ -132,11 +112,15 @@ function checkYamlNode(
       const at = findNodeLine(key);
       checkPlain(key, at, errorAt);
       const name = String(isScalar(key) ? key.value : key);
-      checkYamlNode(value, { path: `${path}.${name}`, line: at }, reading);
+      checkYamlNode(value, { path: `${path}.${name}`, line: at, level: level + 1 }, reading);
     }
   } else if (isSeq(node)) {
     for (const [index, item] of node.items.entries())
-      checkYamlNode(item, { path: `${path}[${index}]`, line: findNodeLine(item) }, reading);
+      checkYamlNode(
+        item,
+        { path: `${path}[${index}]`, line: findNodeLine(item), level: level + 1 },
+        reading,
+      );
   } else if (!isScalar(node) || node.value === null) {
     const field = path === "" ? "the front matter" : path.replace(/^\./, "");
     const message = `Expected ${field} to have a value, got none. Give it one, or leave it out.`;

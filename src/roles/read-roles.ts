@@ -20,7 +20,7 @@ import {
   type RoleFileSettings,
 } from "./role-file-options.ts";
 
-export { parseRoleFileNames } from "./role-text.ts";
+export { parseRoleFileNames } from "./parse-role.ts";
 export type { RoleExtension, RoleFileOptions } from "./role-file-options.ts";
 
 const ENDING = ".md";
