@@ -3,7 +3,7 @@
 
 import { EspalierError } from "../kernel/error.ts";
 import type { AgentIdentity, EffectPosition, EventPosition } from "./agent-identity.ts";
-import { deepFreeze, type JsonValue } from "../kernel/json.ts";
+import { deepFreeze } from "../kernel/json.ts";
 import { freezeInTests } from "../kernel/freeze-shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import { FinishReasonSchema, type FinishReason } from "../protocol/finish-reason.ts";
@@ -15,7 +15,6 @@ import {
   createStepId,
   StepIdSchema,
   type AgentId,
-  type CallId,
   type ExecutionId,
 } from "../protocol/ids.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
@@ -37,7 +36,7 @@ import {
   type StopReason,
   type TerminalStatus,
 } from "../protocol/stop.ts";
-import { SpawnRequestSchema, type SpawnRequest } from "../protocol/subagent.ts";
+import { SpawnRequestSchema } from "../protocol/subagent.ts";
 import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
 import { NO_USAGE, UsageSchema } from "../protocol/usage.ts";
 
@@ -145,63 +144,47 @@ export const ExecutionTelemetrySchema = lazyObject(() => ({
   budgetWaitMs: z.number(),
 }));
 
-const describeWaitingCall = () => ({ callId: CallIdSchema(), argumentsText: z.string() });
+const waitingCall = lazySchema(() => ({
+  callId: CallIdSchema(),
+  /** The arguments before parsing, as JSON, after hooks and coercion. */
+  argumentsText: z.string(),
+}));
 export const DeferralSchema = lazyUnion("type", () => [
   z.strictObject({
     type: z.literal("question"),
-    ...describeWaitingCall(),
+    ...waitingCall(),
+    /** The question, which contains the parsed arguments. */
     question: QuestionSchema(),
+    /** Hash of the call as the model wrote it, before hooks. */
     callHash: z.string(),
+    /** Hash of the JSON Schema that parsed the arguments. */
     schemaHash: z.string(),
+    /**
+     * Hash of a parsed value that is not JSON. Absent for JSON, and for values that cannot be
+     * hashed.
+     */
     fingerprint: z.string().exactOptional(),
+    /**
+     * True if the paused run was passed in unsigned, and the tool's schema does not produce the
+     * stored value from the arguments in the model's message. Such a call does not run even if it
+     * is approved.
+     */
     isUnverified: z.literal(true).exactOptional(),
   }),
   z.strictObject({
     type: z.literal("subagent"),
-    ...describeWaitingCall(),
+    ...waitingCall(),
     childId: AgentIdSchema(),
+    /** The parsed arguments. Absent if they equal those before parsing. */
     parsedArguments: JsonValueSchema().exactOptional(),
+    /** Subtasks that the call had queued before. Absent for an empty list. */
     subtasks: z.array(SpawnRequestSchema()).readonly().exactOptional(),
+    /** Background subagents that the call had started. Absent for an empty list. */
     startedAgentIds: z.array(AgentIdSchema()).readonly().exactOptional(),
   }),
 ]);
 /** A call without a result, because a question about it is open or its subagent is paused. */
-export type Deferral = {
-  readonly callId: CallId;
-  /** The arguments before parsing, as JSON, after hooks and coercion. */
-  readonly argumentsText: string;
-} & (
-  | {
-      readonly type: "question";
-      /** The question, which contains the parsed arguments. */
-      readonly question: Question;
-      /** Hash of the call as the model wrote it, before hooks. */
-      readonly callHash: string;
-      /** Hash of the JSON Schema that parsed the arguments. */
-      readonly schemaHash: string;
-      /**
-       * Hash of a parsed value that is not JSON. Absent for JSON, and for values that cannot be
-       * hashed.
-       */
-      readonly fingerprint?: string;
-      /**
-       * True if the paused run was passed in unsigned, and the tool's schema does not produce the
-       * stored value from the arguments in the model's message. Such a call does not run even if it
-       * is approved.
-       */
-      readonly isUnverified?: true;
-    }
-  | {
-      readonly type: "subagent";
-      readonly childId: AgentId;
-      /** The parsed arguments. Absent if they equal those before parsing. */
-      readonly parsedArguments?: JsonValue;
-      /** Subtasks that the call had queued before. Absent for an empty list. */
-      readonly subtasks?: readonly SpawnRequest[];
-      /** Background subagents that the call had started. Absent for an empty list. */
-      readonly startedAgentIds?: readonly AgentId[];
-    }
-);
+export type Deferral = Readonly<z.infer<ReturnType<typeof DeferralSchema>>>;
 
 export const OpenStepSchema = lazyObject(() => ({
   stepId: StepIdSchema(),
