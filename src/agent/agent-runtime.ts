@@ -10,7 +10,7 @@ import { invariant } from "../kernel/invariant.ts";
 import {
   CancelSignal,
   findCancelReason,
-  type Bounds,
+  type TimedBounds,
   type CancelReason,
 } from "../kernel/cancel-signal.ts";
 import type { JsonObject } from "../kernel/json.ts";
@@ -43,6 +43,7 @@ import {
 import type { AgentRole } from "./agent-role.ts";
 import type { AgentState, PausedState, PendingState, SettledState } from "./agent-state.ts";
 import { AgentTime } from "./agent-time.ts";
+import { getTimeMaximum } from "../budget/account-time.ts";
 import type { BudgetAccount } from "../budget/budget-account.ts";
 import { Mailbox } from "./mailbox.ts";
 import type { Persistence } from "./persistence.ts";
@@ -273,7 +274,7 @@ export class AgentRuntime {
   /** Ends the agent and all agents below it, because its deadline has passed. */
   endAtDeadline(deadlineAtMs: number): void {
     const { agentId, agentPath } = this.identity;
-    const maximumMs = this.account.getTimeMaximum(deadlineAtMs);
+    const maximumMs = getTimeMaximum(this.account, deadlineAtMs);
     const message = describeTimeLimit(agentPath, maximumMs);
     this.#abort({ type: "deadline", message, deadlineAtMs, maximumMs, agentId, agentPath });
   }
@@ -482,7 +483,7 @@ export class AgentRuntime {
   }
 
   /** The time limits for user code of the agent: a hook, a stop condition or a section. */
-  get bounds(): Bounds & { readonly timeoutMs: number } {
+  get bounds(): TimedBounds {
     const { cancelSignal: signal, run } = this;
     const { graceMs, hookTimeoutMs: timeoutMs } = run.settings;
     return { signal, clock: run.clock, graceMs, timeoutMs };

@@ -132,7 +132,7 @@ export function readAgentFacts({ identity, facts, run: { context } }: AgentRunti
 }
 
 /** Returns the time limits and the context of the hooks at a step. */
-export function createHookBounds(agent: AgentRuntime, stepNumber: number): HookBounds<HookContext> {
+export function createHookBounds(agent: AgentRuntime, stepNumber: number): HookBounds {
   return {
     ...agent.bounds,
     createContext: (hookName) => createHookContext(agent, stepNumber, hookName),

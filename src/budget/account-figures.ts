@@ -14,7 +14,7 @@ import {
 import { toMicroUsd } from "../kernel/money.ts";
 import { LEDGER_AXES, type LedgerAxis } from "../protocol/account.ts";
 import type { Usage } from "../protocol/usage.ts";
-import type { BudgetRefusal, ReachedThreshold } from "./lease.ts";
+import type { BudgetRefusal } from "./lease.ts";
 
 export interface AccountFigures {
   readonly agentPath: string;
@@ -103,22 +103,6 @@ export function createBudgetRefusal(
     spent: toSpendAmount(axis, maximum - room),
     requested: toSpendAmount(axis, requested),
     ...(reserve > 0 ? { reserve: toSpendAmount(axis, reserve) } : {}),
-  };
-}
-
-/** Returns the report of a reached threshold, in the units of a budget. */
-export function createReachedThreshold(
-  { agentId, agentPath: accountPath }: AccountFigures & Pick<ReachedThreshold, "agentId">,
-  axis: LedgerAxis | "timeMs",
-  { threshold, spent, maximum }: Pick<ReachedThreshold, "threshold" | "spent" | "maximum">,
-): ReachedThreshold {
-  return {
-    agentId,
-    accountPath,
-    axis: axis === "timeMs" ? axis : toSpendAxis(axis),
-    threshold,
-    spent: toSpendAmount(axis, spent),
-    maximum: toSpendAmount(axis, maximum),
   };
 }
 

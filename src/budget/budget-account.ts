@@ -17,6 +17,8 @@ import {
   NO_AMOUNTS,
   findReachedThresholds,
   toLedgerLimits,
+  toSpendAmount,
+  toSpendAxis,
   type Amounts,
   type SpendLimits,
 } from "../policies/budget.ts";
@@ -38,13 +40,7 @@ import {
   type Usage,
   type UsageReport,
 } from "../protocol/usage.ts";
-import {
-  findUnspentRoom,
-  createReachedThreshold,
-  mapAxes,
-  NEW_CHILD,
-  type AccountFigures,
-} from "./account-figures.ts";
+import { findUnspentRoom, mapAxes, NEW_CHILD, type AccountFigures } from "./account-figures.ts";
 import * as time from "./account-time.ts";
 import type { BudgetRefusal, Lease, LeaseAsk, LeaseOutcome, Remaining } from "./lease.ts";
 import { LeaseQueue, type AccountAsk, type LedgerParts } from "./lease-queue.ts";
@@ -358,9 +354,14 @@ export class BudgetAccount implements AccountFigures {
     spent: number,
   ): void {
     for (const threshold of findReachedThresholds(maximum, before, spent))
-      this.#ledger.watch.onThreshold?.(
-        createReachedThreshold(this, axis, { threshold, spent, maximum }),
-      );
+      this.#ledger.watch.onThreshold?.({
+        agentId: this.agentId,
+        accountPath: this.agentPath,
+        axis: toSpendAxis(axis),
+        threshold,
+        spent: toSpendAmount(axis, spent),
+        maximum: toSpendAmount(axis, maximum),
+      });
   }
 
   // Usage and room
@@ -473,11 +474,6 @@ export class BudgetAccount implements AccountFigures {
    */
   ownDeadlineAtMs(): number | null {
     return time.computeOwnDeadline(this, this.#ledger.clock.nowMs());
-  }
-
-  /** Returns the milliseconds that the agent had until a deadline that has passed. */
-  getTimeMaximum(deadlineAtMs: number): number {
-    return time.getTimeMaximum(this, deadlineAtMs);
   }
 
   /**

@@ -1,7 +1,6 @@
 // Runs hooks: chains and processors in sequence, wraps nested, observers without awaiting them.
 
-import { type AnySignal, invoke, addAbortHandler, runTimed } from "../kernel/cancel-signal.ts";
-import type { Clock } from "../kernel/clock.ts";
+import { invoke, addAbortHandler, runTimed, type TimedBounds } from "../kernel/cancel-signal.ts";
 import { getErrorMessage } from "../kernel/error.ts";
 import { deepFreeze, isPlainObject, type JsonValue } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
@@ -48,7 +47,7 @@ export async function runChain<P extends TransformPoint>(
   point: P,
   chain: Chain<P>,
   input: PointInput[P],
-  bounds: HookBounds<HookContext>,
+  bounds: HookBounds,
 ): Promise<ChainResult<P>> {
   let patch = getPatchContract(point).schema.parse({});
   const changedBy: HookChange[] = [];
@@ -85,7 +84,7 @@ function showChanges<P extends TransformPoint>(
 export async function runProcessors(
   processors: readonly Named<ProcessorHook>[],
   step: StepRecord,
-  bounds: HookBounds<HookContext>,
+  bounds: HookBounds,
 ): Promise<void> {
   for (const { name, hook } of processors) {
     await callHook({ point: "processStep", hook: name }, bounds, (context) =>
@@ -98,15 +97,6 @@ export async function runProcessors(
 export interface Wrap<Call, Result> {
   readonly kind: string;
   readonly wrap: (call: Call, next: () => Promise<Result>) => Result | PromiseLike<Result>;
-}
-
-/** Time limits of wraps. */
-export interface WrapBounds {
-  readonly clock: Clock;
-  /** Aborted when the agent must end. The agent's grace period applies from then on. */
-  readonly signal: AnySignal;
-  /** Time limit, which is paused while a `next` is in flight. */
-  readonly timeoutMs: number;
 }
 
 /**
@@ -122,7 +112,7 @@ export function runInsideWraps<Call extends object, Result>(
   wraps: readonly Named<Wrap<Call, Result>>[],
   createCall: (hookName: string) => Call,
   inner: () => Promise<Result>,
-  bounds: WrapBounds,
+  bounds: TimedBounds,
 ): Promise<Result> {
   const { clock, timeoutMs, signal } = bounds;
   return new Promise((resolve, reject) => {
@@ -229,41 +219,28 @@ export function notify(
   }
 }
 
-/** Time limits and context of hooks. */
-export interface HookBounds<Context extends Pick<HookContext, "hookName" | "signal">> {
-  /** Aborted when the agent must end. */
-  readonly signal: AnySignal;
-  readonly clock: Clock;
-  /** Time limit of each hook in milliseconds. */
-  readonly timeoutMs: number;
-  /**
-   * Milliseconds that a hook may continue after `signal` was aborted.
-   *
-   * @default 5_000
-   */
-  readonly graceMs?: number;
+/** Time limits and context of hooks. `timeoutMs` limits each hook. */
+export interface HookBounds extends TimedBounds {
   /**
    * Creates the context of the hook with this name. Its signal is replaced by another that is also
    * aborted at the hook's time limit.
    */
-  readonly createContext: (hookName: string) => Context;
+  readonly createContext: (hookName: string) => HookContext;
 }
-
-const DEFAULT_GRACE_MS = 5_000;
 
 /**
  * Calls one hook within its time limits. Rejects with `hook_failed` or `hook_timeout` when they
  * expire. A later outcome is dropped.
  */
-async function callHook<Context extends Pick<HookContext, "hookName" | "signal">>(
+async function callHook(
   place: HookPlace,
-  bounds: HookBounds<Context>,
-  call: (context: Context) => unknown,
+  bounds: HookBounds,
+  call: (context: HookContext) => unknown,
 ): Promise<unknown> {
-  const { timeoutMs, graceMs = DEFAULT_GRACE_MS } = bounds;
+  const { timeoutMs, graceMs } = bounds;
   const outcome = await runTimed<unknown>(
     (signal) => call(Object.freeze({ ...bounds.createContext(place.hook), signal })),
-    { ...bounds, graceMs },
+    bounds,
   );
   switch (outcome.type) {
     case "returned":

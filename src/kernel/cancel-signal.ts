@@ -278,6 +278,11 @@ export function invoke<T>(work: () => T | PromiseLike<T>): Promise<T> {
   }
 }
 
+/** Bounds of work that has a time limit as well. */
+export interface TimedBounds extends Bounds {
+  readonly timeoutMs: number;
+}
+
 /**
  * Outcome of work with a time limit. `timed_out` means that it had not settled in time, and its
  * signal was aborted.
@@ -290,7 +295,7 @@ export type TimedOutcome<T> = BoundedOutcome<T> | { readonly type: "timed_out" }
  */
 export function runTimed<T>(
   work: (signal: AbortSignal) => T | PromiseLike<T>,
-  bounds: Bounds & { readonly timeoutMs: number },
+  bounds: TimedBounds,
 ): Promise<TimedOutcome<T>> {
   // Aborts the work alone: a timeout does not start the grace period.
   const inner = createLinkedController(bounds.signal);
@@ -315,7 +320,7 @@ export function runTimed<T>(
 /** Returns the result of foreign code. Rejects with its error, or with a timeout error. */
 export async function runUntilTimeout<T>(
   work: (signal: AbortSignal) => T | PromiseLike<T>,
-  bounds: Bounds & { readonly timeoutMs: number },
+  bounds: TimedBounds,
 ): Promise<T> {
   const outcome = await runTimed(work, bounds);
   if (outcome.type === "threw") throw outcome.error;

@@ -10,7 +10,7 @@ import {
   type Account,
   type LedgerAccount,
   type LedgerAxis,
-  type SpendAxis,
+  type BudgetAxis,
 } from "../protocol/account.ts";
 
 /**
@@ -96,7 +96,7 @@ export function toLedgerLimits(budget: Budget): SpendLimits {
 }
 
 /** Returns the axis of a budget on which the ledger axis counts. */
-export function toSpendAxis(axis: LedgerAxis): SpendAxis {
+export function toSpendAxis(axis: LedgerAxis | "timeMs"): BudgetAxis {
   return axis === "costMicroUsd" ? "costUsd" : axis;
 }
 

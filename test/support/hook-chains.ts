@@ -92,7 +92,7 @@ export const POINTS = [
 export interface Fixture {
   readonly clock: ManualClock;
   readonly controller: AbortController;
-  readonly bounds: HookBounds<HookContext>;
+  readonly bounds: HookBounds;
   /** The stops that hooks requested with `requestStop`. */
   readonly stops: readonly string[];
 }
