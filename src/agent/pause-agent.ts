@@ -25,9 +25,7 @@ export function pauseIfPossible(agent: AgentRuntime, state: AgentState): AgentSt
     hasDueBelow(agent) ||
     isReplyDue(agent, state) ||
     isRequestTooLong(state) ||
-    findAskedQuestions(state).some(
-      ({ questionId }) => agent.run.answers?.get(questionId) !== undefined,
-    );
+    hasAnswer(agent, state);
   return isDue || state.log.signals.length > 0 ? state : pauseExecution(state, REQUESTED);
 }
 
@@ -123,12 +121,12 @@ function hasDueBelow(agent: AgentRuntime): boolean {
   for (const { settled, noStartSignal } of agent.walkActiveBelow()) {
     if (settled?.status !== "paused") continue;
     if (noStartSignal.aborted) return true;
-    if (
-      findAskedQuestions(settled).some(
-        ({ questionId }) => agent.run.answers?.has(questionId) === true,
-      )
-    )
-      return true;
+    if (hasAnswer(agent, settled)) return true;
   }
   return false;
+}
+
+/** Returns true if a question of the agent with this state has an answer. */
+function hasAnswer({ run }: AgentRuntime, state: AgentState): boolean {
+  return findAskedQuestions(state).some(({ questionId }) => run.answers?.has(questionId) === true);
 }

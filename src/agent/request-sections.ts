@@ -284,7 +284,9 @@ function orderSections(field: string, listed: readonly RequestSection[]): readon
   const beside = (side: "before" | "after", name: string): readonly PlacedSection[] =>
     sections
       .filter((section) => findAnchor(section, side) === name)
-      .flatMap((section) => around(createPlacedSection(section)));
+      .flatMap(({ name, lifetime, messageRole = "user", text }) =>
+        around(Object.freeze({ name, lifetime, messageRole, text })),
+      );
   const around = (section: PlacedSection): readonly PlacedSection[] => [
     ...beside("before", section.name),
     section,
@@ -297,15 +299,6 @@ function orderSections(field: string, listed: readonly RequestSection[]): readon
   const expected = "next to a section whose place does not depend on it";
   const advice = "Place one of them next to the history.";
   throw mismatch(`${field}[${index}]`, expected, listed[index]?.name, advice);
-}
-
-function createPlacedSection({
-  name,
-  lifetime,
-  messageRole = "user",
-  text,
-}: RequestSection): PlacedSection {
-  return Object.freeze({ name, lifetime, messageRole, text });
 }
 
 function findAnchor(section: RequestSection, side: "before" | "after"): string | undefined {

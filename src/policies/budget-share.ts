@@ -135,24 +135,11 @@ function divideBudget({ share, role, delegatedRoles }: ShareFacts, left: SpendLi
       return divideLimits(left, (amount) => Math.floor(amount / count));
     }
     case "weighted": {
-      const sum = sumWeights(share, delegatedRoles);
+      const sum = delegatedRoles.reduce((weight, other) => weight + getWeight(share, other), 0);
       const ownWeight = getWeight(share, role);
       return divideLimits(left, (amount) => takePart(amount, ownWeight / Math.max(ownWeight, sum)));
     }
   }
-}
-
-/**
- * The sum of weights by the list of roles, which all subagents of a reply share. Caches the sum.
- */
-const known = new WeakMap<readonly string[], number>();
-
-function sumWeights(share: WeightedShare, delegatedRoles: readonly string[]): number {
-  const sum =
-    known.get(delegatedRoles) ??
-    delegatedRoles.reduce((weight, delegatedRole) => weight + getWeight(share, delegatedRole), 0);
-  known.set(delegatedRoles, sum);
-  return sum;
 }
 
 function getWeight({ weights, defaultWeight = 1 }: WeightedShare, role: string): number {

@@ -74,26 +74,6 @@ function mergeToolSettings(settings: ToolSettings, defaults: ToolDefaults): Effe
   });
 }
 
-/** Tools that are removed from a set. */
-export interface Narrowing {
-  /** Neither offered nor found. */
-  readonly excluded: ReadonlySet<string>;
-  /** Not offered, but found: the tool itself answers a call. */
-  readonly hidden: ReadonlySet<string>;
-}
-
-/** Returns the set without some of its tools, or the same set if it contains none. */
-export function filterToolSet(set: ToolSet, { excluded, hidden }: Narrowing): ToolSet {
-  const isShown = (name: string): boolean => !excluded.has(name) && !hidden.has(name);
-  if (set.names.every(isShown)) return set;
-  return Object.freeze({
-    specs: Object.freeze(set.specs.filter(({ name }) => isShown(name))),
-    names: Object.freeze(set.names.filter(isShown)),
-    find: (name: string) => (excluded.has(name) ? undefined : set.find(name)),
-    getSettings: (name: string) => set.getSettings(name),
-  });
-}
-
 function createDuplicateToolError(owner: string, name: string): EspalierError {
   return new EspalierError({
     code: "duplicate_tool",
@@ -103,13 +83,19 @@ function createDuplicateToolError(owner: string, name: string): EspalierError {
 }
 
 /**
- * Returns the set without the removed tools. Tools without remaining depth are hidden instead of
- * removed, so that a call is refused with the limit that it exceeds.
+ * Returns the set without the removed tools, or the same set if it has none of them. Tools without
+ * remaining depth are hidden instead of removed, so that a call is refused with the limit that it
+ * exceeds.
  */
 export function excludeRemovedTools(tools: ToolSet, removed: readonly RemovedTool[]): ToolSet {
-  const excluded = new Set<string>();
-  const hidden = new Set<string>();
-  for (const { toolName, rule } of removed)
-    (rule === "no_depth_left" ? hidden : excluded).add(toolName);
-  return filterToolSet(tools, { excluded: excluded, hidden });
+  const isShown = (name: string): boolean => removed.every(({ toolName }) => toolName !== name);
+  const isExcluded = (name: string): boolean =>
+    removed.some(({ toolName, rule }) => toolName === name && rule !== "no_depth_left");
+  if (tools.names.every(isShown)) return tools;
+  return Object.freeze({
+    specs: Object.freeze(tools.specs.filter(({ name }) => isShown(name))),
+    names: Object.freeze(tools.names.filter(isShown)),
+    find: (name: string) => (isExcluded(name) ? undefined : tools.find(name)),
+    getSettings: (name: string) => tools.getSettings(name),
+  });
 }

@@ -4,7 +4,7 @@
 
 import { expect, test } from "vitest";
 
-import { filterToolSet, buildToolSet, type ToolSet } from "../../src/tools/tool-set.ts";
+import { excludeRemovedTools, buildToolSet, type ToolSet } from "../../src/tools/tool-set.ts";
 import { spyTool } from "../harness/tools.ts";
 
 const NAMES = ["a", "b", "c"];
@@ -15,7 +15,10 @@ const SET = buildToolSet(
 );
 
 function without(gone: readonly string[], hidden: readonly string[] = []): ToolSet {
-  return filterToolSet(SET, { excluded: new Set(gone), hidden: new Set(hidden) });
+  return excludeRemovedTools(SET, [
+    ...gone.map((toolName) => ({ toolName, rule: "denied", source: "role" }) as const),
+    ...hidden.map((toolName) => ({ toolName, rule: "no_depth_left", source: "role" }) as const),
+  ]);
 }
 
 test("does not find removed tools; finds hidden tools without listing them", () => {
