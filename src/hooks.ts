@@ -7,6 +7,8 @@ export {
   wrapModelCall,
   wrapToolCall,
   type Hook,
+  type HookBasics,
+  type HookOptions,
   type ModelCall,
   type ModelWrapHook,
   type ObserverContext,
@@ -15,14 +17,10 @@ export {
   type ToolWrapHook,
   type TransformHandlers,
   type TransformHook,
+  type TransformOptions,
   type TransformReturn,
   type WrappedToolCall,
-} from "./hooks/hook.ts";
-export type {
-  HookBasics,
-  HookOptions,
-  TransformOptions,
-  WrapToolOptions,
+  type WrapToolOptions,
 } from "./hooks/hook.ts";
 export type {
   AllowedPatch,
