@@ -15,7 +15,7 @@ import {
   SessionIdSchema,
 } from "./ids.ts";
 import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
-import { lazySchema, z } from "./lazy-schema.ts";
+import { lazySchema, repeatSchema, z } from "./lazy-schema.ts";
 import { ModelSettingsSchema, ToolChoiceSchema } from "./model-settings.ts";
 import { AnswerTypeSchema, QuestionSchema } from "./question.ts";
 import { StepTimingSchema } from "./step-timing.ts";
@@ -36,15 +36,6 @@ const text = lazySchema(() => z.string());
 const CountsSchema = lazySchema(() => z.record(text(), count()).readonly());
 const GuardDecisionSchema = lazySchema(() => z.enum(["allow", "ask", "deny"]));
 const ModelNameSchema = lazySchema(() => z.strictObject({ provider: text(), model: text() }));
-
-/** Returns one schema for several fields. */
-function repeatSchema<Schema, Name extends string>(
-  schema: Schema,
-  ...names: readonly Name[]
-): Readonly<Record<Name, Schema>>;
-function repeatSchema(schema: unknown, ...names: readonly string[]): object {
-  return Object.fromEntries(names.map((name) => [name, schema]));
-}
 
 /** Schemas of fields by name. A field has the same schema in each event that picks it. */
 const FIELDS = lazySchema(() => ({

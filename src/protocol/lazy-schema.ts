@@ -28,3 +28,12 @@ export function lazyUnion<
 >(key: Key, options: () => Options): () => z.ZodDiscriminatedUnion<Options, Key> {
   return lazySchema(() => z.discriminatedUnion(key, options()));
 }
+
+/** Returns one schema for several fields. */
+export function repeatSchema<Schema, Name extends string>(
+  schema: Schema,
+  ...names: readonly Name[]
+): Readonly<Record<Name, Schema>>;
+export function repeatSchema(schema: unknown, ...names: readonly string[]): object {
+  return Object.fromEntries(names.map((name) => [name, schema]));
+}

@@ -1,7 +1,7 @@
 // Time of a step by activity. Each instant counts once: the four parts add up to at most the
 // duration of the step.
 
-import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
+import { lazyObject, repeatSchema, z } from "./lazy-schema.ts";
 
 /**
  * Milliseconds of a step by activity.
@@ -38,15 +38,12 @@ export interface StepTiming {
   readonly formattingMs: number;
 }
 
-const milliseconds = lazySchema(() => z.number().nonnegative());
-
-export const StepTimingSchema = lazyObject(() => ({
-  inferenceMs: milliseconds(),
-  toolsMs: milliseconds(),
-  toolsSumMs: milliseconds(),
-  hooksMs: milliseconds(),
-  formattingMs: milliseconds(),
-})) satisfies () => z.ZodType<StepTiming>;
+export const StepTimingSchema = lazyObject(() =>
+  repeatSchema(
+    z.number().nonnegative(),
+    ...(["inferenceMs", "toolsMs", "toolsSumMs", "hooksMs", "formattingMs"] as const),
+  ),
+) satisfies () => z.ZodType<StepTiming>;
 
 /** An activity with its start and end. */
 export const TimeSpanSchema = lazyObject(() => ({

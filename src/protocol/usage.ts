@@ -2,7 +2,7 @@
 // whole micro-dollars, expressed in dollars (kernel/money.ts), so sums are exact.
 
 import { addUsd, isWholeMicroUsd } from "../kernel/money.ts";
-import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
+import { lazyObject, lazySchema, repeatSchema, z } from "./lazy-schema.ts";
 
 /**
  * Resources that an agent or a subtree consumed: model calls, tokens and cost.
@@ -94,24 +94,15 @@ const cost = lazySchema(() =>
 );
 
 export const UsageSchema = lazyObject(() => ({
-  modelCalls: count(),
-  steps: count(),
-  toolCalls: count(),
-  inputTokens: count(),
-  cachedInputTokens: count(),
-  outputTokens: count(),
+  ...repeatSchema(count(), "modelCalls", "steps", "toolCalls", "unpricedCalls", "estimatedCalls"),
+  ...repeatSchema(count(), "inputTokens", "cachedInputTokens", "outputTokens", "totalTokens"),
   reasoningTokens: count(),
-  totalTokens: count(),
   costUsd: cost().nullable(),
-  unpricedCalls: count(),
-  estimatedCalls: count(),
 })) satisfies () => z.ZodType<Usage>;
 
-export const UsageReportSchema = lazyObject(() => ({
-  own: UsageSchema(),
-  descendants: UsageSchema(),
-  total: UsageSchema(),
-})) satisfies () => z.ZodType<UsageReport>;
+export const UsageReportSchema = lazyObject(() =>
+  repeatSchema(UsageSchema(), "own", "descendants", "total"),
+) satisfies () => z.ZodType<UsageReport>;
 
 export const ModelUsageSchema = lazyObject(() => ({
   provider: z.string(),
