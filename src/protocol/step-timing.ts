@@ -97,19 +97,6 @@ const KINDS = ["inference", "tool", "hooks", "formatting"] as const;
 export function computeTiming(spans: readonly TimeSpan[]): StepTiming {
   if (spans.length === 0) return NO_TIMING;
   const timing = { ...NO_TIMING };
-  let untilMs = -Infinity;
-  for (const { spent, fromMs, toMs } of spans) {
-    if (fromMs < untilMs) return overlaySpans(spans);
-    timing[FIELDS[spent]] += toMs - fromMs;
-    if (spent === "tool") timing.toolsSumMs += toMs - fromMs;
-    untilMs = toMs;
-  }
-  return timing;
-}
-
-/** Adds up overlapping spans. */
-function overlaySpans(spans: readonly TimeSpan[]): StepTiming {
-  const timing = { ...NO_TIMING };
   const underWay = { inference: 0, tool: 0, hooks: 0, formatting: 0 };
   let sinceMs = 0;
   const edges = spans.flatMap(({ spent, fromMs, toMs }) => [
