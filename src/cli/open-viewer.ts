@@ -26,8 +26,6 @@ interface Viewed {
   readonly store: Store | undefined;
   /** Name of the store. */
   readonly storeName: string;
-  /** The first run to show. */
-  readonly runId?: string | undefined;
 }
 
 /** An open viewer. */

@@ -132,11 +132,9 @@ async function findRoles(
   project: Project,
   run: StoredRun,
 ): Promise<readonly AgentRole[]> {
-  const { shell, text } = call;
+  const { shell } = call;
   const place = resolveRolesOption(call);
-  const usual = text("model");
-  const models = { model: undefined, ...(usual === undefined ? {} : { usualModel: usual }) };
-  const search = { shell, project, ...models, readFolder: shell.cwd };
+  const search = { shell, project, model: undefined, readFolder: shell.cwd };
   try {
     await using hand = await loadNamedRole(readRootRole(run), search, place);
     return hand.roles;
