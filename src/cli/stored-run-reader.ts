@@ -16,8 +16,7 @@ import { stripControlCharacters } from "espalier/terminal";
 import { RunFold, RunRecord, type QuestionRow, type RunHead, type RunListing } from "espalier/view";
 
 import {
-  updateAnsweredFacts,
-  updateRefusedFacts,
+  updateMailedFacts,
   findRefusal,
   createRunHead,
   createRunListing,
@@ -79,12 +78,9 @@ export class StoredRunReader {
 
   /** Returns the facts of the run above its tree. The start of the run must have been read. */
   getHead(nowMs: number): RunHead {
-    const facts = updateAnsweredFacts(this.fold.snapshot().run, this.questions.length === 0);
-    return createRunHead(
-      this.stored,
-      updateRefusedFacts(facts, this.refusal),
-      observeFromHere(nowMs),
-    );
+    const isAnswered = this.questions.length === 0;
+    const facts = updateMailedFacts(this.fold.snapshot().run, isAnswered, this.refusal);
+    return createRunHead(this.stored, facts, observeFromHere(nowMs));
   }
 
   /** Returns the facts of the store, without reading the journal. */

@@ -74,19 +74,19 @@ export function computeRunTime(
   return { ...projectRunTime({ ...facts, isIdle }, nowMs), isIdle };
 }
 
-/** Returns the facts with the status `working` if all questions have an answer in the mailbox. */
-export function updateAnsweredFacts(facts: RunOverview, isAnswered: boolean): RunOverview {
-  return facts.status === "input_required" && isAnswered ? { ...facts, status: "working" } : facts;
-}
-
-/** Why a run ended or paused. */
 type Reason = NonNullable<RunSummary["reason"]>;
 
 /**
- * Returns the facts with the reason for which no process could continue the run, if there is one.
+ * Returns the facts after the mail that the journal does not contain yet: answers to all questions,
+ * and a refusal of the last process that could not run the run.
  */
-export function updateRefusedFacts(facts: RunOverview, refusal: Reason | undefined): RunOverview {
-  return refusal === undefined ? facts : { ...facts, reason: refusal };
+export function updateMailedFacts(
+  facts: RunOverview,
+  isAnswered: boolean,
+  refusal: Reason | undefined,
+): RunOverview {
+  const status = facts.status === "input_required" && isAnswered ? "working" : facts.status;
+  return { ...facts, status, ...(refusal && { reason: refusal }) };
 }
 
 /**

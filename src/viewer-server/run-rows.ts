@@ -4,8 +4,7 @@
 import { omitUndefined } from "../kernel/json.ts";
 import type { StoredRun } from "../store/run-store.ts";
 import {
-  updateAnsweredFacts,
-  updateRefusedFacts,
+  updateMailedFacts,
   createRunHead,
   createRunListing,
   computeRunTime,
@@ -35,8 +34,7 @@ const ROLE = /^[A-Za-z][A-Za-z0-9_-]{0,63}(?=: )/;
 export function collectRunFacts(run: CachedRun, nowMs: number) {
   const snapshot = run.fold.snapshot();
   const questions = selectOpenQuestions(run, snapshot.questions);
-  const answered = updateAnsweredFacts(snapshot.run, questions.length === 0);
-  const facts = updateRefusedFacts(answered, run.mailed.refusal);
+  const facts = updateMailedFacts(snapshot.run, questions.length === 0, run.mailed.refusal);
   return { facts, questions, title: chooseTitle(run), stored: run.stored, atMs: nowMs };
 }
 
@@ -58,7 +56,7 @@ export function buildRunRow(
 export function buildRunSnapshot(run: CachedRun, nowMs: number): RunSnapshot {
   const snapshot = run.fold.snapshot();
   const questions = selectOpenQuestions(run, snapshot.questions);
-  const head = buildRunHead(run, updateAnsweredFacts(snapshot.run, questions.length === 0), nowMs);
+  const head = buildRunHead(run, snapshot.run, questions.length === 0, nowMs);
   return { ...snapshot, record: run.record, run: head, questions };
 }
 
@@ -73,7 +71,7 @@ export function buildRunPatch(
   const questions = shownQuestions && selectOpenQuestions(run, shownQuestions);
   const { answered } = run.mailed;
   const isAnswered = run.fold.questions.every(({ questionId }) => answered.has(questionId));
-  const head = buildRunHead(run, updateAnsweredFacts(patch.run, isAnswered), nowMs);
+  const head = buildRunHead(run, patch.run, isAnswered, nowMs);
   return { ...patch, record: run.record, run: head, ...omitUndefined({ questions }) };
 }
 
@@ -88,8 +86,8 @@ export function buildMailboxKey({ mailed: { answered, rejected, refusal } }: Cac
   return JSON.stringify([[...answered], [...rejected], refusal]);
 }
 
-function buildRunHead(run: CachedRun, facts: RunOverview, nowMs: number) {
-  const all = updateRefusedFacts(facts, run.mailed.refusal);
+function buildRunHead(run: CachedRun, facts: RunOverview, isAnswered: boolean, nowMs: number) {
+  const all = updateMailedFacts(facts, isAnswered, run.mailed.refusal);
   return createRunHead({ ...run.stored, title: chooseTitle(run) }, all, createViewpoint(nowMs));
 }
 
