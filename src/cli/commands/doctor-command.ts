@@ -2,7 +2,7 @@
 // the MCP servers, and a port for the viewer.
 
 import { once } from "node:events";
-import { existsSync, statSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 
 import { stripControlCharacters } from "espalier/terminal";
@@ -71,9 +71,6 @@ function checkModelKeys({ env }: Shell): Finding {
   return { what: "models", state: "note", says };
 }
 
-const MANY_BYTES = 1_000_000_000;
-const OLD_MS = 30 * 24 * 3_600_000;
-
 /** Checks the store without creating or removing anything. */
 async function checkStore(place: StorePlace): Promise<Finding> {
   const what = "store";
@@ -81,15 +78,9 @@ async function checkStore(place: StorePlace): Promise<Finding> {
   if (place.type === "file" && !existsSync(place.path))
     return { what, state: "well", says: `${name}, which the first run creates` };
   try {
-    await using chosenStore = await openExistingStore(place, "read");
-    const ended = await chosenStore.store.list({ status: "ended", limit: 10_000 });
-    const bytes = place.type === "file" ? statSync(place.path).size : 0;
-    // oxlint-disable-next-line no-restricted-properties -- an adapter to the machine
-    const oldMs = Date.now() - OLD_MS;
-    const old = ended.filter(({ updatedAtMs }) => updatedAtMs < oldMs).length;
-    if (old === 0 && bytes < MANY_BYTES) return { what, state: "well", says: name };
-    const says = `${name} has ${formatQuantity(old, "run")} that ended more than 30 days ago, and takes ${Math.round(bytes / 1_000_000)} MB. Remove runs that you do not need: store.remove`;
-    return { what, state: "note", says };
+    const chosenStore = await openExistingStore(place, "read");
+    await chosenStore[Symbol.asyncDispose]();
+    return { what, state: "well", says: name };
   } catch (cause) {
     return { what, state: "wrong", says: describeCause(cause) };
   }
