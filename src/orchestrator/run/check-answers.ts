@@ -21,7 +21,7 @@ import {
   type JsonObject,
   sameJson,
 } from "../../kernel/json.ts";
-import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
+import type { AgentId, CallId, QuestionId, RunId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import { type Answer, AnswerSchema, isOverdue, type Question } from "../../protocol/question.ts";
 import { bindCall, type BoundCall, rebindCall } from "../../tools/bind-call.ts";
@@ -260,25 +260,8 @@ function createInvalidAnswer(
   return new EspalierError({ code: "invalid_answer", message, data });
 }
 
-type WaitingStep = NonNullable<
-  Extract<PausedAgent["state"], { readonly status: "paused" }>["step"]
->;
-type WaitingQuestion = Extract<WaitingStep["deferrals"][number], { readonly type: "question" }>;
-
-/** Call with an open question, and the same call in the model's message. */
-interface WaitingCall {
-  readonly agent: PausedAgent;
-  readonly step: WaitingStep;
-  readonly deferral: WaitingQuestion;
-  readonly call: ToolCall;
-}
-
-/** A waiting call whose stored value differs from the value that its schema returns now. */
-interface Mismatch {
-  readonly deferral: WaitingQuestion;
-  readonly parsed: string | undefined;
-  readonly parseAgain: () => string | undefined;
-}
+type PausedStep = NonNullable<Extract<PausedAgent["state"], { readonly status: "paused" }>["step"]>;
+type WaitingQuestion = Extract<PausedStep["deferrals"][number], { readonly type: "question" }>;
 
 /**
  * Returns the run. Marks each call as unverified whose schema does not return the stored value.
@@ -291,54 +274,50 @@ export function verifyWaitingCalls(
   roles: ReadonlyMap<AgentId, AgentRole>,
   registry: RoleRegistry,
 ): PausedRunRecord {
-  const mismatches = listWaitingCalls(run).flatMap((waiting) => {
-    if (knownCalls.has(digestCall(run, waiting))) return [];
-    const role = roles.get(waiting.agent.agentId);
-    if (role === undefined) return [];
-    const { tools, hooks } = registry.getParts(role);
-    const { toolName } = waiting.call;
-    const tool = tools.find(toolName);
-    if (tool === undefined || hooks.chain("beforeTool", toolName).length > 0) return [];
-    return findMismatch(waiting, tool) ?? [];
-  });
-  if (mismatches.length === 0) return run;
-  // A transform that reads the clock must get the chance to return another value.
-  waitForClock();
-  const unverified = new Set(mismatches.filter(isReproducible).map(({ deferral }) => deferral));
-  return unverified.size === 0
-    ? run
-    : { ...run, agents: run.agents.map(flagUnverified(unverified)) };
-}
-
-function listWaitingCalls({ agents }: PausedRunRecord): readonly WaitingCall[] {
-  return agents.flatMap((agent) => {
-    const { state } = agent;
-    if (state.status !== "paused" || state.step === undefined) return [];
+  const agents = run.agents.map((agent) => {
+    const { agentId, state } = agent;
+    const role = roles.get(agentId);
+    if (state.status !== "paused" || state.step === undefined || role === undefined) return agent;
     const { step } = state;
-    return step.deferrals.flatMap((deferral) => {
-      const call = step.reply?.message.toolCalls.find(({ callId }) => callId === deferral.callId);
-      return deferral.type !== "question" || call === undefined
-        ? []
-        : { agent, step, deferral, call };
+    const { tools, hooks } = registry.getParts(role);
+    const deferrals = step.deferrals.map((deferral) => {
+      const call = findCall(step, deferral);
+      const tool = call && tools.find(call.toolName);
+      if (deferral.type !== "question" || call === undefined || tool === undefined) return deferral;
+      if (hooks.chain("beforeTool", call.toolName).length > 0) return deferral;
+      if (knownCalls.has(digestCall(run, call, deferral))) return deferral;
+      const bind = (): BoundCall => bindCall(tool, call.argumentsText, isWholeReply(step));
+      const isVerified = isFromModel(deferral, tool, bind);
+      return isVerified ? deferral : ({ ...deferral, isUnverified: true } as const);
     });
+    return { ...agent, state: { ...state, step: { ...step, deferrals } } };
   });
+  return { ...run, agents };
 }
 
-function findMismatch(waiting: WaitingCall, tool: Tool): Mismatch | undefined {
-  const { step, deferral, call } = waiting;
+function findCall({ reply }: PausedStep, { callId }: { readonly callId: CallId }) {
+  return reply?.message.toolCalls.find((call) => call.callId === callId);
+}
+
+/** Returns true if the stored value follows from the arguments that the model wrote. */
+function isFromModel(deferral: WaitingQuestion, tool: Tool, bind: () => BoundCall): boolean {
   const { input, value, schemaHash, fingerprint } = getStoredCall(deferral);
-  const bind = (): BoundCall => bindCall(tool, call.argumentsText, isWholeReply(step));
   const bound = bind();
-  const parsed = describeValue(bound);
-  const mismatch = { deferral, parsed, parseAgain: () => describeValue(bind()) };
   // An earlier schema, which the model was shown, may have accepted the text.
-  if (bound.type === "rejected") return mismatch;
+  if (bound.type === "rejected") return false;
   const isAsWritten =
     sameJson(input, bound.input) &&
     (value !== undefined || sameJson(deferral.question.arguments, bound.input));
-  if (!isAsWritten && schemaHash === computeSchemaHash(tool)) throw createAlteredCallError(waiting);
+  if (!isAsWritten && schemaHash === computeSchemaHash(tool))
+    throw createAlteredCallError(deferral.question);
+  const parsed = describeValue(bound);
   const stored = value === undefined ? (fingerprint ?? "") : stringifyCanonical(value);
-  return isAsWritten && parsed === stored ? undefined : mismatch;
+  if (isAsWritten && parsed === stored) return true;
+  // If the schema returns the same value twice, the stored value does not come from it. A transform
+  // that reads the clock must get the chance to return another value.
+  waitForClock();
+  const again = describeValue(bind());
+  return again !== undefined && again !== parsed;
 }
 
 /** Returns the same text for equal values. `undefined` if the arguments were rejected. */
@@ -348,16 +327,6 @@ function describeValue(bound: BoundCall): string | undefined {
   return value === undefined ? (computeFingerprint(bound.value) ?? "") : stringifyCanonical(value);
 }
 
-/**
- * Returns true if the schema returns the same value twice. Then the stored value does not come from
- * it.
- */
-function isReproducible({ parsed, parseAgain }: Mismatch): boolean {
-  if (parsed === undefined) return true;
-  const again = parseAgain();
-  return again === undefined || again === parsed;
-}
-
 const CLOCK_STEP_MS = 2;
 
 function waitForClock(): void {
@@ -365,25 +334,8 @@ function waitForClock(): void {
   while (performance.now() - startMs < CLOCK_STEP_MS) continue;
 }
 
-function flagUnverified(
-  unverified: ReadonlySet<WaitingQuestion>,
-): (agent: PausedAgent) => PausedAgent {
-  return (agent) => {
-    const { state } = agent;
-    if (state.status !== "paused" || state.step === undefined) return agent;
-    const deferrals = state.step.deferrals.map((candidate) =>
-      candidate.type === "question" && unverified.has(candidate)
-        ? ({ ...candidate, isUnverified: true } as const)
-        : candidate,
-    );
-    return { ...agent, state: { ...state, step: { ...state.step, deferrals } } };
-  };
-}
-
-function createAlteredCallError({ agent, deferral, call }: WaitingCall): EspalierError {
-  const { agentPath } = agent;
-  const { callId, toolName } = call;
-  const { questionId } = deferral.question;
+function createAlteredCallError(question: Question): EspalierError {
+  const { questionId, agentPath, callId, toolName } = question;
   const message = `Cannot accept the answer to question ${questionId} of ${agentPath}: the arguments of the call ${callId} of ${toolName} differ from those that the model wrote. Resume the paused run as it was stored, with the beforeTool hooks that it was paused with.`;
   return createCannotContinueError(message, { toolName, questionId, agentPath });
 }
@@ -395,13 +347,24 @@ const knownCalls = new Set<string>();
 
 /** Records the calls that wait in a paused run of this process. Evicts the oldest first. */
 export function rememberWaitingCalls(run: PausedRunRecord): void {
-  for (const waiting of listWaitingCalls(run)) knownCalls.add(digestCall(run, waiting));
+  for (const { state } of run.agents) {
+    if (state.status !== "paused" || state.step === undefined) continue;
+    for (const deferral of state.step.deferrals) {
+      const call = findCall(state.step, deferral);
+      if (deferral.type === "question" && call !== undefined)
+        knownCalls.add(digestCall(run, call, deferral));
+    }
+  }
   for (const digest of knownCalls) {
     if (knownCalls.size <= MOST_KNOWN) break;
     knownCalls.delete(digest);
   }
 }
 
-function digestCall({ runId, traceId }: PausedRunRecord, { call, deferral }: WaitingCall): string {
+function digestCall(
+  { runId, traceId }: PausedRunRecord,
+  call: ToolCall,
+  deferral: WaitingQuestion,
+): string {
   return sha256(stringifyCanonical([runId, traceId, call, deferral]));
 }
