@@ -9,6 +9,7 @@ import { describeWait } from "../../agent/pause-agent.ts";
 import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
 import { toPublicAccount } from "../../policies/budget.ts";
 import { defineLazyFields } from "../../kernel/lazy-fields.ts";
+import type { Model } from "../../model/model.ts";
 import type { Account, LedgerAccount } from "../../protocol/account.ts";
 import type { Definitions } from "../../protocol/definition.ts";
 import type { EventBody } from "../../protocol/event.ts";
@@ -454,10 +455,12 @@ export function createResult(run: RunRuntime, pausedRun?: PausedRun): JsonRunRes
   const { runId, tree, clock, ledger, recorder, definitions } = run;
   const settled: SettledAgent[] = [];
   const detached: AgentSummary[] = [];
+  const models: Model[] = [];
   // A detached agent may be paused, and continues after this result.
   let isFinal = run.journal === undefined;
   for (const node of tree.nodes) {
     const agent = describeAgent(node);
+    models.push(node.model);
     if ("settled" in agent) settled.push(agent);
     else detached.push(agent);
     if (node.settled === undefined || node.settled.status === "paused") isFinal = false;
@@ -465,7 +468,7 @@ export function createResult(run: RunRuntime, pausedRun?: PausedRun): JsonRunRes
   const nowMs = clock.nowMs();
   if (isFinal) ledger.close();
   const ids = isFinal ? recorder.close() : recorder;
-  const { counts, models, pricesBefore } = tree;
+  const { counts, pricesBefore } = tree;
   const { priceOf } = run.settings;
   let known: LateFacts | undefined;
   // This function must not retain the run, because results outlive their runs.
