@@ -7,36 +7,28 @@ import type { BudgetLedger } from "./ledger.ts";
 import type { Booking, LedgerOperation } from "./ledger-operation.ts";
 
 /** Repeats an operation of an account. Throws if it does not fit the operations before it. */
-export function replayOperation(account: BudgetAccount, done: LedgerOperation): void {
+export function replayOperation(account: BudgetAccount, done: LedgerOperation): unknown {
   switch (done.operation) {
     case "lease": {
       const { operation: _operation, ...lease } = done;
-      account.openLease(lease);
-      return;
+      return account.openLease(lease);
     }
     case "extend":
-      account.extendLease(done.leaseId, done.hold);
-      return;
+      return account.extendLease(done.leaseId, done.hold);
     case "charge":
-      account.chargePart(done.leaseId, done.hold, done.usage);
-      return;
+      return account.chargePart(done.leaseId, done.hold, done.usage);
     case "settle":
-      account.settle(done, done.usage, done.otherModels);
-      return;
+      return account.settle(done, done.usage, done.otherModels);
     case "release":
-      account.release(done);
-      return;
+      return account.release(done);
     case "toolCall":
-      account.bookToolCall();
-      return;
+      return account.bookToolCall();
     case "grant":
-      account.raise(done.grant);
-      return;
+      return account.raise(done.grant);
     case "pauseClock":
-      account.pauseClock(done.atMs);
-      return;
+      return account.pauseClock(done.atMs);
     case "resumeClock":
-      account.resumeClockAfter(done.pausedMs);
+      return account.resumeClockAfter(done.pausedMs);
   }
 }
 
