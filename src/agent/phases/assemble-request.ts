@@ -20,8 +20,6 @@ import { countInputTokens } from "../../model/count-tokens.ts";
 
 export interface Assembled {
   readonly request: ModelRequest;
-  /** Bytes of attachments in the request. */
-  readonly attachedBytes: number;
   /** True if the request contains the history unchanged, with or without sections. */
   readonly isFaithful: boolean;
   /** Number of history messages in the request, if it contains the history unchanged. */
@@ -63,7 +61,6 @@ export function buildPlainRequest(
   };
   return {
     request,
-    attachedBytes: sumAttachedBytes(history),
     isFaithful: true,
     historyLength: state.conversation.messages.length,
     ephemeral: sections && new Set(sections.values()),
@@ -180,9 +177,8 @@ export async function applyRequestHooks(
   // Hooks may have added content that the model does not accept, or removed content that exceeded a
   // limit.
   messages = toHistory(messages, agent.model);
-  const attachedBytes = sumAttachedBytes(messages);
   const request = { ...plain.request, messages, ...omitUndefined({ temperature }) };
-  return { ...plain, request, attachedBytes, isFaithful: plain.isFaithful && !isChanged };
+  return { ...plain, request, isFaithful: plain.isFaithful && !isChanged };
 }
 
 function createSystemMessages(text: string): readonly Message[] {

@@ -10,8 +10,9 @@ import {
   estimateMessages,
   estimateMessageTokens,
 } from "../../model/count-tokens.ts";
+import { sumAttachedBytes } from "../../model/recipient-messages.ts";
 import { countEphemeralTail } from "../../model/request-prefix.ts";
-import { MOST_REQUEST_BYTES, replaceText } from "../../protocol/message-content.ts";
+import { MOST_REQUEST_BYTES, replaceText, formatContent } from "../../protocol/message-content.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import {
@@ -19,13 +20,14 @@ import {
   NO_PREFIX,
   getStepPosition,
   type AgentState,
+  type Subtask,
 } from "../agent-state.ts";
 import { addTask, mustNotCallModel, type Prepared, type PreparedCall } from "../life-cycle.ts";
 import type { MailboxMessage } from "../mailbox.ts";
 import { requestCallLease } from "../model-call.ts";
 import { BUILT_IN_SECTIONS, type BuiltInSection } from "../request-sections.ts";
 import { addSignal, fail, failWith, toBudgetSignal } from "../stop-requests.ts";
-import { addWaitedTime, addMessages, recordTask } from "../transition.ts";
+import { addWaitedTime, addMessages, recordTask, recordSubtasks } from "../transition.ts";
 import {
   buildPlainRequest,
   type Assembled,
@@ -34,9 +36,8 @@ import {
 } from "./assemble-request.ts";
 import { type ReadyState, createSections } from "./create-sections.ts";
 import { omitUndefined, deepFreeze } from "../../kernel/json.ts";
-import { runQueuedSubtasks } from "./run-queued-subtasks.ts";
 import { checkConditions } from "../check-stop-conditions.ts";
-import { consultHooks } from "../run-user-code.ts";
+import { consultHooks, classifyUserCodeError } from "../run-user-code.ts";
 import { addAbortHandler } from "../../kernel/cancel-signal.ts";
 import { pauseForSubagents } from "../pause-agent.ts";
 import { createUserMessage, type UserMessage, type Message } from "../../protocol/message.ts";
@@ -47,6 +48,11 @@ import type { AgentRole } from "../agent-role.ts";
 import type { Lease, Remaining } from "../../budget/lease.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { computeRemainingAtStep } from "../create-step-context.ts";
+import { describeDelegation } from "../../tools/delegation-text.ts";
+import type { SpawnOutcome } from "../../protocol/subagent.ts";
+import type { Consulted, ParentHistory } from "../effect-outcomes.ts";
+import type { EffectPosition } from "../agent-identity.ts";
+import { spawnWithHooks } from "../tool-calls/delegate.ts";
 
 /**
  * Builds the request of the next step and reserves its budget. Returns no call if the step must not
@@ -108,8 +114,9 @@ async function reserveCall(
     role.wrapUp !== undefined || role.showBudget ? planNotices(agent, state) : undefined;
   const noticed = notices === undefined ? 0 : estimateNoticeTokens(notices);
   const { request: draft, isFaithful, historyLength, ephemeral, tail, hiddenTools } = assembled;
-  if (assembled.attachedBytes > MOST_REQUEST_BYTES)
-    return { state: fail(agent, state, attachmentError(assembled.attachedBytes)), call: undefined };
+  const attachedBytes = sumAttachedBytes(draft.messages);
+  if (attachedBytes > MOST_REQUEST_BYTES)
+    return { state: fail(agent, state, attachmentError(attachedBytes)), call: undefined };
   const prefix = isFaithful ? state.conversation.prefix : NO_PREFIX;
   const counted = countInputTokens(agent.model, draft, prefix, isFaithful ? ephemeral : undefined);
   const inputTokens = counted.tokens + noticed;
@@ -163,7 +170,7 @@ function createOverflowRecord(inputTokens: number, maxInputTokens: number): Erro
 }
 
 /** Does the work that is due, until the state forbids a request. */
-export async function runPendingWork(agent: AgentRuntime, state: AgentState): Promise<ReadyState> {
+async function runPendingWork(agent: AgentRuntime, state: AgentState): Promise<ReadyState> {
   let next = state.log.isTaskHandled ? state : await takeTask(agent, state);
   if (mustNotCallModel(agent, next)) return { state: next };
   const { retention } = agent;
@@ -281,10 +288,10 @@ function createMailMessage({ content, reportOf }: MailboxMessage): UserMessage {
 }
 
 /** Texts by section. */
-export type Notices = { readonly [Name in BuiltInSection]?: string | undefined };
+type Notices = { readonly [Name in BuiltInSection]?: string | undefined };
 
 /** Returns the notices for a request at this moment. */
-export function planNotices(agent: AgentRuntime, state: AgentState): Notices {
+function planNotices(agent: AgentRuntime, state: AgentState): Notices {
   const { role, account } = agent;
   const remaining = (): Remaining => computeRemainingAtStep(state, account.remaining());
   const isLast = role.wrapUp !== undefined && (remaining().steps ?? Infinity) <= 1;
@@ -313,7 +320,7 @@ const WRAP_UP = {
  * Returns the request with its notices, after its lease was granted. `planned` are the notices
  * computed before the lease.
  */
-export function addNotices(
+function addNotices(
   { role, account, model }: AgentRuntime,
   state: AgentState,
   request: ModelRequest,
@@ -372,7 +379,80 @@ function createBudgetNotice(
 const LINE_SLACK_TOKENS = 2;
 
 /** Returns the maximum number of tokens that the notices add to a request. */
-export function estimateNoticeTokens({ wrapUp, budget }: Notices): number {
+function estimateNoticeTokens({ wrapUp, budget }: Notices): number {
   const line = budget === undefined ? 0 : estimateMessageTokens(budget) + LINE_SLACK_TOKENS;
   return line + (wrapUp === undefined ? 0 : estimateMessageTokens(wrapUp));
+}
+
+/**
+ * Runs the queue. Once all results are known, they are added as messages in the order of the queue.
+ * Paused subtasks stay in the queue.
+ */
+async function runQueuedSubtasks(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+  const { subtasks } = state.log;
+  const position = getStepPosition(agent, state);
+  const open = subtasks.filter(({ text }) => text === undefined);
+  const history = { messages: state.conversation.messages, steps: state.log.steps };
+  const outcomes = await Promise.all(
+    open.map((subtask) => {
+      const nth = subtasks.indexOf(subtask);
+      return agent.runAt({ stepId: position.stepId }, () =>
+        runSubtask(agent, position, subtask, { history, nth }),
+      );
+    }),
+  );
+  const settled = subtasks.map((subtask) => {
+    const outcome = outcomes[open.indexOf(subtask)];
+    return outcome?.type === "returned" ? setSubtaskOutcome(subtask, outcome.value) : subtask;
+  });
+  if (settled.some(({ text }) => text === undefined)) {
+    const queued = recordSubtasks(state, settled);
+    const broken = outcomes.find((outcome) => outcome.type === "failed");
+    return broken === undefined ? queued : failWith(agent, queued, broken.error);
+  }
+  const messages = settled.map(reportSubtask);
+  for (const { text } of messages)
+    agent.record(
+      { type: "message.delivered", origin: "subtask", characters: text.length },
+      position,
+    );
+  return addMessages(recordSubtasks(state, []), messages);
+}
+
+/**
+ * Runs a delegation that has no model call. It does not count as an effect of the agent, so that
+ * the agent's clock pauses while the subagent waits for an answer. Never rejects.
+ */
+async function runSubtask(
+  agent: AgentRuntime,
+  position: EffectPosition,
+  { request, childId }: Subtask,
+  { history, nth }: { readonly history: ParentHistory; readonly nth: number },
+): Promise<Consulted<SpawnOutcome>> {
+  const { stepId } = position;
+  try {
+    const value =
+      childId === undefined
+        ? await spawnWithHooks({ agent, stepNumber: position.stepNumber }, request, {
+            stepId,
+            history,
+            delegatedRoles: [],
+            nth,
+          })
+        : await agent.run.supervisor.resume(agent, childId, { stepId });
+    return { type: "returned", value };
+  } catch (cause) {
+    return classifyUserCodeError(agent, cause);
+  }
+}
+
+function setSubtaskOutcome({ request }: Subtask, outcome: SpawnOutcome): Subtask {
+  return outcome.type === "paused"
+    ? { request, childId: outcome.childId }
+    : { request, text: describeDelegation(outcome) };
+}
+
+function reportSubtask({ request, text = "" }: Subtask): UserMessage {
+  const heading = `A subtask that was queued for ${request.role} has ended. Its task: ${formatContent(request.task)}`;
+  return { role: "user", origin: "subtask", text: `${heading}\nIts result: ${text}` };
 }

@@ -17,15 +17,22 @@ import { runInTime } from "../../tools/wrappers/with-timeout.ts";
 import { createHookContext } from "../run-user-code.ts";
 import type { CallEnd } from "../effect-outcomes.ts";
 import { WrappedTime } from "../wrapped-time.ts";
-import { authorize } from "./authorize.ts";
 import { createToolContext } from "./call-context.ts";
 import { CANCELLED, settleUnstartedCall } from "./cancelled-calls.ts";
-import { createThrownOutcome, serializeToolError, type CallOutcome } from "./call-outcome.ts";
+import {
+  createThrownOutcome,
+  serializeToolError,
+  type CallOutcome,
+  createRefusedOutcome,
+  type Permission,
+} from "./call-outcome.ts";
 import { delegate, isTooLate, resumeDelegation } from "./delegate.ts";
 import { closeCall, createNextDelegation, type CallInProgress } from "./open-call.ts";
-import { callExternally } from "./call-questions.ts";
+import { callExternally, resumeQuestion, decideOrAskApprover } from "./call-questions.ts";
 import { readRequestedRoles } from "./requested-roles.ts";
 import { toRejectedOutcome, recordBegin, recordEnd } from "./record-calls.ts";
+import { selectGuards } from "../../tools/tool-guard.ts";
+import { findRepetition } from "./call-decision.ts";
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 
@@ -187,4 +194,33 @@ export function createReturnedOutcome(result: unknown): CallOutcome {
   const { text, structured, attachments, showAttachments } = known;
   const shown = attachments.length > 0 && { attachments, ...(showAttachments ? {} : TEXT_ONLY) };
   return { type: "succeeded", text, ...omitUndefined({ structured }), ...shown };
+}
+
+/** Returns or requests the permission for a call. Synchronous if nothing has to be asked. */
+export function authorize(call: CallInProgress, bound: OwnCall): Permission | Promise<Permission> {
+  const { agent, deferral, settings } = call;
+  if (deferral?.type === "question") return resumeQuestion(call, bound, deferral);
+  const repeated = findRepetition(call, bound);
+  const isReviewed =
+    call.denial !== undefined ||
+    repeated !== undefined ||
+    (agent.guards.length > 0 && selectGuards(agent.guards, bound.tool.name).length > 0);
+  if (
+    bound.type === "delegation" &&
+    typeof bound.use !== "function" &&
+    bound.use.type === "spawn"
+  ) {
+    // A subagent that cannot be started at present is refused before an approver is asked.
+    const { request } = bound.use;
+    const delegated = createNextDelegation(call);
+    const refused = agent.run.supervisor.reserveSpawn(agent, request, delegated, isReviewed);
+    if (refused !== undefined)
+      return { type: "unrunnable", outcome: createRefusedOutcome(refused) };
+  }
+  if (call.signal.aborted) return { type: "cancelled" };
+  const needsApproval =
+    bound.type === "function" && (bound.use.needsApproval ?? settings.needsApproval) !== false;
+  return isReviewed || needsApproval
+    ? decideOrAskApprover(call, bound, repeated)
+    : { type: "granted", bound };
 }

@@ -15,6 +15,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from "../../kernel/json.ts";
+import { getOrCompute } from "../../model/memoized-values.ts";
 import type { Question } from "../../protocol/question.ts";
 import {
   rebindCall,
@@ -122,11 +123,7 @@ const schemaHashes = new WeakMap<object, string>();
 
 /** Returns the hash of a tool's JSON Schema, independent of key order. */
 export function computeSchemaHash({ inputSchema }: Tool): string {
-  const known = schemaHashes.get(inputSchema);
-  if (known !== undefined) return known;
-  const hash = sha256(stringifyCanonical(inputSchema));
-  schemaHashes.set(inputSchema, hash);
-  return hash;
+  return getOrCompute(schemaHashes, inputSchema, (schema) => sha256(stringifyCanonical(schema)));
 }
 
 /** A call whose arguments fit its tool. */

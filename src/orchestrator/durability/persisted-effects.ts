@@ -27,7 +27,7 @@ import {
   pickShownArguments,
   type StoredCall,
 } from "../../agent/tool-calls/parsed-call.ts";
-import { authorize } from "../../agent/tool-calls/authorize.ts";
+import { authorize } from "../../agent/tool-calls/call-tool.ts";
 import { callTool } from "../../agent/tool-calls/call-tool.ts";
 import type { CallInProgress } from "../../agent/tool-calls/open-call.ts";
 import { confirmPermission, refuseCall } from "../../agent/tool-calls/call-questions.ts";
