@@ -94,10 +94,11 @@ const cost = lazySchema(() =>
 );
 
 export const UsageSchema = lazyObject(() => ({
-  ...repeatSchema(count(), "modelCalls", "steps", "toolCalls", "unpricedCalls", "estimatedCalls"),
-  ...repeatSchema(count(), "inputTokens", "cachedInputTokens", "outputTokens", "totalTokens"),
-  reasoningTokens: count(),
+  // In the order of `NO_USAGE`, so that a stored usage has the same JSON text.
+  ...repeatSchema(count(), "modelCalls", "steps", "toolCalls", "inputTokens", "cachedInputTokens"),
+  ...repeatSchema(count(), "outputTokens", "reasoningTokens", "totalTokens"),
   costUsd: cost().nullable(),
+  ...repeatSchema(count(), "unpricedCalls", "estimatedCalls"),
 })) satisfies () => z.ZodType<Usage>;
 
 export const UsageReportSchema = lazyObject(() =>
