@@ -10,7 +10,7 @@
 // 3. An event whose span is not open belongs to the nearest open span around it. No event is
 //    refused.
 // 4. Each event costs constant time. Closing a span also costs the number of spans that are open
-//    inside it.
+//    inside it, or inside its agent if it is a call that pauses.
 // 5. Times of a run increase by at least a microsecond per event: each span has a length and lies
 //    within the span around it, even if the clock does not advance.
 
@@ -126,8 +126,8 @@ interface OpenAgentSpan<Span> {
   readonly parent: OpenAgentSpan<Span> | undefined;
   /** The parent's call that its span is a child of. */
   readonly spawnKey: string | undefined;
-  /** Open agents that it started, by the call that their spans are children of, oldest first. */
-  children: Map<string | undefined, Set<AgentId>> | undefined;
+  /** Open agents that it started, oldest first. */
+  readonly children: Set<AgentId>;
   /**
    * Model calls by step (side calls by the call that they serve) and tool calls by call; see
    * `createCallKey`.
@@ -297,19 +297,9 @@ export class SpanTree<Span> {
     const spawn = spawnKey === undefined ? undefined : parent?.calls.get(spawnKey);
     const entry = this.#open(body, moment, spawn ?? parent?.entry ?? run.entry);
     const calls = new Map<string, Held<Span>>();
-    run.agents.set(agentId, {
-      entry,
-      executionId,
-      parent,
-      spawnKey,
-      children: undefined,
-      calls,
-    });
-    if (parent !== undefined) {
-      parent.children ??= new Map();
-      const siblings = parent.children.get(spawnKey) ?? new Set();
-      parent.children.set(spawnKey, siblings.add(agentId));
-    }
+    const children = new Set<AgentId>();
+    run.agents.set(agentId, { entry, executionId, parent, spawnKey, children, calls });
+    parent?.children.add(agentId);
     return entry.span;
   }
 
@@ -351,13 +341,9 @@ export class SpanTree<Span> {
     moment: SpanMoment,
     spawnKey?: string,
   ): void {
-    const { children } = parent;
-    if (children === undefined) return;
-    const keys = spawnKey === undefined ? [...children.keys()].toReversed() : [spawnKey];
-    const agentIds = keys.flatMap((key) => [...(children.get(key) ?? [])].toReversed());
-    for (const agentId of agentIds) {
+    for (const agentId of [...parent.children].toReversed()) {
       const child = run.agents.get(agentId);
-      if (child === undefined) continue;
+      if (child === undefined || (spawnKey !== undefined && child.spawnKey !== spawnKey)) continue;
       this.#suspendChildren(run, child, moment);
       this.#abandonAgent(run, agentId, moment, "suspended");
     }
@@ -398,9 +384,7 @@ function forgetAgent<Span>(
 ): OpenAgentSpan<Span> | undefined {
   const agent = run.agents.get(agentId);
   run.agents.delete(agentId);
-  const siblings = agent?.parent?.children?.get(agent.spawnKey);
-  siblings?.delete(agentId);
-  if (siblings?.size === 0) agent?.parent?.children?.delete(agent.spawnKey);
+  agent?.parent?.children.delete(agentId);
   return agent;
 }
 
