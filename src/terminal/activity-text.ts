@@ -48,37 +48,24 @@ export function formatActivityCell(agent: ShownAgent, nowMs: number, isLost = fa
 
 function formatActivity(agent: ShownAgent, nowMs: number): Cell {
   const { activity, end, retry, openCalls } = agent;
-  switch (activity) {
-    case "paused":
-    case "completed":
-    case "stopped":
-    case "failed":
-    case "cancelled": {
-      const { icon, style } = REST_SIGNS[activity];
-      const hasCode = activity === "stopped" || activity === "paused";
-      const words = hasCode && end !== undefined ? formatShortLine(end.reason.code) : activity;
-      return { text: `${icon} ${words}`, style };
-    }
-    case "calling":
-    case "delegating":
-    case "asking": {
-      // All open calls may be questions.
-      const onlyAsks = openCalls.every(({ kind }) => kind === "question");
-      const { icon, style } = onlyAsks
-        ? QUESTION
-        : { icon: drawSpinner(nowMs), style: "cyan" as const };
-      return { text: `${icon} ${describeOpenCalls(openCalls)}`, style };
-    }
-    case "retrying":
-      return { text: `${drawSpinner(nowMs)} attempt ${retry?.attempt ?? 1}`, style: "yellow" };
-    case "thinking":
-      return { text: `${drawSpinner(nowMs)} thinking`, style: "cyan" };
-    case "awaiting_budget":
-      return { text: `${drawSpinner(nowMs)} awaiting budget`, style: "dim" };
-    case "preparing":
-    case "queued":
-      return { text: `${drawSpinner(nowMs)} ${activity}`, style: "dim" };
+  const status = findSettledStatus(agent);
+  if (status !== undefined) {
+    const { icon, style } = REST_SIGNS[status];
+    const hasCode = status === "stopped" || status === "paused";
+    const words = hasCode && end !== undefined ? formatShortLine(end.reason.code) : status;
+    return { text: `${icon} ${words}`, style };
   }
+  const spinner = drawSpinner(nowMs);
+  if (activity === "calling" || activity === "delegating" || activity === "asking") {
+    // All open calls may be questions.
+    const onlyAsks = openCalls.every(({ kind }) => kind === "question");
+    const { icon, style } = onlyAsks ? QUESTION : { icon: spinner, style: "cyan" as const };
+    return { text: `${icon} ${describeOpenCalls(openCalls)}`, style };
+  }
+  if (activity === "retrying")
+    return { text: `${spinner} attempt ${retry?.attempt ?? 1}`, style: "yellow" };
+  const style = activity === "thinking" ? "cyan" : "dim";
+  return { text: `${spinner} ${activity.replace("_", " ")}`, style };
 }
 
 function describeOpenCalls(calls: readonly CallUnderWay[]): string {
