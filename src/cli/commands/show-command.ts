@@ -55,13 +55,7 @@ export const body: CommandBody = async (call) => {
   if (path === undefined) showRun(call, run, await findStoredResult(chosenStore.store, run.stored));
   else if (step === undefined) {
     const detail = createAgentDetail(findNamedAgent(run, path), run.fold.refusals);
-    const isJson = call.has("json");
-    printLine(
-      shell,
-      isJson
-        ? formatJsonLine(detail)
-        : formatAgentReport(detail, run.fold, detectOutputStyle(shell)),
-    );
+    printJsonOr(call, detail, () => formatAgentReport(detail, run.fold, detectOutputStyle(shell)));
   } else await showStep(call, run, { agent: findNamedAgent(run, path), step, answers });
   return 0;
 };
@@ -101,7 +95,7 @@ interface SelectedStep {
 }
 
 async function showStep(
-  { shell, has }: CommandCall,
+  call: CommandCall,
   { fold, record }: StoredRunReader,
   { agent, step: stepText, answers: all }: SelectedStep,
 ): Promise<void> {
@@ -119,7 +113,7 @@ async function showStep(
       `Expected a step of ${agentPath} in execution ${execution} (${formatStepRange(steps)}), got ${JSON.stringify(stepText)}.`,
     );
   const ref = { agentId, stepNumber: number, execution };
-  const request = has("request") ? await record.request(ref) : undefined;
+  const request = call.has("request") ? await record.request(ref) : undefined;
   const parts = { agentPath, execution, stepCount: steps.length, step, request };
   const row = agent.steps.find((other) => other.number === number && other.execution === execution);
   const repliedBy = row?.repliedBy;
@@ -130,22 +124,15 @@ async function showStep(
   );
   const findPath = (id: string): string =>
     fold.agents.find((other) => other.agentId === id)?.agentPath ?? id;
-  if (has("json"))
-    printLine(
-      shell,
-      formatJsonLine({ ...parts, repliedBy, attempts: row?.attempts, calls: row?.calls }),
-    );
-  else
-    printLine(
-      shell,
-      formatStepReport({
-        ...parts,
-        repliedBy,
-        attempts: collectStepAttempts(row),
-        answers,
-        findPath,
-      }),
-    );
+  const attempts = collectStepAttempts(row);
+  printJsonOr(call, { ...parts, repliedBy, attempts: row?.attempts, calls: row?.calls }, () =>
+    formatStepReport({ ...parts, repliedBy, attempts, answers, findPath }),
+  );
+}
+
+/** Prints a value with `--json`, and otherwise its text. */
+function printJsonOr({ shell, has }: CommandCall, value: object, format: () => string): void {
+  printLine(shell, has("json") ? formatJsonLine(value) : format());
 }
 
 function collectStepAttempts(row: StepFold | undefined): StepAttempts {
