@@ -4,7 +4,8 @@
 // point; wraps surround a model call or a tool call; processors receive each completed step.
 
 import {
-  checkMade,
+  checkCreated,
+  registerCreated,
   copyToolNames,
   mismatch,
   checkBoolean,
@@ -183,8 +184,6 @@ export type Hook<Context = unknown> =
   | ModelWrapHook<Context>
   | ToolWrapHook<Context>
   | ProcessorHook<Context>;
-
-const createdHooks = new WeakSet<object>();
 
 /**
  * Creates a hook that receives events of the given types, of the run and of every agent.
@@ -386,12 +385,11 @@ export function processStep<Context = unknown>(
 /** Throws `invalid_argument` unless `hooks` is a list of hooks from the constructors. */
 export function checkHooks(field: string, hooks: unknown): void {
   const advice = "Create it with observe(), transform(), wrapModelCall() or a similar function.";
-  checkMade(field, hooks, { created: createdHooks, expected: "a hook", advice });
+  checkCreated(field, hooks, "a hook", advice);
 }
 
 function registerHook<Context>(hook: Hook<Context>): Hook<Context> {
-  createdHooks.add(hook);
-  return Object.freeze(hook);
+  return registerCreated("a hook", hook);
 }
 
 /**

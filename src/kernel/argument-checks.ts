@@ -188,24 +188,22 @@ export function copyToolNames(
   return Object.freeze([...names]);
 }
 
-/**
- * Throws `invalid_argument` unless `values` is a list of objects in `created`. `expected` describes
- * these objects.
- */
-export function checkMade(
-  field: string,
-  values: unknown,
-  {
-    created,
-    expected,
-    advice,
-  }: { readonly created: WeakSet<object>; expected: string; advice: string },
-): void {
+/** The kinds of the objects that a function of the library created, such as "a guard". */
+const kinds = new WeakMap<object, string>();
+
+/** Freezes an object, and registers it for `checkCreated`. */
+export function registerCreated<T extends object>(kind: string, value: T): Readonly<T> {
+  kinds.set(value, kind);
+  return Object.freeze(value);
+}
+
+/** Throws `invalid_argument` unless `values` is a list of registered objects of the kind. */
+export function checkCreated(field: string, values: unknown, kind: string, advice: string): void {
   checkList(field, values);
   const list: readonly unknown[] = Array.isArray(values) ? values : [];
   for (const [index, value] of list.entries())
-    if (typeof value !== "object" || value === null || !created.has(value))
-      throw mismatch(`${field}[${index}]`, expected, value, advice);
+    if (typeof value !== "object" || value === null || kinds.get(value) !== kind)
+      throw mismatch(`${field}[${index}]`, kind, value, advice);
 }
 
 /** Throws `invalid_argument` unless `value` is a list. */

@@ -1,6 +1,6 @@
 // Filters: select the tools of a step by the state of the agent's work (R123).
 
-import { checkMade, describeReceived } from "../kernel/argument-checks.ts";
+import { checkCreated, describeReceived, registerCreated } from "../kernel/argument-checks.ts";
 import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
@@ -52,8 +52,6 @@ export interface ToolFilter<in Context = unknown> extends ToolScope {
   readonly check: (toolName: string, facts: FilterContext<Context>) => boolean;
 }
 
-const createdFilters = new WeakSet<object>();
-
 /**
  * Creates a filter for `toolFilters` of a role. A hidden tool is not in the request, and a call of
  * it is refused.
@@ -83,19 +81,12 @@ export function toolFilter<Context = unknown>(
   check: ToolFilter<Context>["check"],
   options: Partial<ToolScope> = {},
 ): ToolFilter<Context> {
-  const watch = createToolScope("toolFilter", check, options);
-  const filter: ToolFilter<Context> = Object.freeze({ ...watch, check });
-  createdFilters.add(filter);
-  return filter;
+  return registerCreated("a filter", { ...createToolScope("toolFilter", check, options), check });
 }
 
 /** Throws `invalid_argument` unless `filters` is a list of filters. */
 export function checkFilters(field: string, filters: unknown): void {
-  checkMade(field, filters, {
-    created: createdFilters,
-    expected: "a filter",
-    advice: "Create it with toolFilter().",
-  });
+  checkCreated(field, filters, "a filter", "Create it with toolFilter().");
 }
 
 /** A hidden tool, and the filter that hides it. */

@@ -1,7 +1,7 @@
 // Guards: the user's code that decides whether a call may run. A guard applies to an agent and all
 // of its descendants (T4).
 
-import { checkMade } from "../kernel/argument-checks.ts";
+import { checkCreated, registerCreated } from "../kernel/argument-checks.ts";
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
@@ -100,8 +100,6 @@ export interface ToolGuard<in Context = unknown> extends ToolScope {
   ) => GuardDecision | Promise<GuardDecision>;
 }
 
-const createdGuards = new WeakSet<object>();
-
 /**
  * Creates a guard of tool calls, for `guards` of a role or of an orchestrator. The guard applies to
  * the agent and to every agent below it.
@@ -128,21 +126,12 @@ export function toolGuard<Context = unknown>(
   check: ToolGuard<Context>["check"],
   options: Partial<ToolScope> = {},
 ): ToolGuard<Context> {
-  const guard: ToolGuard<Context> = Object.freeze({
-    ...createToolScope("toolGuard", check, options),
-    check,
-  });
-  createdGuards.add(guard);
-  return guard;
+  return registerCreated("a guard", { ...createToolScope("toolGuard", check, options), check });
 }
 
 /** Throws `invalid_argument` unless `guards` is a list of guards. */
 export function checkGuards(field: string, guards: unknown): void {
-  checkMade(field, guards, {
-    created: createdGuards,
-    expected: "a guard",
-    advice: "Create it with toolGuard().",
-  });
+  checkCreated(field, guards, "a guard", "Create it with toolGuard().");
 }
 
 /** A guard with its name in events and errors. */
