@@ -159,7 +159,7 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   // A skip request that came too late for this step must not skip the calls of the next.
   agent.mailbox?.takeSkip();
   const atMs = agent.run.clock.nowMs();
-  if (deferrals.length > 0) dropQuestions(agent, state, atMs);
+  if (deferrals.length > 0) dropQuestions(agent, state);
   const limited = limit === undefined || hasAppliedResults ? state : addSignal(agent, state, limit);
   const elapsedMs = computeElapsedMs(agent, state, atMs);
   const isComplete = hasAppliedResults || (reply?.message.toolCalls.length ?? 0) === 0;

@@ -13,6 +13,7 @@ import {
   type AgentState,
   type PausedState,
 } from "./agent-state.ts";
+import { createAnsweredEvent } from "./tool-calls/ask-approver.ts";
 import { pauseExecution } from "./transition.ts";
 
 /**
@@ -101,15 +102,12 @@ export async function settlePaused(agent: AgentRuntime, state: PausedState): Pro
 }
 
 /** Withdraws the open questions of an agent that ends. */
-export function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: number): void {
-  const at = getEventPosition(state);
-  for (const { questionId, toolName, callId, askedAtMs, kind } of findAskedQuestions(state)) {
-    const answer = kind === "approval" ? "denied" : "failure";
-    const waitedMs = nowMs - askedAtMs;
-    agent.record(
-      { type: "question.answered", questionId, toolName, answer, source: "end", waitedMs },
-      { ...at, callId },
-    );
+export function dropQuestions(agent: AgentRuntime, state: AgentState): void {
+  for (const question of findAskedQuestions(state)) {
+    const answer = question.kind === "approval" ? "denied" : "failure";
+    const { callId } = question;
+    const dropped = createAnsweredEvent(agent, question, { answer, source: "end" });
+    agent.record(dropped, { ...getEventPosition(state), callId });
   }
 }
 

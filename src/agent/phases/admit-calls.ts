@@ -30,6 +30,7 @@ import { createParsedOutput, type ParsedOutput } from "../typed-result.ts";
 import { describeUnstartedCall } from "../tool-calls/cancelled-calls.ts";
 import { readRequestedRoles, readRolesOfCall } from "../tool-calls/requested-roles.ts";
 import { restoreCall, getStoredCall, readArguments } from "../tool-calls/parsed-call.ts";
+import { createAnsweredEvent } from "../tool-calls/ask-approver.ts";
 import type { CallInProgress } from "../tool-calls/open-call.ts";
 import type { HookedCall } from "./rewrite-calls.ts";
 import { describeRemoval } from "../../policies/context-notes.ts";
@@ -298,22 +299,15 @@ function cutShort(
 /** Records the answer to a question about a call that can no longer run, for audit. */
 function dropAnswer(agent: AgentRuntime, { stepId }: OpenStep, deferral: Deferral): void {
   if (deferral.type !== "question") return;
-  const { questionId, kind, askedAtMs, toolName } = deferral.question;
-  const answer = agent.run.answers?.get(questionId);
-  const answerType = answer?.type ?? (kind === "approval" ? "denied" : "failure");
-  agent.record(
-    {
-      type: "question.answered",
-      questionId,
-      toolName,
-      answer: answerType,
-      source: answer === undefined ? "end" : "caller",
-      ...omitUndefined({ by: answer?.by }),
-      reason: "The call could no longer run.",
-      waitedMs: agent.run.clock.nowMs() - askedAtMs,
-    },
-    { stepId, callId: deferral.callId },
-  );
+  const { question, callId } = deferral;
+  const given = agent.run.answers?.get(question.questionId);
+  const dropped = createAnsweredEvent(agent, question, {
+    answer: given?.type ?? (question.kind === "approval" ? "denied" : "failure"),
+    source: given === undefined ? "end" : "caller",
+    ...omitUndefined({ by: given?.by }),
+    reason: "The call could no longer run.",
+  });
+  agent.record(dropped, { stepId, callId });
 }
 
 function rejectOverLimit(

@@ -133,16 +133,25 @@ export function createQuestion(
   };
 }
 
-/** Records the answer, its source and its author. */
+type AnswerFacts = Pick<
+  EventBody<"question.answered">,
+  "answer" | "source" | "by" | "reason" | "arguments"
+>;
+
+/** Returns the event of an answer, with its source and its author. */
+export function createAnsweredEvent(
+  { run }: AgentRuntime,
+  { questionId, toolName, askedAtMs }: Question,
+  answer: AnswerFacts,
+): EventBody<"question.answered"> {
+  const waitedMs = run.clock.nowMs() - askedAtMs;
+  return { type: "question.answered", questionId, toolName, ...answer, waitedMs };
+}
+
 export function recordAnswer(
-  call: CallInProgress,
+  { agent, position }: CallInProgress,
   question: Question,
-  answer: Pick<EventBody<"question.answered">, "answer" | "source" | "by" | "reason" | "arguments">,
+  answer: AnswerFacts,
 ): void {
-  const { questionId, toolName, askedAtMs } = question;
-  const waitedMs = call.agent.run.clock.nowMs() - askedAtMs;
-  call.agent.recordWithinCall(
-    { type: "question.answered", questionId, toolName, ...answer, waitedMs },
-    call.position,
-  );
+  agent.recordWithinCall(createAnsweredEvent(agent, question, answer), position);
 }

@@ -302,32 +302,21 @@ async function endWithAnswer(
   question: Question,
   answer: Answer | undefined,
 ): Promise<CallEnd> {
-  const author = omitUndefined({ by: answer?.by });
+  const given = { source: "caller", ...omitUndefined({ by: answer?.by }) } as const;
   if (answer?.type === "result") {
-    recordAnswer(call, question, { answer: "result", source: "caller", ...author });
+    recordAnswer(call, question, { answer: "result", ...given });
     const text = formatToolResult(answer.result);
     return await recordEnd(call, { type: "succeeded", text }, recordBegin(call));
   }
   const before = `${question.toolName} failed: `;
   if (answer?.type === "failure") {
     const { message: words } = answer;
-    recordAnswer(call, question, {
-      answer: "failure",
-      source: "caller",
-      ...author,
-      reason: words,
-    });
-    return await recordEnd(
-      call,
-      createFailedOutcome("tool_error", { before, words }),
-      recordBegin(call),
-    );
+    recordAnswer(call, question, { answer: "failure", ...given, reason: words });
+    const failed = createFailedOutcome("tool_error", { before, words });
+    return await recordEnd(call, failed, recordBegin(call));
   }
-  const { reason, source } = explainNoAnswer(
-    call,
-    question,
-    "It is executed elsewhere, and this run does not wait for its result.",
-  );
+  const nobody = "It is executed elsewhere, and this run does not wait for its result.";
+  const { reason, source } = explainNoAnswer(call, question, nobody);
   recordAnswer(call, question, { answer: "failure", source, reason });
   return await recordEnd(call, failCall("tool_error", `${before}${reason}`, { reason }));
 }
