@@ -39,14 +39,12 @@ import {
 import { GrowingText } from "./growing-text.ts";
 import { REASONING_FIELDS, type ReasoningField } from "./answer-options.ts";
 
-/** The fields of a response other than its message. Fields of unknown type are unchecked. */
+/** The fields of a response beside its pieces. */
 interface Completion {
   readonly refusal?: string;
+  /** As the server sent it. */
   readonly finishReason: unknown;
-  readonly usage?: unknown;
-  readonly serviceTier?: unknown;
-  /** True if the message shows that the server ran its own tools. */
-  readonly hasServerTools?: boolean;
+  readonly usage?: TokenUsage | undefined;
   readonly responseId?: string | undefined;
   readonly responseModel?: string | undefined;
 }
@@ -55,7 +53,7 @@ export interface CompletionCall {
   readonly id: string;
   readonly name: string;
   readonly argumentsText: string;
-  readonly data?: ProviderData;
+  readonly data?: ProviderData | undefined;
 }
 
 /** Returns the JSON object of a body. `refuse` creates the error for any other body. */
@@ -126,15 +124,7 @@ export function readReportedTokens(usage: unknown): number | undefined {
 /** Builds a reply from its pieces. */
 export function toReply(
   pieces: readonly ReplyPiece[],
-  {
-    refusal = "",
-    finishReason: raw,
-    usage,
-    serviceTier,
-    hasServerTools,
-    responseId,
-    responseModel,
-  }: Completion,
+  { refusal = "", finishReason: raw, usage, responseId, responseModel }: Completion,
 ): ModelReply {
   const message = buildReplyMessage(pieces);
   const finishReason = FINISH_REASONS.get(raw) ?? (isText(raw) ? "other" : "unknown");
@@ -142,11 +132,7 @@ export function toReply(
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
     ...(isText(raw) && raw !== finishReason ? { rawFinishReason: raw } : {}),
-    ...omitUndefined({
-      usage: readChatUsage(usage, serviceTier, hasServerTools),
-      responseId,
-      responseModel,
-    }),
+    ...omitUndefined({ usage, responseId, responseModel }),
   };
 }
 

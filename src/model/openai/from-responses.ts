@@ -14,7 +14,6 @@ import {
 import { addLostInput } from "../http-errors.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { failures, createProtocolError } from "./openai-errors.ts";
-import { measureData } from "../reply-limits.ts";
 import {
   readCost,
   readCount,
@@ -42,11 +41,8 @@ import type { WireSettings } from "./to-openai.ts";
 
 /** The stored part of an item. */
 export interface ReadItem {
-  readonly pieces: readonly ReplyPiece[];
-  readonly text: string;
-  readonly refusal: string;
-  /** The size of the data that is sent back unchanged. */
-  readonly dataBytes: number;
+  readonly piece?: ReplyPiece | undefined;
+  readonly refusal?: string;
 }
 
 /** Returns the texts of an item, or their beginning if the reply is cut. */
@@ -122,8 +118,6 @@ export function readResponseUsage(
   });
 }
 
-const NO_ITEM: ReadItem = Object.freeze({ pieces: [], text: "", refusal: "", dataBytes: 0 });
-
 /**
  * Reads the item at this index of a response, as far as its texts are admitted. An invalid item
  * throws an error with `lostOutputTokens`.
@@ -134,7 +128,7 @@ export function readItem(
   admit: AdmitTexts,
   lostOutputTokens: number,
 ): ReadItem {
-  if (!isRecord(item)) return NO_ITEM;
+  if (!isRecord(item)) return {};
   const { type } = item;
   switch (type) {
     case "message": {
@@ -143,12 +137,7 @@ export function readItem(
       const refused = readTexts(content, "refusal", "refusal").join("");
       const [text = "", refusal = ""] = admit([outputText, refused]);
       const data = isText(phase) ? { [NAMESPACE]: { phase } } : undefined;
-      return {
-        ...NO_ITEM,
-        pieces: text === "" ? [] : [{ type: "text", text, data }],
-        text,
-        refusal,
-      };
+      return { piece: text === "" ? undefined : { type: "text", text, data }, refusal };
     }
     case "reasoning": {
       const { summary, content, encrypted_content: sealed } = item;
@@ -164,9 +153,8 @@ export function readItem(
         isText(sealed) && text === whole
           ? { encrypted_content: sealed, ...(isOne ? {} : { summary: lengths }) }
           : undefined;
-      if (text === "" && ownData === undefined) return NO_ITEM;
-      const data = ownData && { [NAMESPACE]: ownData };
-      return { ...NO_ITEM, pieces: [{ type, text, data }], dataBytes: measureData(data) };
+      if (text === "" && ownData === undefined) return {};
+      return { piece: { type, text, data: ownData && { [NAMESPACE]: ownData } } };
     }
     case "function_call": {
       const { name, arguments: args = "" } = item;
@@ -175,18 +163,15 @@ export function readItem(
       const written = typeof args === "string" ? args : JSON.stringify(args);
       const [toolName = "", argumentsText = ""] = admit([name, written]);
       // A truncated name would call another tool.
-      if (toolName !== name) return NO_ITEM;
-      const callId = readCallId(item, index);
-      return { ...NO_ITEM, pieces: [{ type: "call", callId, toolName, argumentsText }] };
+      if (toolName !== name) return {};
+      return { piece: { type: "call", callId: readCallId(item, index), toolName, argumentsText } };
     }
     default: {
       // Server-side calls and compactions are sent back unchanged, but without the id, which the
       // server no longer knows.
       const { id: _id, ...fields } = item;
-      if (!isText(type) || !isWireObject(fields)) return NO_ITEM;
-      const data = { [NAMESPACE]: fields };
-      const pieces: readonly ReplyPiece[] = [{ type: "opaque", kind: type, data }];
-      return { ...NO_ITEM, pieces, dataBytes: measureData(data) };
+      if (!isText(type) || !isWireObject(fields)) return {};
+      return { piece: { type: "opaque", kind: type, data: { [NAMESPACE]: fields } } };
     }
   }
 }
@@ -210,7 +195,7 @@ const UNSUPPORTED =
  */
 export function convertResponseToReply(response: Fields, items: readonly ReadItem[]): ModelReply {
   const { status = "completed", incomplete_details: incomplete, id, model } = response;
-  const pieces = items.flatMap((item) => item.pieces);
+  const pieces = items.flatMap(({ piece }) => piece ?? []);
   const kinds = pieces.flatMap((piece) => (piece.type === "opaque" ? [piece.kind] : []));
   // The output of a client tool comes from the client.
   const hasServerCalls = kinds.some(
@@ -225,7 +210,7 @@ export function convertResponseToReply(response: Fields, items: readonly ReadIte
     if (call !== undefined) throw addLostInput(failures.unsupportedCall(call, lost), usage);
   }
   const message = buildReplyMessage(pieces);
-  const refusal = items.map((item) => item.refusal).join("");
+  const refusal = items.map((item) => item.refusal ?? "").join("");
   const { reason } = readFields(incomplete);
   const raw = isText(reason) ? reason : status;
   const wordOfCompleted = message.toolCalls.length > 0 ? "tool_calls" : "stop";

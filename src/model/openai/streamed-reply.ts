@@ -48,15 +48,19 @@ import type { WireApi } from "./answer-options.ts";
 
 const END_MARK = "[DONE]";
 
-interface GrowingCall {
+class GrowingCall {
   readonly index: number;
-  id: string;
-  name: string;
-  readonly argumentsText: GrowingText;
+  id = "";
+  name = "";
+  readonly argumentsText = new GrowingText();
   /** True if all arguments came in one delta. */
-  isComplete: boolean;
-  isAnnounced: boolean;
-  data?: ProviderData;
+  isComplete = false;
+  isAnnounced = false;
+  data: ProviderData | undefined;
+
+  constructor(index: number) {
+    this.index = index;
+  }
 }
 
 export class StreamedReply {
@@ -223,12 +227,11 @@ export class StreamedReply {
     });
     // Uses the reported usage of a cut reply unless the received text counts for more.
     const isHonest = !isCut || this.#meter.isHonest(readReportedTokens(this.#usage));
+    const usage = readChatUsage(this.#usage, this.#serviceTier, this.#hasServerTools);
     const reply = toReply([...pieces, ...callPieces], {
       refusal: this.#refusal,
       finishReason: isCut ? "length" : this.#finishReason,
-      usage: isHonest ? this.#usage : undefined,
-      serviceTier: this.#serviceTier,
-      hasServerTools: this.#hasServerTools,
+      usage: isHonest ? usage : undefined,
       responseId: this.#responseId,
       responseModel: this.#responseModel,
     });
@@ -277,14 +280,7 @@ export class StreamedReply {
     if (isNamed) this.#meter.admit(piece.name);
     // A truncated name would call another tool.
     if (this.isCut) return;
-    const call: GrowingCall = known ?? {
-      index: this.#calls.length,
-      id: "",
-      name: "",
-      argumentsText: new GrowingText(),
-      isComplete: false,
-      isAnnounced: false,
-    };
+    const call = known ?? new GrowingCall(this.#calls.length);
     // Some servers send the id after the name.
     if (call.id === "" && (known === undefined || piece.id !== "")) {
       this.#meter.countOpened(piece.id);

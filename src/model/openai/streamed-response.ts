@@ -15,6 +15,7 @@ import {
   CUT_WARNING,
   countBytes,
   estimateReceivedTokens,
+  measureData,
   ReplyMeter,
   type ReplyLimits,
 } from "../reply-limits.ts";
@@ -60,19 +61,40 @@ type EventReader = (reply: StreamedResponse, event: Fields) => void;
 type GrowingField = "text" | "refusal" | "reasoning" | "arguments";
 
 /** An item of the response. */
-interface Slot {
+class Slot {
   /** Fields of the event that added it. */
   readonly opened: Fields;
-  /** Bytes of the model's text, as counted by the cut. */
-  countedBytes: number;
-  readonly text: GrowingText;
-  readonly refusal: GrowingText;
-  readonly reasoning: GrowingText;
-  readonly arguments: GrowingText;
   readonly callIndex: number | undefined;
+  /** Bytes of the model's text, as counted by the meter. */
+  countedBytes = 0;
+  /** Text of a message, reasoning, or arguments of a call. */
+  readonly text = new GrowingText();
+  readonly refusal = new GrowingText();
   /** Index of the summary part that is arriving. */
   summaryIndex: unknown;
   done: ReadItem | undefined;
+
+  constructor(opened: Fields, callIndex: number | undefined) {
+    this.opened = opened;
+    this.callIndex = callIndex;
+  }
+
+  /** Returns the item that the deltas add up to. */
+  assembleItem(): Fields {
+    const text = String(this.text);
+    switch (this.opened["type"]) {
+      case "message": {
+        const refusal = { type: "refusal", refusal: String(this.refusal) };
+        return { ...this.opened, content: [{ type: "output_text", text }, refusal] };
+      }
+      case "reasoning":
+        return { ...this.opened, summary: [{ type: "summary_text", text }] };
+      case "function_call":
+        return { ...this.opened, arguments: text };
+      default:
+        return {};
+    }
+  }
 }
 
 export class StreamedResponse implements ReplyStream {
@@ -217,7 +239,7 @@ export class StreamedResponse implements ReplyStream {
     const text = this.#meter.admit(before + (typeof delta === "string" ? delta : ""));
     slot.countedBytes += Buffer.byteLength(text);
     if (text === "") return;
-    slot[field].push(text);
+    (field === "refusal" ? slot.refusal : slot.text).push(text);
     const { callIndex: index } = slot;
     if (field !== "arguments") this.#onDelta({ type: field, text });
     else if (index !== undefined) this.#onDelta({ type: field, index, text });
@@ -226,7 +248,7 @@ export class StreamedResponse implements ReplyStream {
   #takeReasoning(event: Fields): void {
     const slot = this.#findSlot(event, "reasoning");
     const { summary_index: index } = event;
-    const isNext = !slot.reasoning.isEmpty && index !== slot.summaryIndex;
+    const isNext = !slot.text.isEmpty && index !== slot.summaryIndex;
     slot.summaryIndex = index;
     this.#appendDelta(event, "reasoning", "reasoning", isNext ? BETWEEN_SUMMARIES : "");
   }
@@ -243,12 +265,14 @@ export class StreamedResponse implements ReplyStream {
     // Some servers send text only in the done event, without deltas. The rest of the text is not
     // emitted if the counted bytes include anything but the text.
     const streamedText = String(slot.text);
-    const rest = read.text.startsWith(streamedText) ? read.text.slice(streamedText.length) : "";
+    const { piece } = read;
+    const isLonger = piece?.type === "text" && piece.text.startsWith(streamedText);
+    const rest = isLonger ? piece.text.slice(streamedText.length) : "";
     if (rest !== "" && Buffer.byteLength(streamedText) === countedBytes) {
       slot.text.push(rest);
       this.#onDelta({ type: "text", text: rest });
     }
-    this.#meter.countData(read.dataBytes - (slot.done?.dataBytes ?? 0));
+    this.#meter.countData(measureItem(read) - measureItem(slot.done));
     slot.done = read;
   }
 
@@ -309,17 +333,8 @@ export class StreamedResponse implements ReplyStream {
       const callId = readCallId(fields, place);
       this.#onDelta({ type: "call", index: callIndex, callId, toolName });
     }
-    const slot: Slot = {
-      opened: fields,
-      countedBytes: Buffer.byteLength(callName),
-      text: new GrowingText(),
-      refusal: new GrowingText(),
-      reasoning: new GrowingText(),
-      arguments: new GrowingText(),
-      summaryIndex: undefined,
-      callIndex,
-      done: undefined,
-    };
+    const slot = new Slot(fields, callIndex);
+    slot.countedBytes = Buffer.byteLength(callName);
     this.#slots.set(place, slot);
     return slot;
   }
@@ -328,7 +343,7 @@ export class StreamedResponse implements ReplyStream {
     const inOrder = [...this.#slots].toSorted(([left], [right]) => left - right);
     return inOrder.map(
       ([place, slot]) =>
-        slot.done ?? readItem(assembleItem(slot), place, admitAll, this.#arrivedTokens),
+        slot.done ?? readItem(slot.assembleItem(), place, admitAll, this.#arrivedTokens),
     );
   }
 
@@ -340,23 +355,9 @@ export class StreamedResponse implements ReplyStream {
 /** Deltas were admitted when they arrived. */
 const admitAll: AdmitTexts = (texts) => texts;
 
-/** Returns the item that the deltas of a slot add up to. */
-function assembleItem({ opened, text, refusal, reasoning, arguments: written }: Slot): Fields {
-  switch (opened["type"]) {
-    case "message": {
-      const content = [
-        { type: "output_text", text: String(text) },
-        { type: "refusal", refusal: String(refusal) },
-      ];
-      return { ...opened, content };
-    }
-    case "reasoning":
-      return { ...opened, summary: [{ type: "summary_text", text: String(reasoning) }] };
-    case "function_call":
-      return { ...opened, arguments: String(written) };
-    default:
-      return {};
-  }
+/** Returns the size of the data of an item that is sent back unchanged. */
+function measureItem({ piece }: ReadItem = {}): number {
+  return piece?.type === "text" ? 0 : measureData(piece?.data);
 }
 
 /**
