@@ -30,11 +30,6 @@ export interface RunIdSource {
   readonly runIds: TraceIds;
 }
 
-/** An event before it is numbered: its body and its scope. */
-interface Happening extends Pick<EventDraft, "scope" | "body"> {
-  readonly contents: EventDraft["contents"] | undefined;
-}
-
 const NO_IDS: TraceIds = { traceId: "", spanId: "" };
 
 /** Persists the events of a run. */
@@ -120,7 +115,7 @@ export class EventRecorder implements SpanSource {
     this.#seq += 1;
     const isOpening = body.type === "run.started" || body.type === "run.resumed";
     if (!this.hasReader(body.type)) return;
-    this.#emit({ scope, body, contents });
+    this.#emit(scope, body, contents);
     if (!isOpening) return;
     this.#runIds = this.#lastIds;
     this.#ignored = this.#tracing?.ignoredEvents;
@@ -138,7 +133,7 @@ export class EventRecorder implements SpanSource {
   }
 
   /** Creates the event, and delivers it to the journal and all sinks. */
-  #emit({ scope, body, contents }: Happening): void {
+  #emit(scope: EventScope, body: EventBody, contents: EventDraft["contents"]): void {
     const seq = this.#seq;
     const atMs = this.#clock.stampMs();
     const draft = { seq, atMs, scope, body };

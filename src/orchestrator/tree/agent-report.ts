@@ -133,7 +133,20 @@ export function describeAgent(node: AgentRuntime): AgentSummary | SettledAgent {
 
 /** Returns the report of a settled agent. `atMs` is the present time, for a paused agent. */
 export function createAgentReport({ settled, ...known }: SettledAgent, atMs: number): AgentReport {
-  return addSteps({ ...known, ...createExecutionReport(settled, atMs) }, settled.log);
+  const { status, reason, log, telemetry } = settled;
+  const { output, signals, errors } = log;
+  const report = {
+    ...known,
+    status,
+    reason,
+    text: getLastText(settled),
+    output,
+    signals,
+    errors,
+    durationMs: computeDuration(settled, atMs),
+    budgetWaitMs: telemetry.budgetWaitMs,
+  };
+  return addSteps(report, log);
 }
 
 type StepList = Pick<AgentReport, "steps">;
@@ -148,21 +161,6 @@ const addSteps = defineLazyFields<StepList, StepList & OnTools>({
   steps: ({ steps }) => steps,
   ...ON_TOOLS,
 });
-
-function createExecutionReport(settled: SettledState, atMs: number) {
-  const { status, reason, log, telemetry } = settled;
-  const { output, signals, errors } = log;
-  return {
-    status,
-    reason,
-    text: getLastText(settled),
-    output,
-    signals,
-    errors,
-    durationMs: computeDuration(settled, atMs),
-    budgetWaitMs: telemetry.budgetWaitMs,
-  };
-}
 
 /**
  * Returns the duration of the execution in milliseconds. `atMs` is the present time, for a paused
