@@ -2,11 +2,13 @@
 // the command creates the orchestrator.
 
 import {
+  checkFields,
   checkFunction,
-  checkKeys,
+  checkLater,
   checkList,
   checkText,
   mismatch,
+  type FieldCheck,
 } from "../kernel/argument-checks.ts";
 import { isRecord } from "../kernel/json.ts";
 import { checkAgentRole, type AgentRole } from "../agent/agent-role.ts";
@@ -166,27 +168,38 @@ export interface McpServerEntry {
   readonly needsApproval?: boolean;
 }
 
-const FIELDS: readonly (keyof EspalierConfig)[] = [
-  "roles",
-  "tools",
-  "context",
-  "models",
-  "mcp",
-  "store",
-  "limits",
-  "concurrency",
-  "maxConcurrentRuns",
-  "retryPolicy",
-  "prices",
-  "graceMs",
-  "hooks",
-  "guards",
-  "hookTimeoutMs",
-  "approver",
-  "answerTimeoutMs",
-  "sinks",
-  "tracing",
-];
+const CHECKS: Readonly<Record<keyof EspalierConfig, FieldCheck>> = {
+  roles: (field, roles) => {
+    if (typeof roles === "string") return checkText(field, roles);
+    if (!Array.isArray(roles)) return checkList(field, roles);
+    for (const [index, role] of roles.entries()) checkAgentRole(`${field}[${index}]`, role);
+  },
+  tools: checkList,
+  context: checkFunction,
+  models: (field, models) => checkNamed(field, models, 'Pass them as { fast: openai("…") }.'),
+  mcp: (field, mcp) => {
+    if (typeof mcp === "string") return checkText(field, mcp);
+    checkNamed(field, mcp, 'Pass them as { files: { command: "npx", args: [ … ] } }.');
+  },
+  store: (field, store) => {
+    if (typeof store === "string") return checkText(field, store);
+    const advice = 'Name a file, for example "runs.db".';
+    if (!isRecord(store)) throw mismatch(field, "a store or a path", store, advice);
+  },
+  limits: checkLater,
+  concurrency: checkLater,
+  maxConcurrentRuns: checkLater,
+  retryPolicy: checkLater,
+  prices: checkLater,
+  graceMs: checkLater,
+  hooks: checkLater,
+  guards: checkLater,
+  hookTimeoutMs: checkLater,
+  approver: checkLater,
+  answerTimeoutMs: checkLater,
+  sinks: checkLater,
+  tracing: checkLater,
+};
 
 /**
  * Validates the configuration of a project, for the default export of its `espalier.config.ts`.
@@ -209,29 +222,10 @@ export function defineConfig<Context = unknown>(
   config: EspalierConfig<Context> &
     (unknown extends Context ? unknown : Required<Pick<EspalierConfig<Context>, "context">>),
 ): EspalierConfig<Context> {
-  checkKeys("config", config, FIELDS);
-  const { roles, tools, context, models, mcp, store } = config;
-  if (typeof roles === "string") checkText("config.roles", roles);
-  else if (roles !== undefined) {
-    checkList("config.roles", roles);
-    for (const [index, role] of roles.entries()) checkAgentRole(`config.roles[${index}]`, role);
-  }
-  if (tools !== undefined) checkList("config.tools", tools);
-  if (context !== undefined) checkFunction("config.context", context);
-  checkNamed("config.models", models, 'Pass them as { fast: openai("…") }.');
-  if (typeof mcp === "string") checkText("config.mcp", mcp);
-  else checkNamed("config.mcp", mcp, 'Pass them as { files: { command: "npx", args: [ … ] } }.');
-  if (typeof store === "string") checkText("config.store", store);
-  else if (store !== undefined && !isRecord(store))
-    throw mismatch(
-      "config.store",
-      "a store or a path",
-      store,
-      'Name a file, for example "runs.db".',
-    );
+  checkFields("config", config, CHECKS);
   return config;
 }
 
 function checkNamed(field: string, value: unknown, advice: string): void {
-  if (value !== undefined && !isRecord(value)) throw mismatch(field, "an object", value, advice);
+  if (!isRecord(value)) throw mismatch(field, "an object", value, advice);
 }
