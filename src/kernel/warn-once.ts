@@ -32,10 +32,10 @@ export class NamedOffenders {
   readonly #known = new Set<string>();
 
   /** Warns about the offender with this name, unless it was reported before. */
-  warn(name: string, message: string): void {
+  warn(name: string, message: string, code?: string): void {
     if (this.#known.has(name)) return;
     this.#known.add(name);
-    emitWarning(message);
+    emitWarning(message, code);
   }
 }
 

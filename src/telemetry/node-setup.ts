@@ -29,10 +29,10 @@ import { sleep } from "../kernel/cancel-signal.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
 import { omitUndefined, isRecord } from "../kernel/json.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
+import { NamedOffenders } from "../kernel/warn-once.ts";
 import type { Tracing } from "../protocol/tracing.ts";
 import { resolveContentSettings, SHOWN_OPTIONS } from "./spans/span-content.ts";
 import {
-  warnWithCode,
   isHttpUrl,
   readTracingVariables,
   warnOfVariable,
@@ -292,6 +292,8 @@ function createResource(serviceName: string | undefined): Resource {
     .merge(resourceFromAttributes(named));
 }
 
+const offenders = new NamedOffenders();
+
 /**
  * Returns the time limit. An invalid one is replaced by the default, with a warning: a flush must
  * not throw.
@@ -304,7 +306,7 @@ function readBound(bounds: unknown = {}): number {
   const message =
     "Expected flush and shutdown to be given { timeoutMs } with a number from 0 up, got " +
     `${inWords(timeoutMs)}. The default is used, ${FLUSH_TIMEOUT_MS}.`;
-  warnWithCode(code, message, code);
+  offenders.warn(code, message, code);
   return FLUSH_TIMEOUT_MS;
 }
 

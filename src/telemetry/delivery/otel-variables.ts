@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 
 import { redactAddress } from "../../kernel/redact-address.ts";
 import { describeReceived } from "../../kernel/argument-checks.ts";
-import { emitWarning } from "../../kernel/warn-once.ts";
+import { NamedOffenders } from "../../kernel/warn-once.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -60,9 +60,11 @@ export function readTracingVariables(environment: Environment) {
   };
 }
 
+const offenders = new NamedOffenders();
+
 /** Warns once per process, even if tracing is set up repeatedly. */
 export function warnOfVariable(warning: string): void {
-  warnWithCode("ESPALIER_OTEL_VARIABLE", warning);
+  offenders.warn(warning, warning, "ESPALIER_OTEL_VARIABLE");
 }
 
 /**
@@ -160,14 +162,3 @@ export class VariableReader {
 
 const DEFAULT_USED = "The default is used.";
 const MAX_SHOWN = 100;
-
-// Process warnings with a code. Owns the set of emitted warnings.
-
-const emitted = new Set<string>();
-
-/** Warns once per process and `matter`, which defaults to the message. */
-export function warnWithCode(code: string, message: string, matter = message): void {
-  if (emitted.has(matter)) return;
-  emitted.add(matter);
-  emitWarning(message, code);
-}

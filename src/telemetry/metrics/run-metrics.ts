@@ -19,7 +19,7 @@ import {
 } from "@opentelemetry/api";
 
 import { getErrorMessage } from "../../kernel/error.ts";
-import { warnOnce } from "../../kernel/warn-once.ts";
+import { callListener, warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, RunId, QuestionId } from "../../protocol/ids.ts";
 import type {
@@ -146,11 +146,7 @@ export class RunMetrics {
   }
 
   #runSafely(work: () => void): void {
-    try {
-      work();
-    } catch (cause) {
-      warnOnce(this, `Metrics have gaps, because measuring failed: ${getErrorMessage(cause)}`);
-    }
+    callListener(this, work, (why) => `Metrics have gaps, because measuring failed: ${why}`);
   }
 }
 
@@ -428,11 +424,7 @@ class Instruments {
   }
 
   #runSafely(work: () => void): void {
-    try {
-      work();
-    } catch (cause) {
-      warnOnce(this.#meter, `A meter threw (${getErrorMessage(cause)}); its metrics have gaps.`);
-    }
+    callListener(this.#meter, work, (why) => `A meter threw (${why}); its metrics have gaps.`);
   }
 }
 

@@ -157,16 +157,9 @@ function measureRoomAfter(value: JsonValue, room: number): number {
   if (typeof value === "string") return room - value.length - 2;
   if (typeof value !== "object" || value === null) return room - 1;
   let left = room - 1;
-  if (isJsonList(value)) {
-    for (const part of value) {
-      if (left < 0) return left;
-      left = measureRoomAfter(part, left) - 1;
-    }
-  } else {
-    for (const key of Object.keys(value)) {
-      if (left < 0) return left;
-      left = measureRoomAfter(value[key] ?? null, left - key.length - 3) - 1;
-    }
+  for (const [key, part] of iterateParts(value)) {
+    if (left < 0) return left;
+    left = measureRoomAfter(part, key === undefined ? left : left - key.length - 3) - 1;
   }
   return left;
 }

@@ -48,7 +48,7 @@ import { OWN_BAGGAGE } from "../../protocol/tracing.ts";
 // State of an open span, its run and its trace.
 
 /** State that the spans of a run share. */
-export interface RunFacts {
+export class RunFacts {
   /** Context in which the run was started, and the parent context of all its spans. */
   readonly around: Context;
   /** Session of the run: `gen_ai.conversation.id`. */
@@ -57,11 +57,11 @@ export interface RunFacts {
    * Background subagents, with their spans once these exist. An agent that receives a report is
    * linked to the span.
    */
-  readonly background: Map<AgentId, SpanContext | undefined>;
+  readonly background = new Map<AgentId, SpanContext | undefined>();
   /** Further traces of a run that exceeds one trace, each with its root span. */
-  readonly parts: Onward[];
+  readonly parts: Onward[] = [];
   /** True if the sampler drops further traces, so that all spans stay in the first one. */
-  isWhole: boolean;
+  isWhole = false;
   /**
    * Replaces all spans if no SDK was registered at the start. An SDK that is registered later
    * applies to the next run.
@@ -70,21 +70,13 @@ export interface RunFacts {
   /** Span of the run. `undefined` before it starts. */
   root: OpenSpan | undefined;
   /** Number of recoveries in that span. */
-  recoveries: number;
-}
+  recoveries = 0;
 
-/** Creates the state of a run that starts or is replayed. */
-export function createRunFacts(around: Context, conversationId: string | undefined): RunFacts {
-  return {
-    around,
-    conversationId,
-    background: new Map(),
-    parts: [],
-    isWhole: false,
-    unseen: undefined,
-    root: undefined,
-    recoveries: 0,
-  };
+  /** Creates the state of a run that starts or is replayed. */
+  constructor(around: Context, conversationId: string | undefined) {
+    this.around = around;
+    this.conversationId = conversationId;
+  }
 }
 
 /** Size of a trace of a run. */

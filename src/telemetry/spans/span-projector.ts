@@ -48,10 +48,9 @@ import {
   DeferredSpanEnds,
   nestContext,
   wrapKnownSpan,
-  createRunFacts,
   type Onward,
   type OpenSpan,
-  type RunFacts,
+  RunFacts,
   type TraceSize,
   createContinuesReference,
   addContinuationLink,
@@ -125,9 +124,7 @@ export class SpanProjector implements Tracing {
   readonly #ends = new DeferredSpanEnds();
   readonly #mintHex: MintHex;
   readonly #maxSpansPerTrace: number;
-  readonly #hasBaggage: boolean;
-  readonly #globals: ProjectorOptions["globals"];
-  readonly #metrics: RunMetrics | undefined;
+  readonly #options: ProjectorOptions;
   readonly #spans: SpanTree<OpenSpan>;
   /** Present only if content is enabled. */
   readonly recordContent: Tracing["recordContent"];
@@ -137,10 +134,8 @@ export class SpanProjector implements Tracing {
     this.#maker = new SpanMaker(tracer, mintHex, this.#ends);
     this.#mintHex = mintHex;
     this.#maxSpansPerTrace = options.maxSpansPerTrace ?? Infinity;
-    this.#hasBaggage = options.hasBaggage ?? false;
-    this.#globals = options.globals;
+    this.#options = options;
     const { content, metrics } = options;
-    this.#metrics = metrics;
     if (content !== undefined)
       this.recordContent = (scope, body) => {
         const open = this.#spans.find(scope);
@@ -190,7 +185,7 @@ export class SpanProjector implements Tracing {
   }
 
   get ignoredEvents(): ReadonlySet<EventType> | undefined {
-    return (this.#metrics?.openRuns ?? 0) > 0 ? undefined : IGNORED;
+    return (this.#options.metrics?.openRuns ?? 0) > 0 ? undefined : IGNORED;
   }
 
   traceEvent(draft: EventDraft): TraceIds {
@@ -209,7 +204,8 @@ export class SpanProjector implements Tracing {
 
   runInSpan<T>(scope: EventScope, work: () => T): T {
     const open = this.#spans.find(scope);
-    const inner = this.#hasBaggage ? () => context.with(createBaggageContext(scope), work) : work;
+    const { hasBaggage = false } = this.#options;
+    const inner = hasBaggage ? () => context.with(createBaggageContext(scope), work) : work;
     return open === undefined ? inner() : context.with(nestContext(open.run, open), inner);
   }
 
@@ -229,7 +225,7 @@ export class SpanProjector implements Tracing {
     for (const open of ended) this.#ends.end(moment, () => endSpan(open, computeLostEnd(atUs)));
     if (run === undefined) return;
     this.#spans.takeUp(first.scope.runId, run, atUs);
-    this.#metrics?.openSpan(run);
+    this.#options.metrics?.openSpan(run);
   }
 
   onPersisted(runId: RunId, seq: number): void {
@@ -299,7 +295,7 @@ export class SpanProjector implements Tracing {
     if (!isSpanContextValid(last)) return undefined;
     const apart = trace.deleteSpan(removeBaggageMark(context.active()));
     const below = wasSampled === false ? wrapKnownSpan(last) : undefined;
-    const run = createRunFacts(apart, body.sessionId);
+    const run = new RunFacts(apart, body.sessionId);
     const place = { below, role: "", run, trace: { spans: 0, expected: 0 }, onward: run.parts };
     const open = this.#maker.begin(body, moment, { ...place, ids: { traceId, spanId } });
     this.#lookForUnseen(open.span);
@@ -315,7 +311,7 @@ export class SpanProjector implements Tracing {
     const caller = named && wrapKnownSpan(named);
     const after = body.type === "run.resumed" ? body.previousTraceId : undefined;
     const sessionId = "sessionId" in body ? body.sessionId : undefined;
-    const run = createRunFacts(removeBaggageMark(context.active()), sessionId);
+    const run = new RunFacts(removeBaggageMark(context.active()), sessionId);
     const place = { run, trace: { spans: 0, expected: 0 }, onward: run.parts };
     const plan = { ...place, below: caller, role: "", ids: { moment, after } };
     // Span of the run before its pause or crash, with its sampling decision.
@@ -337,7 +333,7 @@ export class SpanProjector implements Tracing {
   }
 
   #lookForUnseen(span: Span): void {
-    const { hasTracer = false, hasMeter = false } = this.#globals ?? {};
+    const { hasTracer = false, hasMeter = false } = this.#options.globals ?? {};
     warnOfUnseenProvider(hasTracer && !span.isRecording(), hasMeter);
   }
 

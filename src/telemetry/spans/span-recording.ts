@@ -16,9 +16,8 @@ import {
   type OpenSpan,
   toLink,
   wrapKnownSpan,
-  createRunFacts,
   type Onward,
-  type RunFacts,
+  RunFacts,
   type TraceSize,
   createContinuesReference,
   addContinuationLink,
@@ -157,10 +156,7 @@ export function recordLostSpans(
   lost: readonly LostSpan[],
   atUs: number,
 ): { readonly run: OpenSpan | undefined; readonly ended: readonly OpenSpan[] } {
-  const recorder = new LostSpanRecorder(
-    maker,
-    createRunFacts(ROOT_CONTEXT, lost[0]?.conversationId),
-  );
+  const recorder = new LostSpanRecorder(maker, new RunFacts(ROOT_CONTEXT, lost[0]?.conversationId));
   const recorded = lost.flatMap((span) => {
     const open = recorder.record(span);
     return open === undefined ? [] : [{ ...span, open }];
