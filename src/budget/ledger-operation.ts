@@ -15,59 +15,41 @@ const LeaseSchema = lazyObject(() => ({
     .exactOptional(),
 }));
 
-export const LedgerOperationSchema = lazyUnion("operation", () => [
-  z.strictObject({
-    operation: z.literal("lease"),
-    agentId: AgentIdSchema(),
-    lease: LeaseSchema(),
-    hold: AmountsSchema(),
-    waitedMs: z.number().nonnegative(),
-  }),
-  z.strictObject({
-    operation: z.literal("extend"),
-    leaseId: LeaseIdSchema(),
-    hold: AmountsSchema(),
-  }),
-  /**
-   * An attempt of the call has ended: its usage is booked, and its part of the hold is released.
-   * The lease stays open.
-   */
-  z.strictObject({
-    operation: z.literal("charge"),
-    leaseId: LeaseIdSchema(),
-    hold: AmountsSchema(),
-    usage: UsageSchema().readonly(),
-  }),
-  /**
-   * `usage` is that of the whole call, earlier charges included. `otherModels` is the part used by
-   * models other than the first.
-   */
-  z.strictObject({
-    operation: z.literal("settle"),
-    leaseId: LeaseIdSchema(),
-    usage: UsageSchema().readonly(),
-    otherModels: z.array(ModelUsageSchema().readonly()).readonly().exactOptional(),
-  }),
-  z.strictObject({ operation: z.literal("release"), leaseId: LeaseIdSchema() }),
-  z.strictObject({ operation: z.literal("toolCall"), agentId: AgentIdSchema() }),
-  z.strictObject({
-    operation: z.literal("grant"),
-    agentId: AgentIdSchema(),
-    grant: GrantSchema().readonly(),
-  }),
-  /** The account's clock is paused. */
-  z.strictObject({
-    operation: z.literal("pauseClock"),
-    agentId: AgentIdSchema(),
-    atMs: z.number(),
-  }),
-  /** The account's clock is resumed. `pausedMs` is the total time for which it has been paused. */
-  z.strictObject({
-    operation: z.literal("resumeClock"),
-    agentId: AgentIdSchema(),
-    pausedMs: z.number().nonnegative(),
-  }),
-]);
+/** Creates the schema of one operation. */
+function defineOperation<Name extends string, Shape extends z.core.$ZodLooseShape>(
+  operation: Name,
+  shape: Shape,
+) {
+  return z.strictObject({ operation: z.literal(operation), ...shape });
+}
+
+export const LedgerOperationSchema = lazyUnion("operation", () => {
+  const [agentId, leaseId] = [AgentIdSchema(), LeaseIdSchema()];
+  const [hold, usage] = [AmountsSchema(), UsageSchema().readonly()];
+  const otherModels = z.array(ModelUsageSchema().readonly()).readonly().exactOptional();
+  const waitedMs = z.number().nonnegative();
+  return [
+    defineOperation("lease", { agentId, lease: LeaseSchema(), hold, waitedMs }),
+    defineOperation("extend", { leaseId, hold }),
+    /**
+     * An attempt of the call has ended: its usage is booked, and its part of the hold is released.
+     * The lease stays open.
+     */
+    defineOperation("charge", { leaseId, hold, usage }),
+    /**
+     * `usage` is that of the whole call, earlier charges included. `otherModels` is the part used
+     * by models other than the first.
+     */
+    defineOperation("settle", { leaseId, usage, otherModels }),
+    defineOperation("release", { leaseId }),
+    defineOperation("toolCall", { agentId }),
+    defineOperation("grant", { agentId, grant: GrantSchema().readonly() }),
+    /** The account's clock is paused. */
+    defineOperation("pauseClock", { agentId, atMs: z.number() }),
+    /** The account's clock is resumed. `pausedMs` is the total time for which it was paused. */
+    defineOperation("resumeClock", { agentId, pausedMs: z.number().nonnegative() }),
+  ];
+});
 /** Completed operation of a ledger. */
 export type LedgerOperation = Readonly<z.infer<ReturnType<typeof LedgerOperationSchema>>>;
 
