@@ -18,7 +18,7 @@ import {
   type ExecutionId,
 } from "../protocol/ids.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
-import { lazyObject, lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
+import { CountSchema, lazyObject, lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 import {
   AssistantMessageSchema,
   MessageSchema,
@@ -40,16 +40,14 @@ import { SpawnRequestSchema } from "../protocol/subagent.ts";
 import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
 import { NO_USAGE, UsageSchema } from "../protocol/usage.ts";
 
-const count = lazySchema(() => z.int().nonnegative());
-
 export const ConversationSchema = lazyObject(() => ({
   messages: z.array(MessageSchema()).readonly(),
-  prefix: z.strictObject({ messageCount: count(), tokens: count() }),
+  prefix: z.strictObject({ messageCount: CountSchema(), tokens: CountSchema() }),
   tags: z.array(MessageTagSchema()).readonly(),
   dropped: z
     .array(z.strictObject({ message: MessageSchema(), tag: MessageTagSchema() }))
     .readonly(),
-  added: count(),
+  added: CountSchema(),
 }));
 
 /** The conversation of an agent, which lasts from execution to execution. */
@@ -99,18 +97,18 @@ export const ExecutionLogSchema = lazyObject(() => ({
    */
   isTaskHandled: z.boolean(),
   /** Consecutive replies with neither text nor calls. */
-  uselessReplies: count(),
+  uselessReplies: CountSchema(),
   /** Consecutive requests that the model refused as too long. */
-  overflows: count(),
+  overflows: CountSchema(),
   /** Failed tool calls, counted against the error budget. */
   failures: FailureCountsSchema(),
   /** Times that a stop hook made the agent continue. */
-  vetoes: count(),
+  vetoes: CountSchema(),
   /**
    * Text replies given while waiting for background subagents. They do not count as a missing typed
    * result. Absent for zero.
    */
-  waits: count().exactOptional(),
+  waits: CountSchema().exactOptional(),
   /** Delegations that tools queued, in order. They run before the next model call. */
   subtasks: z.array(SubtaskSchema()).readonly(),
   /** Background subagents whose results are not in the history yet, in the order of their start. */
@@ -194,7 +192,7 @@ export const OpenStepSchema = lazyObject(() => ({
   /** The context at the start of the step. */
   context: StepContextSchema(),
   /** Number of messages in the request. `context` lists them. */
-  messageCount: count(),
+  messageCount: CountSchema(),
   /** Tools of the role that were hidden from the model. */
   hiddenTools: z.array(z.strictObject({ toolName: z.string(), filter: z.string() })).readonly(),
   /** `undefined` until the model has replied. */
@@ -217,7 +215,7 @@ export const OpenStepSchema = lazyObject(() => ({
   /** True once the results are in the history. */
   hasAppliedResults: z.boolean(),
   /** Set if the request announced that no step can follow. */
-  lastStep: z.strictObject({ accountPath: z.string(), maximum: count() }).optional(),
+  lastStep: z.strictObject({ accountPath: z.string(), maximum: CountSchema() }).optional(),
   usage: UsageSchema(),
   timing: StepTimingSchema(),
   /**

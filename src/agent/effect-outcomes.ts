@@ -11,7 +11,7 @@ import { ModelUsageSchema, UsageSchema } from "../protocol/usage.ts";
 import { DeferralSchema } from "./agent-state.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 import { RefusalSchema } from "../protocol/account.ts";
-import { lazyObject, lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
+import { CountSchema, lazyObject, lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 
 /** The history of an agent so far. Its subagents inherit a part. */
 export interface ParentHistory {
@@ -20,7 +20,6 @@ export interface ParentHistory {
   readonly steps: readonly StepRecord[];
 }
 
-const count = lazySchema(() => z.int().nonnegative());
 /** How the time of an effect was spent. Absent if it took no time, or only waited. */
 const spans = lazySchema(() => z.array(TimeSpanSchema()).readonly().exactOptional());
 /** The part of the usage that fallback models consumed. */
@@ -33,11 +32,11 @@ const spent = lazySchema(() => ({
   spans: spans(),
 }));
 const TokenUsageSchema = lazyObject(() => ({
-  inputTokens: count(),
-  cachedInputTokens: count(),
-  cacheWriteInputTokens: count().optional(),
-  outputTokens: count(),
-  reasoningTokens: count(),
+  inputTokens: CountSchema(),
+  cachedInputTokens: CountSchema(),
+  cacheWriteInputTokens: CountSchema().optional(),
+  outputTokens: CountSchema(),
+  reasoningTokens: CountSchema(),
   reportedCostUsd: z.number().nonnegative().optional(),
   serviceTier: z.string().optional(),
   hasServerTools: z.literal(true).optional(),

@@ -13,7 +13,7 @@ import {
   type MessageTag,
   type StoredMessage,
 } from "../protocol/message.ts";
-import { lazyObject, lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
+import { CountSchema, lazyObject, lazyUnion, z } from "../protocol/lazy-schema.ts";
 
 /** A message that its agent added and a compaction removed. */
 export interface DroppedMessage {
@@ -163,8 +163,6 @@ export function assignTagOwner(
   return tags.map((tag) => (tag.agentId === undefined ? { ...tag, agentId } : tag));
 }
 
-const count = lazySchema(() => z.int().nonnegative());
-
 /**
  * A part of a history before a change. `kept` refers to messages of the history after the change,
  * and `dropped` to messages of `Conversation.dropped`. Both are ranges from index `from` to before
@@ -172,14 +170,14 @@ const count = lazySchema(() => z.int().nonnegative());
  * and inherited messages.
  */
 const PastPartSchema = lazyUnion("type", () => [
-  z.strictObject({ type: z.enum(["kept", "dropped"]), from: count(), to: count() }),
+  z.strictObject({ type: z.enum(["kept", "dropped"]), from: CountSchema(), to: CountSchema() }),
   z.strictObject({ type: z.literal("unrecorded"), messages: z.array(MessageSchema()).readonly() }),
 ]);
 
 /** A change of a history other than appended messages. */
 export const HistoryChangeSchema = lazyObject(() => ({
   /** Number of steps completed by then. */
-  afterStep: count(),
+  afterStep: CountSchema(),
   before: z.array(PastPartSchema()).readonly(),
 }));
 export type HistoryChange = Readonly<z.infer<ReturnType<typeof HistoryChangeSchema>>>;

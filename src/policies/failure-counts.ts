@@ -1,20 +1,18 @@
 // Counts the failed tool calls of an execution. Pure.
 
-import { lazyObject, lazySchema, z } from "../protocol/lazy-schema.ts";
+import { CountSchema, lazyObject, z } from "../protocol/lazy-schema.ts";
 import { TOOL_FAILURES, isToolFailureCode } from "../protocol/tool-failure.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 
-const count = lazySchema(() => z.int().nonnegative());
-
 export const FailureCountsSchema = lazyObject(() => ({
-  toolErrors: count(),
-  consecutiveErrors: count(),
-  retryErrors: count(),
+  toolErrors: CountSchema(),
+  consecutiveErrors: CountSchema(),
+  retryErrors: CountSchema(),
   /**
    * Requests for a corrected call since the last success, by tool. Tools without requests are
    * absent.
    */
-  retriesByTool: z.record(z.string(), count()).readonly(),
+  retriesByTool: z.record(z.string(), CountSchema()).readonly(),
 }));
 /** The failures of an execution so far, as part of its state. */
 export type FailureCounts = Readonly<z.infer<ReturnType<typeof FailureCountsSchema>>>;

@@ -3,7 +3,7 @@
 
 import { sha256 } from "../kernel/crypto.ts";
 import { stringifyCanonical } from "../kernel/json.ts";
-import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
+import { CountSchema, lazyObject, lazySchema, z } from "./lazy-schema.ts";
 import { RemovedToolSchema, type RemovedTool } from "./tool-rule.ts";
 
 /**
@@ -60,9 +60,8 @@ export interface InheritanceRecord {
 
 export type Tightening = InheritanceRecord["tightened"][number];
 
-const count = lazySchema(() => z.int().nonnegative());
 const texts = lazySchema(() => z.array(z.string()).readonly());
-const PortionSchema = lazyObject(() => ({ count: count(), hash: z.string() }));
+const PortionSchema = lazyObject(() => ({ count: CountSchema(), hash: z.string() }));
 
 const TighteningSchema = lazyObject(() => ({
   field: z.string(),
@@ -77,7 +76,7 @@ export const ContextManifestSchema = lazyObject(() => ({
   metadataKeys: texts(),
   siblingResults: texts(),
   results: texts(),
-  failedAttempts: count(),
+  failedAttempts: CountSchema(),
   parentConstraints: z.boolean(),
   removedTools: z.array(RemovedToolSchema()).readonly(),
   tightened: z.array(TighteningSchema()).readonly(),

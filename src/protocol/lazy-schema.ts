@@ -37,3 +37,6 @@ export function repeatSchema<Schema, Name extends string>(
 export function repeatSchema(schema: unknown, ...names: readonly string[]): object {
   return Object.fromEntries(names.map((name) => [name, schema]));
 }
+
+/** A whole number of at least 0. */
+export const CountSchema = lazySchema(() => z.int().nonnegative());

@@ -5,7 +5,7 @@ import { AttachmentKindSchema, type AttachmentKind } from "./attachment.ts";
 import { HashSchema } from "./definition.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import { JsonObjectSchema } from "./json-value.ts";
-import { lazyObject, lazySchema, lazyUnion, z } from "./lazy-schema.ts";
+import { CountSchema, lazyObject, lazySchema, lazyUnion, z } from "./lazy-schema.ts";
 import {
   ModelSettingsSchema,
   ToolChoiceSchema,
@@ -88,8 +88,7 @@ export interface StepContext {
 
 export type ShownPart = NonNullable<StepContext["shown"]>[number];
 
-const count = lazySchema(() => z.int().nonnegative());
-const range = lazySchema(() => ({ from: count(), to: count() }));
+const range = lazySchema(() => ({ from: CountSchema(), to: CountSchema() }));
 
 export const ShownPartSchema = lazyUnion("type", () => [
   z.strictObject({ type: z.literal("history"), ...range() }),
@@ -102,7 +101,7 @@ export const ShownPartSchema = lazyUnion("type", () => [
 ]) satisfies () => z.ZodType<ShownPart>;
 
 export const RequestParametersSchema = lazyObject(() => ({
-  maxOutputTokens: count(),
+  maxOutputTokens: CountSchema(),
   temperature: z.number().exactOptional(),
   settings: ModelSettingsSchema().readonly().exactOptional(),
   toolChoice: ToolChoiceSchema().exactOptional(),
