@@ -30,66 +30,53 @@ export function addProviderOptions(
 ): SharedV4ProviderOptions {
   const { userOptions } = settings;
   const name = readFirstWord(provider);
-  switch (name) {
-    case "openai":
-      return {
-        ...userOptions,
-        openai: buildOpenaiOptions(provider, settings, userOptions["openai"]),
-      };
-    case "azure": {
-      // The provider reads one of the two entries, its own first.
-      const read = userOptions["azure"] === undefined ? "openai" : "azure";
-      return { ...userOptions, [read]: buildOpenaiOptions(provider, settings, userOptions[read]) };
-    }
-    case "openrouter":
-      return {
-        ...userOptions,
-        openrouter: buildOpenrouterOptions(settings, userOptions["openrouter"]),
-      };
-    case "ollama":
-      return { ...userOptions, ollama: buildOllamaOptions(settings, userOptions["ollama"]) };
-    default:
-      return userOptions;
-  }
+  const build = OPTION_BUILDERS.get(name);
+  if (build === undefined) return userOptions;
+  // The provider of Azure reads one of the two entries, its own first.
+  const key = name === "azure" && userOptions["azure"] === undefined ? "openai" : name;
+  return { ...userOptions, [key]: build(settings, userOptions[key] ?? {}, provider) };
 }
+
+type OptionBuilder = (
+  settings: ProviderSettings,
+  userOptions: OwnOptions,
+  provider: string,
+) => OwnOptions;
 
 /**
  * Disables storage: stored items are sent as references, which are lost by a compaction and after
  * thirty days.
  */
-function buildOpenaiOptions(
-  provider: string,
-  { cacheKey, output }: ProviderSettings,
-  userOptions: OwnOptions = {},
-): OwnOptions {
-  return {
-    ...(provider.endsWith(".responses") ? { store: false } : {}),
-    // The provider marks every schema as strict, and the server rejects schemas that are not.
-    ...(output?.strict === false ? { strictJsonSchema: false } : {}),
-    ...(cacheKey === undefined ? {} : { promptCacheKey: buildPromptCacheKey(cacheKey, "role") }),
-    ...userOptions,
-  };
-}
+const buildOpenaiOptions: OptionBuilder = ({ cacheKey, output }, userOptions, provider) => ({
+  ...(provider.endsWith(".responses") ? { store: false } : {}),
+  // The provider marks every schema as strict, and the server rejects schemas that are not.
+  ...(output?.strict === false ? { strictJsonSchema: false } : {}),
+  ...(cacheKey === undefined ? {} : { promptCacheKey: buildPromptCacheKey(cacheKey, "role") }),
+  ...userOptions,
+});
 
-/** Sets the effort in OpenRouter's own form, since its provider ignores the AI SDK's setting. */
-function buildOpenrouterOptions(
-  { reasoning }: ProviderSettings,
-  userOptions: OwnOptions = {},
-): OwnOptions {
-  if (reasoning === undefined || reasoning === "provider-default") return userOptions;
-  return { reasoning: { effort: reasoning }, ...userOptions };
-}
-
-/** Sets the cap under Ollama's own name. Ollama ignores the cap that its provider sends. */
-function buildOllamaOptions(
-  { maxOutputTokens: cap }: ProviderSettings,
-  userOptions: OwnOptions = {},
-): OwnOptions {
-  const options = isRecord(userOptions["options"]) ? userOptions["options"] : {};
-  const { num_predict: ownCap } = options;
-  const num_predict = typeof ownCap === "number" && ownCap > 0 ? Math.min(ownCap, cap) : cap;
-  return { ...userOptions, options: { ...options, num_predict } };
-}
+const OPTION_BUILDERS: ReadonlyMap<string, OptionBuilder> = new Map<string, OptionBuilder>([
+  ["openai", buildOpenaiOptions],
+  ["azure", buildOpenaiOptions],
+  [
+    "openrouter",
+    // Sets the effort in OpenRouter's own form, since its provider ignores the AI SDK's setting.
+    ({ reasoning }, userOptions) =>
+      reasoning === undefined || reasoning === "provider-default"
+        ? userOptions
+        : { reasoning: { effort: reasoning }, ...userOptions },
+  ],
+  [
+    "ollama",
+    // Sets the cap under Ollama's own name. Ollama ignores the cap that its provider sends.
+    ({ maxOutputTokens: cap }, userOptions) => {
+      const options = isRecord(userOptions["options"]) ? userOptions["options"] : {};
+      const { num_predict: ownCap } = options;
+      const num_predict = typeof ownCap === "number" && ownCap > 0 ? Math.min(ownCap, cap) : cap;
+      return { ...userOptions, options: { ...options, num_predict } };
+    },
+  ],
+]);
 
 /** Values of `gen_ai.provider.name` by the AI SDK's provider name. The first match wins. */
 const PROVIDER_NAMES = [
