@@ -162,7 +162,7 @@ export class AdapterFailures {
   }
 }
 
-export function createModelError({
+function createModelError({
   code,
   message,
   ...details

@@ -17,12 +17,7 @@ import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
 import { addLostInput, redactModelError } from "../http-errors.ts";
 import { collectStrictTools, restoreReplyArguments } from "../strict-tools.ts";
 import { computeReplyLimits } from "../reply-limits.ts";
-import {
-  createCapError,
-  failures,
-  createUnexpectedResponse,
-  toSdkModelError,
-} from "./ai-sdk-errors.ts";
+import { createCapError, failures, toSdkModelError } from "./ai-sdk-errors.ts";
 import {
   toCallOptions,
   type CallSettings,
@@ -192,10 +187,9 @@ function readSafely<T>(reply: SdkReply, read: () => T): T {
     return read();
   } catch (thrown) {
     if (thrown instanceof ModelError) throw thrown;
-    throw createUnexpectedResponse(
-      `a part that cannot be read (${getErrorMessage(thrown)})`,
-      reply.lostOutputTokens,
-    );
+    const got = `a part that cannot be read (${getErrorMessage(thrown)})`;
+    const { lostOutputTokens } = reply;
+    throw failures.failure({ code: "model_invalid_reply", got, lostOutputTokens });
   }
 }
 

@@ -61,14 +61,6 @@ export function toSdkModelError(thrown: unknown, progress: CallProgress): ModelE
   return failures.failure({ code: "model_invalid_reply", got: unexpected, cause: thrown });
 }
 
-/** Returns the failure of a reply that violates the types of the AI SDK. */
-export function createUnexpectedResponse(
-  got: string,
-  lostOutputTokens: number | undefined,
-): ModelError {
-  return failures.failure({ code: "model_invalid_reply", got, lostOutputTokens });
-}
-
 /**
  * Returns the failure if the provider requests more output than our request allows and no known
  * setting prevents that.

@@ -49,7 +49,6 @@ import {
   failures,
   createProtocolError,
   toOpenAiError,
-  createUncarriedSettingError,
   preventBlindRetry,
   createUnreachedError,
 } from "./openai-errors.ts";
@@ -258,7 +257,10 @@ export class OpenAiConnection {
     const { signal, onDelta, cacheKey } = options;
     const { timeoutMs, clock } = this.#settings;
     const uncarried = findUncarriedError(this.#api.name, "settings", request.settings ?? {});
-    if (uncarried !== undefined) throw createUncarriedSettingError(uncarried);
+    if (uncarried !== undefined) {
+      const { message, data } = uncarried;
+      throw new ModelError({ code: "model_invalid_request", message, data });
+    }
     signal.throwIfAborted();
     /** Ends the attempt: aborted by its caller, at its deadline, or by its reader. */
     const stop = new CancelSignal();

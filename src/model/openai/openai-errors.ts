@@ -2,11 +2,10 @@
 
 import { APIError } from "openai";
 
-import { getErrorMessage, type EspalierError } from "../../kernel/error.ts";
+import { getErrorMessage } from "../../kernel/error.ts";
 import {
   AdapterFailures,
   classifyRefusal,
-  createModelError,
   pickPlainData,
   isStackOverflow,
   readRetryAfterMs,
@@ -80,12 +79,6 @@ export function createProtocolError(
   advice = WRONG_SERVER,
 ): ModelError {
   return failures.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
-}
-
-/** Returns the failure of a request with a setting that the interface has no field for. */
-export function createUncarriedSettingError(error: EspalierError): ModelError {
-  const { message, data } = error;
-  return createModelError({ code: "model_invalid_request", message, data });
 }
 
 /**
