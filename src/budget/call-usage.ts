@@ -107,7 +107,9 @@ function computeShares(
   lease: Lease,
   end: Exclude<ModelCallEnd, { readonly type: "unsent" }>,
 ): readonly Share[] {
-  if (end.type === "abandoned") return [createBegunShare(model, lease)];
+  // The call had begun, so that its input was sent.
+  if (end.type === "abandoned")
+    return [{ model, requests: [estimate(lease.inputTokens, 0)], estimatedCalls: 1 }];
   const losses = findLosses(model, end);
   const lost = losses.map(([loser, loss]) => createLostShare(loser, lease, loss));
   if (end.type !== "replied") return lost;
@@ -140,10 +142,6 @@ function replyShare(
 function findLosses(model: Model, end: BrokenAttempts): readonly (readonly [Model, AttemptLoss])[] {
   if (end.lossOf !== undefined) return [...end.lossOf];
   return end.brokenAttempts === 0 && end.lostOutputTokens === 0 ? [] : [[model, end]];
-}
-
-function createBegunShare(model: Model, { inputTokens }: Lease): Share {
-  return { model, requests: [estimate(inputTokens, 0)], estimatedCalls: 1 };
 }
 
 /** Returns the usage of failed requests: the input of each, and the output that was received. */

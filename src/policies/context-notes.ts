@@ -32,16 +32,9 @@ export function formatConstraintsNote(constraints: ParentConstraints): string {
 }
 
 /** Maximum number of attempts that are shown: the last ones. */
-const MOST_ATTEMPTS = 20;
+export const MOST_ATTEMPTS = 20;
 /** Maximum length of a shown message. Longer messages are cut. */
 const LONGEST_MESSAGE = 500;
-
-/** Returns the attempts that are shown. */
-export function selectRecentAttempts(
-  attempts: readonly ToolErrorRecord[],
-): readonly ToolErrorRecord[] {
-  return attempts.slice(-MOST_ATTEMPTS);
-}
 
 /**
  * Describes the failed tool calls of the parent. Quotes their messages, because the text of a tool

@@ -13,7 +13,7 @@ import {
   formatRemovedToolsNote,
   formatResultsNote,
   formatSiblingsNote,
-  selectRecentAttempts,
+  MOST_ATTEMPTS,
   type ParentConstraints,
   type FramedResult,
 } from "./context-notes.ts";
@@ -69,7 +69,7 @@ export function inheritContext(
   const messages = policy.inheritMessages
     ? selectInheritedMessages(parent.messages, { ...policy, agentPath: parent.agentPath })
     : [];
-  const failed = policy.includeFailedAttempts ? selectRecentAttempts(parent.failedAttempts) : [];
+  const failed = policy.includeFailedAttempts ? parent.failedAttempts.slice(-MOST_ATTEMPTS) : [];
   // A result that is passed on in full is not also summarised.
   const named = new Set(results.map(({ childName }) => childName));
   const siblings = policy.includeSiblingResults
@@ -84,7 +84,11 @@ export function inheritContext(
       ? [formatRemovedToolsNote(removedTools)]
       : []),
   ];
-  const injections = [...policy.injectedTexts, ...notes].map(createInjection);
+  const injections = [...policy.injectedTexts, ...notes].map((text): UserMessage => ({
+    role: "user",
+    text,
+    origin: "injected",
+  }));
   const metadata = deepFreeze(
     policy.inheritMetadata ? pick(parent.metadata, policy.metadataKeys) : {},
   );
@@ -126,10 +130,6 @@ function measurePortion(messages: readonly Message[]): InheritanceRecord["messag
   return messages.length === 0
     ? NOTHING
     : { count: messages.length, hash: computeJsonHash(messages) };
-}
-
-function createInjection(text: string): UserMessage {
-  return { role: "user", text, origin: "injected" };
 }
 
 function pick(metadata: JsonObject, keys: readonly string[] | undefined): JsonObject {
