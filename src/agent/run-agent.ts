@@ -2,9 +2,6 @@
 // loop decides which phase is due. Only the loop, and `settle` at its end, handles stop requests
 // from outside (L1). Other code only raises them. Between two effects nothing waits for I/O.
 
-// The loop fits on a screen, so three of its conditions assign the state that they check.
-/* oxlint-disable no-cond-assign */
-
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   hasReply,
@@ -17,12 +14,7 @@ import {
   type PendingState,
   type SettledState,
 } from "./agent-state.ts";
-import {
-  fail,
-  handleStopsAndPause,
-  handleStopRequests,
-  pauseBeforeCalls,
-} from "./stop-requests.ts";
+import { fail, handleStopRequests, pauseBeforeCalls, stopOrPause } from "./stop-requests.ts";
 import { pauseIfWaiting } from "./pause-agent.ts";
 import { beginExecution, settle, type PreparedCall } from "./life-cycle.ts";
 import { decide } from "./phases/decide.ts";
@@ -35,12 +27,10 @@ import { prepare } from "./phases/prepare.ts";
  * the lease of a model call and infer settles it. After a stop in between, `settle` releases it.
  */
 export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
-  let from: PendingState | PausedState | undefined = agent.activate();
-  let state: AgentState = from;
+  let state: AgentState = agent.activate();
   try {
-    state = beginExecution(agent, from);
-    from = undefined; // The beginning is recorded.
-    while (isActive((state = handleStopsAndPause(agent, state)))) {
+    state = beginExecution(agent, state);
+    for (state = stopOrPause(agent, state); isActive(state); state = stopOrPause(agent, state)) {
       let call: PreparedCall | undefined;
       if (!hasReply(state) && !isRequestTooLong(state)) {
         ({ state, call } = await prepare(agent, state));
@@ -51,11 +41,13 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
         state = await infer(agent, state, call);
         await agent.endPhase("infer", state);
       }
-      if (hasReply(state) && isActive((state = handleStopRequests(agent, state)))) {
+      state = handleStopRequests(agent, state);
+      if (hasReply(state) && isActive(state)) {
         state = evaluate(agent, state);
         await agent.endPhase("evaluate", state);
       }
-      if (getPendingCalls(state).length > 0 && isActive((state = pauseBeforeCalls(agent, state)))) {
+      if (getPendingCalls(state).length > 0) state = pauseBeforeCalls(agent, state);
+      if (getPendingCalls(state).length > 0 && isActive(state)) {
         state = await executeTools(agent, state);
         await agent.endPhase("execute", state);
         state = handleStopsAndWaits(agent, state);
@@ -71,7 +63,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
     }
   } catch (cause) {
     // A failed execution has a beginning too: record it if it is missing (L2).
-    state = fail(agent, from === undefined ? state : beginExecution(agent, from), cause);
+    state = fail(agent, hasBegun(state) ? state : beginExecution(agent, state), cause);
   }
   const settled = await settle(agent, state);
   await agent.endPhase(settled.status === "paused" ? "paused" : "ended", settled);
@@ -80,6 +72,11 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
 
 function isActive(state: AgentState): boolean {
   return state.status === "running" && state.log.signals.length === 0;
+}
+
+/** True once the beginning is recorded: no phase runs in a state that the loop has paused. */
+function hasBegun(state: AgentState): state is Exclude<AgentState, PendingState | PausedState> {
+  return state.status !== "pending" && state.status !== "paused";
 }
 
 /** Handles pending stop requests, and pauses if there is something to wait for. */

@@ -13,7 +13,7 @@ import type { BudgetRefusal, LastStep } from "../budget/lease.ts";
 import { findOvershoots } from "../budget/lease-decision.ts";
 
 /** Handles requests from outside: first stop requests, then the request to pause. */
-export function handleStopsAndPause(agent: AgentRuntime, state: AgentState): AgentState {
+export function stopOrPause(agent: AgentRuntime, state: AgentState): AgentState {
   const handled = handleStopRequests(agent, state);
   return agent.isPausing ? pauseIfPossible(agent, handled) : handled;
 }
