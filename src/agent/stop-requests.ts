@@ -115,6 +115,10 @@ function toOvershootSignal(passed: BudgetRefusal): StopSignal {
   return { ...toLimitSignal(passed, message), isOvershoot: true };
 }
 
+/**
+ * Returns the signal of a reached limit. Its data has `current` where a refusal of the budget has
+ * `spent`: depths and numbers of subagents reach limits too, and nothing is spent on them.
+ */
 function toLimitSignal(
   { axis, accountPath, maximum, spent }: BudgetRefusal,
   message: string,

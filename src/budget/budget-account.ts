@@ -125,7 +125,8 @@ export class BudgetAccount implements AccountFigures {
   // Model calls
 
   /**
-   * Requests a lease. Waits in the queue while calls in flight may still make room. Never rejects.
+   * Requests a lease. Refuses what can never fit (lease-decision.ts), and waits in the queue while
+   * calls in flight may still make room. Never rejects.
    * `onWait` is called before a wait, with the path of the account that lacks room
    * or is contested by an earlier waiter.
    */

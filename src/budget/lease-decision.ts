@@ -1,5 +1,6 @@
 // Decides requests for budget: grants, refusals and waits, over an account and the accounts above it.
-// Changes nothing. Reads the clock only where time is limited.
+// Changes nothing. Reads the clock only where time is limited. `BudgetAccount.requestLease` asks
+// here. A refusal ends the agent: phases/prepare.ts turns it into a stop signal (stop-requests.ts).
 //
 // B1. spent + reserved ≤ limit + excess, for every account and axis, after every operation. `excess` is
 //     usage that providers reported beyond a lease. It is booked like other usage.
@@ -8,7 +9,7 @@ import type { Clock } from "../kernel/clock.ts";
 import { MICRO_PER_USD } from "../kernel/money.ts";
 import { computeMaxCost, computeHighestRates, type ModelPrice } from "../model/model-price.ts";
 import { NO_AMOUNTS, type Amounts } from "../policies/budget.ts";
-import type { BudgetAxis, LedgerAxis } from "../protocol/account.ts";
+import { LEDGER_AXES, type BudgetAxis, type LedgerAxis } from "../protocol/account.ts";
 import {
   findUnspentRoom,
   findTightest,
@@ -150,19 +151,13 @@ export function findLastStep(account: AccountFigures, count: number): LastStep |
   return undefined;
 }
 
+/** The axes on which a new child needs room: all that a model call reserves. */
+const CHILD_AXES: readonly LedgerAxis[] = LEDGER_AXES.filter((axis) => axis !== "toolCalls");
 /**
  * The axes on which a reply may exhaust a budget. If one is exhausted, no tool call of the reply
  * may start.
  */
-const REPLY_AXES: readonly LedgerAxis[] = [
-  "totalTokens",
-  "inputTokens",
-  "cachedInputTokens",
-  "outputTokens",
-  "costMicroUsd",
-];
-/** The axes on which a new child needs room. */
-const CHILD_AXES: readonly LedgerAxis[] = ["steps", ...REPLY_AXES];
+const REPLY_AXES: readonly LedgerAxis[] = CHILD_AXES.filter((axis) => axis !== "steps");
 
 /**
  * Returns the limit that is reached on the first of the axes of a reply, of the account with the

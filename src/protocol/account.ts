@@ -1,12 +1,14 @@
 // Budget account of an agent as plain data. Part of run results, and of paused runs that another
 // process resumes.
 //
-// A new axis begins in `BUDGET_AXES`, `LEDGER_AXES` and the public types, which write the axes out
-// for the reference. The compiler then names each table without it, except these:
-// `REPLY_AXES` and `CHILD_AXES` in budget/lease-decision.ts, the amount that a call reserves
-// (`LeaseAsk` and `extend` in budget/), `STOP_CODES` in protocol/stop.ts, and the command's option
-// (cli/amount-options.ts, cli/command-tree.ts and kernel/option-names.json). Records of earlier
-// runs lack the axis: give it a default in `AmountsSchema`.
+// To add an axis (a limit of a new amount), begin with `BUDGET_AXES` and `LEDGER_AXES` below, the
+// public types that write the axes out for the reference (here and in policies/budget.ts), and the
+// field of `Usage` (protocol/usage.ts) that measures it. The compiler then names every table
+// without it. It does not name these:
+// - the amount that a call reserves: `LeaseAsk` and `createHold` in budget/;
+// - the option of the command: cli/amount-options.ts, cli/command-tree.ts, kernel/option-names.json;
+// - the places that show usage: terminal/report.ts, cli/agent-text.ts, telemetry/metrics, telemetry/spans;
+// - records of earlier runs, which lack the axis: give it a default in `AmountsSchema`.
 
 import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
@@ -47,7 +49,7 @@ export interface AccountGrant {
   };
 }
 
-/** The axes of a budget as users define it. */
+/** The axes of a budget, as users define it. */
 export const BUDGET_AXES = [
   "inputTokens",
   "cachedInputTokens",

@@ -1,5 +1,9 @@
 // Runs a delegation: starts subagents and waits for them without a slot (S1). Its call ends after
 // them, except for background subagents, which only their parent has to outlive (T2).
+//
+// call-tool.ts calls `delegate`, for `SpawnSubagent` and for the delegations of users. The
+// supervisor of the run (orchestrator/tree/supervisor.ts) checks, starts and runs each subagent.
+// The outcome becomes the result of the call here, and record-calls.ts records it.
 
 import { awaitWithinBounds, type BoundedOutcome } from "../../kernel/cancel-signal.ts";
 import { describeReceived, checkKeys, checkText } from "../../kernel/argument-checks.ts";

@@ -1,4 +1,5 @@
-// RunTree: the agents of a run, and the counts for its limits.
+// RunTree: the agents of a run, and the counts for its limits on subagents. The limits are compared
+// in policies/subagent-limits.ts, which spawn-checks.ts asks.
 //
 // T3. Admission is one synchronous step, so limits hold under parallel spawns; a failed setup
 // releases its place once.

@@ -1,6 +1,10 @@
 // Supervisor: runs the agents of a run until they settle, and serves their delegations. Stateless:
 // tree, ledger and recorder own the state.
 //
+// Delegations arrive from agent/tool-calls/delegate.ts. spawn-checks.ts decides whether a subagent
+// may start, and run-tree.ts counts it. set-up-child.ts creates it, with the context that
+// child-context.ts builds. agent-report.ts describes its outcome for its parent.
+//
 // T1. Every spawn ends exactly once: with a refusal, or with the result of a child that has ended.
 // A paused child ends once it continues.
 // T2. A parent's call waits for its child, and a parent settles after its background children, so
