@@ -108,27 +108,27 @@ function pickOptional(...names: readonly (keyof Fields)[]): object {
 }
 
 // Fields that several events share.
-const runBeginning = () => ({
+const pickRunBeginning = () => ({
   ...pick("schemaVersion", "role", "task", "limits", "budget"),
   ...pickOptional("sessionId", "queuedMs", "traceparent"),
 });
-const agentBeginning = () => ({
+const pickAgentBeginning = () => ({
   ...pick("role", "provider", "model", "task", "spawnCallId", "budget"),
   ...pickOptional("description"),
 });
-const ending = () => ({
+const pickEnding = () => ({
   ...pick("status", "reason", "signals", "durationMs"),
   ...pickOptional("error"),
   usage: UsageReportSchema(),
 });
-const refusedSpawn = () => ({ ...pick("role", "isKnownRole"), error: SpawnRefusalSchema() });
-const startedTool = () => pick("toolName", "description", "kind", "index", "isRepaired");
-const startedSubagent = () =>
+const pickRefusedSpawn = () => ({ ...pick("role", "isKnownRole"), error: SpawnRefusalSchema() });
+const pickStartedTool = () => pick("toolName", "description", "kind", "index", "isRepaired");
+const pickStartedSubagent = () =>
   pick("childId", "childPath", "role", "childDepth", "task", "isBackground");
 
 export const EVENT_SCHEMAS = {
   "run.started": () => ({
-    ...runBeginning(),
+    ...pickRunBeginning(),
     forkedFrom: z
       .strictObject({
         ...pick("runId", "stepNumber", "traceId"),
@@ -136,22 +136,22 @@ export const EVENT_SCHEMAS = {
       })
       .optional(),
   }),
-  "run.ended": () => ({ ...ending(), ...pick("subagentsByDepth", "refusalsByCode") }),
+  "run.ended": () => ({ ...pickEnding(), ...pick("subagentsByDepth", "refusalsByCode") }),
   "run.paused": () => ({
     ...pick("reason", "durationMs"),
     questions: z.array(QuestionSchema()).readonly(),
     usage: UsageReportSchema(),
   }),
   "run.resumed": () => ({
-    ...runBeginning(),
+    ...pickRunBeginning(),
     ...pick("pauseCount", "answerCount", "pausedMs", "previousTraceId"),
     ...pickOptional("previousSpanId", "wasSampled"),
     recovery: z.strictObject({ lostCallCount: count(), isSpanOpen: z.boolean() }).optional(),
   }),
-  "agent.started": agentBeginning,
+  "agent.started": pickAgentBeginning,
   "agent.paused": () => ({ ...pick("role", "reason", "stepCount"), usage: UsageReportSchema() }),
-  "agent.resumed": agentBeginning,
-  "agent.ended": () => ({ ...ending(), ...pick("role", "text", "stepCount") }),
+  "agent.resumed": pickAgentBeginning,
+  "agent.ended": () => ({ ...pickEnding(), ...pick("role", "text", "stepCount") }),
   "step.started": () => pick("number", "promptHash", "toolsHash"),
   "step.completed": () => ({
     ...pick("number", "usage", "timing", "toolCallCount"),
@@ -184,17 +184,17 @@ export const EVENT_SCHEMAS = {
       .optional(),
   }),
   "model.failed": () => pick("error", "isRetryable", "usage", "attemptCount", "queuedMs"),
-  "tool.started": startedTool,
+  "tool.started": pickStartedTool,
   "tool.rejected": () => ({
     ...pick("toolName", "description", "kind", "index", "resultCharacters"),
     outcome: ToolOutcomeTypeSchema().exclude(["succeeded"]),
     error: ToolFailureSchema(),
     ...repeatSchema(text().exactOptional(), "blockedBy", "reason"),
-    spawn: z.strictObject(refusedSpawn()).exactOptional(),
+    spawn: z.strictObject(pickRefusedSpawn()).exactOptional(),
     shownCharacters: count().exactOptional(),
   }),
   "tool.paused": () => pick("toolName"),
-  "tool.resumed": startedTool,
+  "tool.resumed": pickStartedTool,
   "tool.ended": () => ({
     ...pick("toolName", "outcome", "success", "resultCharacters", "durationMs", "queuedMs"),
     ...pickOptional("shownCharacters", "attachmentCount", "usage"),
@@ -244,10 +244,13 @@ export const EVENT_SCHEMAS = {
     ...pickOptional("fromAgentId"),
     origin: z.enum(["steering", "subtask", "report"]),
   }),
-  "subagent.spawned": () => ({ ...startedSubagent(), ...pick("inherited", "subagentsByDepth") }),
-  "subagent.continued": () => ({ ...startedSubagent(), execution: z.int().min(2) }),
+  "subagent.spawned": () => ({
+    ...pickStartedSubagent(),
+    ...pick("inherited", "subagentsByDepth"),
+  }),
+  "subagent.continued": () => ({ ...pickStartedSubagent(), execution: z.int().min(2) }),
   "subagent.detached": () => pick("childId", "childPath", "role"),
-  "subagent.refused": () => ({ ...refusedSpawn(), ...pick("childDepth") }),
+  "subagent.refused": () => ({ ...pickRefusedSpawn(), ...pick("childDepth") }),
   "subagent.ended": () => ({
     ...pick("childId", "childPath", "role", "childDepth", "status", "reason"),
     outcome: SubagentOutcomeSchema(),
