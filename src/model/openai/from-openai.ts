@@ -37,7 +37,7 @@ import {
   readOwnData,
 } from "../wire-json.ts";
 import { GrowingText } from "./growing-text.ts";
-import { REASONING_FIELDS, type ReasoningField } from "./answer-options.ts";
+import { REASONING_FIELDS, type ReasoningField, type ReplyStream } from "./answer-options.ts";
 
 /** The fields of a response beside its pieces. */
 interface Completion {
@@ -57,21 +57,28 @@ export interface CompletionCall {
 }
 
 /** Returns the JSON object of a body. `refuse` creates the error for any other body. */
-export function parseBody(
-  body: string,
-  limits: ReplyLimits,
-  refuse: (got: string, lostOutputTokens: number | undefined) => Error,
-): Fields {
-  const response = tryParseJson(body);
-  if (isRecord(response)) return response;
-  const error = findErrorInBody(response);
-  if (error !== undefined) throw failures.reported(error, undefined);
+export function parseBody(body: string, limits: ReplyLimits, refuse: Refuse): Fields {
   // A body that begins as an object is a truncated reply. Any other body never was a reply.
-  const receivedTokens = estimateReceivedTokens(Buffer.byteLength(body), limits);
-  throw refuse(
-    `a body that is not a JSON object: ${body}`,
-    body.startsWith("{") ? receivedTokens : undefined,
-  );
+  const lostOutputTokens = body.startsWith("{")
+    ? estimateReceivedTokens(Buffer.byteLength(body), limits)
+    : undefined;
+  return parseObject(body, "a body", { lostOutputTokens }, refuse);
+}
+
+type Refuse = (got: string, lostOutputTokens: number | undefined) => Error;
+
+/** Returns the JSON object of a text, which is a body or the data of an event. */
+export function parseObject(
+  text: string,
+  subject: string,
+  reply: Pick<ReplyStream, "lostOutputTokens">,
+  refuse: Refuse,
+): Fields {
+  const parsed = tryParseJson(text);
+  if (isRecord(parsed)) return parsed;
+  const error = findErrorInBody(parsed);
+  if (error !== undefined) throw failures.reported(error, reply.lostOutputTokens);
+  throw refuse(`${subject} that is not a JSON object: ${text}`, reply.lostOutputTokens);
 }
 
 /**

@@ -33,6 +33,7 @@ import {
   readChatUsage,
   findUsage,
   parseBody,
+  parseObject,
 } from "./from-openai.ts";
 import { failures, createProtocolError } from "./openai-errors.ts";
 import {
@@ -139,15 +140,7 @@ export class StreamedReply {
       this.#takeText(onlyText);
       return;
     }
-    const chunk = tryParseJson(data);
-    if (!isRecord(chunk)) {
-      const error = findErrorInBody(chunk);
-      if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
-      throw createProtocolError(
-        `a chunk that is not a JSON object: ${data}`,
-        this.lostOutputTokens,
-      );
-    }
+    const chunk = parseObject(data, "a chunk", this, createProtocolError);
     const text = this.#takeChunk(chunk, findFirstChoice(chunk));
     if (text !== "") this.#fastPath.learn(data, text);
   }

@@ -8,7 +8,6 @@
 // - The stored part of a reply never exceeds its limit.
 // - Events that are irrelevant to the reply are not parsed: some repeat the whole request.
 
-import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import type { ModelDelta } from "../../protocol/stream-part.ts";
 import type { ModelReply, ModelRequest } from "../model.ts";
 import {
@@ -42,7 +41,7 @@ import type { Message } from "../../protocol/message.ts";
 import type { ModelError } from "../model-error.ts";
 import { filterForRecipient, stripToText } from "../recipient-messages.ts";
 import { addLostInput } from "../http-errors.ts";
-import { parseBody } from "./from-openai.ts";
+import { parseBody, parseObject } from "./from-openai.ts";
 import type { WireSettings } from "./to-openai.ts";
 
 const END_MARK = "[DONE]";
@@ -146,16 +145,7 @@ export class StreamedResponse implements ReplyStream {
     }
     const type = findEdgeType(data);
     if (type !== undefined && !StreamedResponse.#readers.has(type)) return;
-    const event = tryParseJson(data);
-    if (!isRecord(event)) {
-      const error = findErrorInBody(event);
-      if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
-      throw createNoResponseError(
-        `an event that is not a JSON object: ${data}`,
-        this.lostOutputTokens,
-      );
-    }
-    this.#read(event);
+    this.#read(parseObject(data, "an event", this, createNoResponseError));
   }
 
   /**
