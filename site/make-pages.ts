@@ -29,8 +29,8 @@ const examples = globSync(["examples/**/*.{ts,md,json,yaml}"], {
 /** What is shown as it is: examples, and whatever else a document links to. */
 const listings = new Set(examples);
 
-/** Where the page of a file is, without its ending. */
-function pageOf(file: string): string {
+/** Returns the path of the page of a file, without an ending. */
+function getPagePath(file: string): string {
   if (file === "README.md") return "/index";
   if (file === "examples/README.md") return "/examples/index";
   if (file.startsWith("docs/")) return `/${file.slice("docs/".length).replace(/\.md$/, "")}`;
@@ -42,7 +42,7 @@ const FOLDERS = new Map([
   ["examples", "/examples/"],
 ]);
 
-function linked(file: string, target: string): string {
+function resolveLink(file: string, target: string): string {
   const [path = "", anchor] = target.split("#");
   const aim = path === "" ? file : posix.normalize(posix.join(posix.dirname(file), path));
   const folder = FOLDERS.get(aim.replace(/\/$/, ""));
@@ -51,19 +51,19 @@ function linked(file: string, target: string): string {
       throw new Error(`Expected links to files of the project, got ${target} in ${file}.`);
     listings.add(aim);
   }
-  const page = folder ?? pageOf(aim).replace(/\/index$/, "/");
+  const page = folder ?? getPagePath(aim).replace(/\/index$/, "/");
   return anchor === undefined ? page : `${page}#${anchor}`;
 }
 
-/** Pictures are where they are: copied as they stand. */
-function picture(file: string, target: string): string {
+/** Copies a picture to the site, and returns its path there. */
+function copyPicture(file: string, target: string): string {
   const aim = posix.normalize(posix.join(posix.dirname(file), target));
   cpSync(join(ROOT, aim), join(PAGES, "public", aim), { recursive: true });
   return `/${aim}`;
 }
 
-/** Links outside of code. */
-function withLinks(file: string, text: string): string {
+/** Replaces links to files, outside of code, by links to pages. */
+function rewriteLinks(file: string, text: string): string {
   const parts = text.split(/(^```[\s\S]*?^```$)/m);
   const written = parts.map((part, index) =>
     index % 2 === 1
@@ -71,16 +71,16 @@ function withLinks(file: string, text: string): string {
       : part.replaceAll(
           /\]\((?!\w+:)([^)\s]+)\)/g,
           (_link, target: string) =>
-            `](${target.endsWith(".png") ? picture(file, target) : linked(file, target)})`,
+            `](${target.endsWith(".png") ? copyPicture(file, target) : resolveLink(file, target)})`,
         ),
   );
-  return byTheme(written.join("")).replaceAll(/(?<=\bsrc=")[^":]+(?=")/g, (aim) =>
-    picture(file, aim),
+  return showPicturesByTheme(written.join("")).replaceAll(/(?<=\bsrc=")[^":]+(?=")/g, (aim) =>
+    copyPicture(file, aim),
   );
 }
 
 /** Two pictures for one in two colour schemes: the reader can choose the scheme on the site, which `<picture>` does not follow. */
-function byTheme(text: string): string {
+function showPicturesByTheme(text: string): string {
   return text.replaceAll(
     /<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)">\s*<img alt="([^"]+)" src="([^"]+)">\s*<\/picture>/g,
     (_picture, dark: string, alt: string, light: string) =>
@@ -107,13 +107,13 @@ function write(page: string, text: string, options: Readonly<Record<string, unkn
   writeFileSync(file, `---\n${frontmatter}\n---\n\n${text}`);
 }
 
-function listing(file: string): string {
+function formatListing(file: string): string {
   const language = /\.(\w+)$/.exec(file)?.[1] ?? "text";
   const text = readFileSync(join(ROOT, file), "utf8").trimEnd();
   return `# ${file}\n\n\`\`\`\`${language}\n${text}\n\`\`\`\`\n`;
 }
 
-function titleOf(file: string): string {
+function readTitle(file: string): string {
   const [, title = file] = /^# (.+)$/m.exec(readFileSync(join(ROOT, file), "utf8")) ?? [];
   return title.replaceAll("`", "");
 }
@@ -121,19 +121,19 @@ function titleOf(file: string): string {
 rmSync(PAGES, { recursive: true, force: true });
 cpSync(join(import.meta.dirname, "public"), join(PAGES, "public"), { recursive: true });
 for (const file of documents) {
-  const text = withLinks(file, readFileSync(join(ROOT, file), "utf8"));
+  const text = rewriteLinks(file, readFileSync(join(ROOT, file), "utf8"));
   if (file === "README.md") {
     const { hero, commands, body } = parseHome(text);
     write("/index", body, { layout: "home", hero, commands });
-  } else write(pageOf(file), text);
+  } else write(getPagePath(file), text);
 }
 for (const file of listings)
-  write(pageOf(file), listing(file), examples.includes(file) ? {} : { search: false });
-const list = (files: readonly string[]): string =>
-  files.map((file) => `- [${titleOf(file)}](${pageOf(file)})`).join("\n");
+  write(getPagePath(file), formatListing(file), examples.includes(file) ? {} : { search: false });
+const formatList = (files: readonly string[]): string =>
+  files.map((file) => `- [${readTitle(file)}](${getPagePath(file)})`).join("\n");
 write(
   "/decisions/index",
-  `# Decisions\n\n${list(documents.filter((file) => file.startsWith("docs/decisions/")))}\n`,
+  `# Decisions\n\n${formatList(documents.filter((file) => file.startsWith("docs/decisions/")))}\n`,
 );
 
 /** Folders whose pages are in a list of their own, which the reader opens. */
@@ -142,17 +142,19 @@ const NESTED = [
   ["docs/decisions/", "Decisions"],
 ] as const;
 
-const linkOf = (file: string) => ({
-  text: file === "README.md" ? "What it is" : titleOf(file),
-  link: pageOf(file).replace(/\/index$/, "/"),
+const createSidebarItem = (file: string) => ({
+  text: file === "README.md" ? "What it is" : readTitle(file),
+  link: getPagePath(file).replace(/\/index$/, "/"),
 });
 const sidebar = groupDocuments(documents).map(({ text, files }) => ({
   text,
   collapsed: false,
   items: [
-    ...files.filter((file) => NESTED.every(([folder]) => !file.startsWith(folder))).map(linkOf),
+    ...files
+      .filter((file) => NESTED.every(([folder]) => !file.startsWith(folder)))
+      .map(createSidebarItem),
     ...NESTED.flatMap(([folder, name]) => {
-      const items = files.filter((file) => file.startsWith(folder)).map(linkOf);
+      const items = files.filter((file) => file.startsWith(folder)).map(createSidebarItem);
       return items.length === 0 ? [] : [{ text: name, collapsed: true, items }];
     }),
   ],
@@ -162,5 +164,5 @@ writeFileSync(join(PAGES, "sidebar.json"), JSON.stringify(sidebar));
 mkdirSync(join(PAGES, "public"), { recursive: true });
 writeFileSync(
   join(PAGES, "public", LLMS_FILE),
-  makeLlmsText((file) => `${pageOf(file)}.html`),
+  makeLlmsText((file) => `${getPagePath(file)}.html`),
 );
