@@ -124,7 +124,6 @@ function supportsLiveTree(
 const machineClock: Clock = {
   // oxlint-disable-next-line no-restricted-properties -- an adapter to the machine
   nowMs: () => Date.now(),
-  // oxlint-disable-next-line no-restricted-properties -- an adapter to the machine
   monotonicMs: () => performance.now(),
   setTimer: (delayMs, wake) => {
     // oxlint-disable-next-line no-restricted-globals -- an adapter to the machine

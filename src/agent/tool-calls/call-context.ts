@@ -94,7 +94,8 @@ export function spawnRequest(field: string, request: unknown): SpawnRequest {
 /** Returns a checked copy, because the question is recorded and must not change later. */
 function askRequest(request: AskRequest): AskRequest {
   checkKeys("ask", request, ["reason", "arguments", "validate", "signal"]);
-  const { reason, validate: check, signal } = request;
+  const { reason, validate: check } = request;
+  const signal: unknown = request.signal; // Untyped callers pass anything.
   checkText("ask.reason", reason);
   const parsed = JsonObjectSchema().safeParse(request.arguments);
   if (!parsed.success)
@@ -106,7 +107,6 @@ function askRequest(request: AskRequest): AskRequest {
     );
   if (check !== undefined && typeof check !== "function")
     throw mismatch("ask.validate", "a function", check, "Leave it out to accept any value.");
-  // oxlint-disable-next-line typescript/no-unnecessary-condition -- Untyped callers pass anything.
   if (signal !== undefined && !(signal instanceof AbortSignal))
     throw mismatch(
       "ask.signal",
