@@ -68,13 +68,13 @@ export function findTightest(
   asker: Asker,
   axis: LedgerAxis,
 ): AccountFigures | undefined {
-  let found: AccountFigures | undefined;
+  let tightest: AccountFigures | undefined;
   let least = Infinity;
   for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
     const room = findUnspentRoom(at, asker, axis);
-    if (room < least) [found, least] = [at, room];
+    if (room < least) [tightest, least] = [at, room];
   }
-  return found;
+  return tightest;
 }
 
 interface Shortage {

@@ -107,15 +107,15 @@ function buildCauseChain(
   at = agent.end,
 ): CauseChain {
   if (at === undefined) return [];
-  const own = createCause(agent, at);
+  const agentCause = createCause(agent, at);
   const first = findFirstLimited(agent, at, agents);
-  if (first !== undefined) return [...collectPathCauses(first, agent), own];
+  if (first !== undefined) return [...collectPathCauses(first, agent), agentCause];
   const ending = findEndingCall(agent, at);
-  if (ending === undefined) return [own];
+  if (ending === undefined) return [agentCause];
   const below = findSubagentChain(ending.call, agents);
   // The subagent has already reported the reason of such a call.
   const isSaid = below.length > 0 && ending.call.error?.code.startsWith("subagent_") === true;
-  return [...below, ...(isSaid ? [] : [createCallCause(agent, ending)]), own];
+  return [...below, ...(isSaid ? [] : [createCallCause(agent, ending)]), agentCause];
 }
 
 /** Returns the chain of the subagent whose failure ended a call. Empty without such a subagent. */

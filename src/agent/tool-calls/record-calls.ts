@@ -208,8 +208,10 @@ export function toRejectedOutcome(call: CallInProgress, rejected: RejectedCall):
 
 /** True for a call of a delegation tool, even if the agent cannot use it. */
 function isDelegation({ agent, toolName }: CallInProgress): boolean {
-  const own = agent.role.tools.find(({ name }) => name === toolName);
-  return (agent.tools.find(toolName) ?? own)?.kind === "delegation" || toolName === SPAWN_TOOL_NAME;
+  const roleTool = agent.role.tools.find(({ name }) => name === toolName);
+  return (
+    (agent.tools.find(toolName) ?? roleTool)?.kind === "delegation" || toolName === SPAWN_TOOL_NAME
+  );
 }
 
 /**
@@ -353,7 +355,7 @@ const LONGEST_MESSAGE = 500;
  */
 function toToolFailure(outcome: FailedOutcome, reason?: string): ToolFailure {
   const { errorCode: code, severity, errorName: name, text, fullText = text, words } = outcome;
-  const own = reason ?? (words ? fullText.slice(words.start, words.end) : fullText);
-  const message = cutText(redactSecrets(own), LONGEST_MESSAGE);
+  const fullMessage = reason ?? (words ? fullText.slice(words.start, words.end) : fullText);
+  const message = cutText(redactSecrets(fullMessage), LONGEST_MESSAGE);
   return { code, message, severity, ...omitUndefined({ name }) };
 }

@@ -90,12 +90,12 @@ export function prepareStart(
   const { storage } = settings;
   const head = { runId, limits: settings.limits, session: session?.ref, traceparent };
   const journal = storage && startJournal(storage, head, toRunTitle(role.name, task), ownership);
-  const { spendLimits: own } = registry.getParts(role);
+  const { spendLimits: roleLimits } = registry.getParts(role);
   const root = {
     facts: { role, task, metadata, agentPath: role.name },
     instructions,
     history: session?.opening,
-    spendLimits: options.budget ? tightenLimits(own, toLedgerLimits(budget)) : own,
+    spendLimits: options.budget ? tightenLimits(roleLimits, toLedgerLimits(budget)) : roleLimits,
     timeMs: takeShorter(role.budget.timeMs, budget.timeMs),
     deadlineAtMs,
   };

@@ -107,12 +107,12 @@ export class RunSession {
 /** Returns the error for a session that another process has written. */
 export function createSessionMovedError(
   { sessionId, version }: SessionRef,
-  found: number,
+  storedVersion: number,
 ): EspalierError {
   return new EspalierError({
     code: "session_conflict",
-    message: `Cannot save session ${JSON.stringify(sessionId)}: expected version ${version}, got version ${found}. Another run has written it. Call merge(result) on the session to add the messages of this run.`,
-    data: { sessionId, expected: version, found },
+    message: `Cannot save session ${JSON.stringify(sessionId)}: expected version ${version}, got version ${storedVersion}. Another run has written it. Call merge(result) on the session to add the messages of this run.`,
+    data: { sessionId, expected: version, found: storedVersion },
   });
 }
 
