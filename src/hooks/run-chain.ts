@@ -259,7 +259,7 @@ async function callHook(
  * its input. An absent value is an empty patch. Throws `invalid_hook_result` if the point does not
  * allow it.
  */
-export function readPatch<P extends TransformPoint>(
+function readPatch<P extends TransformPoint>(
   point: P,
   named: Named<TransformHook<P>>,
   shown: PointInput[P],

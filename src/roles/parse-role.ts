@@ -221,7 +221,7 @@ const FENCE_ADVICE = "Put the front matter between two lines of ---.";
 const MAX_SHOWN_CHARACTERS = 60;
 
 /** Splits a text into its parts. Throws the error of `errorAt` for the first problem. */
-export function parseRoleText(text: string, errorAt: FileErrorAt): RoleText {
+function parseRoleText(text: string, errorAt: FileErrorAt): RoleText {
   const fileLines = text.replace(/^\u{FEFF}/u, "").split(/\r?\n/);
   const [first = ""] = fileLines;
   if (!FENCE.test(first)) {
@@ -299,7 +299,7 @@ function selectTexts(value: unknown): readonly string[] {
  * Returns the longest of `parts` (`.budget`, `[0]`) with which a path begins. `undefined` if none
  * matches. Keys may contain dots.
  */
-export function findLongestPart(path: string, parts: Iterable<string>): string | undefined {
+function findLongestPart(path: string, parts: Iterable<string>): string | undefined {
   let longest: string | undefined;
   for (const part of parts) {
     if (!isFirst(path, part) || part.length <= (longest?.length ?? -1)) continue;
