@@ -1,4 +1,6 @@
-// Texts about started subagents for the model, as JSON.
+// Texts about started subagents for the model, as JSON. agent/tool-calls/delegate.ts makes them the
+// result of its call, orchestrator/tree/supervisor.ts the report of a background subagent, and
+// agent/phases/prepare.ts the message about a subtask.
 
 import { stringifyCanonical } from "../kernel/json.ts";
 import type { SpawnOutcome, SubagentResult } from "../protocol/subagent.ts";

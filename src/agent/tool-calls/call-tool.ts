@@ -1,5 +1,8 @@
 // Runs one tool call: permission, body or delegation, record. The call was rewritten, checked and
 // admitted before. No promise here rejects: every failure becomes a result for the model.
+//
+// `executeTools` in phases/execute-tools.ts calls `callTool`. A delegation continues in delegate.ts,
+// and a call that has begun ends in `recordEnd` (record-calls.ts), unless it pauses.
 
 import { awaitWithinBounds, type BoundedOutcome } from "../../kernel/cancel-signal.ts";
 import { omitUndefined } from "../../kernel/json.ts";

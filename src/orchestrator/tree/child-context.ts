@@ -1,5 +1,6 @@
 // Builds the context of a subagent, or a refusal: applies the policies above it and the request to
-// the context of its parent.
+// the context of its parent. set-up-child.ts calls it, and gives the context to create-agent.ts. The
+// messages come from policies/inherit-context.ts.
 
 import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";

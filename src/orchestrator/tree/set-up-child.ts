@@ -1,6 +1,10 @@
 // Sets up and announces a subagent for a delegation, or returns the reason why it does not start.
 // Atomic: if the setup throws, everything that was taken is released (T3): the place in the tree,
 // the account, the timer.
+//
+// supervisor.ts calls `setUpChild`. In order, it checks (spawn-checks.ts), counts the child against
+// the limits of the tree (`RunTree.admit` in run-tree.ts), derives its budget
+// (policies/budget-share.ts) and its context (child-context.ts), and creates it (create-agent.ts).
 
 import { resolveInstructions, canStartSubagents, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";

@@ -1,5 +1,10 @@
 // Decides whether a subagent may start: checks the role, the limits of the tree and the budget, in
 // this order. A refusal is an instruction to the model, counted by code and recorded by an event.
+//
+// `reserveSpawn` in supervisor.ts calls `findStartableRole` before anyone is asked for permission,
+// and set-up-child.ts calls it again at the start. The limits are compared in
+// policies/subagent-limits.ts, from the counts in run-tree.ts, and the budget in
+// budget/lease-decision.ts. supervisor.ts returns the refusal to the call.
 
 import { getErrorMessage } from "../../kernel/error.ts";
 import { checkSubagentLimits } from "../../policies/subagent-limits.ts";
