@@ -1,5 +1,10 @@
 // Adds stop signals to a state: pending requests from outside, and signals for failures and limits.
 // Only the loop and its end (`settle`) handle requests from outside (L1).
+//
+// `toBudgetSignal` turns the refusal of a budget account into a signal, for the phases prepare,
+// infer, evaluate and execute. A signal in the state ends the agent: the loop (run-agent.ts) starts
+// no further request and calls `settle` (life-cycle.ts), which ends it with `findWinningSignal`
+// (policies/stop-signals.ts).
 
 import { STOP_CODES_BY_AXIS, type ErrorRecord, type StopSignal } from "../protocol/stop.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";

@@ -1,5 +1,7 @@
 // The figures of a budget account that decide which amounts fit below its limits. BudgetAccount
-// owns and changes them.
+// owns and changes them. lease-decision.ts compares them, and `createBudgetRefusal` here states which
+// limit refused. Callers of the account turn that into a signal (agent/stop-requests.ts) or
+// into the refusal of a subagent (orchestrator/tree/spawn-checks.ts).
 //
 // Room is the unspent part of a limit. Descendants of an account must leave the part that is kept
 // for its own agent, which may use that part.

@@ -7,6 +7,9 @@
 //
 // An operation is created as a value only for a watch that reads operations: the journal of the
 // run.
+//
+// `requestCallLease` in agent/model-call.ts calls `requestLease`. lease-decision.ts decides,
+// lease-queue.ts holds a request that has to wait, and `carryOut` returns the lease or the refusal.
 
 import { invariant } from "../kernel/invariant.ts";
 import type { AnySignal } from "../kernel/cancel-signal.ts";

@@ -2,6 +2,10 @@
 // lease. Optional work comes first: hooks see the task, the history of a session is shortened,
 // subtasks run, subagents are awaited, sections are created, and a history that is too long is
 // compacted. Notices at the end of a request are not stored in the history.
+//
+// `requestCallLease` (model-call.ts) asks the account of the agent (budget/budget-account.ts). A
+// refusal becomes a signal (`toBudgetSignal` in stop-requests.ts), with which the loop in
+// run-agent.ts ends the agent. With a lease, infer.ts makes the call.
 
 import { groupDigits, mismatch } from "../../kernel/argument-checks.ts";
 import { EspalierError } from "../../kernel/error.ts";
