@@ -43,7 +43,8 @@ export interface LastStep {
 
 /**
  * Limit on the path whose unspent part is smaller than the least amount that the call needs, or
- * whose time is over.
+ * whose time is over. Its `spent` is the `current` of stop signals and of `SpawnRefusal`: a budget is
+ * spent, while those also report counts such as depth.
  */
 export type BudgetRefusal = Readonly<z.infer<ReturnType<typeof RefusalSchema>>>;
 

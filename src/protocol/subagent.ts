@@ -112,7 +112,11 @@ export interface SpawnRefusal {
   readonly message: string;
   /** Value of the limit. Absent if the reason is not a number. */
   readonly maximum?: number | undefined;
-  /** Current value, in the unit of `maximum`. */
+  /**
+   * Current value, in the unit of `maximum`. For a budget it is the spent amount (`spent` in
+   * `budget.refused` events), and is named `current` because depth and numbers of subagents are
+   * not spent.
+   */
   readonly current?: number | undefined;
 }
 
