@@ -29,6 +29,46 @@ test("L1: reads external stop signals in one place, which only the loop calls", 
   ]);
 });
 
+const invariants = readFileSync("docs/invariants.md", "utf8");
+/** The rules with a label, by the label, such as "L3": a sentence, then the files that keep the rule. */
+const rules = new Map(
+  [...invariants.matchAll(/^- \*\*([A-Z]\d)\*\* ((?:.+\n| {2}.+\n)+?)(?=- |\n|$)/gm)].map(
+    ([, label = "", text = ""]) => [label, text],
+  ),
+);
+
+test("cites no label of a rule in a comment or message that docs/invariants.md does not define", () => {
+  const words = new Set(["C0", "V8"]); // A segment of JPEG files, and the engine.
+  const cited = sources.flatMap(({ file, text }) => {
+    const comments = text.match(/^\s*(?:\/\/|\/?\*).*|\s\/\/ .*|["`][A-Z]\d: /gm) ?? [];
+    const labels = comments.join("\n").match(/\b[A-Z]\d{1,2}\b/g) ?? [];
+    return labels.filter((label) => !words.has(label)).map((label) => ({ file, label }));
+  });
+  expect(cited.length).toBeGreaterThan(50);
+  expect(cited.filter(({ label }) => !rules.has(label))).toEqual([]);
+});
+
+test("names existing files for every rule in docs/invariants.md, and labels only rules that others cite", () => {
+  expect(rules.size).toBeGreaterThan(25);
+  const texts = globSync(["src/**/*.ts", "test/**/*.ts", "docs/*.md"], {
+    exclude: ["docs/invariants.md", "test/requirements.ts"],
+  }).map((file) => ({ file, text: readFileSync(file, "utf8") }));
+  for (const [label, rule] of rules) {
+    const named = [...rule.matchAll(/`([\w/.-]+\.ts)`/g)].map(([, path = ""]) =>
+      path.startsWith("test/") ? path : `src/${path}`,
+    );
+    expect([label, named.length > 0, named.filter((path) => !existsSync(path))]).toEqual([
+      label,
+      true,
+      [],
+    ]);
+    const cites = new RegExp(`\\b${label}\\b(?![.?]["\`)])`);
+    const isDefinition = new RegExp(`^// ${label}\\. `, "m");
+    const citing = texts.filter(({ text }) => cites.test(text) && !isDefinition.test(text));
+    expect([label, citing.length > 0]).toEqual([label, true]);
+  }
+});
+
 test("reads in-flight work in five files of the agent, without access to the journal", () => {
   expect(agentFilesWith(/\?\.inFlight\b/)).toEqual([
     "src/agent/agent-runtime.ts",

@@ -2,10 +2,11 @@
 // until the run has ended or is paused. An engine knows ids, roles and versions. The request,
 // history, mail and result of a run are in the store.
 //
-// G1. An enqueued run whose `execute` has not resolved is executed again: at least once, on any
-//     worker. Executing a run without work is harmless.
-// G2. As far as the engine knows, at most one `execute` of a run is in progress. If the engine
-//     errs, the store decides: the last process to claim the run writes it.
+// An enqueued run whose `execute` has not resolved is executed again: at least once, on any worker.
+// Executing a run without work is harmless.
+//
+// As far as the engine knows, at most one `execute` of a run is in progress. If the engine errs,
+// the store decides: the last process to claim the run writes it.
 
 import { EspalierError } from "../kernel/error.ts";
 import type { RunId } from "../protocol/ids.ts";

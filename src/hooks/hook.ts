@@ -1,7 +1,8 @@
 // Hooks: user code that observes a run, changes it at given points, or wraps its calls. Created and
 // checked here.
-// There are five kinds (C15, C16). Observers receive events; transformers return a patch at one
-// point; wraps surround a model call or a tool call; processors receive each completed step.
+//
+// There are five kinds. Observers receive events; transformers return a patch at one point; wraps
+// surround a model call or a tool call; processors receive each completed step.
 
 import {
   checkCreated,

@@ -1,4 +1,4 @@
-// The fields that a patch may have at each point. Checked when a hook returns (R80).
+// The fields that a patch may have at each point. Checked when a hook returns.
 
 import { isRecord, sameJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import { lazySchema, z } from "../protocol/lazy-schema.ts";

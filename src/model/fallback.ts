@@ -1,8 +1,9 @@
 // Fallback: the order in which several models are called. Owns the recent failures, for all runs of
 // the process.
-// F1. A failed model is skipped for `cooldownMs`, unless all models are.
-// F2. While tool calls of the newest reply are open, its writer is called first, even after a
-//     failure: only the writer can read its reasoning in the history.
+//
+// A failed model is skipped for `cooldownMs`, unless all models are. While tool calls of the newest
+// reply are open, its writer is called first, even after a failure: only the writer can read its
+// reasoning in the history.
 
 import type { Clock } from "../kernel/clock.ts";
 import type { Model, ModelRequest } from "./model.ts";

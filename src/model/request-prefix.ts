@@ -1,5 +1,5 @@
 // Measures the common beginning of a request and the previous one, which decides whether prompt
-// caches hit: tools and the result schema first, then messages (X31). Pure.
+// caches hit: tools and the result schema first, then messages. Pure.
 
 import { findGrowth } from "../kernel/append-only-list.ts";
 import { sameJson } from "../kernel/json.ts";

@@ -2,8 +2,8 @@
 // numbers, so a reader that reconnects with the last id continues exactly there. Owns the position
 // of the reader.
 //
-// V4. A slow reader slows nothing down. Once too much output waits for a reader, it gets `lagging`
-//     and must fetch a snapshot.
+// A slow reader slows nothing down. Once too much output waits for a reader, it gets `lagging` and
+// must fetch a snapshot.
 
 import type { ServerResponse } from "node:http";
 

@@ -1,9 +1,8 @@
 // CachedRun: a run, folded up to the last journal record that was read. RunFoldCache: an LRU cache
 // with at most eight runs or 256 MB.
 //
-// V2. The journal is the only source. The owner of the run may wake the reader, but supplies no
-//     data.
-// V3. While a run is watched, its journal is polled every 100 ms, otherwise on request.
+// The journal is the only source. The owner of the run may wake the reader, but supplies no data.
+// While a run is watched, its journal is polled every 100 ms, otherwise on request.
 
 import type { Clock } from "../kernel/clock.ts";
 import { EspalierError, type ErrorCode } from "../kernel/error.ts";

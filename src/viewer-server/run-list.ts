@@ -1,8 +1,8 @@
 // RunList: the runs of a store as rows, and their open questions. Owns the folded facts of runs
 // that are not in the cache. The facts of an inactive run stay valid until its journal grows.
 //
-// V5. A row agrees with the fold of its run. While the facts of a run are unknown, its row lacks
-//     them, and the run is read.
+// A row agrees with the fold of its run. While the facts of a run are unknown, its row lacks them,
+// and the run is read.
 
 import { sleep, CancelSignal } from "../kernel/cancel-signal.ts";
 import { omitUndefined } from "../kernel/json.ts";

@@ -2,9 +2,9 @@
 // redacted or none. Events are filtered before they are folded, so hidden content is not even in
 // memory.
 //
-// V1. With content off, no text of a person, a model, a tool or a provider leaves the server. Ids,
-//     numbers, and the names and codes under the keys below do. A key that is not listed counts as
-//     content.
+// With content off, no text of a person, a model, a tool or a provider leaves the server. Ids,
+// numbers, and the names and codes under the keys below do. A key that is not listed counts as
+// content.
 
 import { isJson, isRecord, type JsonValue } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";

@@ -1,13 +1,15 @@
 // Stores tickets as jobs of pg-boss. Owns the names of queues and the settings of jobs.
 //
-// Q1. Each role has one queue for each version. For one run, a queue has at most one new job, one
-//     job that waits for a retry, and one job that is executed. A further ticket merges with the
-//     new job, and no job is executed beside another. (Policy `stately`, which has a unique index
-//     of states and keys.)
-// Q2. A job for a later time waits in a separate queue, since in its own queue it would count as
-//     the new job.
-// Q3. A job never expires: retries, waiting time and execution time are unlimited. Only missing
-//     heartbeats show that its worker is lost.
+// Each role has one queue for each version. For one run, a queue has at most one new job, one job
+// that waits for a retry, and one job that is executed. A further ticket merges with the new job,
+// and no job is executed beside another. (Policy `stately`, which has a unique index of states and
+// keys.)
+//
+// A job for a later time waits in a separate queue, since in its own queue it would count as the
+// new job.
+//
+// A job never expires: retries, waiting time and execution time are unlimited. Only missing
+// heartbeats show that its worker is lost.
 
 import type { JobInsert } from "pg-boss";
 
@@ -32,7 +34,7 @@ const LeadSchema = lazySchema(() =>
   }),
 );
 
-/** The queue of Q2. Every worker moves due jobs, regardless of its roles. */
+/** The queue of jobs for a later time. Every worker moves due jobs, regardless of its roles. */
 const LATER = "espalier/later";
 
 /** Largest integer of PostgreSQL. As seconds, 68 years. */
@@ -65,8 +67,8 @@ export class TicketQueues {
   }
 
   /**
-   * Creates the queues of these roles if they do not exist, and the queue of Q2 first: if a role's
-   * queue exists, that one does, too.
+   * Creates the queues of these roles if they do not exist, and the queue of later jobs first: if a
+   * role's queue exists, that one does, too.
    */
   async make(roles: readonly string[], version: string): Promise<void> {
     await this.#boss.createQueue(LATER, { policy: "short" });

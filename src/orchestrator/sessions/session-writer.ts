@@ -1,10 +1,12 @@
 // SessionWriter: the implementation of a session handle. Owns the record that it last read or
 // wrote, with its version.
 //
-// N1. One user at a time: a run, or a change by the caller.
-// N2. Every write contains the version on which it is based. A handle that finds another version
+// A session has one user at a time: a run, or a change by the caller.
+//
+// Every write contains the version on which it is based. A handle that finds another version
 // changes nothing and is stale: nothing starts with it until it is read again.
-// N3. An execution is in a session once, even if it is added again because the acknowledgement was
+//
+// An execution is in a session once, even if it is added again because the acknowledgement was
 // lost.
 
 import { mismatch, describeReceived } from "../../kernel/argument-checks.ts";
@@ -186,7 +188,7 @@ export class SessionWriter implements Session {
 
   /**
    * Returns true if the store has the execution although the write failed, because its
-   * acknowledgement was lost (N3).
+   * acknowledgement was lost. It is not added again.
    */
   async #hasArrived({ executionId }: SessionExecution): Promise<boolean> {
     try {
