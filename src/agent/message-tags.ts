@@ -90,16 +90,16 @@ export function replaceMessages<History extends TaggedHistory>(
       tags.push({ executionId, stepNumber, number: added, note: "left_out" });
       continue;
     }
-    gone.push(...ownBetween(history, from, at));
+    gone.push(...collectOwnBetween(history, from, at));
     tags.push(tag);
     from = at + 1;
   }
-  gone.push(...ownBetween(history, from, history.messages.length));
+  gone.push(...collectOwnBetween(history, from, history.messages.length));
   const dropped = gone.length === 0 ? history.dropped : [...history.dropped, ...gone];
   return { ...history, messages, tags, dropped, added };
 }
 
-function ownBetween(
+function collectOwnBetween(
   { messages, tags }: TaggedHistory,
   from: number,
   to: number,
@@ -138,7 +138,7 @@ export function collectAddedMessages(
   history: TaggedHistory,
   agentId: AgentId,
 ): readonly StoredMessage[] {
-  return [...history.dropped, ...ownBetween(history, 0, history.messages.length)]
+  return [...history.dropped, ...collectOwnBetween(history, 0, history.messages.length)]
     .toSorted((left, right) => left.tag.number - right.tag.number)
     .map(({ message, tag }) => createStoredMessage(message, tag, agentId));
 }

@@ -39,7 +39,7 @@ import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   toCallUsage,
   findCostWarnings,
-  leaseTerms,
+  getLeaseTerms,
   findFallbackUsage,
   type ModelCallEnd,
 } from "../budget/call-usage.ts";
@@ -286,7 +286,7 @@ class Attempts implements RetryOptions {
     if (warnings.length + ofCost.length > 0)
       recordWarnings(agent, [...warnings, ...ofCost], position);
     if (!agent.run.recorder.countUnread("model.replied")) {
-      agent.recordContent(position, () => replyContent(reply));
+      agent.recordContent(position, () => createReplyContent(reply));
       agent.recordWithinCall(this.#createRepliedEvent(settled, spent.usage), position);
     }
     return { type: "replied", reply, ...spent };
@@ -362,7 +362,7 @@ export async function extendLease(
   const { account, persistence, run } = agent;
   const position = toEventPosition(effectPosition, number);
   let hasWaited = false;
-  const outcome = await account.extend(lease, leaseTerms(agent), signal, (accountPath) => {
+  const outcome = await account.extend(lease, getLeaseTerms(agent), signal, (accountPath) => {
     hasWaited = true;
     if (!run.recorder.countUnread("budget.queued"))
       agent.recordWithinCall({ type: "budget.queued", accountPath }, position);
@@ -377,7 +377,7 @@ function createRequestContent({ messages, tools }: ModelRequest): SpanContent {
   return { type: "request", messages: messages.map(toReadable), tools };
 }
 
-function replyContent({ message, finishReason, rawFinishReason }: ModelReply): SpanContent {
+function createReplyContent({ message, finishReason, rawFinishReason }: ModelReply): SpanContent {
   const raw = omitUndefined({ rawFinishReason });
   return { type: "reply", message: removeProviderData(message), finishReason, ...raw };
 }

@@ -7,7 +7,7 @@ import { compareRequests, type RequestPrefix } from "../model/request-prefix.ts"
 import { toEventPosition, countAddedSteps, type EffectPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Lease, LeaseOutcome } from "../budget/lease.ts";
-import { leaseTerms } from "../budget/call-usage.ts";
+import { getLeaseTerms } from "../budget/call-usage.ts";
 import type { InferOutcome } from "./effect-outcomes.ts";
 import { runAttempts } from "./model-attempts.ts";
 import type { InferCall } from "./model-events.ts";
@@ -31,7 +31,7 @@ export async function requestCallLease(
   const { recorder } = run;
   const position = toEventPosition(effectPosition);
   const steps = countAddedSteps(effectPosition);
-  const ask = { inputTokens, maxOutputTokens, steps, ...leaseTerms(agent) } as const;
+  const ask = { inputTokens, maxOutputTokens, steps, ...getLeaseTerms(agent) } as const;
   const work = async (): Promise<LeaseOutcome> => {
     agent.beginWork();
     let hasWaited = false;

@@ -69,7 +69,7 @@ export function decideStepOutcome(log: ExecutionLog, facts: StepFacts): StepOutc
     const news = wanted.filter((type) => type !== "tool_calls");
     return news.length > 0 ? { type: "continue", work: news } : { type: "stop", signal: COMPLETED };
   }
-  const cutOff = cutOffReason(last, facts);
+  const cutOff = findCutOffReason(last, facts);
   const hasMissed = facts.hasOutput && countMissedOutputs(log, facts) > MAX_MISSED_OUTPUTS;
   const hasNoCalls = last.tools.calls.length === 0;
   if (cutOff !== undefined && (hasMissed || hasNoCalls))
@@ -111,7 +111,7 @@ const COMPLETED: StopSignal = deepFreeze({
  * Returns the reason why a reply without calls is not an answer: it was cut off, filtered or
  * declined.
  */
-function cutOffReason(last: StepRecord, facts: StepFacts): StopReason | undefined {
+function findCutOffReason(last: StepRecord, facts: StepFacts): StopReason | undefined {
   const { finishReason, refusal } = last.io;
   if (refusal !== undefined)
     return createStopReason("The model declined to answer.", { finishReason: "refusal", refusal });

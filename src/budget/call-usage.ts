@@ -46,7 +46,10 @@ export interface Payer {
 }
 
 /** Returns the terms of a lease that depend on the model. */
-export function leaseTerms({ model, priceOf }: Payer): Pick<LeaseAsk, "price" | "minOutputTokens"> {
+export function getLeaseTerms({
+  model,
+  priceOf,
+}: Payer): Pick<LeaseAsk, "price" | "minOutputTokens"> {
   return { price: priceOf(model), minOutputTokens: model.minOutputTokens };
 }
 
@@ -65,7 +68,7 @@ export function toCallUsage({ model, priceOf }: Payer, call: LeasedCall, end: Mo
   if (end.type === "unsent") return { ...NO_USAGE, steps: call.steps };
   const shares =
     end.type === "replied" && end.brokenAttempts === 0
-      ? [replyShare(model, call.lease, end)]
+      ? [createReplyShare(model, call.lease, end)]
       : computeShares(model, call.lease, end);
   let usage = NO_USAGE;
   for (const share of shares) usage = addUsage(usage, chargeShare(priceOf, share));
@@ -113,7 +116,7 @@ function computeShares(
   const losses = findLosses(model, end);
   const lost = losses.map(([loser, loss]) => createLostShare(loser, lease, loss));
   if (end.type !== "replied") return lost;
-  const answer = replyShare(model, lease, end);
+  const answer = createReplyShare(model, lease, end);
   const answerLoss = lost.find((share) => share.model === answer.model);
   if (answerLoss === undefined) return [answer, ...lost];
   const requests = [...answer.requests, ...answerLoss.requests];
@@ -125,7 +128,7 @@ function computeShares(
  * Returns the share of the model that replied. Estimates the input if the provider did not count
  * it, and the output if its count is 0.
  */
-function replyShare(
+function createReplyShare(
   model: Model,
   { inputTokens }: Lease,
   { reply, repliedBy = model }: Replied,
@@ -134,7 +137,7 @@ function replyShare(
   if (usage !== undefined && (usage.inputTokens > 0 || inputTokens === 0))
     return { model: repliedBy, requests: [usage], estimatedCalls: 0 };
   const counted = usage?.outputTokens ?? 0;
-  const outputTokens = counted === 0 ? replyTokens(reply) : counted;
+  const outputTokens = counted === 0 ? countReplyTokens(reply) : counted;
   const answer = { ...estimate(0, 0), ...usage, inputTokens, outputTokens };
   return { model: repliedBy, requests: [answer], estimatedCalls: 1 };
 }
@@ -234,7 +237,7 @@ function estimate(inputTokens: number, outputTokens: number): TokenUsage {
   return { inputTokens, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 };
 }
 
-function replyTokens({ message }: ModelReply): number {
+function countReplyTokens({ message }: ModelReply): number {
   const { text, refusal = "", toolCalls, parts = [] } = message;
   const calls = toolCalls.map((call) => call.toolName + call.argumentsText);
   const reasoning = parts.map((part) => (part.type === "reasoning" ? part.text : ""));

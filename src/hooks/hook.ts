@@ -20,7 +20,7 @@ import { type EspalierEvent, type EventType, isEventType } from "../protocol/eve
 import type { CallId } from "../protocol/ids.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { AllowedPatch, HookContext, PointInput, TransformPoint } from "./hook-points.ts";
-import { listHookPoints } from "./patch-contract.ts";
+import { getHookPoints } from "./patch-contract.ts";
 
 /**
  * Context of an observer call. The event itself contains the ids.
@@ -273,14 +273,14 @@ export function transform<P extends TransformPoint>(
   handler: TransformHandlers<unknown>[P],
   options: TransformOptions<P> = {},
 ): Hook {
-  const points = listHookPoints();
+  const points = getHookPoints();
   if (!points.includes(point)) {
     const expected = `one of ${points.join(", ")}`;
     throw mismatch("transform.point", expected, point, "For events, use observe().");
   }
   const hook: TransformHook<P> = {
     kind: "transform",
-    ...transformBasics(point, handler, options),
+    ...readTransformOptions(point, handler, options),
     point,
     handle: (input, context) => handler(input, context),
   };
@@ -494,7 +494,11 @@ function readHookOptions(
 }
 
 /** Returns the checked options of a transform hook. */
-function transformBasics(owner: string, work: { readonly name: unknown }, options: AllHookOptions) {
+function readTransformOptions(
+  owner: string,
+  work: { readonly name: unknown },
+  options: AllHookOptions,
+) {
   const { tools, strict = true } = options;
   const basics = readHookOptions([owner, "handler"], work, options, ["strict", "tools"]);
   const field = `${owner}.options`;

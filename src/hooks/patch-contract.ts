@@ -62,8 +62,8 @@ const contracts = lazySchema((): { readonly [P in TransformPoint]: PatchContract
   };
 });
 
-/** Lists the points at which a hook may change something. */
-export function listHookPoints(): readonly string[] {
+/** Returns the points at which a hook may change something. */
+export function getHookPoints(): readonly string[] {
   return Object.keys(contracts());
 }
 

@@ -123,11 +123,11 @@ export function runInsideWraps<Call extends object, Result>(
       if (isOver || signal.aborted) return;
       stopTimer = clock.setTimer(timeoutMs, () => {
         isOver = true;
-        reject(createHookTimeoutError(nameWraps(wraps), timeoutMs));
+        reject(createHookTimeoutError(describeWraps(wraps), timeoutMs));
       });
     };
     const runInner = async (): Promise<Result> => {
-      if (isOver) throw createLateCallError(nameWraps(wraps));
+      if (isOver) throw createLateCallError(describeWraps(wraps));
       stopTimer();
       inFlight += 1;
       try {
@@ -157,7 +157,7 @@ export function runInsideWraps<Call extends object, Result>(
 const DO_NOTHING = (): void => undefined;
 
 /** Returns the names of all wraps, since it is unknown which of the wraps hangs. */
-function nameWraps(wraps: readonly Named<{ readonly kind: string }>[]): HookPlace {
+function describeWraps(wraps: readonly Named<{ readonly kind: string }>[]): HookPlace {
   return { point: wraps[0]?.hook.kind ?? "", hook: wraps.map(({ name }) => name).join(", ") };
 }
 
@@ -268,7 +268,7 @@ function readPatch<P extends TransformPoint>(
   const place = { point, hook: named.name };
   const { fields, schema, fitted } = getPatchContract(point);
   const parts: [string, JsonValue][] = [];
-  for (const field of listFields(place, fields, returned)) {
+  for (const field of readPatchFields(place, fields, returned)) {
     if (!fields.includes(field)) refuseField(place, named.hook, { field, fields });
     else parts.push(...readField(place, returned, field));
   }
@@ -289,7 +289,7 @@ function readPatch<P extends TransformPoint>(
 }
 
 /** Returns the field names of a returned value. An absent value has none. */
-function listFields(
+function readPatchFields(
   place: HookPlace,
   fields: readonly string[],
   returned: unknown,

@@ -39,12 +39,12 @@ function tagValue(value: unknown, levels: number): unknown {
     case Date.prototype:
       return ["date", formatDate(value)];
     case Map.prototype:
-      return ["map", ...listEntries(value).map(tagPart)];
+      return ["map", ...collectEntries(value).map(tagPart)];
     case Set.prototype:
-      return ["set", ...listEntries(value).map(tagPart)];
+      return ["set", ...collectEntries(value).map(tagPart)];
     case Object.prototype:
     case null:
-      return ["object", ...listSortedFields(value).map(([key, field]) => [key, tagPart(field)])];
+      return ["object", ...sortFields(value).map(([key, field]) => [key, tagPart(field)])];
     default:
       throw new TypeError("An instance of a class has no fingerprint.");
   }
@@ -55,12 +55,12 @@ function formatDate(value: object): string {
   return Number.isNaN(value.getTime()) ? "invalid" : value.toISOString();
 }
 
-function listEntries(value: object): readonly unknown[] {
+function collectEntries(value: object): readonly unknown[] {
   if (value instanceof Map || value instanceof Set) return [...value];
   throw new TypeError("It has no entries.");
 }
 
-function listSortedFields(value: object): readonly (readonly [string, unknown])[] {
+function sortFields(value: object): readonly (readonly [string, unknown])[] {
   if (Object.getOwnPropertySymbols(value).length > 0)
     throw new TypeError("A key that is a symbol has no fingerprint.");
   return Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : 1));

@@ -12,7 +12,7 @@ export function adviseOnName(name: string, known: readonly string[]): string {
 
 /** Does the same as `adviseOnName`, and also names options of other calls. */
 export function adviseOnOption(name: string, known: readonly string[]): string {
-  const [replacement] = listKeys(names.replacements, name);
+  const [replacement] = findKeys(names.replacements, name);
   return (
     adviseHere(name, known) ??
     replacement ??
@@ -24,7 +24,7 @@ export function adviseOnOption(name: string, known: readonly string[]): string {
 
 function adviseHere(name: string, known: readonly string[]): string | undefined {
   const isKnown = (option: string) => known.includes(option);
-  const path = listPaths(name).find((options) => options.some(isKnown));
+  const path = findOptionPaths(name).find((options) => options.some(isKnown));
   return path && `Use ${formatPath(path.slice(path.findIndex(isKnown)))}.`;
 }
 
@@ -34,23 +34,23 @@ function adviseOnSpelling(name: string, known: readonly string[]): string | unde
 }
 
 function adviseElsewhere(name: string): string | undefined {
-  const calls = listPaths(name).flatMap((path) =>
-    listKeys(names.owners, path[0] ?? "").map((call) => `Pass ${formatPath(path)} to ${call}.`),
+  const calls = findOptionPaths(name).flatMap((path) =>
+    findKeys(names.owners, path[0] ?? "").map((call) => `Pass ${formatPath(path)} to ${call}.`),
   );
   return calls[0];
 }
 
 /** Returns the paths of the options that a name can mean, likely ones first. */
-function listPaths(name: string): readonly (readonly string[])[] {
+function findOptionPaths(name: string): readonly (readonly string[])[] {
   const owned = Object.values(names.owners).flatMap((options) => options.split(" "));
   const candidates = [...Object.keys(names.counterparts), ...owned].filter((path) =>
     isSameOption(path.split(".").at(-1) ?? "", name),
   );
-  return [...listKeys(names.counterparts, name), ...candidates].map((path) => path.split("."));
+  return [...findKeys(names.counterparts, name), ...candidates].map((path) => path.split("."));
 }
 
 /** Returns the keys of the entries that list the name. */
-function listKeys(table: Readonly<Record<string, string>>, name: string): readonly string[] {
+function findKeys(table: Readonly<Record<string, string>>, name: string): readonly string[] {
   return Object.keys(table).filter((key) =>
     table[key]?.split(" ").some((option) => isSameOption(option, name)),
   );

@@ -120,7 +120,7 @@ export function collectFailureSignals(
     const current = counts[kind];
     if (current <= maximum) return [];
     const message = `${current} ${event}, and ${limit} is ${maximum}.`;
-    return [signal("error_budget", message, { limit, maximum, current })];
+    return [createSignal("error_budget", message, { limit, maximum, current })];
   });
   return [...executions.flatMap((execution) => findCallSignals(execution, policy)), ...beyond];
 }
@@ -156,13 +156,15 @@ function findCallSignals(execution: ToolExecution, policy: ErrorPolicy): readonl
   const data = { toolName: call.toolName, callId: call.callId };
   if (errorCode === "retry_limit" && policy.retryLimitPolicy === "stop") {
     const message = `${call.toolName} used all its retries and needs another correction.`;
-    return [signal("retry_limit", message, data)];
+    return [createSignal("retry_limit", message, data)];
   }
   if (!BLOCKED.has(errorCode ?? "") || policy.blockedPolicy !== "stop") return [];
-  return [signal("blocked", `A call of ${call.toolName} was denied: ${text}`, data, blockedBy)];
+  return [
+    createSignal("blocked", `A call of ${call.toolName} was denied: ${text}`, data, blockedBy),
+  ];
 }
 
-function signal(
+function createSignal(
   code: StopCode,
   message: string,
   data: StopSignal["reason"]["data"],

@@ -58,7 +58,7 @@ export async function readRoles(
 ): Promise<readonly AgentRole[]> {
   checkKeys("readRoles", options, OPTION_FIELDS);
   const settings = checkRoleFileOptions("readRoles", options);
-  const { path, names } = await listRoleFiles(folder);
+  const { path, names } = await findRoleFiles(folder);
   const rolesByName = new Map<string, { readonly role: AgentRole; readonly file: string }>();
   for (const name of names) {
     const file = join(path, name);
@@ -118,7 +118,7 @@ export function parseRole(
 }
 
 /** Returns the path of the folder, and the sorted names of its possible role files. */
-async function listRoleFiles(
+async function findRoleFiles(
   folder: string | URL,
 ): Promise<{ readonly path: string; readonly names: readonly string[] }> {
   try {

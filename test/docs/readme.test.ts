@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import type { ResponseOutputItem } from "openai/resources/responses/responses";
 import { expect, test } from "vitest";
 
-import { listHookPoints } from "../../src/hooks/patch-contract.ts";
+import { getHookPoints } from "../../src/hooks/patch-contract.ts";
 import { functionCall, message, reasoning } from "../fixtures/streams/response-events.ts";
 import { proves } from "../harness/proves.ts";
 import { calls, OpenAiServer, says, status } from "../support/openai-server.ts";
@@ -75,7 +75,7 @@ proves(
 test("documents exactly the existing hook points", () => {
   const [, table = ""] = readFileSync("docs/hooks.md", "utf8").split("## Hook points");
   const points = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, point]) => point);
-  expect(new Set(points)).toEqual(new Set(listHookPoints()));
+  expect(new Set(points)).toEqual(new Set(getHookPoints()));
 });
 
 /**

@@ -120,7 +120,7 @@ async function reserveCall(
   const { request: draft, isFaithful, historyLength, ephemeral, tail, hiddenTools } = assembled;
   const attachedBytes = sumAttachedBytes(draft.messages);
   if (attachedBytes > MOST_REQUEST_BYTES)
-    return { state: fail(agent, state, attachmentError(attachedBytes)), call: undefined };
+    return { state: fail(agent, state, createAttachmentError(attachedBytes)), call: undefined };
   const prefix = isFaithful ? state.conversation.prefix : NO_PREFIX;
   const counted = countInputTokens(agent.model, draft, prefix, isFaithful ? ephemeral : undefined);
   const inputTokens = counted.tokens + noticed;
@@ -158,7 +158,7 @@ async function reserveCall(
   return { state: waited, call };
 }
 
-function attachmentError(attached: number): EspalierError {
+function createAttachmentError(attached: number): EspalierError {
   const advice =
     "Set compaction, which keeps the newest attachments, or send the model fewer: toolResult({ showAttachments: false }).";
   const expected = `at most ${groupDigits(MOST_REQUEST_BYTES)} bytes`;
@@ -300,12 +300,12 @@ function planNotices(agent: AgentRuntime, state: AgentState): Notices {
   const remaining = (): Remaining => computeRemainingAtStep(state, account.remaining());
   const isLast = role.wrapUp !== undefined && (remaining().steps ?? Infinity) <= 1;
   return {
-    wrapUp: isLast ? wrapUpText(agent) : undefined,
+    wrapUp: isLast ? getWrapUpText(agent) : undefined,
     budget: createBudgetNotice(role, remaining),
   };
 }
 
-function wrapUpText({ role, nativeOutputSchema }: AgentRuntime): string | undefined {
+function getWrapUpText({ role, nativeOutputSchema }: AgentRuntime): string | undefined {
   const { wrapUp, hasOutput } = role;
   if (wrapUp !== true) return wrapUp;
   if (!hasOutput) return WRAP_UP.answer;

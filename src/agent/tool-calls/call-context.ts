@@ -58,7 +58,7 @@ export function createCallContext<Services extends object>(
 }
 
 function queueSubtask(call: CallInProgress, request: unknown): void {
-  const spawn = spawnRequest("subtask", request);
+  const spawn = parseSpawnRequest("subtask", request);
   if (spawn.background === true) {
     const advice = "Leave it out: a subtask always runs before the next model call.";
     throw mismatch("subtask.background", "left out", true, advice);
@@ -80,7 +80,7 @@ function reportProgress(call: CallInProgress, progress: ToolProgress): void {
 }
 
 /** Throws `invalid_argument` for a value that is not a request. */
-export function spawnRequest(field: string, request: unknown): SpawnRequest {
+export function parseSpawnRequest(field: string, request: unknown): SpawnRequest {
   const parts = isRecord(request) && Array.isArray(request["task"]) ? request["task"] : undefined;
   const task = parts && copyContent(`${field}.task`, parts);
   const parsed = SpawnRequestSchema().safeParse(
@@ -92,7 +92,7 @@ export function spawnRequest(field: string, request: unknown): SpawnRequest {
 }
 
 /** Returns a checked copy, because the question is recorded and must not change later. */
-function askRequest(request: AskRequest): AskRequest {
+function parseAskRequest(request: AskRequest): AskRequest {
   checkKeys("ask", request, ["reason", "arguments", "validate", "signal"]);
   const { reason, validate: check } = request;
   const signal: unknown = request.signal; // Untyped callers pass anything.
@@ -126,7 +126,7 @@ function askRequest(request: AskRequest): AskRequest {
  * request.
  */
 async function askForTool(call: CallInProgress, input: AskRequest): Promise<AskOutcome> {
-  const request = askRequest(input);
+  const request = parseAskRequest(input);
   const signals = [call.signal, ...(request.signal === undefined ? [] : [request.signal])];
   if (call.isClosed || signals.some(({ aborted }) => aborted)) return QUESTION_ENDED;
   const { agent } = call;

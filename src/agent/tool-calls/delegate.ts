@@ -36,7 +36,7 @@ import {
   type CallOutcome,
   type PausedChild,
 } from "./call-outcome.ts";
-import { createCallContext, spawnRequest } from "./call-context.ts";
+import { createCallContext, parseSpawnRequest } from "./call-context.ts";
 import { closeCall, createNextDelegation, type CallInProgress } from "./open-call.ts";
 import { recordBegin, recordEnd, recordPause, type BegunCall } from "./record-calls.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
@@ -94,7 +94,7 @@ async function awaitCode(
     awaited === undefined
       ? findOutcome(call, toolName, bounded, children)
       : Promise.resolve({ type: "paused", childId: awaited } as const);
-  const inBackground = [...listChildren(children, "started"), ...others];
+  const inBackground = [...collectSpawned(children, "started"), ...others];
   const startedAgentIds = inBackground.length === 0 ? undefined : inBackground;
   return await awaitAndRecord(call, pending, begun, { subtasks, startedAgentIds });
 }
@@ -145,7 +145,7 @@ function findPaused(
 ): readonly AgentId[] {
   if (bounded.type === "abandoned" || children.some(({ status }) => status === "rejected"))
     return [];
-  const pausedIds = listChildren(children, "paused");
+  const pausedIds = collectSpawned(children, "paused");
   const returned = bounded.type === "returned" ? bounded.value : undefined;
   const isReturned = (childId: AgentId): boolean =>
     isOutcome(returned) && returned.type === "paused" && returned.childId === childId;
@@ -169,7 +169,7 @@ async function findOutcome(
 ): Promise<DelegationOutcome> {
   const broken = children.find((child) => child.status === "rejected");
   const { supervisor } = agent.run;
-  const pausedIds = listChildren(children, "paused");
+  const pausedIds = collectSpawned(children, "paused");
   await Promise.all(pausedIds.map((childId) => supervisor.dismiss(agent, childId)));
   if (broken !== undefined) throw broken.reason;
   if (bounded.type === "threw") throw bounded.error;
@@ -181,7 +181,7 @@ async function findOutcome(
 }
 
 /** Lists subagents that a call has started and that are paused or work in the background. */
-function listChildren(
+function collectSpawned(
   children: readonly PromiseSettledResult<SpawnOutcome>[],
   type: "paused" | "started",
 ): readonly AgentId[] {
@@ -216,7 +216,7 @@ export function isTooLate({ agent, signal, position }: CallInProgress): boolean 
 function createDelegationContext(call: CallInProgress): DelegationContext {
   return createCallContext(call, {
     spawn: (request: SpawnRequest) => {
-      const checked = spawnRequest("spawn", request);
+      const checked = parseSpawnRequest("spawn", request);
       if (call.isClosed) return Promise.resolve(refuseLate(SPAWN_TOO_LATE));
       return isTooLate(call)
         ? Promise.resolve(refuseStopped(call, checked.role))
@@ -330,7 +330,7 @@ function bindSubagentService(call: CallInProgress): SubagentService {
     cancel: async (subagent: string, reason?: string) =>
       call.isClosed ? refuseLate(REQUEST_TOO_LATE) : await service.cancel(subagent, reason),
     continue: (request: ContinueRequest) => {
-      const checked = continueRequest(request);
+      const checked = parseContinueRequest(request);
       return call.isClosed
         ? Promise.resolve(refuseLate(SPAWN_TOO_LATE))
         : takeChild(call, continueWithHooks(call, checked, createNextDelegation(call)));
@@ -342,7 +342,7 @@ function bindSubagentService(call: CallInProgress): SubagentService {
  * Returns the request with checked content. Throws `invalid_argument` if it
  * is invalid.
  */
-function continueRequest(request: ContinueRequest): ContinueRequest {
+function parseContinueRequest(request: ContinueRequest): ContinueRequest {
   const fields = ["subagent", "task", "background", "role", "includeResultsFrom", "roleDefinition"];
   checkKeys("continue", request, fields);
   checkText("continue.subagent", request.subagent);
