@@ -91,9 +91,9 @@ export function createServerSchemaCheck(
   field: string,
   schema: unknown,
 ): (value: JsonValue) => readonly ArgumentProblem[] {
-  const { check } = compileJsonSchemaInput(field, copyPlainSchema(field, schema), false, false);
+  const compiled = compileJsonSchemaInput(field, copyPlainSchema(field, schema), false, false);
   return (value) => {
-    const checked = check(value);
+    const checked = compiled.check(value);
     return checked.type === "valid" ? [] : checked.problems;
   };
 }
