@@ -188,15 +188,17 @@ function chargeShare(priceOf: PriceOf, { model, requests, estimatedCalls }: Shar
   }
   const microUsd = reportedMicroUsd + (price === undefined ? 0 : computeMicroUsd(price, ...priced));
   return {
-    ...NO_USAGE,
+    modelCalls: 0,
+    steps: 0,
+    toolCalls: 0,
     inputTokens,
     cachedInputTokens,
     outputTokens,
     reasoningTokens,
     totalTokens: inputTokens + outputTokens,
     costUsd: microUsd / MICRO_PER_USD,
-    estimatedCalls,
     unpricedCalls,
+    estimatedCalls,
   };
 }
 

@@ -2,6 +2,8 @@
 // `gen_ai.*` follows the GenAI semantic conventions as of September 2026, all "Development" there.
 // `espalier.*` covers the rest: the tree, its limits and its budget.
 
+import type { Usage } from "../protocol/usage.ts";
+
 /** Values of `gen_ai.operation.name`. Each is also the first word of the span name. */
 export const OPERATION = {
   /** A run, from its start or resume to its end or pause. The root of its trace. */
@@ -340,7 +342,7 @@ export const SUBTREE = {
   unpricedCalls: "espalier.subtree.unpriced_calls",
   /** Calls with estimated tokens. */
   estimatedCalls: "espalier.subtree.estimated_calls",
-} as const;
+} as const satisfies Readonly<Record<keyof Usage, string>>;
 
 /** Values of `espalier.link.type`. */
 export const LINK = {
