@@ -5,10 +5,16 @@
 // public types that write the axes out for the reference (here and in policies/budget.ts), and the
 // field of `Usage` (protocol/usage.ts) that measures it. The compiler then names every table
 // without it. It does not name these:
-// - the amount that a call reserves: `LeaseAsk` and `createHold` in budget/;
+// - what measures it: `TokenUsage` (model/token-usage.ts) if models report it, otherwise an operation
+//   such as `chargeToolCall` in budget/budget-account.ts, and its event in read-model/budget-use.ts;
+// - the output cap: `createWantedHold` in budget/lease-decision.ts, if it grows with the reply;
+// - `CHILD_AXES` and `REPLY_AXES` there, if a model call does not reserve it;
+// - its unit: `checkBudget` and `toSpendAmount` in policies/budget.ts, unless it is a whole number;
+// - a stop code of its own: `STOP_CODES` in protocol/stop.ts and `GRANTS` in cli/amount-options.ts;
 // - the option of the command: cli/amount-options.ts, cli/command-tree.ts, kernel/option-names.json;
-// - the places that show usage: terminal/report.ts, cli/agent-text.ts, telemetry/metrics, telemetry/spans;
-// - records of earlier runs, which lack the axis: give it a default in `AmountsSchema`.
+// - the places that show usage: terminal/report.ts, cli/agent-text.ts, telemetry/metrics,
+//   `setUsage` in telemetry/spans, and viewer-page/agent;
+// - records of earlier runs, which lack it: give it a default in `AmountsSchema` and `UsageSchema`.
 
 import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
