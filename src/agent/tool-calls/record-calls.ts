@@ -1,7 +1,7 @@
-// Records the begin and end of calls. `recordEnd` receives the outcomes from call-tool.ts
-// and delegate.ts, and `applyToolResults` in phases/execute-tools.ts adds them to the history. Hooks after a call see its result and may change the text
-// that the model reads. `cancelled-calls.ts` settles the calls that a cancel or a stop prevented. No
-// promise here rejects.
+// Records the begin and end of calls. `recordEnd` receives the outcomes from call-tool.ts and
+// delegate.ts, and `applyToolResults` in phases/execute-tools.ts adds them to the history. Hooks
+// after a call see its result and may change the text that the model reads. `cancelled-calls.ts`
+// settles the calls that a cancel or a stop prevented. No promise here rejects.
 
 import { omitUndefined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { SpanContent } from "../../protocol/message.ts";
