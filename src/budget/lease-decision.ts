@@ -1,6 +1,7 @@
 // Decides requests for budget: grants, refusals and waits, over an account and the accounts above it.
 // Changes nothing. Reads the clock only where time is limited. `BudgetAccount.requestLease` asks
-// here. A refusal ends the agent: phases/prepare.ts turns it into a stop signal (stop-requests.ts).
+// here. The refusal of a step's call ends the agent: phases/prepare.ts, or phases/infer.ts for a
+// further attempt, turns it into a stop signal (stop-requests.ts). A refused side call is left out.
 //
 // B1. spent + reserved ≤ limit + excess, for every account and axis, after every operation. `excess` is
 //     usage that providers reported beyond a lease. It is booked like other usage.

@@ -58,7 +58,7 @@ export function createCallContext<Services extends object>(
 }
 
 function queueSubtask(call: CallInProgress, request: unknown): void {
-  const spawn = parseSpawnRequest("subtask", request);
+  const spawn = checkSpawnRequest("subtask", request);
   if (spawn.background === true) {
     const advice = "Leave it out: a subtask always runs before the next model call.";
     throw mismatch("subtask.background", "left out", true, advice);
@@ -80,7 +80,7 @@ function reportProgress(call: CallInProgress, progress: ToolProgress): void {
 }
 
 /** Throws `invalid_argument` for a value that is not a request. */
-export function parseSpawnRequest(field: string, request: unknown): SpawnRequest {
+export function checkSpawnRequest(field: string, request: unknown): SpawnRequest {
   const parts = isRecord(request) && Array.isArray(request["task"]) ? request["task"] : undefined;
   const task = parts && copyContent(`${field}.task`, parts);
   const parsed = SpawnRequestSchema().safeParse(

@@ -1,9 +1,11 @@
 // Settles the tool calls that a cancel, a stop or a failure of their reply prevented: writes the
 // result of each and closes its record.
 //
-// - It was running: `runBody` in call-tool.ts and `awaitAndRecord` in delegate.ts drop its result,
-//   and its outcome is `CANCELLED`.
-// - It had not begun: `settleUnstartedCall`. Its outcome is `not_executed`.
+// - It was running: `runBody` in call-tool.ts drops its result, and its outcome is `CANCELLED`. A
+//   delegation waits for its cancelled subagent in delegate.ts (`awaitAndRecord`), and its outcome is
+//   `subagent_cancelled`; only a delegation that rejects is `CANCELLED`.
+// - It had not begun: `settleUnstartedCall`. Its outcome is `not_executed`, as that of a call that a
+//   cancel stops in its `beforeTool` hook (`bindOrReject` in admit-calls.ts).
 // - Its step ends first: `settleRemainingCalls`, which life-cycle.ts calls for later batches and
 //   deferred calls.
 //

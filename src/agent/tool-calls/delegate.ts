@@ -36,7 +36,7 @@ import {
   type CallOutcome,
   type PausedChild,
 } from "./call-outcome.ts";
-import { createCallContext, parseSpawnRequest } from "./call-context.ts";
+import { createCallContext, checkSpawnRequest } from "./call-context.ts";
 import { closeCall, createNextDelegation, type CallInProgress } from "./open-call.ts";
 import { recordBegin, recordEnd, recordPause, type BegunCall } from "./record-calls.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
@@ -216,7 +216,7 @@ export function isTooLate({ agent, signal, position }: CallInProgress): boolean 
 function createDelegationContext(call: CallInProgress): DelegationContext {
   return createCallContext(call, {
     spawn: (request: SpawnRequest) => {
-      const checked = parseSpawnRequest("spawn", request);
+      const checked = checkSpawnRequest("spawn", request);
       if (call.isClosed) return Promise.resolve(refuseLate(SPAWN_TOO_LATE));
       return isTooLate(call)
         ? Promise.resolve(refuseStopped(call, checked.role))

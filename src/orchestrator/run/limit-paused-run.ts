@@ -24,7 +24,7 @@ import {
 } from "../durability/paused-run.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 import { parseSpawnRequest } from "../tree/subagent-tools.ts";
-import { findAgentRoles } from "./check-continuation.ts";
+import { findAgentRoles } from "./check-roles.ts";
 import { readArguments } from "../../agent/tool-calls/parsed-call.ts";
 
 /** Paused run with the roles of its agents. */

@@ -40,7 +40,7 @@ import {
   findAgentRoles,
   resolveRootRole,
   warnOfUnknownToolNames,
-} from "./check-continuation.ts";
+} from "./check-roles.ts";
 import { checkContinuation, type Continuation, restoreRun } from "./restore-run.ts";
 import { createFork } from "./fork-run.ts";
 import type { PreparedRun } from "./live-run.ts";

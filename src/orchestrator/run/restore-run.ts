@@ -25,7 +25,7 @@ import {
   findAgentRoles,
   resolveRootRole,
   createStoppedNotice,
-} from "./check-continuation.ts";
+} from "./check-roles.ts";
 import { type ReceivedMail, continuesRun } from "./run-mail.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";

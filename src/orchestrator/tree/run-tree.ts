@@ -1,8 +1,8 @@
 // RunTree: the agents of a run, and the counts for its limits on subagents. The limits are compared
 // in policies/subagent-limits.ts, which spawn-checks.ts asks.
 //
-// T3. Admission is one synchronous step, so limits hold under parallel spawns; a failed setup
-// releases its place once.
+// T3. Admission is one synchronous step, so limits hold under parallel spawns; a setup that fails or
+// is refused releases its place once (`undoAdmission`).
 
 import { invariant } from "../../kernel/invariant.ts";
 import type { EventScope } from "../../protocol/event.ts";

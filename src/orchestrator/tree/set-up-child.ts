@@ -1,6 +1,6 @@
 // Sets up and announces a subagent for a delegation, or returns the reason why it does not start.
-// Atomic: if the setup throws, everything that was taken is released (T3): the place in the tree,
-// the account, the timer.
+// Atomic: if the setup throws or is refused, everything that was taken is released (T3): the place
+// in the tree, the account, the timer.
 //
 // supervisor.ts calls `setUpChild`. In order, it checks (spawn-checks.ts), counts the child against
 // the limits of the tree (`RunTree.admit` in run-tree.ts), derives its budget

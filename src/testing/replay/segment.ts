@@ -14,7 +14,7 @@ import {
   type RestoredRun,
 } from "../../orchestrator/durability/restored-run.ts";
 import type { RunJournal } from "../../orchestrator/durability/run-journal.ts";
-import { resolveRootRole } from "../../orchestrator/run/check-continuation.ts";
+import { resolveRootRole } from "../../orchestrator/run/check-roles.ts";
 import { checkContinuation, restoreRun } from "../../orchestrator/run/restore-run.ts";
 import { assembleRun, checkFork } from "../../orchestrator/run/prepare-run.ts";
 import type { PreparedRun } from "../../orchestrator/run/live-run.ts";
