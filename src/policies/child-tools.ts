@@ -66,7 +66,8 @@ export function createToolRules(
 }
 
 /**
- * A name in a list that no tool has. A misspelt name in a deny list would leave the tool allowed.
+ * A name in a list of a context policy that no tool has. A misspelt name in its deny list would
+ * leave the tool allowed.
  */
 export interface UnknownToolName {
   /** Place of the name, such as `allowedTools[0]`. */

@@ -5,10 +5,13 @@
 // public types that write the axes out for the reference (here and in policies/budget.ts), and the
 // field of `Usage` (protocol/usage.ts) that measures it. The compiler then names every table
 // without it. It does not name these:
-// - what measures it: `TokenUsage` (model/token-usage.ts) if models report it, otherwise an operation
-//   such as `chargeToolCall` in budget/budget-account.ts, and its event in read-model/budget-use.ts;
+// - what measures it: if models report it, `TokenUsage` (model/token-usage.ts), its schemas
+//   (model/check-reply.ts and agent/effect-outcomes.ts) and the adapters (model/wire-json.ts and its
+//   callers); otherwise an operation such as `chargeToolCall` in budget/budget-account.ts, and its
+//   event in read-model/budget-use.ts;
+// - what reserves it: `LeaseAsk` and `Lease` in budget/, and model/count-tokens.ts;
 // - the output cap: `createWantedHold` in budget/lease-decision.ts, if it grows with the reply;
-// - `CHILD_AXES` and `REPLY_AXES` there, if a model call does not reserve it;
+// - `CHILD_AXES` and `REPLY_AXES` there, if a model call can do without it;
 // - its unit: `checkBudget` and `toSpendAmount` in policies/budget.ts, unless it is a whole number;
 // - a stop code of its own: `STOP_CODES` in protocol/stop.ts and `GRANTS` in cli/amount-options.ts;
 // - the option of the command: cli/amount-options.ts, cli/command-tree.ts, kernel/option-names.json;

@@ -210,7 +210,7 @@ function linkReply(agent: AgentRuntime, stepId: StepId): ReplyEnd {
   const end = (): void => {
     if (signal.aborted) return;
     const { agentId, agentPath } = identity;
-    // A cancel of the agent has already reached its subagents. A stop has not.
+    // A cancel of the agent reaches its subagents by itself. A stop does not.
     const cancelled = findCancelReason(noStartSignal);
     const message = `${agentPath} stops.`;
     signal.abort(cancelled ?? { type: "stopped", message, agentId });

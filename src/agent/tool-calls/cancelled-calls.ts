@@ -1,5 +1,5 @@
-// Settles the tool calls that a cancel, a stop or a failure of their reply prevented: writes the
-// result of each and closes its record.
+// Settles the tool calls that a cancel, a stop or a failure of their reply prevented from starting:
+// writes the result of each and closes its record. A cancelled call is settled where it is:
 //
 // - It was running: `runBody` in call-tool.ts drops its result, and its outcome is `CANCELLED`. A
 //   delegation waits for its cancelled subagent in delegate.ts (`awaitAndRecord`), and its outcome is
