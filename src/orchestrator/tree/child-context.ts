@@ -156,8 +156,8 @@ export function buildChildContext(
 }
 
 /**
- * Returns the refusal of an unknown tool in a request of a model. Only its `allowedTools` must name
- * existing tools: the model sees the subagent's tools, so it denies an unknown one without harm.
+ * Returns the refusal of an unknown tool in a request. Only its `allowedTools` must name existing
+ * tools; denying an unknown tool is harmless.
  */
 function refuseUnknownTool(
   facts: ChildFacts,
