@@ -50,7 +50,7 @@ export function settleUnstartedCall(
 
 /**
  * Returns the state with a result for every call of its open step, and all results in the history,
- * which needs exactly one for each call (L3). `code` is the reason for which the step ends early.
+ * which needs exactly one for each call. `code` is the reason for which the step ends early.
  */
 export function settleRemainingCalls(
   agent: AgentRuntime,
