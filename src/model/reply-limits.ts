@@ -82,7 +82,7 @@ export const CUT_WARNING =
 export class ReplyMeter {
   readonly #limits: ReplyLimits;
   readonly #failures: AdapterFailures;
-  readonly #maxDataBytes: number;
+  readonly #maxDataBytes: number | undefined;
   readonly #dataShare: number;
   #cutBytes: number;
   /** Output tokens in the usage of a complete reply. */
@@ -92,11 +92,14 @@ export class ReplyMeter {
   #dataBytes = 0;
   #isCut = false;
 
-  /** `dataShare` is the part of the data that counts as output. */
+  /**
+   * Without `maxDataBytes`, ids and data share one limit. `dataShare` is the part of the data that
+   * counts as output.
+   */
   constructor(
     limits: ReplyLimits,
     failures: AdapterFailures,
-    maxDataBytes = MAX_DATA_BYTES,
+    maxDataBytes?: number,
     dataShare = DECODED_SHARE,
   ) {
     this.#limits = limits;
@@ -119,13 +122,15 @@ export class ReplyMeter {
   /** Counts a new piece with its id, before the piece is stored. */
   countOpened(id = ""): void {
     this.#openedBytes += OPENED_BYTES + Buffer.byteLength(id);
-    this.#refuseExcess(this.#openedBytes, this.#limits.besideBytes);
+    const shared = this.#maxDataBytes === undefined ? this.#dataBytes : 0;
+    this.#refuseExcess(this.#openedBytes + shared, this.#limits.besideBytes);
   }
 
   /** Counts data of the server, before the data is stored. */
   countData(bytes: number): void {
     this.#dataBytes += bytes;
-    this.#refuseExcess(this.#dataBytes, this.#maxDataBytes);
+    if (this.#maxDataBytes !== undefined) this.#refuseExcess(this.#dataBytes, this.#maxDataBytes);
+    else this.#refuseExcess(this.#openedBytes + this.#dataBytes, this.#limits.besideBytes);
   }
 
   #refuseExcess(bytes: number, most: number): void {

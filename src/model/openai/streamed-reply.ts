@@ -91,7 +91,7 @@ export class StreamedReply {
     onDelta: (delta: ModelDelta) => void,
     reasoningField: ReasoningOption,
   ) {
-    this.#meter = new ReplyMeter(limits, failures, limits.besideBytes);
+    this.#meter = new ReplyMeter(limits, failures);
     this.#onDelta = onDelta;
     this.#reasoning = new ChatReasoning(reasoningField, this.#meter);
   }

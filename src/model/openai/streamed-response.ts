@@ -13,6 +13,7 @@ import type { ModelReply, ModelRequest } from "../model.ts";
 import {
   CUT_WARNING,
   countBytes,
+  MAX_DATA_BYTES,
   estimateReceivedTokens,
   measureData,
   ReplyMeter,
@@ -112,7 +113,7 @@ export class StreamedResponse implements ReplyStream {
   #wholeTokens: number | undefined;
 
   constructor(limits: ReplyLimits, onDelta: (delta: ModelDelta) => void) {
-    this.#meter = new ReplyMeter(limits, failures);
+    this.#meter = new ReplyMeter(limits, failures, MAX_DATA_BYTES);
     this.#onDelta = onDelta;
   }
 
