@@ -38,7 +38,7 @@ test("states the required Node versions only in the README, as in the manifests"
   const required = [needed, "20", pinned].map((version) => `README.md: ${version}`);
   expect(named).toEqual([...required, ...FEATURES]);
   expect(readFileSync("README.md", "utf8")).toContain(
-    `Needs Node ${needed} or newer. In a clone, Node 20 is enough, except on macOS: \`npm ci\` adds Node ${pinned}.`,
+    `Needs Node ${needed} or newer. In a clone, Node 20 is enough, since \`npm ci\` adds Node ${pinned} (not on macOS).`,
   );
 });
 
